@@ -1,0 +1,98 @@
+"""The system account that carries PostgreSQL when the caller is root, because PostgreSQL refuses to run as root."""
+
+import functools
+import os
+import pwd
+import shutil
+import stat
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sluice.errors import Terminal
+
+ACCOUNT = "sluice-postgres"
+
+
+class NoServiceAccount(Terminal):
+    """Root has no ordinary account to hand PostgreSQL to."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"PostgreSQL refuses to run as root, and neither the account '{ACCOUNT}' could be made nor 'nobody' found."
+            f" Make it (useradd --system --no-create-home --shell /usr/sbin/nologin {ACCOUNT}) or run as an ordinary user."
+        )
+
+
+class NotEnterable(Terminal):
+    """The account cannot reach a path, and its permissions could not be widened."""
+
+    def __init__(self, account: str, path: Path, reason: str) -> None:
+        self.account, self.path = account, path
+        super().__init__(
+            f"The account '{account}', which runs PostgreSQL, cannot reach {path}: {reason}."
+            f" Allow it (chmod o+x on the folder and those above it), or move the state folder with SLUICE_HOME."
+        )
+
+
+@dataclass(frozen=True)
+class Account:
+    """An ordinary account; `None` stands for the caller's own."""
+
+    name: str
+    uid: int
+    gid: int
+
+    @property
+    def popen(self) -> dict[str, Any]:
+        """Arguments for `subprocess` that start a program under this account."""
+        return {"user": self.uid, "group": self.gid, "extra_groups": []}
+
+    def own(self, path: Path) -> None:
+        os.chown(path, self.uid, self.gid)
+
+
+@functools.cache
+def service_account() -> Account | None:
+    """The account to run PostgreSQL under, or None when the caller is not root and may run it itself.
+
+    Raises `NoServiceAccount`.
+    """
+    if os.geteuid() != 0:
+        return None
+    if _find(ACCOUNT) is None and (useradd := shutil.which("useradd", path="/usr/sbin:/sbin:/usr/bin:/bin")):
+        command = [useradd, "--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", ACCOUNT]
+        subprocess.run(command, capture_output=True, check=False)  # two callers at once: one fails, and finds the account
+    account = _find(ACCOUNT) or _find("nobody")
+    if account is None:
+        raise NoServiceAccount()
+    return account
+
+
+def _find(name: str) -> Account | None:
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError:
+        return None
+    return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
+
+
+def make_enterable(path: Path, account: Account | None) -> None:
+    """Let the account pass through every folder from / to `path` (search permission only, nothing becomes listable).
+
+    What is changed is said on stderr. Raises `NotEnterable`.
+    """
+    if account is None:
+        return
+    path = path.resolve()
+    for folder in [*reversed(path.parents), path]:
+        status = folder.stat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_mode & stat.S_IXOTH or status.st_uid == account.uid:
+            continue
+        try:
+            folder.chmod(stat.S_IMODE(status.st_mode) | stat.S_IXOTH)
+        except OSError as error:
+            raise NotEnterable(account.name, folder, str(error)) from error
+        print(f"sluice: chmod o+x {folder}, so that the account '{account.name}' can reach {path}", file=sys.stderr)

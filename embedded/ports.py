@@ -1,0 +1,78 @@
+"""Ports on the loopback address: free ones, and who holds one that is not."""
+
+import random
+import socket
+from pathlib import Path
+
+import psutil
+
+from sluice.errors import Terminal
+
+HOST = "127.0.0.1"
+
+
+class PortInUse(Terminal):
+    """A port that was asked for, or remembered, is taken."""
+
+    def __init__(self, service: str, port: int, option: str | None = None) -> None:
+        self.service, self.port, self.holder = service, port, holder(port)
+        remedy = f"choose another with {option} PORT" if option else "choose another port"
+        super().__init__(
+            f"Port {port} on {HOST}, wanted for {service}, is in use by {self.holder or 'a process of another user'}:"
+            f" stop that, or {remedy}."
+        )
+
+
+class NoFreePort(Terminal):
+    """Every port that was tried is taken."""
+
+    def __init__(self) -> None:
+        super().__init__(f"No free port found on {HOST}: close programs that listen there, or name ports explicitly.")
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen on the port now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: TIME_WAIT is no obstacle
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+        return True
+
+
+def free_port() -> int:
+    """A port nobody listens on, outside the range the kernel gives to outgoing connections.
+
+    Inside that range a client's connection could take the port of a server that is being restarted; a client that keeps
+    trying could even connect to itself.
+    """
+    low, high = _ephemeral()
+    candidates = [port for port in range(15000, 65000) if not low <= port <= high] or list(range(15000, 65000))
+    for port in random.sample(candidates, min(200, len(candidates))):
+        if is_free(port):
+            return port
+    raise NoFreePort()
+
+
+def _ephemeral() -> tuple[int, int]:
+    try:
+        low, high = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
+        return int(low), int(high)
+    except (OSError, ValueError):
+        return 49152, 65535
+
+
+def holder(port: int) -> str | None:
+    """Who listens on the port, for messages: `name (pid 42)`; None when that cannot be seen."""
+    try:
+        connections = psutil.net_connections(kind="tcp")
+    except psutil.Error:
+        return None
+    for connection in connections:
+        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port and connection.pid:
+            try:
+                return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
+            except psutil.Error:
+                return f"pid {connection.pid}"
+    return None

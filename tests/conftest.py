@@ -1,0 +1,75 @@
+"""Fixtures that every test may use: a real PostgreSQL and a real Redis, nobody else's.
+
+A server that cannot be started fails the tests that need it; nothing is skipped.
+"""
+
+import itertools
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from embedded.postgres import PostgresServer
+from sluice.domain.connection import ConnectionInfo
+
+TEST_SETTINGS = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "wal_level": "logical",
+    "max_connections": "200",
+    "max_prepared_transactions": "50",
+    "shared_buffers": "128MB",
+    "max_wal_size": "1GB",
+    "autovacuum_naptime": "10s",
+}
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A running PostgreSQL 18; ends with the session, and with the process should that be killed."""
+    # Not under pytest's own folder: that is closed to the account that runs the server.
+    folder = Path(tempfile.mkdtemp(prefix="sluice-test-postgres-"))
+    server = PostgresServer(folder, name="test", settings=TEST_SETTINGS)
+    try:
+        server.start(die_with_parent=True)
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def database(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator[Callable[..., ConnectionInfo]]:
+    """A factory: each call makes an empty database and returns how to reach it; all are dropped after the test.
+
+    `database()` connects as the superuser. `database(role=True)` as a new role that owns the database and has no other
+    privilege. `database(name="Odd Name")` gives the database that name.
+    """
+    made: list[tuple[str, str | None]] = []
+    stem = re.sub(r"\W+", "_", request.node.name).lower()[:30].strip("_")
+
+    def make(*, role: bool = False, name: str | None = None) -> ConnectionInfo:
+        number = next(_numbers)
+        user = f"role_{number}" if role else "postgres"
+        made.append((name or f"{stem}_{number}", user if role else None))
+        if role:
+            postgres.create_role(user)
+        postgres.create_database(made[-1][0], owner=user)
+        return postgres.info(made[-1][0], user)
+
+    yield make
+    with postgres.connect() as connection:
+        for name, user in made:
+            quoted = '"' + name.replace('"', '""') + '"'
+            for (gid,) in connection.execute("SELECT gid FROM pg_prepared_xacts WHERE database = %s", [name]).fetchall():
+                with postgres.connect(name) as inside:
+                    inside.execute("ROLLBACK PREPARED '" + gid.replace("'", "''") + "'")
+            connection.execute(f"DROP DATABASE IF EXISTS {quoted} WITH (FORCE)")
+            if user:
+                connection.execute(f"DROP ROLE IF EXISTS {user}")
