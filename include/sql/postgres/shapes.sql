@@ -1,0 +1,38 @@
+-- The columns and the key of tables, one row a column.
+-- Called by: sluice.vendors.postgres.catalog, on master and slave.
+-- Parameters: schemas text[], names text[] (pairs, same order).
+-- Result: schema, name, partitioned bool, then column name, type, position, nullable, key position
+--   (0: none), default, identity, generated, collation. Ordered by table and position. A table
+--   without columns gives one row of NULLs.
+-- Privileges: none beyond connecting. Oldest version: PostgreSQL 13.
+WITH wanted AS (
+    SELECT c.oid, n.nspname, c.relname, c.relkind
+    FROM unnest(%(schemas)s::text[], %(names)s::text[]) AS w (schema, name)
+    JOIN pg_catalog.pg_namespace n ON n.nspname = w.schema
+    JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = w.name
+    WHERE c.relkind IN ('r', 'p')
+), keys AS (
+    SELECT DISTINCT ON (i.indrelid) i.indrelid, i.indkey, i.indnkeyatts
+    FROM pg_catalog.pg_index i
+    JOIN wanted w ON w.oid = i.indrelid
+    WHERE i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
+      AND (i.indisprimary OR NOT EXISTS (
+          SELECT 1 FROM pg_catalog.pg_attribute k
+          WHERE k.attrelid = i.indrelid AND k.attnum = ANY (i.indkey[0:i.indnkeyatts - 1]) AND NOT k.attnotnull))
+    ORDER BY i.indrelid, i.indisprimary DESC, i.indexrelid
+)
+SELECT w.nspname::text, w.relname::text, w.relkind = 'p',
+       a.attname::text, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnum::int, NOT a.attnotnull,
+       coalesce((SELECT p.ordinal::int FROM unnest(k.indkey[0:k.indnkeyatts - 1]) WITH ORDINALITY AS p (attnum, ordinal)
+                 WHERE p.attnum = a.attnum), 0),
+       CASE WHEN a.attgenerated = '' THEN pg_catalog.pg_get_expr(d.adbin, d.adrelid) END,
+       a.attidentity::text, a.attgenerated::text,
+       CASE WHEN a.attcollation <> t.typcollation
+            THEN (SELECT format('%%I.%%I', cn.nspname, co.collname) FROM pg_catalog.pg_collation co
+                  JOIN pg_catalog.pg_namespace cn ON cn.oid = co.collnamespace WHERE co.oid = a.attcollation) END
+FROM wanted w
+LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = w.oid AND a.attnum > 0 AND NOT a.attisdropped
+LEFT JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = w.oid AND d.adnum = a.attnum
+LEFT JOIN keys k ON k.indrelid = w.oid
+ORDER BY w.nspname, w.relname, a.attnum

@@ -1,0 +1,41 @@
+"""How to reach a database: values that Airflow's connections hold, and no others."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+
+@dataclass(frozen=True)
+class ConnectionInfo:
+    """One database as a client sees it. The password shows in no `repr`, log or error."""
+
+    vendor: str
+    host: str
+    port: int
+    database: str
+    user: str
+    password: str = field(repr=False)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Driver options, e.g. `sslmode`."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
+
+    @property
+    def place(self) -> str:
+        """For messages: `user@host:port/database`."""
+        return f"{self.user}@{self.host}:{self.port}/{self.database}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, password included: only for a channel no one else reads."""
+        values = {name: getattr(self, name) for name in ("vendor", "host", "port", "database", "user", "password")}
+        return {**values, "options": dict(self.options)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "ConnectionInfo":
+        return cls(**values)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A mapping proxy does not pickle, and Spark carries this to its executors.
+        return (ConnectionInfo.from_dict, (self.to_dict(),))

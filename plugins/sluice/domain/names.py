@@ -1,0 +1,96 @@
+"""Names: the prefix of a replication and the qualified name of a table."""
+
+import re
+from dataclasses import dataclass
+
+from sluice.errors import Terminal
+
+_PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,29}\Z")
+_PLAIN = re.compile(r"[a-z_][a-z0-9_$]*\Z")
+
+
+class InvalidName(Terminal):
+    """A prefix or table name that cannot be one; `name` is what was given."""
+
+    def __init__(self, name: str, reason: str):
+        super().__init__(f"{name!r} {reason}")
+        self.name = name
+
+
+@dataclass(frozen=True, order=True)
+class Prefix:
+    """Names one replication source: `DEMO_` owns `DEMO_ITEMS`, `DEMO_TABLES`, …
+
+    Shown in upper case, as the documents write it; compared without regard to case, because a
+    database folds unquoted names. At most 30 characters, so that every resource name stays
+    below the 63 bytes of PostgreSQL.
+    """
+
+    name: str
+
+    def __init__(self, name: str):
+        if not _PREFIX.match(name):
+            raise InvalidName(
+                name,
+                "is no prefix: it needs a letter first, then letters, digits or underscores, 30 characters at most",
+            )
+        object.__setattr__(self, "name", name.upper())
+
+    @property
+    def lower(self) -> str:
+        """The form in which PostgreSQL stores the names of the resources."""
+        return self.name.lower()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, order=True)
+class TableName:
+    """A table by schema and name, both exactly as the database stores them (no quotes)."""
+
+    schema: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{_shown(self.schema)}.{_shown(self.name)}"
+
+    @classmethod
+    def parse(cls, text: str) -> "TableName":
+        """`schema.table`, either part in double quotes where it holds a dot, quote or capital.
+
+        An unquoted part is taken as written. Raises `InvalidName`.
+        """
+        parts = split_qualified(text)
+        if len(parts) != 2 or not all(parts):
+            raise InvalidName(text, "is no table name: write schema.table, with double quotes around a part with a dot")
+        return cls(*parts)
+
+
+def split_qualified(text: str) -> list[str]:
+    """Parts of a dotted name; `"` quotes a part, `""` inside is one quote. Raises `InvalidName`."""
+    parts: list[str] = []
+    rest = text.strip()
+    while True:
+        if rest.startswith('"'):
+            match = re.match(r'"((?:[^"]|"")*)"', rest)
+            if not match:
+                raise InvalidName(text, "has an opening double quote that is never closed")
+            parts.append(match.group(1).replace('""', '"'))
+            rest = rest[match.end() :]
+        else:
+            part = rest.split(".", 1)[0]
+            parts.append(part)
+            rest = rest[len(part) :]
+        if not rest:
+            return parts
+        if not rest.startswith("."):
+            raise InvalidName(text, "has text after a closing double quote; a dot must follow")
+        rest = rest[1:]
+
+
+def _shown(part: str) -> str:
+    if _PLAIN.match(part):
+        return part
+    escaped = part.replace('"', '""')
+    return f'"{escaped}"'

@@ -1,0 +1,117 @@
+"""Positions on a PostgreSQL master: which transactions have been seen.
+
+REPL_KEYs are drawn before commit, so a lower key can commit after a higher one was read, and
+"everything above the last key" loses rows. A position is therefore a `pg_snapshot`, and a
+window `(P1, P2]` holds the changes whose transaction P2 covers and P1 does not.
+
+The two sequence values taken around the snapshot bound where those changes can lie, so that a
+window is a range of ITEMS' primary key and needs no index over transactions:
+
+- `high`, read after the snapshot: every change the snapshot covers drew its key before.
+- `low`, read before it: a transaction that began after the snapshot draws higher keys.
+- `floors`: for each transaction in progress, a key below all it can have drawn. It is inherited
+  from position to position; one first met now began after the previous position, hence above
+  that one's `low`.
+"""
+
+import json
+from dataclasses import dataclass, field
+
+from sluice.errors import Terminal
+
+
+class MasterWentBack(Terminal):
+    """The master's transaction counter is behind a position taken from it earlier."""
+
+    def __init__(self, previous: "Position", now: "Position"):
+        super().__init__(
+            f"The master stands at transaction {now.xmax}, but transaction {previous.xmax} was already seen: it was "
+            "restored from a backup or replaced by another server. Start an initial update of this slave."
+        )
+        self.previous = previous
+        self.now = now
+
+
+@dataclass(frozen=True)
+class Position:
+    """A set of seen transactions: all below `xmax` except those in `xip` (below `xmin`: none excepted)."""
+
+    xmin: int
+    xmax: int
+    xip: frozenset[int] = frozenset()
+    low: int = field(default=0, compare=False)
+    high: int = field(default=0, compare=False)
+    floors: dict[int, int] = field(default_factory=dict, compare=False)
+    time: str = field(default="", compare=False)
+    """The master's clock when the snapshot was taken, ISO 8601, UTC."""
+
+    def covers(self, xid: int) -> bool:
+        """True when transaction `xid` had ended before this position was taken.
+
+        Whether it committed is not asked: a rolled-back change is never visible in ITEMS.
+        """
+        return xid < self.xmin or (xid < self.xmax and xid not in self.xip)
+
+    def covers_all_of(self, other: "Position") -> bool:
+        """True when every transaction that `other` covers is covered here too.
+
+        A transaction in progress here must not have ended there: here's gaps and its upper end
+        decide.
+        """
+        if other.xmax > self.xmax:
+            # Transactions from our end to theirs would all have to be in progress there.
+            span = other.xmax - self.xmax
+            if span > len(other.xip) or any(xid not in other.xip for xid in range(self.xmax, other.xmax)):
+                return False
+        return not any(other.covers(xid) for xid in self.xip)
+
+    def after(self, previous: "Position | None") -> "Position":
+        """This position with the floors that follow from `previous`. Raises `MasterWentBack`."""
+        if previous is None:
+            return self._with({xid: 0 for xid in self.xip})
+        if self.xmax < previous.xmax or self.high < previous.high:
+            raise MasterWentBack(previous, self)
+        return self._with(
+            {xid: previous.floors.get(xid, 0) if xid in previous.xip else previous.low for xid in self.xip}
+        )
+
+    def floor(self, target: "Position") -> int:
+        """A REPL_KEY below every change in the window `(self, target]`.
+
+        Changes of transactions unknown here lie above `low`; those of transactions in progress
+        here above their floor. The latter matter only once they ended in `target`.
+        """
+        ended = (self.floors.get(xid, 0) for xid in self.xip if xid not in target.xip)
+        return min(self.low, min(ended, default=self.low))
+
+    @property
+    def snapshot(self) -> str:
+        """Text of the `pg_snapshot`."""
+        return f"{self.xmin}:{self.xmax}:{','.join(str(xid) for xid in sorted(self.xip))}"
+
+    def text(self) -> str:
+        """The form kept in the checkpoint and in markers; `parse` reads it back."""
+        values = {
+            "snapshot": self.snapshot,
+            "low": self.low,
+            "high": self.high,
+            "floors": {str(xid): key for xid, key in sorted(self.floors.items())},
+            "time": self.time,
+        }
+        return json.dumps(values, separators=(",", ":"))
+
+    @classmethod
+    def parse(cls, text: str) -> "Position":
+        """Raises `ValueError` for text that `text()` did not write."""
+        values = json.loads(text)
+        position = cls.of_snapshot(values["snapshot"], values["low"], values["high"], values["time"])
+        return position._with({int(xid): key for xid, key in values["floors"].items()})
+
+    @classmethod
+    def of_snapshot(cls, snapshot: str, low: int, high: int, time: str = "") -> "Position":
+        """From the text of a `pg_snapshot` and the sequence values around it."""
+        xmin, xmax, xip = snapshot.split(":")
+        return cls(int(xmin), int(xmax), frozenset(int(xid) for xid in xip.split(",") if xid), low, high, {}, time)
+
+    def _with(self, floors: dict[int, int]) -> "Position":
+        return Position(self.xmin, self.xmax, self.xip, self.low, self.high, floors, self.time)

@@ -1,0 +1,52 @@
+"""Statements kept as files under `include/sql/<vendor>/`, runnable by hand.
+
+A file holds `${name}` placeholders. `render` fills them in; a placeholder without a value, and a
+value without a placeholder, are mistakes of the caller and raise at once.
+"""
+
+import os
+import re
+from functools import cache
+from pathlib import Path
+
+from sluice.errors import Terminal
+
+_PLACEHOLDER = re.compile(r"\$\{([a-z_]+)\}")
+
+
+class SqlFileMissing(Terminal):
+    """The installation lacks a statement file; `path` says which."""
+
+    def __init__(self, path: Path):
+        super().__init__(f"{path}: this SQL file is missing. Restore it from the release that is installed.")
+        self.path = path
+
+
+def folder() -> Path:
+    """Where the statements lie: `SLUICE_SQL`, else `include/sql` of this checkout."""
+    configured = os.environ.get("SLUICE_SQL")
+    return Path(configured) if configured else Path(__file__).resolve().parents[2] / "include" / "sql"
+
+
+@cache
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError as missing:
+        raise SqlFileMissing(path) from missing
+
+
+def render(vendor: str, name: str, **placeholders: str) -> str:
+    """Text of `<vendor>/<name>.sql` with every `${placeholder}` replaced.
+
+    Values are inserted as they are: quote identifiers and literals before. Comment lines of the
+    header are dropped, so that a placeholder named there in prose does no harm.
+    Raises `SqlFileMissing`, `KeyError` for a placeholder without a value, `ValueError` for a
+    value that the file does not use (`prefix` and `schema` may go unused).
+    """
+    text = "\n".join(line for line in _read(folder() / vendor / f"{name}.sql").split("\n") if not line.startswith("--"))
+    used = set(_PLACEHOLDER.findall(text))
+    unused = set(placeholders) - used - {"prefix", "schema"}
+    if unused:
+        raise ValueError(f"{vendor}/{name}.sql has no placeholder {', '.join(sorted(unused))}")
+    return _PLACEHOLDER.sub(lambda match: placeholders[match.group(1)], text)

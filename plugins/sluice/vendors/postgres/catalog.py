@@ -1,0 +1,42 @@
+"""What PostgreSQL's catalogue knows of tables."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import psycopg
+
+from sluice import sql_files
+from sluice.domain.names import TableName
+from sluice.domain.shape import Column, TableShape
+
+
+def shapes(connection: psycopg.Connection[Any], tables: Iterable[TableName]) -> dict[TableName, TableShape]:
+    """The shape of each of `tables` that exists; absent ones are absent in the answer.
+
+    One statement whatever the number of tables. The key is the primary key, else the oldest
+    unique index that is immediate, plain and all NOT NULL.
+    """
+    wanted = list(dict.fromkeys(tables))
+    rows = connection.execute(
+        sql_files.render("postgres", "shapes"),
+        {"schemas": [table.schema for table in wanted], "names": [table.name for table in wanted]},
+    ).fetchall()
+    columns: dict[TableName, list[Column]] = {}
+    partitioned: dict[TableName, bool] = {}
+    for schema, name, is_partitioned, *values in rows:
+        table = TableName(schema, name)
+        partitioned[table] = is_partitioned
+        # A table without columns comes back as one row without a column.
+        columns.setdefault(table, []).extend([Column(*values)] if values[0] is not None else [])
+    return {table: TableShape(table, tuple(found), partitioned[table]) for table, found in columns.items()}
+
+
+def shape(connection: psycopg.Connection[Any], table: TableName) -> TableShape | None:
+    """The shape of one table, None when it does not exist."""
+    return shapes(connection, [table]).get(table)
+
+
+def tables(connection: psycopg.Connection[Any]) -> list[TableName]:
+    """Every ordinary and partitioned table outside the system's schemas, partitions left out."""
+    rows = connection.execute(sql_files.render("postgres", "tables")).fetchall()
+    return [TableName(schema, name) for schema, name in rows]

@@ -1,0 +1,153 @@
+"""Connections to PostgreSQL and the classification of its errors."""
+
+from typing import Any
+from urllib.parse import quote
+
+import psycopg
+from psycopg import sql
+
+from sluice.domain.connection import ConnectionInfo
+from sluice.errors import SluiceError, Terminal, Transient
+
+CANONICAL: dict[str, str] = {
+    "datestyle": "ISO, YMD",
+    "timezone": "UTC",
+    "intervalstyle": "postgres",
+    "extra_float_digits": "1",
+    "bytea_output": "hex",
+    "lc_monetary": "C",
+    "search_path": "pg_catalog, pg_temp",
+    "standard_conforming_strings": "on",
+    "xmloption": "content",
+    "client_encoding": "UTF8",
+}
+"""Settings under which a value's text means the same in every session, on both databases."""
+
+
+class DatabaseUnreachable(Transient):
+    """The server does not answer, went away, or refuses more connections just now."""
+
+
+class DatabaseRefused(Terminal):
+    """The server answered and refused: wrong password, missing database, missing privilege."""
+
+
+class StatementFailed(Terminal):
+    """A statement failed for a reason another try will not mend; `sqlstate` says which."""
+
+    def __init__(self, message: str, sqlstate: str | None):
+        super().__init__(message)
+        self.sqlstate = sqlstate
+
+
+class StatementInterrupted(Transient):
+    """A statement gave way: deadlock, serialization, lock or statement time-out, disk or memory full."""
+
+    def __init__(self, message: str, sqlstate: str | None):
+        super().__init__(message)
+        self.sqlstate = sqlstate
+
+
+_UNREACHABLE = ("08", "57P")
+_INTERRUPTED = ("40", "53", "55P03", "57014", "55006", "58")
+_REFUSED = ("28", "3D")
+
+
+def classify(error: BaseException, place: str) -> SluiceError:
+    """The one place where a driver's error becomes Terminal or Transient.
+
+    `place` names the server for the message. A Sluice error comes back as it is.
+    """
+    if isinstance(error, SluiceError):
+        return error
+    sqlstate = getattr(error, "sqlstate", None)
+    text = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and sqlstate is None:
+        return _without_sqlstate(text, place)
+    code = sqlstate or ""
+    if code.startswith(_REFUSED):
+        return DatabaseRefused(
+            f"{place}: {text}. Check user, password and database of the Airflow connection, and pg_hba.conf of the server."
+        )
+    if code == "42501":
+        return DatabaseRefused(f"{place}: {text}. Grant the privilege (see include/sql/postgres/grants.sql).")
+    if code.startswith(_UNREACHABLE):
+        return DatabaseUnreachable(f"{place}: {text}")
+    if code.startswith(_INTERRUPTED):
+        return StatementInterrupted(f"{place}: {text}", sqlstate)
+    return StatementFailed(f"{place}: {text} (SQLSTATE {sqlstate or 'none'})", sqlstate)
+
+
+def _without_sqlstate(text: str, place: str) -> SluiceError:
+    # libpq reports a refused log-in without an SQLSTATE; only the wording tells it from an outage.
+    lowered = text.lower()
+    if any(word in lowered for word in ("password authentication failed", "no pg_hba.conf entry", "does not exist")):
+        return DatabaseRefused(
+            f"{place}: {text}. Check user, password and database of the Airflow connection, and pg_hba.conf of the server."
+        )
+    return DatabaseUnreachable(f"{place}: {text}. The server is down, restarting or not reachable from here.")
+
+
+def connect(
+    info: ConnectionInfo, *, application: str, autocommit: bool = False, settings: dict[str, str] | None = None
+) -> psycopg.Connection[Any]:
+    """A connection under the canonical settings, notices off.
+
+    `application` shows in `pg_stat_activity`. `settings` adds to or replaces canonical ones.
+    Raises `DatabaseUnreachable`, `DatabaseRefused`.
+    """
+    options = " ".join(
+        f"-c {name}={_option_value(value)}"
+        for name, value in {**CANONICAL, "client_min_messages": "error", **(settings or {})}.items()
+        if name != "client_encoding"
+    )
+    try:
+        return psycopg.connect(
+            host=info.host,
+            port=info.port,
+            dbname=info.database,
+            user=info.user,
+            password=info.password,
+            application_name=application[:63],
+            client_encoding="UTF8",
+            options=options,
+            connect_timeout=int(info.options.get("connect_timeout", "10")),
+            keepalives_idle=30,
+            keepalives_interval=10,
+            keepalives_count=3,
+            tcp_user_timeout=60_000,
+            autocommit=autocommit,
+            **{name: value for name, value in info.options.items() if name != "connect_timeout"},  # type: ignore[arg-type]
+        )
+    except psycopg.Error as error:
+        raise classify(error, info.place) from error
+
+
+def uri(info: ConnectionInfo, application: str) -> str:
+    """The same connection as a URI, for the ADBC driver. It holds the password: never log it."""
+    options = " ".join(f"-c {name}={_option_value(value)}" for name, value in CANONICAL.items() if name != "client_encoding")
+    parameters = {
+        "application_name": application[:63],
+        "client_encoding": "UTF8",
+        "connect_timeout": "10",
+        **info.options,
+        "options": options,
+    }
+    query = "&".join(f"{name}={quote(value, safe='')}" for name, value in parameters.items())
+    user, password = quote(info.user, safe=""), quote(info.password, safe="")
+    return f"postgresql://{user}:{password}@{quote(info.host, safe='')}:{info.port}/{quote(info.database, safe='')}?{query}"
+
+
+def quoted(*parts: str) -> str:
+    """A (qualified) identifier in double quotes: `quoted("a", 'b"c')` is `"a"."b""c"`."""
+    return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+
+
+def literal(value: str | int | None) -> str:
+    """A literal for statements that take no parameters, such as COPY."""
+    return sql.Literal(value).as_string(None)
+
+
+def _option_value(value: str) -> str:
+    # In the `options` of a connection a backslash escapes spaces and itself.
+    return value.replace("\\", "\\\\").replace(" ", "\\ ")
