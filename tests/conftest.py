@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import redis
 
 from embedded.postgres import PostgresServer
+from embedded.redis import RedisServer
 from sluice.domain.connection import ConnectionInfo
 
 TEST_SETTINGS = {
@@ -73,3 +75,24 @@ def database(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterat
             connection.execute(f"DROP DATABASE IF EXISTS {quoted} WITH (FORCE)")
             if user:
                 connection.execute(f"DROP ROLE IF EXISTS {user}")
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """A running Redis; ends with the session, and with the process should that be killed."""
+    folder = Path(tempfile.mkdtemp(prefix="sluice-test-redis-"))
+    server = RedisServer(folder, settings={"appendonly": "no"})
+    try:
+        server.start(die_with_parent=True)
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def redis_url(redis_server: RedisServer) -> str:
+    """The URL of an empty Redis, password included. A test that stops the server starts it again before it ends."""
+    with redis.from_url(redis_server.url) as client:
+        client.flushall()
+    return redis_server.url
