@@ -68,7 +68,7 @@ class Position:
     def after(self, previous: "Position | None") -> "Position":
         """This position with the floors that follow from `previous`. Raises `MasterWentBack`."""
         if previous is None:
-            return self._with({xid: 0 for xid in self.xip})
+            return self._with(dict.fromkeys(self.xip, 0))
         if self.xmax < previous.xmax or self.high < previous.high:
             raise MasterWentBack(previous, self)
         return self._with(

@@ -48,6 +48,7 @@ class StatementInterrupted(Transient):
         self.sqlstate = sqlstate
 
 
+_CHECK_CONNECTION = "Check user, password and database of the Airflow connection, and pg_hba.conf of the server."
 _UNREACHABLE = ("08", "57P")
 _INTERRUPTED = ("40", "53", "55P03", "57014", "55006", "58")
 _REFUSED = ("28", "3D")
@@ -66,9 +67,7 @@ def classify(error: BaseException, place: str) -> SluiceError:
         return _without_sqlstate(text, place)
     code = sqlstate or ""
     if code.startswith(_REFUSED):
-        return DatabaseRefused(
-            f"{place}: {text}. Check user, password and database of the Airflow connection, and pg_hba.conf of the server."
-        )
+        return DatabaseRefused(f"{place}: {text}. {_CHECK_CONNECTION}")
     if code == "42501":
         return DatabaseRefused(f"{place}: {text}. Grant the privilege (see include/sql/postgres/grants.sql).")
     if code.startswith(_UNREACHABLE):
@@ -82,9 +81,7 @@ def _without_sqlstate(text: str, place: str) -> SluiceError:
     # libpq reports a refused log-in without an SQLSTATE; only the wording tells it from an outage.
     lowered = text.lower()
     if any(word in lowered for word in ("password authentication failed", "no pg_hba.conf entry", "does not exist")):
-        return DatabaseRefused(
-            f"{place}: {text}. Check user, password and database of the Airflow connection, and pg_hba.conf of the server."
-        )
+        return DatabaseRefused(f"{place}: {text}. {_CHECK_CONNECTION}")
     return DatabaseUnreachable(f"{place}: {text}. The server is down, restarting or not reachable from here.")
 
 
@@ -96,11 +93,7 @@ def connect(
     `application` shows in `pg_stat_activity`. `settings` adds to or replaces canonical ones.
     Raises `DatabaseUnreachable`, `DatabaseRefused`.
     """
-    options = " ".join(
-        f"-c {name}={_option_value(value)}"
-        for name, value in {**CANONICAL, "client_min_messages": "error", **(settings or {})}.items()
-        if name != "client_encoding"
-    )
+    options = _options({**CANONICAL, "client_min_messages": "error", **(settings or {})})
     try:
         return psycopg.connect(
             host=info.host,
@@ -125,7 +118,7 @@ def connect(
 
 def uri(info: ConnectionInfo, application: str) -> str:
     """The same connection as a URI, for the ADBC driver. It holds the password: never log it."""
-    options = " ".join(f"-c {name}={_option_value(value)}" for name, value in CANONICAL.items() if name != "client_encoding")
+    options = _options(CANONICAL)
     parameters = {
         "application_name": application[:63],
         "client_encoding": "UTF8",
@@ -135,7 +128,8 @@ def uri(info: ConnectionInfo, application: str) -> str:
     }
     query = "&".join(f"{name}={quote(value, safe='')}" for name, value in parameters.items())
     user, password = quote(info.user, safe=""), quote(info.password, safe="")
-    return f"postgresql://{user}:{password}@{quote(info.host, safe='')}:{info.port}/{quote(info.database, safe='')}?{query}"
+    host, database = quote(info.host, safe=""), quote(info.database, safe="")
+    return f"postgresql://{user}:{password}@{host}:{info.port}/{database}?{query}"
 
 
 def quoted(*parts: str) -> str:
@@ -148,6 +142,7 @@ def literal(value: str | int | None) -> str:
     return sql.Literal(value).as_string(None)
 
 
-def _option_value(value: str) -> str:
-    # In the `options` of a connection a backslash escapes spaces and itself.
-    return value.replace("\\", "\\\\").replace(" ", "\\ ")
+def _options(settings: dict[str, str]) -> str:
+    # In the `options` of a connection a backslash escapes spaces and itself. The encoding is a parameter of its own.
+    escaped = {name: value.replace("\\", "\\\\").replace(" ", "\\ ") for name, value in settings.items()}
+    return " ".join(f"-c {name}={value}" for name, value in escaped.items() if name != "client_encoding")

@@ -1,0 +1,61 @@
+-- The tables Sluice keeps on a slave: CHECKPOINT, BLOCKS, REJECTS.
+-- Called by: the initial update, before anything else touches the slave. Idempotent.
+-- Placeholders: ${prefix} e.g. demo_, ${schema} quoted schema.
+-- By hand: sed -e 's/${prefix}/demo_/g' -e 's/${schema}/public/g' slave_resources.sql | psql
+-- Privileges: CREATE on the schema. Oldest version: PostgreSQL 13.
+CREATE TABLE IF NOT EXISTS ${schema}.${prefix}checkpoint (
+    slave         text PRIMARY KEY,
+    state         text NOT NULL,
+    message       text NOT NULL DEFAULT '',
+    position      text,
+    position_time timestamptz,
+    epoch         bigint NOT NULL DEFAULT 0,
+    target        text,
+    slice_key     bigint,
+    safemode_exit text,
+    changes       bigint NOT NULL DEFAULT 0,
+    updated_at    timestamptz NOT NULL DEFAULT now()
+) WITH (fillfactor = 10);
+COMMENT ON TABLE ${schema}.${prefix}checkpoint IS 'Sluice: what this slave has durably applied, one row a slave';
+COMMENT ON COLUMN ${schema}.${prefix}checkpoint.position IS 'master transactions applied (JSON around a pg_snapshot)';
+COMMENT ON COLUMN ${schema}.${prefix}checkpoint.position_time IS 'the slave is current as of this time of the master''s clock';
+COMMENT ON COLUMN ${schema}.${prefix}checkpoint.epoch IS 'raised by each apply that starts; one with a lower epoch can no longer write';
+COMMENT ON COLUMN ${schema}.${prefix}checkpoint.target IS 'the window under way when it is applied in slices: the slave is CATCHING_UP';
+COMMENT ON COLUMN ${schema}.${prefix}checkpoint.slice_key IS 'the last REPL_KEY of that window which is applied';
+COMMENT ON COLUMN ${schema}.${prefix}checkpoint.safemode_exit IS 'safe mode stays on until this position is passed';
+
+CREATE TABLE IF NOT EXISTS ${schema}.${prefix}blocks (
+    slave      text NOT NULL,
+    schema     text NOT NULL,
+    tablename  text NOT NULL,
+    block      integer NOT NULL,
+    lo         text,
+    hi         text,
+    state      text NOT NULL CHECK (state IN ('planned', 'begun', 'stored')),
+    marker     text,
+    planned_at timestamptz NOT NULL DEFAULT now(),
+    begun_at   timestamptz,
+    stored_at  timestamptz,
+    rows       bigint,
+    bytes      bigint,
+    loader     text,
+    PRIMARY KEY (slave, schema, tablename, block)
+);
+COMMENT ON TABLE ${schema}.${prefix}blocks IS 'Sluice: the restart table of loads, one row a block';
+COMMENT ON COLUMN ${schema}.${prefix}blocks.lo IS 'first key (JSON array of texts), inclusive; NULL: open';
+COMMENT ON COLUMN ${schema}.${prefix}blocks.hi IS 'end of the keys, exclusive; NULL: open';
+COMMENT ON COLUMN ${schema}.${prefix}blocks.marker IS 'the master''s position at which the block was read';
+
+CREATE TABLE IF NOT EXISTS ${schema}.${prefix}rejects (
+    id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    slave       text NOT NULL,
+    repl_key    bigint,
+    schema      text NOT NULL,
+    tablename   text NOT NULL,
+    action      text NOT NULL,
+    content     text,
+    oldcontent  text,
+    reason      text NOT NULL,
+    rejected_at timestamptz NOT NULL DEFAULT now()
+);
+COMMENT ON TABLE ${schema}.${prefix}rejects IS 'Sluice: changes set aside by the policy on_conflict: reject';

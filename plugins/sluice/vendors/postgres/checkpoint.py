@@ -1,0 +1,115 @@
+"""The rows of `<prefix>CHECKPOINT` on a PostgreSQL slave. The caller commits."""
+
+from typing import Any
+
+import psycopg
+from psycopg import Connection
+
+from sluice import sql_files
+from sluice.domain.checkpoint import Checkpoint, Fenced
+from sluice.domain.names import Prefix
+from sluice.domain.position import Position
+from sluice.domain.state import SlaveState
+from sluice.domain.state import move as checked_move
+from sluice.vendors.postgres.connection import quoted
+
+
+class CheckpointStore:
+    """Reads and writes the checkpoint of one slave over a connection that the caller owns.
+
+    Every method raises psycopg's errors as they are; callers classify them.
+    """
+
+    def __init__(self, connection: Connection[Any], prefix: Prefix, schema: str, slave: str):
+        self.connection = connection
+        self.slave = slave
+        self._names = {"prefix": prefix.lower, "schema": quoted(schema)}
+
+    def ensure(self) -> None:
+        """Creates the slave's tables and its row where absent."""
+        if not self.exists():
+            # IF NOT EXISTS still races with another session that creates the same table.
+            self.connection.execute("SELECT pg_catalog.pg_advisory_xact_lock(hashtext('sluice slave resources'))")
+            self.connection.execute(sql_files.render("postgres", "slave_resources", **self._names))
+        self._execute("checkpoint_insert")
+
+    def exists(self) -> bool:
+        """Whether the slave's tables are there."""
+        relation = f"{self._names['schema']}.{self._names['prefix']}checkpoint"
+        row = self._execute("checkpoint_exists", relation=relation).fetchone()
+        return bool(row and row[0])
+
+    def read(self, *, lock: bool = False) -> Checkpoint | None:
+        """The checkpoint; None where the slave was never configured. `lock` holds the row till commit."""
+        if not lock and not self.exists():
+            return None
+        row = self._execute("checkpoint_read", {"lock": "FOR UPDATE" if lock else ""}).fetchone()
+        if row is None:
+            return None
+        state, message, position, epoch, target, slice_key, safemode_exit, changes, updated_at = row
+        return Checkpoint(
+            self.slave,
+            SlaveState(state),
+            message,
+            _position(position),
+            epoch,
+            _position(target),
+            slice_key,
+            _position(safemode_exit),
+            changes,
+            updated_at,
+        )
+
+    def move(self, wanted: SlaveState, message: str = "") -> None:
+        """Changes the state as the table of moves allows. Raises `ForbiddenMove`."""
+        current = self.read(lock=True)
+        checked_move(self.slave, current.state if current else SlaveState.UNCONFIGURED, wanted)
+        self._execute("checkpoint_move", state=str(wanted), message=message)
+
+    def start_at(self, position: Position) -> None:
+        """Applying starts at `position`; what was under way before is void."""
+        self._execute("checkpoint_start", position=position.text(), time=position.time or None)
+
+    def claim(self) -> Checkpoint:
+        """A new epoch for the caller, who alone can `advance` from now on. Commit it at once.
+
+        Raises `LookupError` where the slave was never configured.
+        """
+        if self._execute("checkpoint_claim").fetchone() is None:
+            raise LookupError(self.slave)
+        checkpoint = self.read(lock=True)
+        assert checkpoint is not None
+        return checkpoint
+
+    def advance(self, before: Checkpoint, after: Checkpoint) -> None:
+        """Writes `after`; the last statement of an apply transaction. Raises `Fenced`."""
+        cursor = self._execute(
+            "checkpoint_advance",
+            epoch=before.epoch,
+            state=str(after.state),
+            message=after.message,
+            position=_text(after.position),
+            time=after.position.time if after.position and after.position.time else None,
+            target=_text(after.target),
+            slice_key=after.slice_key,
+            safemode_exit=_text(after.safemode_exit),
+            changes=after.changes - before.changes,
+        )
+        if cursor.rowcount != 1:
+            raise Fenced(self.slave, before.epoch)
+
+    def note(self, epoch: int, message: str, safemode_exit: Position | None = None) -> None:
+        """Records why the apply stands still. Silent when fenced: the new owner writes its own."""
+        self._execute("checkpoint_note", epoch=epoch, message=message, safemode_exit=_text(safemode_exit))
+
+    def _execute(self, name: str, placeholders: dict[str, str] | None = None, **values: Any) -> psycopg.Cursor[Any]:
+        statement = sql_files.render("postgres", name, **self._names, **(placeholders or {}))
+        return self.connection.execute(statement, {"slave": self.slave, **values})
+
+
+def _position(text: str | None) -> Position | None:
+    return Position.parse(text) if text is not None else None
+
+
+def _text(position: Position | None) -> str | None:
+    return position.text() if position is not None else None
