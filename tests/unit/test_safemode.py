@@ -1,0 +1,34 @@
+"""Safe mode: when it is on and what ends it (seed 002)."""
+
+from sluice.domain.position import Position
+from sluice.domain.safemode import OFF, at_start
+
+
+def position(xid: int) -> Position:
+    return Position(xid, xid)
+
+
+def test_configured_safe_mode_never_ends() -> None:
+    mode = at_start(configured=True, exit_point=position(5), master_now=position(9), clock=0, checkpoint_interval=30)
+    assert mode.after(position(100), 1e9) is mode
+    assert "safe_mode: true" in mode.explain(0)
+
+
+def test_a_stored_exit_point_keeps_it_on_until_it_is_passed() -> None:
+    mode = at_start(configured=False, exit_point=position(50), master_now=position(90), clock=0, checkpoint_interval=30)
+    assert mode.after(position(49), 1e9) is mode
+    assert mode.exit_point == position(50)
+    assert mode.after(position(50), 0.0) is OFF
+
+
+def test_without_an_exit_point_it_lasts_two_intervals() -> None:
+    mode = at_start(configured=False, exit_point=None, master_now=position(90), clock=100, checkpoint_interval=30)
+    assert mode.after(position(95), 159.9) is mode
+    assert mode.after(position(95), 160.0) is OFF
+    assert mode.exit_point is None
+
+
+def test_a_slow_slave_stays_in_safe_mode_until_it_is_past_the_start() -> None:
+    mode = at_start(configured=False, exit_point=None, master_now=position(90), clock=100, checkpoint_interval=30)
+    assert mode.after(position(89), 1e9) is mode
+    assert mode.after(position(90), 1e9) is OFF
