@@ -1,0 +1,135 @@
+"""A small client of Airflow's public API (`/api/v2`), on the standard library alone."""
+
+import json
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from sluice.errors import Terminal, Transient
+
+
+class ApiUnreachable(Transient):
+    """Nobody answers, or the answer says that the server is not in order yet."""
+
+    def __init__(self, url: str, reason: object) -> None:
+        self.url, self.reason = url, reason
+        super().__init__(f"Airflow at {url} does not answer: {reason}. `./sluice status` shows whether it runs.")
+
+
+class ApiRefused(Terminal):
+    """Airflow understood the request and refused it."""
+
+    def __init__(self, method: str, url: str, status: int, answer: str) -> None:
+        self.status, self.answer = status, answer
+        super().__init__(f"Airflow refused {method} {url} with {status}: {answer[:1000]}")
+
+
+class AirflowApi:
+    """Calls as the given user; without one only what is public. Safe to share between threads."""
+
+    def __init__(self, url: str, user: str | None = None, password: str | None = None, timeout: float = 30.0) -> None:
+        self.url, self.timeout = url.rstrip("/"), timeout
+        self._user, self._password = user, password
+        self._token: str | None = None
+        self._lock = threading.Lock()
+
+    def health(self) -> dict[str, Any]:
+        """`{"scheduler": {"status", "latest_scheduler_heartbeat"}, …}`."""
+        return dict(self._send("GET", "/api/v2/monitor/health", None, None, 5.0))
+
+    def get(self, path: str, **query: Any) -> Any:
+        """GET below `/api/v2`, e.g. `get("dags", limit=5)`."""
+        return self.call("GET", path + ("?" + urllib.parse.urlencode(query, doseq=True) if query else ""))
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """One call below `/api/v2`; logs in first, and again when the token has run out.
+
+        Raises `ApiUnreachable`, `ApiRefused`.
+        """
+        address = "/api/v2/" + path.lstrip("/")
+        try:
+            return self._send(method, address, body, self._login())
+        except ApiRefused as refused:
+            if refused.status != 401 or self._user is None:
+                raise
+            return self._send(method, address, body, self._login(again=True))
+
+    def trigger(self, dag: str, conf: Mapping[str, Any], run_id: str | None = None) -> str:
+        """Start a run and return its id."""
+        body: dict[str, Any] = {"logical_date": None, "conf": dict(conf)}
+        if run_id is not None:
+            body["dag_run_id"] = run_id
+        return str(self.call("POST", f"dags/{dag}/dagRuns", body)["dag_run_id"])
+
+    def run_state(self, dag: str, run_id: str) -> str:
+        """queued, running, success or failed."""
+        return str(self.get(f"dags/{dag}/dagRuns/{urllib.parse.quote(run_id, safe='')}")["state"])
+
+    def task_states(self, dag: str, run_id: str) -> Iterator[tuple[str, int, str | None]]:
+        """(task id, map index, state) of each task instance of a run."""
+        answer = self.get(f"dags/{dag}/dagRuns/{urllib.parse.quote(run_id, safe='')}/taskInstances", limit=100)
+        for entry in answer["task_instances"]:
+            yield entry["task_id"], entry["map_index"], entry["state"]
+
+    def task_log(self, dag: str, run_id: str, task: str, attempt: int, map_index: int = -1) -> str:
+        """The text of a task's log, one line an event."""
+        run = urllib.parse.quote(run_id, safe="")
+        path = f"dags/{dag}/dagRuns/{run}/taskInstances/{task}/logs/{attempt}"
+        content = self.get(path, map_index=map_index, full_content="true")["content"]
+        return "\n".join(entry if isinstance(entry, str) else str(entry.get("event", "")) for entry in content)
+
+    def await_dags(self, dags: Iterable[str], timeout: float = 60.0) -> None:
+        """Wait until the DAGs are known and can be triggered: a healthy Airflow has not read them yet.
+
+        Raises `ApiRefused` with the import errors when they do not appear.
+        """
+        wanted, deadline = set(dags), time.monotonic() + timeout
+        while True:
+            wanted -= {entry["dag_id"] for entry in self.get("dags", limit=100)["dags"]}
+            if not wanted:
+                return
+            if time.monotonic() > deadline:
+                errors = [f"{e['filename']}: {e['stack_trace']}" for e in self.get("importErrors")["import_errors"]]
+                missing = f"DAGs {sorted(wanted)} did not appear in {timeout:.0f} s. Import errors: {errors or 'none'}"
+                raise ApiRefused("GET", self.url + "/api/v2/dags", 404, missing)
+            time.sleep(0.5)
+
+    def set_connections(self, connections: Iterable[Mapping[str, Any]]) -> None:
+        """Create connections, or overwrite those of the same `connection_id`."""
+        action = {"action": "create", "action_on_existence": "overwrite", "entities": [dict(c) for c in connections]}
+        answer = self.call("PATCH", "connections", {"actions": [action]})
+        if errors := (answer.get("create") or {}).get("errors"):
+            raise ApiRefused("PATCH", self.url + "/api/v2/connections", 400, json.dumps(errors))
+
+    def _login(self, *, again: bool = False) -> str | None:
+        with self._lock:
+            if self._user is not None and (self._token is None or again):
+                credentials = {"username": self._user, "password": self._password}
+                self._token = str(self._send("POST", "/auth/token", credentials, None)["access_token"])
+            return self._token
+
+    def _send(self, method: str, path: str, body: Any, token: str | None, timeout: float | None = None) -> Any:
+        headers = {"Accept": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
+        data = None
+        if body is not None:
+            data, headers["Content-Type"] = json.dumps(body).encode(), "application/json"
+        request = urllib.request.Request(self.url + path, data, headers, method=method)
+        try:
+            with _opener.open(request, timeout=timeout or self.timeout) as response:
+                text = response.read()
+                return json.loads(text) if text else None
+        except urllib.error.HTTPError as error:
+            answer = error.read().decode(errors="replace")
+            if error.code >= 500:
+                raise ApiUnreachable(self.url, f"{error.code} {answer[:300]}") from error
+            raise ApiRefused(method, self.url + path, error.code, answer) from error
+        except (OSError, ValueError) as error:
+            raise ApiUnreachable(self.url, getattr(error, "reason", error)) from error
+
+
+# A proxy of the environment must not come between us and the loopback address.
+_opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
