@@ -1,0 +1,203 @@
+"""The configuration of replications: `load` one prefix, `load_all`, or `survey` what is there.
+
+One file a prefix in the folder `SLUICE_REPLICATIONS` (default `include/replications`), in one of
+
+- `.yaml` or `.yml`: design §3;
+- `.properties`: the ReplicationAgent's `master.properties`;
+- `.xml`: `xmlBlasterPlugins.xml`, which may hold several replications.
+
+Everything wrong in a file is reported at once, each mistake with file, line, key, what is wrong
+and what would be right. A broken file stops its own replication and no other one.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from sluice.configuration import properties_file, xml_file, yaml_file
+from sluice.configuration.build import build, prefix_of
+from sluice.configuration.mistakes import ConfigError, Mistake
+from sluice.configuration.model import (
+    VENDORS,
+    ApplyOptions,
+    Endpoint,
+    InitialOptions,
+    Replication,
+    SlaveConfig,
+    UnknownSlave,
+)
+from sluice.configuration.nodes import Node, suggestion
+from sluice.configuration.resolve import OwnTable, ResolvedTable, TablesMissing
+from sluice.configuration.rule import ALL_ACTIONS, TablePattern, TableRule
+from sluice.errors import Terminal
+
+__all__ = [
+    "ALL_ACTIONS",
+    "VENDORS",
+    "ApplyOptions",
+    "ConfigError",
+    "Endpoint",
+    "InitialOptions",
+    "Mistake",
+    "OwnTable",
+    "Replication",
+    "ResolvedTable",
+    "SlaveConfig",
+    "Survey",
+    "TablePattern",
+    "TableRule",
+    "TablesMissing",
+    "UnknownPrefix",
+    "UnknownSlave",
+    "folder",
+    "load",
+    "load_all",
+    "survey",
+]
+
+_SUFFIXES = frozenset({".yaml", ".yml", ".properties", ".xml"})
+
+
+class UnknownPrefix(Terminal):
+    """No file configures `prefix`; `known` lists those that are configured."""
+
+    def __init__(self, prefix: str, known: tuple[str, ...], place: Path, broken: tuple[Path, ...] = ()):
+        self.prefix = prefix
+        self.known = known
+        unread = f" These files could not be read: {', '.join(str(file) for file in broken)}." if broken else ""
+        super().__init__(
+            f"No replication {prefix!r} is configured in {place}; {suggestion(prefix, known, 'prefixes')}."
+            f"{unread} Use one of these, or add a file for it."
+        )
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a folder of replication files holds."""
+
+    replications: tuple[Replication, ...]
+    """Those without a mistake, by prefix."""
+    mistakes: tuple[Mistake, ...]
+    broken: dict[str, tuple[Mistake, ...]]
+    """For each prefix that cannot be used as far as it can be told: why."""
+
+
+def folder() -> Path:
+    """Where the files lie: `SLUICE_REPLICATIONS`, else `include/replications` of this checkout."""
+    configured = os.environ.get("SLUICE_REPLICATIONS")
+    return Path(configured) if configured else Path(__file__).resolve().parents[2] / "include" / "replications"
+
+
+def load(prefix: str) -> Replication:
+    """The replication `prefix`, in any case.
+
+    Raises `ConfigError` when its file has mistakes, `UnknownPrefix` when no file configures it.
+    Mistakes in other files do not matter here.
+    """
+    found = survey()
+    wanted = prefix.strip().upper()
+    for replication in found.replications:
+        if replication.prefix.name == wanted:
+            return replication
+    if wanted in found.broken:
+        raise ConfigError(found.broken[wanted])
+    known = (*(replication.prefix.name for replication in found.replications), *found.broken)
+    raise UnknownPrefix(prefix, known, folder(), tuple(sorted({mistake.file for mistake in found.mistakes})))
+
+
+def load_all() -> list[Replication]:
+    """All replications, by prefix. Raises `ConfigError` with the mistakes of all files."""
+    found = survey()
+    if found.mistakes:
+        raise ConfigError(found.mistakes)
+    return list(found.replications)
+
+
+def survey() -> Survey:
+    """All replications that can be used, and all mistakes. Raises `ConfigError` when there is no folder."""
+    place = folder()
+    try:
+        files = sorted(file for file in place.iterdir() if file.suffix in _SUFFIXES and not file.name.startswith("."))
+    except OSError as wrong:
+        raise ConfigError(
+            [Mistake(place, 0, "", f"cannot be listed: {wrong.strerror}", "create it or set SLUICE_REPLICATIONS")]
+        ) from wrong
+    readings = [reading for file in files for reading in _readings(file)]
+    _refuse_twins(readings)
+    broken: dict[str, tuple[Mistake, ...]] = {}
+    for reading in readings:
+        if reading.mistakes and reading.prefix:
+            broken[reading.prefix] = (*broken.get(reading.prefix, ()), *reading.mistakes)
+    good = [reading.replication for reading in readings if reading.replication is not None and not reading.mistakes]
+    return Survey(
+        tuple(sorted(good, key=lambda replication: replication.prefix)),
+        # Mistakes that concern a file as a whole stand in all of its readings.
+        tuple(dict.fromkeys(mistake for reading in readings for mistake in reading.mistakes)),
+        broken,
+    )
+
+
+@dataclass
+class _Reading:
+    """One replication of one file, or the reason why there is none."""
+
+    root: Node | None
+    mistakes: list[Mistake]
+    replication: Replication | None = None
+
+    @property
+    def prefix(self) -> str | None:
+        return None if self.root is None else prefix_of(self.root)
+
+
+def _readings(file: Path) -> list[_Reading]:
+    mistakes: list[Mistake] = []
+    readings = [_Reading(root, []) for root in _roots(file, mistakes)]
+    for reading in readings:
+        assert reading.root is not None
+        reading.replication = build(reading.root, reading.mistakes)
+        reading.mistakes[:0] = mistakes
+    return readings or [_Reading(None, mistakes)]
+
+
+def _roots(file: Path, mistakes: list[Mistake]) -> list[Node]:
+    text = _text(file, mistakes)
+    if text is None:
+        return []
+    if file.suffix == ".xml":
+        return xml_file.read(file, text, mistakes)
+    read = properties_file.read if file.suffix == ".properties" else yaml_file.read
+    root = read(file, text, mistakes)
+    return [] if root is None else [root]
+
+
+def _text(file: Path, mistakes: list[Mistake]) -> str | None:
+    try:
+        raw = file.read_bytes()
+    except OSError as wrong:
+        mistakes.append(Mistake(file, 0, "", f"cannot be read: {wrong.strerror}", "make it a file that can be read"))
+        return None
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as wrong:
+        if file.suffix != ".yaml" and file.suffix != ".yml":
+            # xmlBlaster's files are as old as Java's ISO-8859-1 properties.
+            return raw.decode("latin-1")
+        line = raw.count(b"\n", 0, wrong.start) + 1
+        mistakes.append(Mistake(file, line, "", "is not UTF-8", "save it in UTF-8"))
+        return None
+
+
+def _refuse_twins(readings: list[_Reading]) -> None:
+    """A prefix claimed twice belongs to neither: which one is meant, a person must say."""
+    claims: dict[str, list[tuple[_Reading, Node]]] = {}
+    for reading in readings:
+        if reading.root is not None and reading.prefix and isinstance(reading.root.value, dict):
+            claims.setdefault(reading.prefix, []).append((reading, reading.root.value["prefix"]))
+    for prefix, claimants in claims.items():
+        for reading, node in claimants:
+            others = [f"{other.file}:{other.line}" for _, other in claimants if other is not node]
+            if others:
+                reading.mistakes.append(
+                    node.mistake(f"{prefix} is also configured in {', '.join(others)}", "rename one of them")
+                )

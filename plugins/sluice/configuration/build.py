@@ -1,0 +1,285 @@
+"""From a reader's tree to a checked `Replication`."""
+
+import re
+
+from sluice.configuration.mistakes import Mistake
+from sluice.configuration.model import (
+    VENDORS,
+    ApplyOptions,
+    Endpoint,
+    InitialOptions,
+    Replication,
+    SlaveConfig,
+)
+from sluice.configuration.nodes import Node, Section
+from sluice.configuration.rule import ALL_ACTIONS, TablePattern, TableRule
+from sluice.domain.names import InvalidName, Prefix
+
+_SLAVE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}\Z")
+_CONN_ID = "name the Airflow connection of this database, e.g. demo_master"
+_TRIGGER_BYTES = 61
+"""PostgreSQL's 63 less the two that tell the triggers of one table apart."""
+
+
+def build(root: Node, mistakes: list[Mistake]) -> Replication | None:
+    """The replication; None when anything is wrong, with everything wrong added to `mistakes`."""
+    before = len(mistakes)
+    section = Section(root, mistakes)
+    prefix = _prefix(section, mistakes)
+    master = _master(section, mistakes)
+    slaves = _slaves(section, master, mistakes)
+    tables = _tables(section, mistakes)
+    apply = _apply(section, mistakes)
+    initial = _initial(section, mistakes)
+    section.finish()
+    if len(mistakes) > before or prefix is None:
+        return None
+    return Replication(prefix, master, slaves, tables, apply, initial, root.file)
+
+
+def prefix_of(root: Node) -> str | None:
+    """The prefix as far as it can be told, in upper case, also from a file with mistakes."""
+    node = root.value.get("prefix") if isinstance(root.value, dict) else None
+    return node.value.strip().upper() if node is not None and isinstance(node.value, str) else None
+
+
+def _prefix(section: Section, mistakes: list[Mistake]) -> Prefix | None:
+    right = "write a letter, then letters, digits or underscores, 30 characters at most, e.g. DEMO_"
+    if not section.has("prefix"):
+        section.get("prefix")
+        section.missing("prefix", right)
+        return None
+    found = section.scalar("prefix", right)
+    if found is None:
+        return None
+    node, text = found
+    try:
+        return Prefix(text.strip())
+    except InvalidName:
+        mistakes.append(node.mistake(f"{text!r} is no prefix", right))
+        return None
+
+
+def _master(section: Section, mistakes: list[Mistake]) -> Endpoint:
+    node = section.get("master")
+    if node is None:
+        section.missing("master", "write conn_id and vendor of the database to replicate from")
+        return Endpoint("")
+    endpoint = Section(node, mistakes)
+    master = Endpoint(*_endpoint(endpoint, "postgres"))
+    endpoint.finish()
+    return master
+
+
+def _endpoint(section: Section, vendor: str) -> tuple[str, str, str]:
+    """conn_id, vendor, schema."""
+    if not section.has("conn_id"):
+        section.missing("conn_id", _CONN_ID)
+    conn_id = section.text("conn_id", "", _CONN_ID)
+    vendor = section.choice("vendor", VENDORS, vendor, "vendors")
+    schema = section.text("schema", "public", "name a schema, exactly as the database stores it")
+    return conn_id, vendor, schema
+
+
+def _slaves(section: Section, master: Endpoint, mistakes: list[Mistake]) -> dict[str, SlaveConfig]:
+    node = section.get("slaves")
+    if node is None:
+        section.missing("slaves", "write each slave's name with its conn_id, or slaves: {} while there is none")
+        return {}
+    slaves: dict[str, SlaveConfig] = {}
+    if not isinstance(node.value, dict):
+        mistakes.append(
+            node.mistake(f"is {node.kind}", "write name: {conn_id: …} for each slave, or {} while there is none")
+        )
+        return {}
+    folded: dict[str, Node] = {}
+    connections: dict[str, Node] = {}
+    for name, child in node.value.items():
+        if not _SLAVE_NAME.match(name):
+            mistakes.append(
+                child.mistake(
+                    f"{name!r} is no slave's name", "use letters, digits, - and _, 63 at most, a letter or digit first"
+                )
+            )
+        twin = folded.setdefault(name.lower(), child)
+        if twin is not child:
+            mistakes.append(
+                child.mistake(f"differs from the slave on line {twin.line} only by capitals", "rename one of the two")
+            )
+        slave = _slave(name, child, master, mistakes)
+        slaves[name] = slave
+        if not slave.conn_id:
+            continue
+        if slave.conn_id == master.conn_id:
+            mistakes.append(
+                child.mistake(f"has the master's own connection {master.conn_id}", "name the slave's connection")
+            )
+        other = connections.setdefault(slave.conn_id, child)
+        if other is not child:
+            mistakes.append(
+                child.mistake(
+                    f"has the same connection {slave.conn_id} as the slave on line {other.line}",
+                    "name another connection, or take one of the two slaves out",
+                )
+            )
+    return slaves
+
+
+def _slave(name: str, node: Node, master: Endpoint, mistakes: list[Mistake]) -> SlaveConfig:
+    section = Section(node, mistakes)
+    conn_id, vendor, schema = _endpoint(section, master.vendor)
+    safe_mode = section.flag("safe_mode", False)
+    policy = section.get("on_conflict")
+    on_conflict = section.choice("on_conflict", ("stop", "reject", "overwrite"), "stop", "policies")
+    if safe_mode and policy is not None:
+        mistakes.append(
+            policy.mistake(
+                "contradicts safe_mode: true, under which no change ever conflicts", "take out on_conflict or safe_mode"
+            )
+        )
+    existing = section.choice("existing_tables", ("empty", "keep", "refuse"), "empty", "policies")
+    location = _location(section, mistakes)
+    section.finish()
+    return SlaveConfig(name, conn_id, vendor, schema, safe_mode, on_conflict, existing, location)
+
+
+def _location(section: Section, mistakes: list[Mistake]) -> str | None:
+    right = "write an absolute folder or s3://bucket/key"
+    location = section.text("initial_files_location", "", right)
+    if location and not re.match(r"/|s3://[^/]+", location):
+        node = section.get("initial_files_location")
+        assert node is not None
+        mistakes.append(node.mistake(f"{location!r} is neither an absolute folder nor a place in S3", right))
+    return location or None
+
+
+def _tables(section: Section, mistakes: list[Mistake]) -> tuple[TableRule, ...]:
+    node = section.get("tables")
+    right = "write a line for each table or wildcard, e.g. public.*: {}"
+    if node is None:
+        section.missing("tables", right)
+        return ()
+    if not isinstance(node.value, dict):
+        mistakes.append(node.mistake(f"is {node.kind}", right))
+        return ()
+    if not node.value:
+        # Reconciling with no table at all would remove every trigger: that is what uninstalling is for.
+        mistakes.append(node.mistake("names no table", right + "; to end a replication, uninstall it"))
+    rules: list[TableRule] = []
+    patterns: dict[TablePattern, Node] = {}
+    triggers: dict[str, Node] = {}
+    for text, child in node.value.items():
+        try:
+            pattern = TablePattern.parse(text)
+        except InvalidName as invalid:
+            problem, _, remedy = str(invalid).partition(": ")
+            mistakes.append(child.mistake(problem, remedy or "write schema.table"))
+            continue
+        twin = patterns.setdefault(pattern, child)
+        if twin is not child:
+            mistakes.append(child.mistake(f"is the same table as on line {twin.line}", "keep one of the two"))
+        rule = _rule(pattern, child, mistakes)
+        rules.append(rule)
+        if rule.trigger is not None:
+            same = triggers.setdefault(rule.trigger.lower(), child)
+            if same is not child:
+                mistakes.append(
+                    child.mistake(
+                        f"has the same trigger {rule.trigger} as the table on line {same.line}", "rename one of the two"
+                    )
+                )
+    return tuple(rules)
+
+
+def _rule(pattern: TablePattern, node: Node, mistakes: list[Mistake]) -> TableRule:
+    section = Section(node, mistakes)
+    actions = _actions(section, mistakes)
+    sequence = section.integer("sequence", None, -(2**63), 2**63 - 1)
+    trigger = _trigger(section, pattern, mistakes)
+    debug = section.flag("debug", False)
+    replicate = section.flag("replicate", True)
+    options = [name for name in ("actions", "sequence", "trigger", "debug") if section.has(name)]
+    section.finish()
+    if not replicate and options:
+        mistakes.append(
+            node.mistake(
+                f"has {', '.join(options)} although replicate is false", "take out either replicate or the others"
+            )
+        )
+    return TableRule(pattern, actions, sequence, trigger, debug, replicate)
+
+
+def _actions(section: Section, mistakes: list[Mistake]) -> frozenset[str]:
+    right = 'write any of I, D and U, e.g. IDU, or "" to copy the content once and replicate no change'
+    found = section.scalar("actions", right)
+    if found is None:
+        return ALL_ACTIONS
+    node, text = found
+    letters = text.strip().upper()
+    if wrong := sorted(set(letters) - ALL_ACTIONS):
+        mistakes.append(node.mistake(f"{text!r} has {', '.join(map(repr, wrong))}, which is no action", right))
+        return ALL_ACTIONS
+    if len(set(letters)) < len(letters):
+        mistakes.append(node.mistake(f"{text!r} has an action twice", right))
+    return frozenset(letters)
+
+
+def _trigger(section: Section, pattern: TablePattern, mistakes: list[Mistake]) -> str | None:
+    right = "write the name of the trigger, or leave it out to have one made"
+    found = section.scalar("trigger", right)
+    if found is None:
+        return None
+    node, text = found
+    trigger = text.strip()
+    if not trigger:
+        return None
+    if pattern.wildcard:
+        mistakes.append(
+            node.mistake(
+                f"would give every table of {pattern} the same trigger",
+                "leave it out, or name triggers on lines of single tables",
+            )
+        )
+    if len(trigger.encode()) > _TRIGGER_BYTES or any(ord(character) < 32 for character in trigger):
+        mistakes.append(
+            node.mistake(f"{trigger!r} cannot name a trigger", f"use {_TRIGGER_BYTES} bytes at most, none of control")
+        )
+    return trigger
+
+
+def _apply(section: Section, mistakes: list[Mistake]) -> ApplyOptions:
+    node = section.get("apply")
+    if node is None:
+        return ApplyOptions()
+    options = Section(node, mistakes)
+    default = ApplyOptions()
+    batch = options.integer("max_batch_changes", default.max_batch_changes, 1, 1_000_000_000)
+    checkpoint = options.seconds("checkpoint_interval", default.checkpoint_interval, 0.1, 86_400)
+    poll = options.seconds("poll_interval", default.poll_interval, 0.001, 3_600)
+    lease = options.seconds("lease", default.lease, 1, 3_600)
+    if poll >= lease:
+        named = options.get("poll_interval") or options.get("lease") or node
+        mistakes.append(
+            named.mistake(
+                f"poll_interval {poll:g} is not below lease {lease:g}: the right to apply would run out between looks",
+                "lower poll_interval or raise lease",
+            )
+        )
+    options.finish()
+    assert batch is not None
+    return ApplyOptions(batch, checkpoint, poll, lease)
+
+
+def _initial(section: Section, mistakes: list[Mistake]) -> InitialOptions:
+    node = section.get("initial")
+    if node is None:
+        return InitialOptions()
+    options = Section(node, mistakes)
+    default = InitialOptions()
+    target = options.seconds("block_target_seconds", default.block_target_seconds, 0.01, 3_600)
+    rows = options.integer("block_rows", default.block_rows, 1, 1_000_000_000)
+    parallel = options.integer("parallel", default.parallel, 1, 256)
+    options.finish()
+    assert rows is not None
+    assert parallel is not None
+    return InitialOptions(target, rows, parallel)

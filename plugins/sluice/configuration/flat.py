@@ -1,0 +1,170 @@
+"""From flat keys, as property files and plugin attributes have them, to the tree that YAML gives.
+
+    replication.prefix                          prefix
+    sluice.master.conn_id                       master.conn_id       (likewise vendor, schema)
+    sluice.slave.<name>.conn_id                 slaves.<name>.conn_id
+    sluice.apply.<key>, sluice.initial.<key>    apply.<key>, initial.<key>
+    table.[CATALOG.]SCHEMA.TABLE                tables
+
+A table's value is xmlBlaster's list: `actions=IDU,trigger=TR01,sequence=3`. `${key}` stands for the
+value of another key. All other keys are xmlBlaster's own business and are left alone.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sluice.configuration.mistakes import Mistake
+from sluice.configuration.nodes import Node, suggestion
+from sluice.domain.names import InvalidName, split_qualified
+
+_REFERENCE = re.compile(r"\$\{([^${}]+)\}")
+_SECTIONS = {"master": "master", "slave": "slaves", "apply": "apply", "initial": "initial"}
+_PREFIX = "replication.prefix"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One key with its value as written."""
+
+    line: int
+    key: str
+    value: str
+
+
+def tree(file: Path, line: int, entries: Iterable[Entry], mistakes: list[Mistake]) -> Node | None:
+    """The root of one replication; `line` is where its keys begin. None when it has no prefix."""
+    return _Flat(file, line, list(entries), mistakes).root()
+
+
+class _Flat:
+    def __init__(self, file: Path, line: int, entries: list[Entry], mistakes: list[Mistake]):
+        self._file = file
+        self._line = line
+        self._entries = entries
+        self._values = {entry.key: entry.value for entry in entries}
+        self._mistakes = mistakes
+
+    def root(self) -> Node | None:
+        ours = [entry for entry in self._entries if re.match(r"(replication\.prefix$|table\.|sluice\.)", entry.key)]
+        first: dict[str, Entry] = {}
+        for entry in ours:
+            if entry.key in first:
+                self._wrong(entry, f"is already given on line {first[entry.key].line}", "keep one of the two")
+            else:
+                first[entry.key] = entry
+        if _PREFIX not in first:
+            self._no_prefix()
+            return None
+        prefix = first.pop(_PREFIX)
+        sections: dict[str, dict[str, Node]] = {name: {} for name in (*_SECTIONS.values(), "tables")}
+        for entry in first.values():
+            if entry.key.startswith("table."):
+                self._table(entry, sections["tables"])
+            else:
+                self._option(entry, sections)
+        keys = {own: f"sluice.{flat}" for flat, own in _SECTIONS.items()} | {"tables": "table"}
+        fields = {"prefix": self._node(prefix, self._text(prefix))}
+        for name, values in sections.items():
+            fields[name] = Node(self._file, prefix.line, keys[name], dict(values))
+        return Node(self._file, self._line, "", dict(fields))
+
+    def _no_prefix(self) -> None:
+        near = difflib.get_close_matches(_PREFIX, self._values, n=1, cutoff=0.85)
+        remedy = f"did you mean {_PREFIX} instead of {near[0]}?" if near else "add it; xmlBlaster's default was REPL_"
+        self._mistakes.append(Mistake(self._file, self._line, _PREFIX, "is missing", remedy))
+
+    def _option(self, entry: Entry, sections: dict[str, dict[str, Node]]) -> None:
+        word, *path = entry.key.split(".")[1:]
+        depth = 2 if word == "slave" else 1
+        if word not in _SECTIONS:
+            self._wrong(entry, "is not known", suggestion(word, _SECTIONS, "words after sluice."))
+        elif len(path) != depth or not all(path):
+            form = "sluice.slave.<name>.<key>" if word == "slave" else f"sluice.{word}.<key>"
+            self._wrong(entry, "is not complete" if len(path) < depth else "has too many parts", f"write {form}")
+        else:
+            section = sections[_SECTIONS[word]]
+            if word == "slave":
+                name = path[0]
+                node = section.setdefault(name, Node(self._file, entry.line, f"sluice.slave.{name}", {}))
+                assert isinstance(node.value, dict)
+                section = node.value
+            section[path[-1]] = self._node(entry, self._text(entry))
+
+    def _table(self, entry: Entry, tables: dict[str, Node]) -> None:
+        name = self._replace(entry, entry.key.removeprefix("table."))
+        try:
+            parts = _parts(name)
+        except InvalidName as invalid:
+            self._wrong(entry, str(invalid), "write table.SCHEMA.TABLE")
+            return
+        if len(parts) == 1:
+            self._wrong(entry, "names no schema", f"write table.public.{parts[0]}, with the table's schema")
+            return
+        if len(parts) == 3:
+            # The catalogue: a connection reaches one only, so it says nothing here.
+            parts = parts[1:]
+        if len(parts) != 2:
+            self._wrong(entry, "does not name one table", "write table.SCHEMA.TABLE")
+            return
+        pattern = ".".join(parts)
+        if pattern in tables:
+            self._wrong(entry, f"is the same table as on line {tables[pattern].line}", "keep one of the two")
+            return
+        tables[pattern] = Node(self._file, entry.line, entry.key, self._options(entry))
+
+    def _options(self, entry: Entry) -> dict[str, Node]:
+        """`actions=IDU,trigger=TR01,sequence=3`; a key without `=` has an empty value, as xmlBlaster reads it."""
+        options: dict[str, Node] = {}
+        for part in self._text(entry).split(","):
+            if not part.strip():
+                continue
+            name, _, value = (text.strip() for text in part.partition("="))
+            key = f"{entry.key}: {name}"
+            if name in options:
+                self._wrong(Entry(entry.line, key, value), "is given twice", "keep one of the two")
+            options[name] = Node(self._file, entry.line, key, value)
+        return options
+
+    def _text(self, entry: Entry) -> str:
+        return self._replace(entry, entry.value).strip()
+
+    def _replace(self, entry: Entry, text: str) -> str:
+        for _ in range(10):
+            names = _REFERENCE.findall(text)
+            if not names:
+                return text
+            if unknown := [name for name in names if name not in self._values]:
+                self._wrong(entry, f"${{{unknown[0]}}} stands for nothing", f"give {unknown[0]} a value in this file")
+                return _REFERENCE.sub("", text)
+            text = _REFERENCE.sub(lambda match: self._values[match.group(1)], text)
+        self._wrong(entry, "refers to itself", "write the value out")
+        return ""
+
+    def _node(self, entry: Entry, value: str) -> Node:
+        return Node(self._file, entry.line, entry.key, value)
+
+    def _wrong(self, entry: Entry, problem: str, remedy: str) -> None:
+        self._mistakes.append(Mistake(self._file, entry.line, entry.key, problem, remedy))
+
+
+def _parts(name: str) -> list[str]:
+    """Parts of a table's name as SQL reads them: without quotes folded to the case of PostgreSQL.
+
+    Given back in double quotes where quotes were, so that a literal `*` stays one. Empty parts
+    are skipped, as xmlBlaster does (`table..S.T`).
+    """
+    parts = []
+    rest = name.strip()
+    for part in split_qualified(rest):
+        if rest.startswith('"'):
+            quoted = '"' + part.replace('"', '""') + '"'
+            rest = rest[len(quoted) + 1 :]
+            parts.append(quoted)
+        else:
+            rest = rest[len(part) + 1 :]
+            if part.strip():
+                parts.append(part.strip().lower())
+    return parts

@@ -1,0 +1,114 @@
+"""The configuration of a replication, checked and frozen."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sluice.configuration.resolve import ResolvedTable, resolve
+from sluice.configuration.rule import TableRule
+from sluice.domain.names import Prefix, TableName
+from sluice.errors import Terminal
+
+VENDORS = frozenset({"postgres"})
+"""One word for each folder in `vendors/` and `include/sql/`."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One side of a replication."""
+
+    conn_id: str
+    """The Airflow connection; it holds host, user and password."""
+    vendor: str = "postgres"
+    schema: str = "public"
+    """Where Sluice's own tables live, exactly as the database stores the name."""
+
+
+@dataclass(frozen=True)
+class SlaveConfig:
+    """One slave."""
+
+    name: str
+    conn_id: str
+    vendor: str = "postgres"
+    schema: str = "public"
+    """Where CHECKPOINT, BLOCKS and REJECTS live."""
+    safe_mode: bool = False
+    """Apply every change idempotently, always."""
+    on_conflict: str = "stop"
+    """What happens to a change that does not fit the slave's rows: `stop` closes the gate,
+    `reject` sets the change aside in REJECTS, `overwrite` makes the row equal to the master's."""
+    existing_tables: str = "empty"
+    """What an initial update does with tables that the slave has: `empty` deletes their rows,
+    `keep` leaves rows that the load does not overwrite, `refuse` stops the update."""
+    initial_files_location: str | None = None
+    """Where this slave finds carried-over files: an absolute folder or `s3://bucket/key`."""
+
+
+@dataclass(frozen=True)
+class ApplyOptions:
+    """How changes are applied."""
+
+    max_batch_changes: int = 1_000_000
+    """A window with more changes is applied in slices of this size."""
+    checkpoint_interval: float = 30.0
+    """Seconds; safe mode after a restart lasts two of them where no exit point is stored."""
+    poll_interval: float = 0.05
+    """Seconds between looks at the master when nothing came."""
+    lease: float = 10.0
+    """Seconds after which the right to apply is lost when it is not renewed."""
+
+
+@dataclass(frozen=True)
+class InitialOptions:
+    """How an initial update reads."""
+
+    block_target_seconds: float = 0.5
+    """Time that reading one block should take; the size adapts to it."""
+    block_rows: int = 50_000
+    """Rows of the first block."""
+    parallel: int = 4
+    """Blocks read at the same time."""
+
+
+class UnknownSlave(Terminal):
+    """The replication `prefix` has no slave of that `name`; `known` lists those it has."""
+
+    def __init__(self, prefix: Prefix, name: str, known: Iterable[str], source: Path):
+        self.prefix = prefix
+        self.name = name
+        self.known = tuple(sorted(known))
+        super().__init__(
+            f"Replication {prefix} has no slave {name!r}; it has {', '.join(self.known) or 'none'}. "
+            f"Use one of these, or add it under slaves in {source}."
+        )
+
+
+@dataclass(frozen=True)
+class Replication:
+    """Everything configured for one prefix."""
+
+    prefix: Prefix
+    master: Endpoint
+    slaves: Mapping[str, SlaveConfig]
+    tables: tuple[TableRule, ...]
+    """In the order of the file."""
+    apply: ApplyOptions = field(default_factory=ApplyOptions)
+    initial: InitialOptions = field(default_factory=InitialOptions)
+    source: Path = Path()
+    """The file it was read from."""
+
+    def slave(self, name: str) -> SlaveConfig:
+        """Raises `UnknownSlave`."""
+        try:
+            return self.slaves[name]
+        except KeyError:
+            raise UnknownSlave(self.prefix, name, self.slaves, self.source) from None
+
+    def resolve(self, existing: Iterable[TableName]) -> list[ResolvedTable]:
+        """The master's tables that are replicated, in the order of their `sequence`.
+
+        Raises `TablesMissing` for configured tables that `existing` lacks, `OwnTable` for configured
+        tables in which Sluice keeps its own data.
+        """
+        return resolve(self.prefix, self.tables, existing, str(self.source))

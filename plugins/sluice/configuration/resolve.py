@@ -1,0 +1,109 @@
+"""From the configured lines and the master's tables to the tables that are replicated."""
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sluice.configuration.rule import TableRule
+from sluice.domain.names import Prefix, TableName
+from sluice.errors import Terminal
+
+MASTER_TABLES = frozenset({"items", "tables", "current_tables", "longs_table", "debug_table", "cols_table"})
+"""Tables that DbResources bring, without the prefix."""
+SLAVE_TABLES = frozenset({"checkpoint", "blocks", "rejects"})
+"""Tables that a slave gets, without the prefix."""
+
+_MARKS = (
+    (("items", "tables", "current_tables"), MASTER_TABLES),
+    (("checkpoint", "blocks", "rejects"), SLAVE_TABLES),
+)
+
+
+@dataclass(frozen=True)
+class ResolvedTable:
+    """A table that is replicated, with the options of the line that won."""
+
+    table: TableName
+    actions: frozenset[str]
+    sequence: int
+    """-1 where none or a negative one is configured."""
+    trigger: str | None
+    debug: bool
+
+
+class TablesMissing(Terminal):
+    """The master lacks tables that the configuration names; `tables` lists them."""
+
+    def __init__(self, prefix: Prefix, missing: Iterable[TableName], existing: Iterable[TableName], source: str):
+        self.prefix = prefix
+        self.tables = tuple(missing)
+        known = {str(table).lower(): str(table) for table in existing}
+        lines = []
+        for table in self.tables:
+            near = difflib.get_close_matches(str(table).lower(), known, n=1, cutoff=0.8)
+            lines.append(f"{table} (there is {known[near[0]]})" if near else str(table))
+        super().__init__(
+            f"{source}: the master of {prefix} has no table {', '.join(lines)}. Correct the name (capitals count, "
+            "as the database stores them), create the table, or take the line out."
+        )
+
+
+class OwnTable(Terminal):
+    """The configuration names tables in which Sluice keeps its own data; `tables` lists them."""
+
+    def __init__(self, prefix: Prefix, tables: Iterable[TableName], source: str):
+        self.prefix = prefix
+        self.tables = tuple(tables)
+        super().__init__(
+            f"{source}: {', '.join(str(table) for table in self.tables)} belongs to Sluice itself "
+            "and cannot be replicated. Take the line out."
+        )
+
+
+def resolve(
+    prefix: Prefix, rules: Iterable[TableRule], existing: Iterable[TableName], source: str
+) -> list[ResolvedTable]:
+    """The tables of `existing` that `rules` replicate, by `sequence`, then by name.
+
+    `source` is the file of the rules, for messages. Raises `TablesMissing` and `OwnTable`.
+    """
+    lines = tuple(rules)
+    tables = sorted(set(existing))
+    own = _own_tables(prefix, tables)
+    named = [rule.pattern.table for rule in lines if not rule.pattern.wildcard and rule.replicate]
+    if forbidden := [table for table in named if table in own]:
+        raise OwnTable(prefix, forbidden, source)
+    if missing := sorted(set(named) - set(tables)):
+        raise TablesMissing(prefix, missing, tables, source)
+
+    resolved = []
+    for table in tables:
+        rule = _rule_for(table, lines)
+        if rule is None or not rule.replicate or table in own:
+            continue
+        sequence = -1 if rule.sequence is None or rule.sequence < 0 else rule.sequence
+        resolved.append(ResolvedTable(table, rule.actions, sequence, rule.trigger, rule.debug))
+    return sorted(resolved, key=lambda entry: entry.sequence)
+
+
+def _rule_for(table: TableName, rules: Iterable[TableRule]) -> TableRule | None:
+    """The most exact line that matches; among equally exact ones the first of the file."""
+    matching = [rule for rule in rules if rule.pattern.matches(table)]
+    return max(matching, key=lambda rule: rule.pattern.precision, default=None)
+
+
+def _own_tables(prefix: Prefix, tables: Iterable[TableName]) -> set[TableName]:
+    """Those of `tables` that hold Sluice's own data, of this prefix or of another one.
+
+    Another prefix shows by its tables: where X_ITEMS, X_TABLES and X_CURRENT_TABLES stand in one
+    schema, X_ is a prefix; so it is where X_CHECKPOINT, X_BLOCKS and X_REJECTS do. A user's table
+    whose name only begins with a prefix is no such table.
+    """
+    existing = set(tables)
+    own = {table for table in existing if table.name in {prefix.lower + end for end in MASTER_TABLES | SLAVE_TABLES}}
+    for marks, resources in _MARKS:
+        for table in existing:
+            start = table.name.removesuffix(marks[0])
+            if start != table.name and all(TableName(table.schema, start + mark) in existing for mark in marks):
+                own |= existing & {TableName(table.schema, start + end) for end in resources}
+    return own
