@@ -1,0 +1,88 @@
+"""BLOCKS on a real slave; the place of keys as a real master orders them."""
+
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sluice.domain.names import TableName
+from sluice.domain.shape import TableShape
+from sluice.vendors.postgres import blocks, catalog
+from sluice.vendors.postgres.connection import connect
+
+TEXTS = st.text(
+    st.characters(codec="utf-8", exclude_characters="\x00", exclude_categories=["Cs"])
+    | st.sampled_from("aAbBäÄéz-_ 'ß%"),
+    max_size=6,
+)
+KEYS: dict[str, tuple[str, tuple[st.SearchStrategy[str], ...]]] = {
+    "bigint": ("a bigint", (st.integers(-(2**63), 2**63 - 1).map(str),)),
+    "text": ("a text", (TEXTS,)),
+    "citext": ("a public.citext", (TEXTS,)),
+    "text_c": ('a text COLLATE "C"', (TEXTS,)),
+    "char": ("a char(6)", (TEXTS,)),
+    "uuid": ("a uuid", (st.uuids().map(str),)),
+    "timestamptz": (
+        "a timestamptz",
+        (st.datetimes().map(lambda value: value.isoformat() + "Z") | st.sampled_from(["infinity", "-infinity"]),),
+    ),
+    "numeric": ("a numeric", (st.decimals(allow_infinity=False, allow_nan=False).map(str) | st.sampled_from(["NaN"]),)),
+    "float8": ("a float8", (st.floats().map(repr),)),
+    "bytea": ("a bytea", (st.binary(max_size=6).map(lambda value: "\\x" + value.hex()),)),
+    "enum": ("a public.mood", (st.sampled_from(["sad", "ok", "happy"]),)),
+    "array": ("a int[]", (st.lists(st.integers(0, 9), max_size=4).map(lambda v: "{" + ",".join(map(str, v)) + "}"),)),
+    "range": ("a int4range", (st.tuples(st.integers(0, 9), st.integers(10, 20)).map(lambda v: f"[{v[0]},{v[1]})"),)),
+    "composite": (
+        'b int, a public.citext COLLATE "C", c "Sonder Typ"',
+        (
+            st.integers(-3, 3).map(str),
+            TEXTS,
+            st.tuples(st.integers(0, 2), st.booleans()).map(lambda v: f'({v[0]},"{v[1]}")'),
+        ),
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def master(postgres: Any) -> Any:
+    postgres.create_database("locate")
+    with connect(postgres.info("locate"), application="test", autocommit=True) as connection:
+        connection.execute("SET search_path TO public")
+        connection.execute("CREATE EXTENSION citext")
+        connection.execute("CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')")
+        connection.execute('CREATE TYPE "Sonder Typ" AS (n int, flag bool)')
+        for name, (columns, keys) in KEYS.items():
+            key = ", ".join(part.split()[0] for part in columns.split(", "))
+            assert len(keys) == len(key.split(", "))
+            connection.execute(f'CREATE TABLE "of {name}" ({columns}, PRIMARY KEY ({key}))')
+        connection.execute("SET search_path TO pg_catalog, pg_temp")
+        yield connection
+
+
+def shape_of(connection: psycopg.Connection[Any], name: str) -> TableShape:
+    shape = catalog.shape(connection, TableName("public", f"of {name}"))
+    assert shape is not None
+    return shape
+
+
+@pytest.mark.parametrize("name", KEYS)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_located_as_plain_comparisons_by_the_master_say(master: psycopg.Connection[Any], name: str, data: Any) -> None:
+    shape = shape_of(master, name)
+    row = st.tuples(*KEYS[name][1])
+    keys = data.draw(st.lists(row, min_size=1, max_size=8))
+    bounds = data.draw(st.lists(row, max_size=5))
+    typed = ", ".join(
+        f"%s::{column.type}" + (f" COLLATE {column.collation}" if column.collation else "") for column in shape.key
+    )
+    expected = [
+        sum(
+            bool(master.execute(f"SELECT ROW({typed}) >= ROW({typed})", [*key, *bound]).fetchone()[0])  # type: ignore[index]
+            for bound in bounds
+        )
+        for key in keys
+    ]
+    assert blocks.locate(master, shape, bounds, keys) == expected

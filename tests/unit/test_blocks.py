@@ -1,0 +1,125 @@
+"""What blocks mean for changes, decided without any database."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.domain.blocks import (
+    Block,
+    BlockMap,
+    BlocksDamaged,
+    BlockState,
+    Decision,
+    TableBlocks,
+    decide,
+    decisions,
+)
+from sluice.domain.names import TableName
+from sluice.domain.position import Position
+
+TABLE = TableName("public", "orders")
+MARKER = Position(xmin=10, xmax=20, xip=frozenset({10, 15}))
+
+
+def block(number: int, lo: str | None, hi: str | None, state: str = "planned", marker: Position | None = None) -> Block:
+    return Block(TABLE, number, lo and (lo,), hi and (hi,), BlockState(state), marker)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("xid", [5, 10, 19, 25])
+def test_a_change_to_a_planned_block_is_dropped_and_one_being_read_waits(xid: int) -> None:
+    assert decide(block(1, None, None), xid) is Decision.DROP
+    assert decide(block(1, None, None, "begun"), xid) is Decision.WAIT
+
+
+@pytest.mark.parametrize(
+    ("xid", "decision"),
+    [(5, Decision.DROP), (10, Decision.APPLY), (14, Decision.DROP), (15, Decision.APPLY), (20, Decision.APPLY)],
+)
+def test_a_stored_block_decides_by_its_marker(xid: int, decision: Decision) -> None:
+    assert decide(block(1, None, None, "stored", MARKER), xid) is decision
+
+
+def test_a_stored_block_without_marker_is_damage() -> None:
+    with pytest.raises(BlocksDamaged, match="without a marker"):
+        decide(block(1, None, None, "stored"), 5)
+
+
+def test_blocks_join_in_key_order_whatever_their_numbers() -> None:
+    blocks = [block(7, "c", None), block(3, "a", "b"), block(1, None, "a"), block(9, "b", "c")]
+    joined = TableBlocks.joined(TABLE, blocks)
+    assert [found.number for found in joined.blocks] == [1, 3, 9, 7]
+    assert joined.bounds == [("a",), ("b",), ("c",)]
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        [],
+        [block(1, None, "a")],
+        [block(1, "a", None)],
+        [block(1, None, "a"), block(2, "b", None)],
+        [block(1, None, "a"), block(2, None, None)],
+        [block(1, None, "a"), block(2, "a", None), block(3, "x", "y")],
+        [block(1, None, None), block(2, "x", "y")],
+    ],
+)
+def test_gaps_and_overlaps_are_damage(blocks: list[Block]) -> None:
+    with pytest.raises(BlocksDamaged, match="orders"):
+        TableBlocks.joined(TABLE, blocks)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["planned", "begun", "stored"]),
+            st.integers(1, 12),
+            st.frozensets(st.integers(1, 12), max_size=3),
+        ),
+        min_size=1,
+        max_size=12,
+    ),
+    st.integers(1, 14),
+)
+def test_merged_blocks_decide_every_later_change_as_before(
+    states: list[tuple[str, int, frozenset[int]]], applied_end: int
+) -> None:
+    applied = Position(applied_end, applied_end)
+    bounds = [None, *[f"k{number}" for number in range(1, len(states))], None]
+    blocks = [
+        block(
+            number,
+            bounds[number],
+            bounds[number + 1],
+            state,
+            Position(min(open_ | {end}), end, frozenset(xid for xid in open_ if xid < end))
+            if state == "stored"
+            else None,
+        )
+        for number, (state, end, open_) in enumerate(states)
+    ]
+    table = TableBlocks.joined(TABLE, blocks)
+    merged = table.merged(applied)
+    assert TableBlocks.joined(TABLE, merged.blocks) == merged
+    ends = [found.hi for found in merged.blocks]
+    for xid in range(applied_end, 15):
+        place = 0
+        for original in table.blocks:
+            assert decide(merged.blocks[place], xid) is decide(original, xid)
+            place += original.hi == ends[place]
+    if table.settled(applied):
+        assert decisions(table.blocks, applied_end + 1) == {Decision.APPLY}
+
+
+def test_a_map_is_complete_when_the_applied_position_has_passed_every_marker() -> None:
+    other = TableName("public", "lines")
+    blocks = [
+        block(1, None, "m", "stored", Position(5, 5)),
+        block(2, "m", None, "stored", MARKER),
+        Block(other, 1, state=BlockState.STORED, marker=Position(7, 7)),
+    ]
+    found = BlockMap.of(blocks)
+    assert not found.complete(Position(10, 20, frozenset({10, 15, 16})))
+    assert found.complete(Position(10, 20, frozenset({10, 15})))
+    assert set(found.undecided(Position(6, 6))) == {TABLE, other}
+    assert set(found.undecided(Position(7, 7))) == {TABLE}
+    assert len(found.undecided(Position(7, 7))[TABLE].blocks) == 2
