@@ -40,7 +40,8 @@ def render(vendor: str, name: str, **placeholders: str) -> str:
     """Text of `<vendor>/<name>.sql` with every `${placeholder}` replaced.
 
     Values are inserted as they are: quote identifiers and literals before. Comment lines of the
-    header are dropped, so that a placeholder named there in prose does no harm.
+    header are dropped, so that a placeholder named there in prose does no harm. In a statement with
+    parameters (`%(name)s`) a `%` inside the schema's name is doubled, as the driver wants it.
     Raises `SqlFileMissing`, `KeyError` for a placeholder without a value, `ValueError` for a
     value that the file does not use (`prefix` and `schema` may go unused).
     """
@@ -49,4 +50,7 @@ def render(vendor: str, name: str, **placeholders: str) -> str:
     unused = set(placeholders) - used - {"prefix", "schema"}
     if unused:
         raise ValueError(f"{vendor}/{name}.sql has no placeholder {', '.join(sorted(unused))}")
-    return _PLACEHOLDER.sub(lambda match: placeholders[match.group(1)], text)
+    values = dict(placeholders)
+    if "schema" in values and "%(" in text + "".join(values[name] for name in used - {"schema"} if name in values):
+        values["schema"] = values["schema"].replace("%", "%%")
+    return _PLACEHOLDER.sub(lambda match: values[match.group(1)], text)

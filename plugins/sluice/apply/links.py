@@ -1,0 +1,163 @@
+"""The open connections of an apply, and the small statements it sends over them.
+
+Every method turns the driver's errors into Sluice's, and a lost connection into `Transient`; the
+loop then closes all and opens anew.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+
+from sluice import vendors
+from sluice.apply.pair import Pair
+from sluice.domain.checkpoint import Checkpoint, CheckpointMoved, Fenced
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.position import Position
+
+log = logging.getLogger("sluice.apply")
+
+
+class Links:
+    """Connections of one pair: the master's (autocommit), the slave's, and the reader of ITEMS."""
+
+    def __init__(self, pair: Pair):
+        self.pair = pair
+        self._master: psycopg.Connection[Any] | None = None
+        self._slave: psycopg.Connection[Any] | None = None
+        self._reader: Any = None
+        self.replica_role = False
+        """Whether this account may switch the slave's triggers and foreign keys off for its session."""
+
+    @property
+    def master(self) -> psycopg.Connection[Any]:
+        assert self._master is not None, "open() first"
+        return self._master
+
+    @property
+    def slave(self) -> psycopg.Connection[Any]:
+        assert self._slave is not None, "open() first"
+        return self._slave
+
+    @property
+    def reader(self) -> Any:
+        """Reads windows of ITEMS as Arrow."""
+        assert self._reader is not None, "open() first"
+        return self._reader
+
+    def open(self) -> None:
+        """Opens what is not open. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
+        pair = self.pair
+        with self.on(pair.master_info):
+            if self._master is None:
+                connect = vendors.module(pair.master_info.vendor, "connection").connect
+                self._master = connect(pair.master_info, application=pair.application, autocommit=True)
+            if self._reader is None:
+                queue = vendors.module(pair.master_info.vendor, "queue")
+                self._reader = queue.Reader(
+                    pair.master_info, pair.prefix, pair.replication.master.schema, application=pair.application
+                )
+        with self.on(pair.slave_info):
+            if self._slave is None:
+                connect = vendors.module(pair.slave_info.vendor, "connection").connect
+                self._slave = connect(pair.slave_info, application=pair.application)
+                session = vendors.module(pair.slave_info.vendor, "session")
+                self.replica_role = session.begin_applying(self._slave, origin=str(pair.prefix))
+                if not self.replica_role:
+                    log.warning(
+                        "%s: this account may not set session_replication_role on %s, so triggers and foreign keys "
+                        "of the slave act on every change. GRANT SET ON PARAMETER session_replication_role TO it.",
+                        pair,
+                        pair.slave_info.place,
+                    )
+
+    def close(self) -> None:
+        """Closes everything; never raises."""
+        for link in (self._reader, self._master, self._slave):
+            try:
+                if link is not None:
+                    link.close()
+            except Exception as error:  # a broken connection may fail in any way when closed
+                log.debug("closing a lost connection: %s", error)
+        self._reader = self._master = self._slave = None
+
+    @contextmanager
+    def on(self, info: ConnectionInfo) -> Iterator[None]:
+        """Errors of the block, classified, with the place named."""
+        try:
+            yield
+        except psycopg.Error as error:
+            raise vendors.module(info.vendor, "connection").classify(error, info.place) from error
+
+    @contextmanager
+    def slave_transaction(self) -> Iterator[psycopg.Connection[Any]]:
+        """One transaction on the slave; errors classified by the caller's `on`."""
+        with self.slave.transaction():
+            yield self.slave
+
+    def checkpoints(self) -> Any:
+        """The checkpoint store over the slave's connection."""
+        module = vendors.module(self.pair.slave_info.vendor, "checkpoint")
+        return module.CheckpointStore(self.slave, self.pair.prefix, self.pair.slave.schema, self.pair.slave.name)
+
+    def take_position(self, previous: Position) -> Position:
+        """Where the master stands now. Raises `MasterWentBack`."""
+        with self.on(self.pair.master_info):
+            module = vendors.module(self.pair.master_info.vendor, "position")
+            position: Position = module.take(
+                self.master, self.pair.prefix, self.pair.replication.master.schema, previous
+            )
+            return position
+
+    def claim(self) -> Checkpoint | None:
+        """A new epoch, committed; None where the slave was never configured."""
+        with self.on(self.pair.slave_info), self.slave_transaction():
+            if not self.checkpoints().exists():
+                return None
+            try:
+                claimed: Checkpoint = self.checkpoints().claim()
+            except LookupError:
+                return None
+            return claimed
+
+    def read_checkpoint(self, mine: Checkpoint) -> Checkpoint:
+        """The checkpoint as it stands now. Raises `Fenced`."""
+        with self.on(self.pair.slave_info), self.slave_transaction():
+            return self._still_mine(self.checkpoints().read(), mine)
+
+    def advance_alone(self, before: Checkpoint, after: Checkpoint, *, durable: bool) -> Checkpoint:
+        """Writes a checkpoint without data. Losing it in a crash may cost nothing: then it need not be durable."""
+        with self.on(self.pair.slave_info), self.slave_transaction():
+            if not durable:
+                self.slave.execute("SET LOCAL synchronous_commit = off")
+            self.lock_checkpoint(before)
+            self.checkpoints().advance(before, after)
+        return after
+
+    def lock_checkpoint(self, mine: Checkpoint) -> None:
+        """In an apply transaction: nobody else moves the checkpoint from here to the commit.
+
+        Raises `Fenced` and `CheckpointMoved`.
+        """
+        now = self._still_mine(self.checkpoints().read(lock=True), mine)
+        if not now.same_place(mine):
+            raise CheckpointMoved(f"the checkpoint moved from state {mine.state} to {now.state}; it is read again")
+
+    def note(self, mine: Checkpoint, message: str, safemode_exit: Position | None) -> None:
+        """Leaves word on the slave why applying stopped; best effort."""
+        if self._slave is None:
+            return
+        try:
+            with self.slave_transaction():
+                self.checkpoints().note(mine.epoch, message, safemode_exit)
+        except psycopg.Error as error:
+            log.warning("%s: the slave's checkpoint could not be annotated: %s", self.pair, error)
+
+    def _still_mine(self, now: Checkpoint | None, mine: Checkpoint) -> Checkpoint:
+        if now is None:
+            raise CheckpointMoved("the checkpoint is gone; it is read again")
+        if now.epoch != mine.epoch:
+            raise Fenced(self.pair.slave.name, mine.epoch)
+        return now

@@ -1,0 +1,271 @@
+"""The apply of one pair: a loop with one truth, the checkpoint on the slave (design, section 6).
+
+A turn reads like the protocol:
+
+1. wait while the gate is closed or the state says so; be sure of the lease;
+2. take the window `(checkpoint, now]`;
+3. apply it in one slave transaction that carries the new checkpoint;
+4. say what was done.
+
+Outages are waited for with back-off, for ever. What a person must mend closes the gate `error`
+and ends the process; the next start opens that closure, because starting again is that person's act.
+"""
+
+import logging
+import threading
+import time
+from dataclasses import dataclass, replace
+
+import redis
+
+from sluice.apply.batch import Batch
+from sluice.apply.links import Links
+from sluice.apply.pair import Pair
+from sluice.apply.spread import Spread
+from sluice.domain import safemode
+from sluice.domain.checkpoint import Checkpoint, CheckpointMoved, Fenced
+from sluice.domain.position import Position
+from sluice.domain.safemode import SafeMode
+from sluice.domain.state import APPLYING
+from sluice.errors import SluiceError, Terminal, Transient
+from sluice.stores.gate import ERROR, Gate
+from sluice.stores.lease import Lease, LeaseHeld
+from sluice.stores.redis_store import StoreUnreachable
+from sluice.stores.status import Status
+
+log = logging.getLogger("sluice.apply")
+
+IDLE_CHECKPOINT_SECONDS = 1.0
+"""How often the checkpoint moves while nothing changes, so that 'current as of' stays true."""
+WAIT_SECONDS = 0.25
+"""How long a turn waits when the gate or the state keeps it from applying."""
+SUMMARY_SECONDS = 60.0
+STATUS_SECONDS = 0.5
+LONGEST_BACKOFF_SECONDS = 15.0
+
+
+class NotConfigured(Terminal):
+    """There is nothing to apply to: no initial update was ever started for the slave."""
+
+    def __init__(self, pair: Pair):
+        super().__init__(
+            f"{pair}: the slave has no checkpoint. Start an initial update: DAG initial_update with prefix "
+            f"{pair.prefix} and slave {pair.slave.name}."
+        )
+
+
+@dataclass
+class Tally:
+    """What was done since the last summary line."""
+
+    windows: int = 0
+    changes: int = 0
+    busy_seconds: float = 0.0
+
+
+class Apply:
+    """Applies one pair until told to stop. One instance a process.
+
+    `run` returns when `stop` is set; it raises `Fenced` when another apply took over, `LeaseHeld`
+    when one is active already, and any other `Terminal` after closing the gate.
+    """
+
+    def __init__(self, pair: Pair, store: redis.Redis, spread: Spread, stop: threading.Event):
+        self.pair = pair
+        self.stop = stop
+        self.gate = Gate(store, pair.prefix, pair.slave.name)
+        self.lease = Lease(store, pair.prefix, pair.slave.name, pair.options.lease)
+        self.status = Status(store, pair.prefix, pair.slave.name)
+        self.links = Links(pair)
+        self.batch = Batch(pair, self.links, spread)
+        self.checkpoint: Checkpoint | None = None
+        self.seen: Position | None = None
+        self.mode = safemode.OFF
+        self.tally = Tally()
+        self._waiting_for = ""
+        self._written = self._summed = self._said = time.monotonic()
+
+    def run(self) -> None:
+        """Until `stop` is set."""
+        backoff = 0.0
+        try:
+            while not self.stop.is_set():
+                try:
+                    if self.checkpoint is None:
+                        self._take_over()
+                    self.turn()
+                    backoff = 0.0
+                except (Fenced, LeaseHeld):
+                    raise
+                except CheckpointMoved as moved:
+                    log.info("%s: %s", self.pair, moved)
+                    self._forget()
+                except Transient as outage:
+                    backoff = min(max(2 * backoff, 0.25), LONGEST_BACKOFF_SECONDS)
+                    log.warning("%s: %s Next try in %.2g s.", self.pair, outage, backoff)
+                    self._forget()
+                    self._say(f"waiting: {outage}", force=True)
+                    self.stop.wait(backoff)
+        except (Fenced, LeaseHeld):
+            raise
+        except Terminal as error:
+            self._close_gate(error)
+            raise
+        finally:
+            self.links.close()
+            self.lease.release()
+
+    def turn(self) -> None:
+        """One turn. Raises `Transient` for outages, `Terminal` for what a person must mend."""
+        assert self.checkpoint is not None
+        closures = self.gate.closures()
+        if closures:
+            self._wait("the gate is closed: " + "; ".join(str(closure) for closure in closures))
+            return
+        self.lease.keep()
+        if self.checkpoint.state not in APPLYING:
+            self._wait(f"the slave is {self.checkpoint.state}: {self.checkpoint.message or 'start an initial update'}")
+            self.checkpoint = self.links.read_checkpoint(self.checkpoint)
+            self.seen = self.checkpoint.position
+            return
+        self._waiting_for = ""
+        self._apply_next()
+
+    def _apply_next(self) -> None:
+        assert self.checkpoint is not None and self.seen is not None
+        target = self.checkpoint.target or self.links.take_position(self.seen)
+        self._leave_safe_mode(self.seen)
+        started = time.monotonic()
+        done = self.batch.apply(self.checkpoint, self.seen, target, self.mode, self.lease.keep)
+        if done is None:
+            self._idle(target)
+            return
+        changes = done.changes - self.checkpoint.changes
+        if done.state is not self.checkpoint.state:
+            log.info("%s: the slave is %s, current as of %s", self.pair, done.state, target.time)
+        self.checkpoint = done
+        self.seen = done.position
+        self._written = time.monotonic()
+        self.tally.windows += 1
+        self.tally.changes += changes
+        self.tally.busy_seconds += self._written - started
+        self._say("applying")
+        self._summarise()
+
+    def _idle(self, target: Position) -> None:
+        """Nothing in the window: the slave is as current as the master's clock, and we rest."""
+        assert self.checkpoint is not None
+        self.seen = target
+        now = time.monotonic()
+        if now - self._written >= IDLE_CHECKPOINT_SECONDS:
+            self.checkpoint = self.links.advance_alone(
+                self.checkpoint, self.checkpoint.advanced(target, 0), durable=False
+            )
+            self._written = now
+        self._say("applying")
+        self._summarise()
+        self.stop.wait(self.pair.options.poll_interval)
+
+    def _leave_safe_mode(self, applied: Position) -> None:
+        assert self.checkpoint is not None
+        after = self.mode.after(applied, time.monotonic())
+        if after.on == self.mode.on:
+            return
+        # The exit point goes durably before the mode ends; a later start must not take it for its own.
+        if self.checkpoint.safemode_exit is not None:
+            cleared = replace(self.checkpoint, safemode_exit=None)
+            self.checkpoint = self.links.advance_alone(self.checkpoint, cleared, durable=True)
+        self.mode = after
+        log.info("%s: safe mode is off, changes must match the slave's rows from now on", self.pair)
+
+    def _take_over(self) -> None:
+        """Lease, epoch, safe mode: what a start needs. The former owner cannot write afterwards."""
+        self.lease.acquire()
+        self.links.open()
+        claimed = self.links.claim()
+        if claimed is None:
+            raise NotConfigured(self.pair)
+        if self.gate.open(ERROR):
+            log.info("%s: the gate's closure 'error' is opened by this start", self.pair)
+        self.checkpoint = claimed
+        self.seen = claimed.position
+        self.mode = self._mode_at_start(claimed)
+        log.info(
+            "%s: epoch %d, state %s, %d changes applied so far, safe mode %s",
+            self.pair,
+            claimed.epoch,
+            claimed.state,
+            claimed.changes,
+            self.mode.explain(time.monotonic()),
+        )
+
+    def _mode_at_start(self, checkpoint: Checkpoint) -> SafeMode:
+        if checkpoint.position is None:
+            return safemode.OFF
+        return safemode.at_start(
+            configured=self.pair.slave.safe_mode,
+            exit_point=checkpoint.safemode_exit,
+            master_now=self.links.take_position(checkpoint.position),
+            clock=time.monotonic(),
+            checkpoint_interval=self.pair.options.checkpoint_interval,
+        )
+
+    def _forget(self) -> None:
+        """Everything held about the databases is void; the next turn takes over anew."""
+        self.links.close()
+        self.checkpoint = None
+
+    def _wait(self, reason: str) -> None:
+        if reason != self._waiting_for:
+            log.info("%s: waiting, %s", self.pair, reason)
+            self._waiting_for = reason
+            self._say(f"waiting: {reason}", force=True)
+        self._say(f"waiting: {reason}")
+        self.stop.wait(WAIT_SECONDS)
+
+    def _close_gate(self, error: Terminal) -> None:
+        log.error("%s: %s", self.pair, error)
+        try:
+            self.gate.close(ERROR, "apply", str(error))
+        except SluiceError as unreachable:
+            log.warning("%s: the gate could not be closed: %s", self.pair, unreachable)
+        if self.checkpoint is not None:
+            self.links.note(self.checkpoint, str(error), self.batch.reached)
+
+    def _say(self, activity: str, *, force: bool = False) -> None:
+        now = time.monotonic()
+        if not force and now - self._said < STATUS_SECONDS:
+            return
+        self._said = now
+        checkpoint = self.checkpoint
+        values = {
+            "activity": activity,
+            "state": checkpoint.state if checkpoint else None,
+            "catching_up": bool(checkpoint and checkpoint.catching_up),
+            "current_as_of": self.seen.time if self.seen else None,
+            "changes": checkpoint.changes if checkpoint else None,
+            "epoch": checkpoint.epoch if checkpoint else None,
+            "safe_mode": self.mode.explain(now),
+        }
+        try:
+            self.status.write(values)
+        except StoreUnreachable:
+            return  # the lease speaks up when this lasts
+
+    def _summarise(self) -> None:
+        now = time.monotonic()
+        if now - self._summed < SUMMARY_SECONDS:
+            return
+        tally, self.tally, seconds = self.tally, Tally(), now - self._summed
+        self._summed = now
+        log.info(
+            "%s: %d changes in %d windows in %.0f s (%.0f/s), busy %.0f %%, current as of %s, safe mode %s",
+            self.pair,
+            tally.changes,
+            tally.windows,
+            seconds,
+            tally.changes / seconds,
+            100 * tally.busy_seconds / seconds,
+            self.seen.time if self.seen else "never",
+            self.mode.explain(now),
+        )

@@ -1,0 +1,52 @@
+"""A pair: one master's prefix and one slave, with all that is needed to reach both."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sluice.config import ApplyOptions, Replication, SlaveConfig
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.names import Prefix
+from sluice.errors import Terminal
+
+
+class ConnectionNotGiven(Terminal):
+    """The caller handed over no connection of that name."""
+
+    def __init__(self, conn_id: str):
+        super().__init__(f"Connection {conn_id!r} is not known here. Add it to Airflow (Admin, Connections).")
+        self.conn_id = conn_id
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What an apply works on. It travels to Spark's executors, passwords included; never log it whole."""
+
+    replication: Replication
+    slave: SlaveConfig
+    master_info: ConnectionInfo
+    slave_info: ConnectionInfo
+
+    @classmethod
+    def of(cls, replication: Replication, slave: str, connections: Mapping[str, ConnectionInfo]) -> "Pair":
+        """Raises `UnknownSlave` of the configuration and `ConnectionNotGiven`."""
+        config = replication.slave(slave)
+        for conn_id in (replication.master.conn_id, config.conn_id):
+            if conn_id not in connections:
+                raise ConnectionNotGiven(conn_id)
+        return cls(replication, config, connections[replication.master.conn_id], connections[config.conn_id])
+
+    @property
+    def prefix(self) -> Prefix:
+        return self.replication.prefix
+
+    @property
+    def options(self) -> ApplyOptions:
+        return self.replication.apply
+
+    @property
+    def application(self) -> str:
+        """Shown in `pg_stat_activity` of both databases."""
+        return f"sluice {self.prefix} {self.slave.name}"
+
+    def __str__(self) -> str:
+        return f"{self.prefix} → {self.slave.name}"

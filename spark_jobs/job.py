@@ -1,0 +1,85 @@
+"""What every job shares: its input on stdin, its log on stdout, its exit code.
+
+The input is one JSON object, read from stdin because a command line and an environment can be
+read by others and a password may not be there:
+`{"prefix", "slave", "connections": {conn_id: ConnectionInfo}, "redis_url", "spark": {"master", "conf"}}`.
+"""
+
+import json
+import logging
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sluice.domain.connection import ConnectionInfo
+from sluice.errors import Terminal, Transient
+
+DONE = 0
+TRANSIENT = 75
+"""EX_TEMPFAIL: start the job again."""
+TERMINAL = 78
+"""EX_CONFIG: a person must act; the last line says what."""
+
+log = logging.getLogger("sluice.job")
+
+
+@dataclass(frozen=True)
+class JobInput:
+    """What a job is told on stdin."""
+
+    prefix: str
+    slave: str
+    connections: Mapping[str, ConnectionInfo]
+    redis_url: str = field(repr=False)
+    spark_master: str = "local[*]"
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Whatever else the job understands, such as `update_id`."""
+
+    @classmethod
+    def read(cls, text: str) -> "JobInput":
+        """Raises `Terminal` for text that is no such object."""
+        try:
+            values = json.loads(text)
+            spark = values.pop("spark", {})
+            return cls(
+                prefix=values.pop("prefix"),
+                slave=values.pop("slave"),
+                connections={name: ConnectionInfo.from_dict(info) for name, info in values.pop("connections").items()},
+                redis_url=values.pop("redis_url"),
+                spark_master=spark.get("master", "local[*]"),
+                spark_conf=spark.get("conf", {}),
+                extra=values,
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            # Not `from error`: the text may hold a password and must not reach a log.
+            raise Terminal(f"The job's input on stdin is not understood: {type(error).__name__} at {error}.") from None
+
+
+def main(run: Callable[[JobInput, threading.Event], None]) -> int:
+    """Runs a job with its input and a stop event that SIGTERM and SIGINT set; returns the exit code."""
+    logging.Formatter.converter = time.gmtime
+    logging.basicConfig(
+        stream=sys.stdout, level=logging.INFO, format="%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s",
+        datefmt="%Y-%m-%dT%H:%M:%S",
+    )  # fmt: skip
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        run(JobInput.read(sys.stdin.read()), stop)
+    except Transient as error:
+        log.warning("%s", error)
+        return TRANSIENT
+    except Terminal as error:
+        log.error("%s", error)
+        return TERMINAL
+    except Exception:
+        log.exception("The job failed in a way nobody foresaw; it may be started again")
+        return TRANSIENT
+    return DONE

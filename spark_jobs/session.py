@@ -1,0 +1,89 @@
+"""One Spark session a job, and its executors as a `Spread`."""
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+DEFAULTS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "512m",
+    "spark.python.worker.reuse": "true",
+    "spark.task.maxFailures": "4",
+    # Passwords travel to the executors inside pickled tasks; nothing of them may show in a page or plan.
+    "spark.redaction.regex": "(?i)secret|password|token|credential|redis",
+}
+"""Settings of every job; the connection `spark_default` may replace them."""
+
+
+class SparkSpread:
+    """Spark's executors. The session starts in the background, so that small work need not wait for it."""
+
+    def __init__(self, name: str, master: str, conf: Mapping[str, str] | None = None):
+        self._name = name
+        self._master = master
+        self._conf = {**DEFAULTS, **(conf or {})}
+        self._session: Any = None
+        self._failure: BaseException | None = None
+        self._started = threading.Event()
+        threading.Thread(target=self._start, name="spark-session", daemon=True).start()
+
+    @property
+    def session(self) -> Any:
+        """The session, once it is up. Raises what its start raised."""
+        self._started.wait()
+        if self._failure is not None:
+            raise self._failure
+        return self._session
+
+    @property
+    def parallelism(self) -> int:
+        return int(self.session.sparkContext.defaultParallelism)
+
+    def map(self, task: Callable[[int], T], parts: int) -> list[T]:
+        """See `sluice.apply.spread.Spread`."""
+        numbers = self.session.sparkContext.parallelize(range(parts), parts)
+        results: list[T] = numbers.map(task).collect()
+        return results
+
+    def stop(self) -> None:
+        """Ends the session if it is up; one that still starts ends with the process."""
+        if self._started.is_set() and self._session is not None:
+            self._session.stop()
+
+    def _start(self) -> None:
+        try:
+            # Spark's workers take `python3` from the PATH unless told otherwise.
+            os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+            from pyspark.sql import SparkSession
+
+            builder = SparkSession.builder.appName(self._name).master(self._master)
+            for key, value in self._conf.items():
+                builder = builder.config(key, value)
+            session = builder.getOrCreate()
+            session.sparkContext.setLogLevel("ERROR")
+            if not self._master.startswith("local"):
+                _ship_library(session)
+            self._session = session
+        except BaseException as failure:  # told to whoever asks for the session
+            self._failure = failure
+        finally:
+            self._started.set()
+
+
+def _ship_library(session: Any) -> None:
+    """Sends the library to executors on other machines, as one archive."""
+    import shutil
+    import tempfile
+
+    plugins = Path(__file__).resolve().parents[1] / "plugins"
+    folder = Path(tempfile.mkdtemp(prefix="sluice-library-"))
+    shutil.copytree(plugins / "sluice", folder / "tree" / "sluice", ignore=shutil.ignore_patterns("__pycache__"))
+    archive = shutil.make_archive(str(folder / "sluice"), "zip", folder / "tree")
+    session.sparkContext.addPyFile(archive)

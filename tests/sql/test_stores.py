@@ -1,0 +1,104 @@
+"""Lease and gate on a real Redis."""
+
+import time
+
+import pytest
+
+from sluice.domain.names import Prefix
+from sluice.stores import redis_store
+from sluice.stores.gate import ADMIN, ERROR, Gate
+from sluice.stores.lease import Lease, LeaseHeld, LeaseLost
+
+PREFIX = Prefix("DEMO_")
+
+
+def lease(redis_url: str, duration: float = 5.0) -> Lease:
+    return Lease(redis_store.connect(redis_url), PREFIX, "dr1", duration)
+
+
+def test_only_one_holds_a_lease(redis_url: str) -> None:
+    first, second = lease(redis_url), lease(redis_url)
+    first.acquire()
+    with pytest.raises(LeaseHeld, match=r"process \d+ on "):
+        second.acquire()
+    first.keep()
+    first.release()
+    second.acquire()
+    second.keep()
+    second.release()
+
+
+def test_a_lease_is_renewed_past_its_duration(redis_url: str) -> None:
+    held, other = lease(redis_url, duration=0.4), lease(redis_url, duration=0.4)
+    held.acquire()
+    end = time.monotonic() + 1.2
+    while time.monotonic() < end:
+        held.keep()
+        with pytest.raises(LeaseHeld):
+            other.acquire()
+    held.release()
+
+
+def test_a_dead_holder_blocks_no_longer_than_the_duration(redis_url: str) -> None:
+    dead = lease(redis_url, duration=0.4)
+    dead._renew()  # acquired by a process that is killed before it renews
+    successor = lease(redis_url, duration=0.4)
+    end = time.monotonic() + 5
+    while True:
+        try:
+            successor.acquire()
+            break
+        except LeaseHeld:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+    with pytest.raises(LeaseLost):
+        dead.keep()
+    successor.release()
+
+
+def test_a_flushed_redis_is_no_reason_to_stop(redis_url: str) -> None:
+    held = lease(redis_url, duration=0.8)
+    held.acquire()
+    redis_store.connect(redis_url).flushall()
+    end = time.monotonic() + 1.5
+    while time.monotonic() < end:
+        held.keep()
+    held.release()
+
+
+def test_a_lease_taken_by_another_is_noticed(redis_url: str) -> None:
+    held = lease(redis_url, duration=0.4)
+    held.acquire()
+    client = redis_store.connect(redis_url)
+    client.set(held.key, '{"host": "elsewhere", "pid": 1, "token": "x"}')
+    end = time.monotonic() + 5
+    with pytest.raises(LeaseLost, match="process 1 on elsewhere"):
+        while time.monotonic() < end:
+            held.keep()
+            time.sleep(0.01)
+    held.release()
+    assert client.get(held.key) is not None  # what is another's is not released
+
+
+def test_the_gate_is_open_only_without_any_closure(redis_url: str) -> None:
+    gate = Gate(redis_store.connect(redis_url), PREFIX, "dr1")
+    assert gate.closures() == []
+    gate.close(ADMIN, "anna", "maintenance")
+    gate.close(ERROR, "apply", "a row's \"drift\" & more")
+    assert [closure.name for closure in gate.closures()] == ["admin", "error"]
+    assert gate.open(ERROR)
+    assert not gate.open(ERROR)
+    assert "admin (anna, " in str(gate.closures()[0])
+
+
+def test_another_pair_has_its_own_gate(redis_url: str) -> None:
+    client = redis_store.connect(redis_url)
+    Gate(client, PREFIX, "dr1").close(ADMIN, "anna", "x")
+    assert Gate(client, PREFIX, "dr2").closures() == []
+    assert Gate(client, Prefix("OTHER_"), "dr1").closures() == []
+
+
+def test_an_unreachable_redis_is_an_outage() -> None:
+    gate = Gate(redis_store.connect("redis://127.0.0.1:1/0"), PREFIX, "dr1")
+    with pytest.raises(redis_store.StoreUnreachable):
+        gate.closures()
