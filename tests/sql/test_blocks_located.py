@@ -57,7 +57,7 @@ def master(postgres: Any) -> Any:
             key = ", ".join(part.split()[0] for part in columns.split(", "))
             assert len(keys) == len(key.split(", "))
             connection.execute(f'CREATE TABLE "of {name}" ({columns}, PRIMARY KEY ({key}))')
-        connection.execute("SET search_path TO pg_catalog, pg_temp")
+        connection.execute("SET search_path TO pg_catalog, public")
         yield connection
 
 
