@@ -23,6 +23,7 @@ from psycopg import sql
 
 from embedded.account import Account, NotEnterable, make_enterable, service_account
 from embedded.ports import HOST
+from embedded.process import await_true, processes_in
 from embedded.secret import keep
 from embedded.server import Server, ServerDidNotStart, clean_environment
 from sluice.domain.connection import ConnectionInfo
@@ -60,8 +61,6 @@ class PostgresServer(Server):
 
     # Fast shutdown cuts clients off and writes everything; immediate shutdown leaves the rest to crash recovery.
     stop_signals: ClassVar[tuple[tuple[int, float], ...]] = ((signal.SIGINT, 30.0), (signal.SIGQUIT, 5.0))
-    # Children of a killed postmaster hold these for a moment longer than it lives.
-    leftovers: ClassVar[tuple[str, ...]] = ("pre-existing shared memory block", "lock file \"postmaster.pid\" already")
 
     def __init__(
         self,
@@ -140,6 +139,11 @@ class PostgresServer(Server):
         self.directory.mkdir(parents=True, exist_ok=True)
         make_enterable(self.directory, account)
         make_enterable(binaries(), account)
+        if not self.is_running():
+            # Children of a killed postmaster live a moment longer, and its shared memory with them.
+            await_true(lambda: not processes_in(self.data), 10.0)
+            # PostgreSQL would refuse this file if its pid had been given to another process meanwhile.
+            self.pid_file.unlink(missing_ok=True)
         self.require_port()
         if not (self.data / "PG_VERSION").exists() or self._unfinished.exists():
             self._initdb(account)

@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
@@ -53,13 +54,45 @@ def await_true(condition: Callable[[], bool], timeout: float, interval: float = 
 
 
 def descendants(pid: int) -> list[ProcessId]:
-    """The process and everything below it, children first-known order; empty when it is gone."""
+    """The process and everything below it; empty when it is gone."""
     try:
         process = psutil.Process(pid)
         found = [process, *process.children(recursive=True)]
     except psutil.Error:
         return []
     return [identity for entry in found if (identity := ProcessId.of(entry.pid))]
+
+
+def processes_in(folder: Path) -> list[ProcessId]:
+    """The processes that work in exactly that folder (their current directory)."""
+    return [identity for pid in psutil.pids() if _cwd(pid) == str(folder) and (identity := ProcessId.of(pid))]
+
+
+def _cwd(pid: int) -> str | None:
+    try:
+        return psutil.Process(pid).cwd()
+    except psutil.Error:
+        return None
+
+
+def session(leader: int) -> list[ProcessId]:
+    """The processes of a session: what a service started, unless it detached itself, even after the leader died."""
+    found = []
+    for pid in psutil.pids():
+        with contextlib.suppress(OSError):
+            if os.getsid(pid) == leader and (identity := ProcessId.of(pid)) and identity.alive():
+                found.append(identity)
+    return found
+
+
+def marked(name: str, value: str) -> list[ProcessId]:
+    """The processes that were started with the environment variable `name` set to `value`."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.environ().get(name) == value and (identity := ProcessId.of(process.pid)) and identity.alive():
+                found.append(identity)
+    return found
 
 
 def end(processes: Iterable[ProcessId], grace: float) -> list[ProcessId]:

@@ -6,7 +6,6 @@ Any number of handles, in any process, may name the same directory: what runs is
 import os
 import signal
 import subprocess
-import time
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import IO, Any, ClassVar
@@ -36,8 +35,6 @@ class Server(ABC):
     """Seconds until it must be ready, crash recovery included."""
     stop_signals: ClassVar[tuple[tuple[int, float], ...]] = ((signal.SIGTERM, 15.0),)
     """Signals of an orderly stop, each with the seconds it is given; SIGKILL follows."""
-    leftovers: ClassVar[tuple[str, ...]] = ()
-    """Texts in the log that say: what a killed predecessor left will be gone in a moment, try again."""
     port_option: str | None = None
     """The command-line option that moves the port, for messages."""
 
@@ -113,22 +110,17 @@ class Server(ABC):
         if self.is_ready():
             return
         self.prepare()
-        deadline = time.monotonic() + self.start_timeout
-        while True:
-            offset = self.log.stat().st_size if self.log.exists() else 0
-            with open(self.log, "ab") as log:
-                child = self.spawn(log, die_with_parent=die_with_parent)
-            if await_true(lambda: self.is_ready() or child.poll() is not None, deadline - time.monotonic(), 0.02):
-                if child.poll() is None:
-                    return
-                reason = self.log_tail(offset)
-                if "Address already in use" in reason:
-                    raise PortInUse(self.name, self.port, self.port_option)
-                if any(text in reason for text in self.leftovers) and time.monotonic() < deadline:
-                    time.sleep(0.2)
-                    continue
-            self.kill()
-            raise ServerDidNotStart(self.name, self.directory, self.log_tail(offset))
+        offset = self.log.stat().st_size if self.log.exists() else 0
+        with open(self.log, "ab") as log:
+            child = self.spawn(log, die_with_parent=die_with_parent)
+        await_true(lambda: self.is_ready() or child.poll() is not None, self.start_timeout, 0.02)
+        if child.poll() is None and self.is_ready():
+            return
+        self.kill()
+        text = self.log_tail(offset)
+        if "Address already in use" in text:
+            raise PortInUse(self.name, self.port, self.port_option)
+        raise ServerDidNotStart(self.name, self.directory, text)
 
     def spawn(self, output: IO[bytes], *, die_with_parent: bool = False, **options: Any) -> subprocess.Popen[bytes]:
         """Start the process after `prepare()`, without waiting for it."""

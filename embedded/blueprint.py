@@ -1,0 +1,56 @@
+"""What a stack consists of: chosen by the first `up`, remembered, and changed by later ones."""
+
+import json
+import re
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from embedded.home import REPOSITORY
+from embedded.secret import write_private
+from sluice.errors import Terminal
+
+SLAVE_NAME = re.compile(r"[a-z][a-z0-9_]{0,29}")
+
+
+class BadSlaveName(Terminal):
+    """A name that could be no folder, no connection id or no slave of a configuration."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(
+            f"'{name}' cannot name a slave: use a lower-case letter, then letters, digits or '_', at most 30, e.g. dr1."
+        )
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """The parts of a stack."""
+
+    slaves: tuple[str, ...] = ("dr1",)
+    """Names of the slaves, each an own PostgreSQL."""
+    airflow: bool = True
+    """Whether Airflow and its metadata database run; without them only the databases and Redis do."""
+    ports: dict[str, int] = field(default_factory=dict)
+    """Given ports by service name; the other services choose free ones."""
+    replications: str = str(REPOSITORY / "include" / "replications")
+    """The folder with the configuration of the replications, SLUICE_REPLICATIONS for everything that runs."""
+
+    def __post_init__(self) -> None:
+        for name in self.slaves:
+            if not SLAVE_NAME.fullmatch(name):
+                raise BadSlaveName(name)
+
+    def with_slave(self, name: str) -> "Blueprint":
+        return self if name in self.slaves else replace(self, slaves=(*self.slaves, name))
+
+    @classmethod
+    def read(cls, path: Path) -> "Blueprint | None":
+        """The remembered one, None on a first start."""
+        try:
+            values = json.loads(path.read_text())
+        except FileNotFoundError:
+            return None
+        return cls(**{**values, "slaves": tuple(values["slaves"])})
+
+    def write(self, path: Path) -> None:
+        write_private(path, json.dumps(asdict(self), indent=1) + "\n")

@@ -1,0 +1,101 @@
+"""The folder that holds all state of the servers we run, `.sluice/` beside this repository unless SLUICE_HOME moves it.
+
+    stack.json            what the stack consists of (blueprint)
+    lock                  held while a command changes the stack
+    run/                  pids and states of the supervisor and the services; jobs/ of detached Spark jobs
+    logs/<service>.log    what each service writes; .1 and .2 are older
+    postgres/<service>/   one cluster each: master, slave-<name>, metadata
+    redis/  airflow/      the others' files
+    spark/                scratch space of Spark jobs
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from sluice.errors import Terminal
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+FREE_BYTES = 1 << 30
+
+
+class HomeUnusable(Terminal):
+    """The state folder cannot hold the stack."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        self.path, self.reason = path, reason
+        super().__init__(
+            f"The state folder {path} cannot be used: {reason}. Make it usable, or choose another with SLUICE_HOME."
+        )
+
+
+class Home:
+    """Every path of the state folder, by name."""
+
+    def __init__(self, root: Path | str | None = None) -> None:
+        chosen = root or os.environ.get("SLUICE_HOME") or REPOSITORY / ".sluice"
+        self.root = Path(chosen).expanduser().resolve()
+        self.blueprint = self.root / "stack.json"
+        self.run = self.root / "run"
+        self.supervisor = self.run / "supervisor.json"
+        self.services = self.run / "services.json"
+        self.jobs = self.run / "jobs"
+        self.logs = self.root / "logs"
+        self.redis = self.root / "redis"
+        self.airflow = self.root / "airflow"
+        self.spark = self.root / "spark"
+
+    def log(self, service: str) -> Path:
+        return self.logs / f"{service}.log"
+
+    def postgres(self, service: str) -> Path:
+        return self.root / "postgres" / service
+
+    def create(self) -> None:
+        """Make the folders; only the owner can list them. Raises `HomeUnusable`."""
+        try:
+            for folder in (self.root, self.run, self.jobs, self.logs, self.spark, self.root / "postgres"):
+                folder.mkdir(parents=True, exist_ok=True)
+                if folder.stat().st_uid == os.geteuid():
+                    # Another account runs PostgreSQL for root, and must pass through to its clusters.
+                    passable = os.geteuid() == 0 and folder in (self.root, self.root / "postgres")
+                    folder.chmod(0o711 if passable else 0o700)
+            probe = self.run / f".probe-{os.getpid()}"
+            probe.write_text("probe")
+            probe.unlink()
+        except OSError as error:
+            raise HomeUnusable(self.root, self._explain(error)) from error
+        free = shutil.disk_usage(self.root).free
+        if free < FREE_BYTES:
+            raise HomeUnusable(self.root, f"{free >> 20} MB are free on its disk, {FREE_BYTES >> 20} MB are needed")
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """One command at a time changes the stack; others wait, and say so."""
+        with open(self.root / "lock", "a+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                holder = file.read().strip() or "unknown"
+                print(f"sluice: waiting for another command (pid {holder}) that changes {self.root}", file=sys.stderr)
+                fcntl.flock(file, fcntl.LOCK_EX)
+            file.seek(0)
+            file.truncate()
+            file.write(str(os.getpid()))
+            file.flush()
+            yield
+
+    def _explain(self, error: OSError) -> str:
+        reason = error.strerror or str(error)
+        existing = next((path for path in (self.root, *self.root.parents) if path.exists()), None)
+        if isinstance(error, PermissionError) and existing is not None:
+            status = existing.stat()
+            mode = stat.filemode(status.st_mode)
+            reason += f" ({existing} is {mode} of user {status.st_uid}, you are user {os.geteuid()})"
+        return reason

@@ -1,0 +1,99 @@
+"""What a stack left running when its supervisor was killed, and how it is ended."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+from embedded.home import Home
+from embedded.postgres import PostgresServer
+from embedded.process import ProcessId, descendants, end, marked, session
+from embedded.redis import RedisServer
+from embedded.server import Server
+from embedded.services import MARKER
+
+JOB_GRACE = 15.0
+"""Seconds in which a Spark job ends by itself after SIGTERM."""
+
+
+def servers(home: Home) -> list[Server]:
+    """Every server whose files are in the home, whatever the blueprint says now."""
+    clusters = sorted(path for path in (home.root / "postgres").glob("*") if (path / "data").exists())
+    return [*(PostgresServer(path, name=f"PostgreSQL '{path.name}'") for path in clusters), RedisServer(home.redis)]
+
+
+def processes(home: Home) -> list[ProcessId]:
+    """Everything of the stack that runs, its supervisor and its servers excepted."""
+    found = set(marked(MARKER, str(home.root))) | _registered_jobs(home) | _recorded_sessions(home)
+    apart = {process for server in servers(home) if (leader := server.process()) for process in descendants(leader.pid)}
+    supervisor = read_process(home.supervisor)
+    return sorted(found - apart - {supervisor, ProcessId.of(os.getpid())}, key=lambda process: process.pid)
+
+
+def any_left(home: Home) -> bool:
+    """Whether something runs although no supervisor does."""
+    return bool(processes(home)) or any(server.is_running() for server in servers(home))
+
+
+def end_processes(home: Home) -> list[ProcessId]:
+    """End everything but the servers: the components of Airflow first, so that nobody starts further jobs.
+
+    Returns what did not end by itself.
+    """
+    components = _recorded_sessions(home)
+    killed = end(components, grace=10.0)
+    killed += end(processes(home), grace=JOB_GRACE)
+    for file in home.jobs.glob("*.json"):
+        file.unlink(missing_ok=True)
+    return killed
+
+
+def end_all(home: Home) -> None:
+    """End everything of a stack without a supervisor, and forget its pids."""
+    end_processes(home)
+    running = [server for server in servers(home) if server.is_running()]
+    for server in running:
+        if process := server.process():
+            process.send(server.stop_signals[0][0])  # all at once; stop() below waits, and insists
+    for server in running:
+        server.stop()
+    for file in (home.services, home.supervisor):
+        file.unlink(missing_ok=True)
+
+
+def read_process(file: Path) -> ProcessId | None:
+    """A process as recorded in a JSON file (`pid`, `started`), if it still runs."""
+    try:
+        values = json.loads(file.read_text())
+        process = ProcessId(int(values["pid"]), float(values["started"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return process if process.alive() else None
+
+
+def kill_supervisor(home: Home) -> None:
+    """Last resort when it does not stop: nothing may start services again while they are ended."""
+    if process := read_process(home.supervisor):
+        process.send(signal.SIGKILL)
+
+
+def _registered_jobs(home: Home) -> set[ProcessId]:
+    """Detached Spark jobs with all their processes."""
+    leaders = [process for file in home.jobs.glob("*.json") if (process := read_process(file))]
+    return {process for leader in leaders for process in (*descendants(leader.pid), *session(leader.pid))}
+
+
+def _recorded_sessions(home: Home) -> set[ProcessId]:
+    """The sessions of Airflow's components as recorded, also where the leader is gone."""
+    try:
+        reports = json.loads(home.services.read_text())
+    except (OSError, ValueError):
+        return set()
+    found: set[ProcessId] = set()
+    for report in reports:
+        if report["pid"] and report["name"].startswith("airflow-"):
+            # The leader's pid cannot have been given away while its session lives; if it is, by start time, another's: stay off.
+            leader = ProcessId.of(report["pid"])
+            if leader is None or abs(leader.started - report["started"]) < 0.5:
+                found |= set(session(report["pid"]))
+    return found
