@@ -2,9 +2,9 @@
 -- markup, placeholders of drivers, characters of more than one byte, tables that differ by case alone.
 -- Called by: embedded.demo.master, after types.sql.
 -- Privileges: owner of the database. Oldest version: PostgreSQL 14.
-CREATE TABLE "Odd Schema"."Order ""Lines"".v2 ]]> & <x> %s ${y} {z}" (
+CREATE TABLE "Mixed Case"."Order ""Lines"".v2 ]]> & <x> %s ${y} {z}" (
     "select" integer,
-    "Mixed Case" text,
+    "Mixed Column" text,
     "quo""te" text,
     "apo'strophe" text,
     "dot.ted.name" numeric,
@@ -19,18 +19,18 @@ CREATE TABLE "Odd Schema"."Order ""Lines"".v2 ]]> & <x> %s ${y} {z}" (
     "name" text,
     "col" text,
     "Größe ☃ in €" text,
-    "a_column_name_of_exactly_sixty_three_bytes_is_as_long_as_it_gets" "Odd Schema"."Mixed Enum",
-    PRIMARY KEY ("Mixed Case", "select")
+    "a_column_name_of_exactly_sixty_three_bytes_is_as_long_as_can_be" "Mixed Case"."Mixed Enum",
+    PRIMARY KEY ("Mixed Column", "select")
 );
-CREATE INDEX "an index, with a comma" ON "Odd Schema"."Order ""Lines"".v2 ]]> & <x> %s ${y} {z}" ("order" DESC, lower("]]>"));
+CREATE INDEX "an index, with a comma" ON "Mixed Case"."Order ""Lines"".v2 ]]> & <x> %s ${y} {z}" ("order" DESC, lower("]]>"));
 
-CREATE TABLE "Odd Schema"."ein_Name_mit_genau_dreiundsechzig_Bytes_und_einem_ß_am_Ende_ßß" (
+CREATE TABLE "Mixed Case"."ein_Name_mit_genau_dreiundsechzig_Bytes_und_einem_ß_am_Ende_ß" (
     "user" uuid PRIMARY KEY,
     "table" text NOT NULL DEFAULT 'x'
 );
 
 -- Columns that could be taken for the variables of a trigger function or the columns of ITEMS.
-CREATE TABLE "Odd Schema"."trigger" (
+CREATE TABLE "Mixed Case"."trigger" (
     "new" integer PRIMARY KEY,
     "old" integer,
     "tg_op" text,

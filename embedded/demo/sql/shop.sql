@@ -53,4 +53,3 @@ CREATE UNIQUE INDEX ON public.rates (day, currency);
 CREATE TABLE public.scratch (id integer PRIMARY KEY, payload text);
 CREATE TABLE public.growing (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, note text);
 CREATE TABLE public.heartbeat (id integer PRIMARY KEY, beat bigint NOT NULL, written_at timestamptz NOT NULL);
-INSERT INTO public.heartbeat VALUES (1, 0, now());

@@ -1,0 +1,18 @@
+"""Who is who in the demo's databases. None of them is a superuser."""
+
+from embedded.services import DATABASE, ROLE
+
+__all__ = ["ACCOUNT", "APPLICATION", "DATABASE", "OWNER", "PREFIX", "SCHEMA"]
+
+PREFIX = "DEMO_"
+SCHEMA = "public"
+"""Where the replication's resources live, on the master and on the slaves."""
+
+ACCOUNT = ROLE
+"""The role in Airflow's connections: on the master it owns only Sluice's resources, on a slave the replicated tables."""
+
+OWNER = "shop"
+"""Owns the master's tables; the traffic runs as this role."""
+
+APPLICATION = "sluice demo"
+"""`application_name` of the demo's own sessions begins with it."""
