@@ -1,0 +1,155 @@
+"""From Airflow's connections to what the services want. Passwords go nowhere else from here."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException, AirflowRuntimeError
+
+from sluice import vendors
+from sluice.config import Endpoint, Replication, SlaveConfig
+from sluice.domain.connection import ConnectionInfo
+from sluice.errors import Terminal, Transient
+from sluice.stores import redis_store
+
+SPARK_CONNECTION = "spark_default"
+SPARK_MASTER = "local[*]"
+"""Where jobs run when Airflow has no `spark_default`."""
+
+DEFAULT_PORTS = {"postgres": 5432}
+_CLIENT_LIBRARY = frozenset({"sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout", "target_session_attrs"})
+"""Extras that reach the driver; the others are for Airflow's own hooks."""
+_WHERE = "Add it in Airflow under Admin, Connections, or as AIRFLOW_CONN_{variable}."
+
+
+class ConnectionMissing(Terminal):
+    """Airflow has no connection `conn_id`."""
+
+    def __init__(self, conn_id: str, used_for: str):
+        super().__init__(
+            f"Airflow has no connection {conn_id!r}, which {used_for} names. {_WHERE.format(variable=conn_id.upper())}"
+        )
+        self.conn_id = conn_id
+
+
+class ConnectionUnusable(Terminal):
+    """The connection `conn_id` cannot be what the configuration says it is."""
+
+    def __init__(self, conn_id: str, reason: str):
+        super().__init__(f"The Airflow connection {conn_id!r} {reason} Correct it under Admin, Connections.")
+        self.conn_id = conn_id
+
+
+class ConnectionsUnavailable(Transient):
+    """Airflow did not answer when it was asked for a connection."""
+
+    def __init__(self, conn_id: str, reason: str):
+        super().__init__(f"Airflow did not give out the connection {conn_id!r}: {reason}")
+        self.conn_id = conn_id
+
+
+def all_of(replication: Replication, *slaves: str) -> dict[str, ConnectionInfo]:
+    """conn_id → how to reach it, for the master and `slaves` (none named: all of them).
+
+    Raises `ConnectionMissing`, `ConnectionUnusable`, `ConnectionsUnavailable`, `UnknownSlave`.
+    """
+    places: list[Endpoint | SlaveConfig] = [replication.master]
+    places += [replication.slave(name) for name in slaves or replication.slaves]
+    return {place.conn_id: info(place.conn_id, place.vendor, str(replication.source)) for place in places}
+
+
+def info(conn_id: str, vendor: str, used_for: str) -> ConnectionInfo:
+    """One connection, inside a task. `used_for` names the file that refers to it."""
+    try:
+        connection = BaseHook.get_connection(conn_id)
+    except (AirflowNotFoundException, AirflowRuntimeError) as error:
+        raise _why_not(conn_id, used_for, error) from error
+    return converted(connection, connection.extra_dejson, conn_id, vendor)
+
+
+async def info_async(conn_id: str, vendor: str, used_for: str) -> ConnectionInfo:
+    """The same inside a trigger; the event loop goes on meanwhile."""
+    try:
+        connection = await BaseHook.aget_connection(conn_id)
+    except (AirflowNotFoundException, AirflowRuntimeError) as error:
+        # A trigger waits anyway: whether it is missing or Airflow is restarting, the next look tells.
+        raise ConnectionsUnavailable(conn_id, str(error)) from error
+    return converted(connection, await connection.aextra_dejson(), conn_id, vendor)
+
+
+def converted(connection: Any, extra: Mapping[str, Any], conn_id: str, vendor: str) -> ConnectionInfo:
+    """An Airflow connection with its extras as `ConnectionInfo`. Raises `ConnectionUnusable`, `UnknownVendor`."""
+    if vendor not in vendors.names():
+        raise vendors.UnknownVendor(vendor)
+    if connection.conn_type != vendor:
+        raise ConnectionUnusable(conn_id, f"is of type {connection.conn_type!r}; it must be {vendor!r}.")
+    for what, value in (("host", connection.host), ("login", connection.login), ("database", connection.schema)):
+        if not value:
+            raise ConnectionUnusable(conn_id, f"has no {what}.")
+    options = {name: str(value) for name, value in extra.items() if name in _CLIENT_LIBRARY and value not in ("", None)}
+    return ConnectionInfo(
+        vendor,
+        connection.host,
+        connection.port or DEFAULT_PORTS[vendor],
+        connection.schema,
+        connection.login,
+        connection.password or "",
+        options,
+    )
+
+
+def spark() -> dict[str, Any]:
+    """`{"master": …, "conf": {…}}` from the connection `spark_default`; `local[*]` where there is none.
+
+    Extras: `conf`, a mapping of Spark settings, and any `spark.…` key beside it.
+    """
+    try:
+        connection = BaseHook.get_connection(SPARK_CONNECTION)
+    except (AirflowNotFoundException, AirflowRuntimeError) as error:
+        why = _why_not(SPARK_CONNECTION, "Spark", error)
+        if isinstance(why, Terminal):
+            return {"master": SPARK_MASTER, "conf": {}}
+        raise why from error
+    master = connection.host or SPARK_MASTER
+    if master.startswith(("yarn", "k8s")):
+        raise ConnectionUnusable(SPARK_CONNECTION, f"names {master}; jobs run on local[N] or spark://host:port.")
+    if connection.port:
+        master = f"{master}:{connection.port}"
+        if "://" not in master:
+            master = f"spark://{master}"
+    extra = connection.extra_dejson
+    settings = {name: value for name, value in extra.items() if name.startswith("spark.")}
+    return {"master": master, "conf": {**settings, **(extra.get("conf") or {})}}
+
+
+def redis_url() -> str:
+    """Where Redis is; its password is hidden in logs from now on. Raises `StoreNotConfigured`."""
+    address = redis_store.url()
+    if password := urlsplit(address).password:
+        from airflow.sdk.log import mask_secret
+
+        mask_secret(password)
+    return address
+
+
+def _why_not(conn_id: str, used_for: str, error: Exception) -> Terminal | Transient:
+    """Airflow says "not defined" also when its API server did not answer: ask again, and look."""
+    from airflow.sdk.exceptions import ErrorType
+    from airflow.sdk.execution_time import task_runner
+    from airflow.sdk.execution_time.comms import ErrorResponse, GetConnection
+
+    comms = getattr(task_runner, "SUPERVISOR_COMMS", None)
+    if comms is None:
+        return ConnectionMissing(conn_id, used_for)
+    try:
+        answer = comms.send(GetConnection(conn_id=conn_id))
+    except Exception as failure:
+        if getattr(getattr(failure, "error", None), "error", None) is ErrorType.CONNECTION_NOT_FOUND:
+            return ConnectionMissing(conn_id, used_for)
+        return ConnectionsUnavailable(conn_id, str(failure))
+    if isinstance(answer, ErrorResponse):
+        if answer.error is ErrorType.CONNECTION_NOT_FOUND:
+            return ConnectionMissing(conn_id, used_for)
+        return ConnectionsUnavailable(conn_id, f"{answer.error}")
+    return ConnectionsUnavailable(conn_id, str(error))

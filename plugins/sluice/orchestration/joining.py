@@ -1,0 +1,36 @@
+"""What a task does about the job that already runs for its pair, if any."""
+
+from enum import StrEnum
+
+from sluice.orchestration.job import Owner
+
+
+class Join(StrEnum):
+    """The ways a task can begin."""
+
+    LAUNCH = "launch"
+    """Nothing runs: launch a job."""
+    REATTACH = "reattach"
+    """Our job survived whatever ended the last try: watch it again."""
+    REPLACE = "replace"
+    """Its end was asked for, or a person cleared the task: wait for its end, then launch."""
+    ADOPT = "adopt"
+    """It outlived its run: watch it from here."""
+    LEAVE = "leave"
+    """A live run watches it: there is nothing to do."""
+
+
+def join(mine: Owner, live: Owner | None, stopping: bool, watched: bool) -> Join:
+    """`live` owns the running job, `stopping`: its end was asked for, `watched`: its run is still active.
+
+    Clearing a deferred task starts the next try before the triggerer stops the old job; the raised
+    `max_tries` tells that from a retry after an accident.
+    """
+    if live is None:
+        return Join.LAUNCH
+    if stopping:
+        return Join.REPLACE
+    if live.same_task(mine):
+        cleared = mine.max_tries > live.max_tries and mine.try_number > live.try_number
+        return Join.REPLACE if cleared else Join.REATTACH
+    return Join.LEAVE if watched else Join.ADOPT

@@ -1,0 +1,34 @@
+"""Where Sluice keeps its state on disk: `SLUICE_HOME`, else `.sluice` of this checkout.
+
+    run/jobs/<id>.json     record of a job, 0600      run/jobs/<id>.result   how it ended
+    run/jobs/<id>.alive    touched while it runs      run/jobs/<id>.stop     somebody asked it to stop
+    run/jobs/<id>.cursor   what the task log has      logs/jobs/<id>.log     what it says
+
+In a cluster the folder is shared by the hosts that run Airflow's workers and triggerers.
+"""
+
+import os
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+
+
+def home() -> Path:
+    """The state folder; not created here."""
+    configured = os.environ.get("SLUICE_HOME")
+    return Path(configured).absolute() if configured else REPOSITORY / ".sluice"
+
+
+def jobs_folder() -> Path:
+    """Records of jobs; created when absent, for its owner only."""
+    return _private(home() / "run" / "jobs")
+
+
+def job_logs_folder() -> Path:
+    """Logs of jobs; created when absent, for its owner only."""
+    return _private(home() / "logs" / "jobs")
+
+
+def _private(folder: Path) -> Path:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
