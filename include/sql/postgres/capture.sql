@@ -1,0 +1,258 @@
+-- Generates and installs the capture of one table: functions with its columns written out, and their triggers.
+-- Called by: sluice.install when it reconciles; structure.sql and ddl.sql when a table's structure changed.
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
+-- Privileges: CREATE on the schema; to install a capture, TRIGGER on the table (not its ownership).
+-- Oldest version: PostgreSQL 14.
+--
+-- Statement triggers read the transition tables of a whole statement at once, at a third of the cost of a row
+-- trigger. A table that inherits, has heirs or partitions, or has row triggers of the application, gets row triggers:
+-- transition tables would miss rows there, or see them after the application's triggers changed them again.
+
+-- The triggers a table needs now, with the code of each and of its function. No row: nothing to capture.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}capture_code(
+    p_schema text, p_table text,
+    OUT relid oid, OUT mode text, OUT event text, OUT triggername text, OUT functionname text,
+    OUT function_code text, OUT trigger_code text
+)
+RETURNS SETOF record
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    t ${schema}.${prefix}tables;
+    target text := format('%I.%I', p_schema, p_table);
+    stem text;
+    keyless boolean;
+    row_new text;
+    row_old text;
+    values_code text;
+    source text;
+    referencing text;
+    settings text;
+    body text;
+    tail text;
+BEGIN
+    SELECT * INTO t FROM ${schema}.${prefix}tables x WHERE x.schemaname = p_schema AND x.tablename = p_table;
+    relid := to_regclass(target);
+    IF t.tablename IS NULL OR relid IS NULL OR t.actions = '' THEN
+        RETURN;
+    END IF;
+    mode := ${schema}.${prefix}capture_mode(relid);
+    stem := '${prefix}capture_' || left(regexp_replace(lower(p_table), '[^a-z0-9]', '_', 'g'), 12)
+        || '_' || left(md5('${prefix}' || target), 8);
+    keyless := NOT EXISTS (SELECT FROM ${schema}.${prefix}captured_columns(relid) WHERE keypos > 0);
+    SELECT coalesce(string_agg(format(' SET %I TO %s', s, CASE s
+            WHEN 'DateStyle' THEN quote_literal('ISO, YMD') WHEN 'TimeZone' THEN quote_literal('UTC')
+            WHEN 'IntervalStyle' THEN quote_literal('postgres') WHEN 'extra_float_digits' THEN '1'
+            WHEN 'bytea_output' THEN quote_literal('hex') WHEN 'lc_monetary' THEN quote_literal('C')
+            WHEN 'search_path' THEN 'pg_catalog, pg_temp' WHEN 'quote_all_identifiers' THEN 'off' END), '' ORDER BY s), '')
+        INTO settings
+        FROM (SELECT DISTINCT unnest(x.settings) FROM ${schema}.${prefix}captured_columns(relid) x) AS u (s);
+
+    FOREACH event IN ARRAY ARRAY['INSERT', 'UPDATE', 'DELETE', 'TRUNCATE'] LOOP
+        -- TRUNCATE removes rows: it is captured where deletes are.
+        CONTINUE WHEN t.actions IS NOT NULL
+            AND position(CASE event WHEN 'TRUNCATE' THEN 'D' ELSE left(event, 1) END IN t.actions) = 0;
+        triggername := t.trigger_name || '_' || lower(left(event, 1));
+        functionname := stem || '_' || lower(left(event, 1));
+        IF mode = 'statement' THEN
+            row_new := 'n';
+            row_old := 'o';
+        ELSE
+            row_new := 'NEW';
+            row_old := 'OLD';
+        END IF;
+        values_code := CASE event
+            WHEN 'INSERT' THEN format('%s, %L, %L, %s, NULL', ${schema}.${prefix}guid_code(relid, row_new), event, p_schema,
+                ${schema}.${prefix}content_code(relid, row_new))
+            WHEN 'UPDATE' THEN format('%s, %L, %L, %s, %s', ${schema}.${prefix}guid_code(relid, row_new, row_old), event, p_schema,
+                ${schema}.${prefix}content_code(relid, row_new), ${schema}.${prefix}oldcontent_code(relid, row_new, row_old))
+            WHEN 'DELETE' THEN format('%s, %L, %L, NULL, %s', ${schema}.${prefix}guid_code(relid, row_old), event, p_schema,
+                ${schema}.${prefix}content_code(relid, row_old))
+            ELSE format('NULL, %L, %L, NULL, NULL', event, p_schema)
+        END;
+        referencing := '';
+        source := '';
+        IF mode = 'statement' AND event <> 'TRUNCATE' THEN
+            referencing := CASE event
+                WHEN 'INSERT' THEN ' REFERENCING NEW TABLE AS sluice_new'
+                WHEN 'DELETE' THEN ' REFERENCING OLD TABLE AS sluice_old'
+                ELSE ' REFERENCING OLD TABLE AS sluice_old NEW TABLE AS sluice_new' END;
+            source := CASE event
+                WHEN 'INSERT' THEN ' FROM sluice_new n'
+                WHEN 'DELETE' THEN ' FROM sluice_old o'
+                -- Both tables list the rows in the order in which the statement changed them.
+                ELSE ' FROM (SELECT *, pg_catalog.row_number() OVER () AS sluice_row FROM sluice_old) o'
+                    ' FULL JOIN (SELECT *, pg_catalog.row_number() OVER () AS sluice_row FROM sluice_new) n'
+                    ' ON n.sluice_row OPERATOR(pg_catalog.=) o.sluice_row ORDER BY n.sluice_row' END;
+        END IF;
+        tail := '';
+        IF t.debug = 1 THEN
+            tail := format('    PERFORM ${schema}.${prefix}debug(pg_catalog.concat(%L, pg_catalog.pg_current_xact_id(), %L, session_user));' || E'\n',
+                event || ' ' || target || ' (' || mode || ' trigger) in transaction ', ' by ');
+        END IF;
+        function_code := format(
+            'CREATE OR REPLACE FUNCTION ${schema}.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER%s AS %L',
+            functionname, settings, format(E'\n#variable_conflict use_column\nBEGIN\n'
+                '    INSERT INTO ${schema}.${prefix}items (dbid, tablename, guid, db_action, db_schema, content, oldcontent, version)\n'
+                '    SELECT (SELECT pg_catalog.current_database())::pg_catalog.text, %L, %s, %L%s;\n%s    RETURN NULL;\nEND\n',
+                p_table, values_code, '1', source, tail));
+        trigger_code := format(
+            'CREATE OR REPLACE TRIGGER %I AFTER %s ON %s%s FOR EACH %s'
+            ' WHEN (coalesce(pg_catalog.current_setting(''sluice.origin'', true), '''') OPERATOR(pg_catalog.=) '''')'
+            ' EXECUTE FUNCTION ${schema}.%I()',
+            triggername, event, target, referencing,
+            CASE WHEN mode = 'row' AND event <> 'TRUNCATE' THEN 'ROW' ELSE 'STATEMENT' END, functionname);
+        RETURN NEXT;
+    END LOOP;
+END
+$sluice$;
+
+-- How the changes of a table can be captured: 'statement' or 'row'.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}capture_mode(p_relid oid) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT CASE
+        WHEN c.relkind = 'p' OR c.relispartition
+            OR EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = p_relid OR i.inhparent = p_relid)
+            OR EXISTS (SELECT FROM pg_trigger g
+                       WHERE g.tgrelid = p_relid AND NOT g.tgisinternal AND g.tgtype & 1 = 1 AND g.tgtype & 2 = 0
+                         AND NOT EXISTS (SELECT FROM ${schema}.${prefix}captures x
+                                         JOIN pg_proc f ON f.pronamespace = $s$${schema}$s$::regnamespace
+                                                       AND f.proname = ANY (x.functions)
+                                         WHERE x.relid = p_relid AND f.oid = g.tgfoid))
+        THEN 'row' ELSE 'statement' END
+    FROM pg_class c WHERE c.oid = p_relid
+$sluice$;
+
+-- Brings the capture of a registered table up to date; returns what was done, NULL when nothing had to be.
+-- The table is locked against writers only when a trigger must be made.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}create_trigger(p_schema text, p_table text) RETURNS text
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    c record;
+    had ${schema}.${prefix}captures;
+    v_relid oid := to_regclass(format('%I.%I', p_schema, p_table));
+    v_mode text;
+    v_triggers text[] := '{}';
+    v_functions text[] := '{}';
+    v_fingerprint text := '';
+    done text[] := '{}';
+BEGIN
+    IF v_relid IS NULL THEN
+        RAISE EXCEPTION 'Table %.% does not exist', quote_ident(p_schema), quote_ident(p_table) USING ERRCODE = 'undefined_table';
+    END IF;
+    SELECT * INTO had FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table;
+    FOR c IN SELECT * FROM ${schema}.${prefix}capture_code(p_schema, p_table) LOOP
+        v_mode := c.mode;
+        v_triggers := v_triggers || c.triggername;
+        v_functions := v_functions || c.functionname;
+        v_fingerprint := md5(v_fingerprint || c.function_code || c.trigger_code);
+    END LOOP;
+    IF had.tablename IS NOT NULL AND (had.relid <> v_relid OR had.triggers <> v_triggers OR had.mode <> coalesce(v_mode, 'none')) THEN
+        PERFORM ${schema}.${prefix}drop_trigger(p_schema, p_table);
+        done := done || 'the former triggers removed'::text;
+    END IF;
+    FOR c IN SELECT * FROM ${schema}.${prefix}capture_code(p_schema, p_table) LOOP
+        IF had.fingerprint IS DISTINCT FROM v_fingerprint
+            OR to_regprocedure(format('${schema}.%I()', c.functionname)) IS NULL THEN
+            EXECUTE c.function_code;
+            EXECUTE format('REVOKE ALL ON FUNCTION ${schema}.%I() FROM PUBLIC', c.functionname);
+        END IF;
+        IF NOT EXISTS (SELECT FROM pg_trigger g
+                       WHERE g.tgrelid = v_relid AND g.tgname = c.triggername AND NOT g.tgisinternal AND g.tgenabled IN ('O', 'A')
+                         AND g.tgfoid = to_regprocedure(format('${schema}.%I()', c.functionname))) THEN
+            EXECUTE c.trigger_code;
+            done := done || format('trigger %I made', c.triggername);
+        END IF;
+    END LOOP;
+    IF had.fingerprint IS DISTINCT FROM v_fingerprint THEN
+        done := done || 'functions written'::text;
+    END IF;
+    INSERT INTO ${schema}.${prefix}captures AS x (schemaname, tablename, relid, mode, triggers, functions, fingerprint, signature)
+    VALUES (p_schema, p_table, v_relid, coalesce(v_mode, 'none'), v_triggers, v_functions, v_fingerprint, '')
+    ON CONFLICT (schemaname, tablename) DO UPDATE
+        SET relid = excluded.relid, mode = excluded.mode, triggers = excluded.triggers,
+            functions = excluded.functions, fingerprint = excluded.fingerprint, signature = excluded.signature
+        WHERE x.* IS DISTINCT FROM excluded.*;
+    PERFORM ${schema}.${prefix}remember(p_schema, p_table);
+    UPDATE ${schema}.${prefix}tables x SET status = 'OK'
+        WHERE x.schemaname = p_schema AND x.tablename = p_table AND x.status <> 'OK';
+    RETURN nullif(array_to_string(done, ', '), '');
+END
+$sluice$;
+
+-- Removes the capture of a table. The functions are ours and take their triggers along: dropping a trigger by its
+-- own name would need ownership of the table.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}drop_trigger(p_schema text, p_table text) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    name text;
+BEGIN
+    FOR name IN SELECT unnest(x.functions) FROM ${schema}.${prefix}captures x
+                WHERE x.schemaname = p_schema AND x.tablename = p_table LOOP
+        EXECUTE format('DROP FUNCTION IF EXISTS ${schema}.%I() CASCADE', name);
+    END LOOP;
+    DELETE FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table;
+END
+$sluice$;
+
+-- Takes the structure a table has now into the snapshot: COLS_TABLE and CURRENT_TABLES.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}remember(p_schema text, p_table text) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+BEGIN
+    IF ${schema}.${prefix}describe(p_schema, p_table) IS NOT DISTINCT FROM ${schema}.${prefix}described(p_schema, p_table)
+        AND NOT EXISTS (SELECT relid FROM ${schema}.${prefix}cols_table c WHERE c.schemaname = p_schema AND c.tablename = p_table
+                        EXCEPT SELECT to_regclass(format('%I.%I', p_schema, p_table))::oid) THEN
+        RETURN;
+    END IF;
+    PERFORM ${schema}.${prefix}forget(p_schema, p_table);
+    INSERT INTO ${schema}.${prefix}cols_table
+        SELECT * FROM ${schema}.${prefix}cols_view v WHERE v.schemaname = p_schema AND v.tablename = p_table;
+    INSERT INTO ${schema}.${prefix}current_tables (schemaname, relname)
+        SELECT p_schema, p_table WHERE to_regclass(format('%I.%I', p_schema, p_table)) IS NOT NULL;
+END
+$sluice$;
+
+-- Takes a table out of the snapshot.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}forget(p_schema text, p_table text) RETURNS void
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    DELETE FROM ${schema}.${prefix}cols_table c WHERE c.schemaname = p_schema AND c.tablename = p_table;
+    DELETE FROM ${schema}.${prefix}current_tables c WHERE c.schemaname = p_schema AND c.relname = p_table;
+$sluice$;
+
+-- Writes a DDL item. The key is drawn here, while the lock of the change is held.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}ddl_item(
+    p_action text, p_schema text, p_table text, p_content text, p_oldcontent text
+) RETURNS void
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    INSERT INTO ${schema}.${prefix}items (dbid, tablename, db_action, db_schema, content, oldcontent, version)
+    VALUES (current_database(), p_table, p_action, p_schema, p_content, p_oldcontent, '1')
+$sluice$;
+
+-- A table that is registered announces itself with a CREATE item: from here on its changes follow. It asks a slave to
+-- make the table if it has none, and nothing else. A table that is no longer registered loses its capture; no item
+-- says so, and no slave drops anything.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}tables_trigger() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $sluice$
+BEGIN
+    IF TG_OP = 'DELETE' THEN
+        PERFORM ${schema}.${prefix}drop_trigger(OLD.schemaname, OLD.tablename);
+        PERFORM ${schema}.${prefix}forget(OLD.schemaname, OLD.tablename);
+    ELSIF to_regclass(format('%I.%I', NEW.schemaname, NEW.tablename)) IS NOT NULL THEN
+        PERFORM ${schema}.${prefix}ddl_item('CREATE', NEW.schemaname, NEW.tablename,
+            ${schema}.${prefix}describe(NEW.schemaname, NEW.tablename), NULL);
+    END IF;
+    RETURN NULL;
+END
+$sluice$;
+
+CREATE OR REPLACE TRIGGER ${prefix}tables_created AFTER INSERT ON ${schema}.${prefix}tables
+    FOR EACH ROW WHEN (NEW.status = 'CREATING') EXECUTE FUNCTION ${schema}.${prefix}tables_trigger();
+CREATE OR REPLACE TRIGGER ${prefix}tables_deleted AFTER DELETE ON ${schema}.${prefix}tables
+    FOR EACH ROW EXECUTE FUNCTION ${schema}.${prefix}tables_trigger();

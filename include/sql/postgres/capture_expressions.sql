@@ -1,0 +1,248 @@
+-- Writes the expressions of which capture functions consist: one table's columns, written out.
+-- Called by: capture.sql. Every name in the code is qualified, operators included: the code runs with the rights of
+--   the account that installed it, under whatever search_path the application has set.
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
+-- Privileges: CREATE on the schema. Oldest version: PostgreSQL 14.
+
+-- What matters of a type when its values become text. Domains, arrays, ranges and composites are what they consist of.
+--   plain: no value's text ever needs protection.
+--   exact: two values are equal exactly when their texts are.
+--   settings: the session settings the text depends on.
+--   cast_to_text: the type has a cast to text that writes otherwise than its output function does (bool: true, not t).
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}type_traits(
+    typid oid, OUT plain boolean, OUT exact boolean, OUT settings text[], OUT cast_to_text boolean
+)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    WITH RECURSIVE parts (oid, depth) AS (
+        SELECT typid, 0
+        UNION
+        SELECT x.oid, p.depth + 1
+        FROM parts p
+        JOIN pg_type t ON t.oid = p.oid
+        CROSS JOIN LATERAL (
+            SELECT t.typbasetype WHERE t.typtype = 'd'
+            UNION ALL SELECT t.typelem WHERE t.typtype = 'b' AND t.typcategory = 'A'
+            UNION ALL SELECT r.rngsubtype FROM pg_range r WHERE r.rngtypid = t.oid OR r.rngmultitypid = t.oid
+            UNION ALL SELECT a.atttypid FROM pg_attribute a
+                      WHERE t.typtype = 'c' AND a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+        ) AS x (oid)
+        WHERE p.depth < 20
+    ), leaves AS (
+        SELECT DISTINCT t.oid, t.typname, t.typnamespace = 'pg_catalog'::regnamespace AS builtin, t.typtype
+        FROM parts p JOIN pg_type t ON t.oid = p.oid
+        WHERE t.typtype IN ('b', 'e', 'p') AND t.typcategory <> 'A'
+    ), base AS (
+        -- The type below any domains.
+        SELECT t.oid, t.typname, t.typnamespace = 'pg_catalog'::regnamespace AS builtin, t.typtype
+        FROM parts p JOIN pg_type t ON t.oid = p.oid
+        WHERE t.typtype <> 'd' ORDER BY p.depth LIMIT 1
+    ), needed AS (
+        SELECT unnest(CASE
+            WHEN l.typtype = 'e' THEN '{}'
+            WHEN NOT l.builtin OR l.typtype = 'p' THEN '{DateStyle,TimeZone,IntervalStyle,extra_float_digits,bytea_output,lc_monetary,search_path}'
+            WHEN l.typname IN ('date', 'timestamp') THEN '{DateStyle}'
+            WHEN l.typname IN ('timestamptz', 'timetz') THEN '{DateStyle,TimeZone}'
+            WHEN l.typname = 'interval' THEN '{IntervalStyle}'
+            WHEN l.typname IN ('float4', 'float8', 'point', 'line', 'lseg', 'box', 'path', 'polygon', 'circle')
+                THEN '{extra_float_digits}'
+            WHEN l.typname = 'bytea' THEN '{bytea_output}'
+            WHEN l.typname = 'money' THEN '{lc_monetary}'
+            WHEN l.typname ~ '^reg' OR l.typname = 'aclitem' THEN '{search_path,quote_all_identifiers}'
+            ELSE '{}'
+        END::text[]) AS setting
+        FROM leaves l
+    )
+    SELECT
+        coalesce((SELECT bool_and(l.builtin AND l.typname IN (
+            'bool', 'int2', 'int4', 'int8', 'oid', 'float4', 'float8', 'numeric', 'money', 'date', 'time', 'timetz',
+            'timestamp', 'timestamptz', 'interval', 'bytea', 'uuid', 'inet', 'cidr', 'macaddr', 'macaddr8', 'bit',
+            'varbit', 'point', 'line', 'lseg', 'box', 'path', 'polygon', 'pg_lsn', 'xid', 'xid8', 'cid', 'tid',
+            'pg_snapshot', 'txid_snapshot', 'int2vector', 'oidvector')) FROM leaves l), false),
+        coalesce((SELECT b.builtin AND b.typname IN (
+            'bool', 'int2', 'int4', 'int8', 'oid', 'date', 'time', 'timestamp', 'timestamptz', 'uuid', 'text', 'varchar',
+            'bytea', 'money', 'macaddr', 'pg_lsn', 'xid8') FROM base b), false),
+        coalesce((SELECT array_agg(DISTINCT n.setting ORDER BY n.setting) FROM needed n), '{}'),
+        EXISTS (SELECT FROM pg_cast c JOIN base b ON c.castsource = b.oid WHERE c.casttarget = 'text'::regtype AND c.castmethod = 'f')
+$sluice$;
+
+-- The code of one value's text; NULL when the value is. p_direct: concat may take it as it is.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}value_code(p_column text, p_type text, p_direct boolean) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT CASE
+        WHEN p_direct THEN p_column
+        -- The cast of a bpchar without length to text would lose its trailing blanks.
+        WHEN p_type = 'bpchar' THEN format('CASE WHEN %1$s IS DISTINCT FROM NULL THEN pg_catalog.concat(%1$s) END', p_column)
+        ELSE format('(%s)::pg_catalog.text', p_column)
+    END
+$sluice$;
+
+-- The code of a call of concat with any number of arguments: PostgreSQL takes 100 at a time.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}concat_code(p_arguments text[]) RETURNS text
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    level text[] := p_arguments;
+BEGIN
+    IF cardinality(level) = 0 THEN
+        RETURN quote_literal('') || '::pg_catalog.text';
+    END IF;
+    LOOP
+        SELECT array_agg(call ORDER BY chunk) INTO level FROM (
+            SELECT (n - 1) / 96 AS chunk, 'pg_catalog.concat(' || string_agg(argument, ', ' ORDER BY n) || ')' AS call
+            FROM unnest(level) WITH ORDINALITY AS a (argument, n) GROUP BY 1) AS calls;
+        EXIT WHEN cardinality(level) = 1;
+    END LOOP;
+    RETURN level[1];
+END
+$sluice$;
+
+-- The columns that are replicated, with all that matters for their code. A generated column is left out: each
+-- database computes it itself.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}captured_columns(
+    p_relid oid, OUT attname text, OUT opening text, OUT atttype text, OUT nullable boolean, OUT keypos integer,
+    OUT plain boolean, OUT exact boolean, OUT direct boolean, OUT settings text[]
+)
+RETURNS SETOF record
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT v.attname, '<col name="' || ${schema}.${prefix}xml_escape(v.attname) || '"', v.atttype, NOT v.attnotnull, v.keypos,
+        t.plain, t.exact, t.plain AND NOT t.cast_to_text, t.settings
+    FROM ${schema}.${prefix}cols_view v
+    CROSS JOIN LATERAL ${schema}.${prefix}type_traits(v.atttypid) t
+    WHERE v.relid = p_relid AND v.attgenerated = ''
+    ORDER BY v.attnum
+$sluice$;
+
+-- The code of a whole row's CONTENT. p_row names the row: NEW, OLD or an alias.
+-- One test over all texts of the row decides between plain concatenation and the protection of each text.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}content_code(p_relid oid, p_row text) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    c record;
+    value text;
+    opening text;
+    fast text[] := '{}';
+    protected text[] := '{}';
+    texts text[] := '{}';
+    fast_end text := '';        -- the closing tag still owed to the last column
+    protected_end text := '';
+BEGIN
+    FOR c IN SELECT * FROM ${schema}.${prefix}captured_columns(p_relid) LOOP
+        value := ${schema}.${prefix}value_code(p_row || '.' || quote_ident(c.attname), c.atttype, c.direct);
+        opening := CASE WHEN c.nullable
+            THEN format('CASE WHEN %s.%I IS NOT DISTINCT FROM NULL THEN %%L ELSE %%L END', p_row, replace(c.attname, '%', '%%'))
+            ELSE '%2$L' END;
+        fast := fast || format(opening, fast_end || c.opening || ' type="null">', fast_end || c.opening || '>') || value;
+        fast_end := '</col>';
+        IF c.plain THEN
+            protected := protected
+                || format(opening, protected_end || c.opening || ' type="null">', protected_end || c.opening || '>') || value;
+            protected_end := '</col>';
+        ELSE
+            texts := texts || value;
+            protected := protected || quote_literal(protected_end)
+                || format('${schema}.${prefix}col2xml(%L, %s)', c.attname, value);
+            protected_end := '';
+        END IF;
+    END LOOP;
+    fast := fast || quote_literal(fast_end);
+    IF cardinality(texts) = 0 THEN
+        RETURN ${schema}.${prefix}concat_code(fast);
+    END IF;
+    RETURN format('CASE WHEN %s COLLATE pg_catalog."C" OPERATOR(pg_catalog.~) %L THEN %s ELSE %s END',
+        CASE WHEN cardinality(texts) = 1 THEN texts[1] ELSE ${schema}.${prefix}concat_code(texts) END,
+        '[<&\x01-\x1f\x7f]|]]>',
+        ${schema}.${prefix}concat_code(protected || quote_literal(protected_end)),
+        ${schema}.${prefix}concat_code(fast));
+END
+$sluice$;
+
+-- The code of "this column's text differs between the two rows".
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}changed_code(
+    p_new text, p_old text, p_attname text, p_atttype text, p_plain boolean, p_exact boolean, p_nullable boolean
+) RETURNS text
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    n text := p_new || '.' || quote_ident(p_attname);
+    o text := p_old || '.' || quote_ident(p_attname);
+    value_n text;
+    value_o text;
+BEGIN
+    IF p_exact AND p_plain THEN
+        value_n := n;
+        value_o := o;
+    ELSE
+        value_n := '(' || ${schema}.${prefix}value_code(n, p_atttype, false) || ') COLLATE pg_catalog."C"';
+        value_o := '(' || ${schema}.${prefix}value_code(o, p_atttype, false) || ') COLLATE pg_catalog."C"';
+    END IF;
+    IF NOT p_nullable THEN
+        RETURN format('%s OPERATOR(pg_catalog.<>) %s', value_o, value_n);
+    END IF;
+    RETURN format('(%s OPERATOR(pg_catalog.=) %s) IS NOT TRUE'
+        ' AND NOT (%s IS NOT DISTINCT FROM NULL AND %s IS NOT DISTINCT FROM NULL)', value_o, value_n, o, n);
+END
+$sluice$;
+
+-- The code of an update's OLDCONTENT: the key's columns and each column whose text changed.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}oldcontent_code(p_relid oid, p_new text, p_old text) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    c record;
+    value text;
+    element text;
+    elements text[] := '{}';
+BEGIN
+    FOR c IN SELECT * FROM ${schema}.${prefix}captured_columns(p_relid) LOOP
+        value := ${schema}.${prefix}value_code(p_old || '.' || quote_ident(c.attname), c.atttype, c.direct);
+        IF NOT c.plain THEN
+            element := format('${schema}.${prefix}col2xml(%L, %s)', c.attname, value);
+        ELSE
+            element := format('pg_catalog.concat(%L, %s, %L)', c.opening || '>', value, '</col>');
+            IF c.nullable THEN
+                element := format('CASE WHEN %s.%I IS NOT DISTINCT FROM NULL THEN %L ELSE %s END',
+                    p_old, c.attname, c.opening || ' type="null"></col>', element);
+            END IF;
+        END IF;
+        IF c.keypos = 0 THEN
+            element := format('CASE WHEN %s THEN %s END', ${schema}.${prefix}changed_code(
+                p_new, p_old, c.attname, c.atttype, c.plain, c.exact, c.nullable), element);
+        END IF;
+        elements := elements || element;
+    END LOOP;
+    RETURN ${schema}.${prefix}concat_code(elements);
+END
+$sluice$;
+
+-- The code of a row's GUID, the text of its key: the column's own text; of several, each as length:text. Empty
+-- for a table without a key. With p_old given, NULL when the key's text differs between the two rows.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}guid_code(p_relid oid, p_row text, p_old text DEFAULT NULL) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    c record;
+    value text;
+    parts text[] := '{}';
+    changes text[] := '{}';
+    guid text;
+BEGIN
+    FOR c IN SELECT * FROM ${schema}.${prefix}captured_columns(p_relid) WHERE keypos > 0 ORDER BY keypos LOOP
+        value := format('(%s.%I)::pg_catalog.text', p_row, c.attname);
+        parts := parts || format('pg_catalog.length(%s)', value) || quote_literal(':') || value;
+        changes := changes || ${schema}.${prefix}changed_code(p_row, p_old, c.attname, c.atttype, c.plain, c.exact, false);
+    END LOOP;
+    guid := CASE cardinality(changes)
+        WHEN 0 THEN quote_literal('')
+        WHEN 1 THEN value
+        ELSE ${schema}.${prefix}concat_code(parts)
+    END;
+    IF p_old IS NULL OR cardinality(changes) = 0 THEN
+        RETURN guid;
+    END IF;
+    RETURN format('CASE WHEN %s THEN NULL ELSE %s END', array_to_string(changes, ' OR '), guid);
+END
+$sluice$;

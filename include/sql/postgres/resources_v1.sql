@@ -1,0 +1,131 @@
+-- DbResources of one prefix on a PostgreSQL master, step 1: sequence, tables and view.
+-- Called by: sluice.install (inside its transaction, under an advisory lock); by hand, in this order:
+--   for f in resources_v1 values definition capture_expressions capture; do
+--     sed -e 's/${prefix}/demo_/g' -e 's/${schema}/public/g' $f.sql; done | psql -1 -v ON_ERROR_STOP=1 DATABASE
+-- Placeholders: ${prefix} lower-case prefix, e.g. demo_; ${schema} quoted schema of the resources.
+-- Result: none. What exists stays as it is: a second run changes nothing.
+-- Privileges: CREATE and USAGE on the schema. Oldest version: PostgreSQL 14.
+
+-- The source of every unique number. CACHE 1 is essential: a session that kept numbers in stock would draw
+-- lower ones for later changes of the same row, and REPL_KEY order would no longer be the order of the changes.
+CREATE SEQUENCE IF NOT EXISTS ${schema}.${prefix}seq AS bigint MINVALUE 1 NO CYCLE CACHE 1;
+
+-- What is installed: ('version', number of the last step) and ('functions', digest of the function files).
+CREATE TABLE IF NOT EXISTS ${schema}.${prefix}info (
+    name text PRIMARY KEY,
+    value text NOT NULL
+);
+
+-- The queue of changes; one row a changed row. No constraint beyond the key and no further index: each costs the
+-- application's own statements.
+CREATE TABLE IF NOT EXISTS ${schema}.${prefix}items (
+    repl_key bigint NOT NULL DEFAULT nextval($s$${schema}.${prefix}seq$s$::regclass),
+    trans_key xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    dbid text,
+    tablename text NOT NULL,
+    guid text,
+    db_action text NOT NULL,
+    db_catalog text,
+    db_schema text,
+    content text,
+    oldcontent text,
+    version text,
+    CONSTRAINT ${prefix}items_pkey PRIMARY KEY (repl_key)
+);
+
+-- The tables that are replicated. CATALOGNAME is one space: PostgreSQL knows no catalogue within a database.
+-- ACTIONS: any of I, U, D; NULL means all three, empty means registered without capture.
+-- REPL_KEY keeps the order in which tables are loaded.
+CREATE TABLE IF NOT EXISTS ${schema}.${prefix}tables (
+    catalogname text NOT NULL DEFAULT ' ',
+    schemaname text NOT NULL DEFAULT ' ',
+    tablename text NOT NULL,
+    actions char(3) CONSTRAINT ${prefix}tables_actions CHECK (actions ~ '^[IUD]* *$'),
+    status text NOT NULL DEFAULT 'CREATING' CONSTRAINT ${prefix}tables_status CHECK (status IN ('CREATING', 'OK')),
+    repl_key bigint NOT NULL DEFAULT nextval($s$${schema}.${prefix}seq$s$::regclass),
+    trigger_name text NOT NULL,
+    debug integer NOT NULL DEFAULT 0 CONSTRAINT ${prefix}tables_debug CHECK (debug IN (0, 1)),
+    CONSTRAINT ${prefix}tables_pkey PRIMARY KEY (catalogname, schemaname, tablename)
+);
+
+-- The replicated tables that exist, as of the last comparison. A name without a row here is a table that was
+-- created since; a row without a table is one that was dropped. SCHEMANAME tells tables of one name apart.
+CREATE TABLE IF NOT EXISTS ${schema}.${prefix}current_tables (
+    relname text NOT NULL,
+    schemaname text NOT NULL,
+    CONSTRAINT ${prefix}current_tables_pkey PRIMARY KEY (schemaname, relname)
+);
+
+-- Filled by the function debug for tables with DEBUG = 1.
+CREATE TABLE IF NOT EXISTS ${schema}.${prefix}debug_table (
+    repl_key bigint NOT NULL DEFAULT nextval($s$${schema}.${prefix}seq$s$::regclass),
+    line text
+);
+
+-- For vendors with LONG columns, which no trigger can read. PostgreSQL has none: the table stays empty.
+CREATE TABLE IF NOT EXISTS ${schema}.${prefix}longs_table (
+    repl_key bigint NOT NULL,
+    content text,
+    CONSTRAINT ${prefix}longs_table_pkey PRIMARY KEY (repl_key)
+);
+
+-- The live structure of the replicated tables, one row a column.
+CREATE OR REPLACE VIEW ${schema}.${prefix}cols_view AS
+WITH replicated AS (
+    SELECT c.oid, t.schemaname, t.tablename, c.relkind
+    FROM ${schema}.${prefix}tables t
+    JOIN pg_catalog.pg_namespace n ON n.nspname = t.schemaname
+    JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename AND c.relkind IN ('r', 'p')
+), keys AS (
+    -- The key: the primary key, else the oldest unique index that is immediate, plain and all NOT NULL;
+    -- never one over a generated column, whose value does not travel.
+    SELECT DISTINCT ON (i.indrelid) i.indrelid, i.indkey, i.indnkeyatts
+    FROM pg_catalog.pg_index i
+    JOIN replicated r ON r.oid = i.indrelid
+    WHERE i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
+      AND NOT EXISTS (
+          SELECT FROM pg_catalog.pg_attribute k
+          WHERE k.attrelid = i.indrelid AND k.attnum = ANY (i.indkey[0:i.indnkeyatts - 1])
+            AND (NOT k.attnotnull OR k.attgenerated <> ''))
+    ORDER BY i.indrelid, i.indisprimary DESC, i.indexrelid
+)
+SELECT r.schemaname,
+       r.tablename,
+       r.oid AS relid,
+       a.attnum::integer AS attnum,
+       a.attname::text AS attname,
+       a.atttypid,
+       pg_catalog.format_type(a.atttypid, a.atttypmod) AS atttype,
+       a.attnotnull,
+       pg_catalog.pg_get_expr(d.adbin, d.adrelid) AS attdefault,
+       a.attidentity::text AS attidentity,
+       a.attgenerated::text AS attgenerated,
+       CASE WHEN a.attcollation <> y.typcollation THEN
+           (SELECT pg_catalog.format('%I.%I', cn.nspname, co.collname) FROM pg_catalog.pg_collation co
+            JOIN pg_catalog.pg_namespace cn ON cn.oid = co.collnamespace WHERE co.oid = a.attcollation) END AS attcollation,
+       coalesce(pg_catalog.array_position(k.indkey[0:k.indnkeyatts - 1], a.attnum), 0) AS keypos,
+       -- The value that rows older than the column have (ADD COLUMN … DEFAULT without a rewrite).
+       CASE WHEN a.atthasmissing THEN (a.attmissingval::text::text[])[1] END AS attmissing
+FROM replicated r
+JOIN pg_catalog.pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped
+JOIN pg_catalog.pg_type y ON y.oid = a.atttypid
+LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+LEFT JOIN keys k ON k.indrelid = r.oid;
+
+-- The snapshot that COLS_VIEW is compared with: the structure the capture of each table was written for.
+CREATE TABLE IF NOT EXISTS ${schema}.${prefix}cols_table AS SELECT * FROM ${schema}.${prefix}cols_view WITH NO DATA;
+
+-- The capture each registered table has: what was generated, for which table, and how.
+CREATE TABLE IF NOT EXISTS ${schema}.${prefix}captures (
+    schemaname text NOT NULL,
+    tablename text NOT NULL,
+    relid oid NOT NULL,
+    mode text NOT NULL CHECK (mode IN ('statement', 'row', 'none')),
+    triggers text[] NOT NULL,
+    functions text[] NOT NULL,
+    fingerprint text NOT NULL,
+    signature text NOT NULL,
+    CONSTRAINT ${prefix}captures_pkey PRIMARY KEY (schemaname, tablename)
+);
+
+INSERT INTO ${schema}.${prefix}info (name, value) VALUES ('version', '1') ON CONFLICT (name) DO NOTHING;

@@ -1,0 +1,46 @@
+"""Installs, upgrades and checks the DbResources of a prefix."""
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from sluice.domain.names import Prefix
+from sluice.vendors.postgres import resources
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class InstallReport:
+    """What an installation did; `files` is empty when there was nothing to do."""
+
+    prefix: Prefix
+    schema: str
+    before: int | None
+    """The version found; None when nothing was installed."""
+    after: int
+    files: tuple[str, ...]
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.files)
+
+
+def install(connection: psycopg.Connection[Any], prefix: Prefix, schema: str = "public") -> InstallReport:
+    """Brings the DbResources of `prefix` in `schema` to this release's version, in one transaction.
+
+    A second run changes nothing and takes no lock on any table. Raises `ResourcesNewer`,
+    `NamesTaken`, and psycopg's errors.
+    """
+    with connection.transaction():
+        resources.lock(connection, prefix, schema)
+        have = resources.installed(connection, prefix, schema)
+        files = resources.upgrade(connection, prefix, schema, have)
+    report = InstallReport(prefix, schema, have.version if have else None, len(resources.STEPS), tuple(files))
+    if report.changed:
+        log.info("%s: DbResources in schema %s brought to version %s (%s)", prefix, schema, report.after, ", ".join(files))
+    else:
+        log.info("%s: DbResources in schema %s are current, nothing to do", prefix, schema)
+    return report

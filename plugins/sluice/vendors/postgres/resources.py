@@ -1,0 +1,137 @@
+"""The DbResources of a prefix on a PostgreSQL master: installed, upgraded and removed by SQL files.
+
+Tables change by numbered steps (`resources_v1.sql`, …), each run once. Functions hold no data: their
+files are run again whenever their text differs from what is installed.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from sluice import sql_files
+from sluice.domain.names import Prefix
+from sluice.errors import Terminal
+from sluice.vendors.postgres.connection import quoted
+
+STEPS: tuple[str, ...] = ("resources_v1",)
+"""Files that make and change tables, in order; the version of an installation is the number of steps it has seen."""
+
+FUNCTIONS: tuple[str, ...] = ("values", "definition", "capture_expressions", "capture")
+"""Files of functions, in the order in which they refer to one another."""
+
+RELATIONS: tuple[str, ...] = (
+    "seq",
+    "info",
+    "items",
+    "tables",
+    "current_tables",
+    "debug_table",
+    "longs_table",
+    "cols_view",
+    "cols_table",
+    "captures",
+)
+"""Names, after the prefix, of every table, view and sequence."""
+
+
+class ResourcesMissing(Terminal):
+    """The prefix is not installed in the schema."""
+
+    def __init__(self, prefix: Prefix, schema: str):
+        super().__init__(
+            f"{prefix}: there are no DbResources in schema {schema}. Run the DAG install_resources for this prefix."
+        )
+        self.prefix = prefix
+        self.schema = schema
+
+
+class ResourcesNewer(Terminal):
+    """A newer release installed the resources; this one must not touch them."""
+
+    def __init__(self, prefix: Prefix, installed: int, known: int):
+        super().__init__(
+            f"{prefix}: the DbResources have version {installed}, this release knows up to {known}. "
+            "Upgrade this installation of Sluice; a downgrade of the resources is not possible."
+        )
+        self.installed = installed
+        self.known = known
+
+
+class NamesTaken(Terminal):
+    """Objects that are not Sluice's bear names the prefix needs."""
+
+    def __init__(self, prefix: Prefix, schema: str, names: list[str]):
+        super().__init__(
+            f"{prefix}: schema {schema} already has {', '.join(names)}, and no DbResources of this prefix. "
+            "Choose another prefix or schema, or remove these objects."
+        )
+        self.names = names
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What is installed: the version, and whether functions are as this release writes them."""
+
+    version: int
+    functions_current: bool
+
+    @property
+    def current(self) -> bool:
+        return self.version == len(STEPS) and self.functions_current
+
+
+def digest() -> str:
+    """Identifies the text of all function files of this release."""
+    text = "\0".join(sql_files.render("postgres", name, prefix="prefix_", schema="schema") for name in FUNCTIONS)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def installed(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> Installation | None:
+    """What `schema` holds of `prefix`; None when nothing. Raises `ResourcesNewer`."""
+    info = quoted(schema, f"{prefix.lower}info")
+    exists = connection.execute("SELECT to_regclass(%s) IS NOT NULL", [info]).fetchone()
+    if exists is None or not exists[0]:
+        return None
+    values = dict(connection.execute(f"SELECT name, value FROM {info}").fetchall())
+    version = int(values.get("version", 0))
+    if version > len(STEPS):
+        raise ResourcesNewer(prefix, version, len(STEPS))
+    return Installation(version, values.get("functions") == digest())
+
+
+def lock(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> None:
+    """Keeps other installers of the prefix out until the transaction ends."""
+    connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"sluice {schema}.{prefix.lower}"])
+
+
+def upgrade(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, have: Installation | None) -> list[str]:
+    """Runs the files that `have` lacks, in the caller's transaction; the names of those run."""
+    if have is None:
+        taken = _taken(connection, prefix, schema)
+        if taken:
+            raise NamesTaken(prefix, schema, taken)
+    files = list(STEPS[have.version if have else 0 :])
+    if files or have is None or not have.functions_current:
+        files += FUNCTIONS
+    for name in files:
+        connection.execute(sql_files.render("postgres", name, prefix=prefix.lower, schema=quoted(schema)))
+    if files:
+        info = quoted(schema, f"{prefix.lower}info")
+        connection.execute(
+            f"INSERT INTO {info} AS i (name, value) VALUES ('version', %s), ('functions', %s) "
+            "ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE i.value <> excluded.value",
+            [str(len(STEPS)), digest()],
+        )
+    return files
+
+
+def _taken(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> list[str]:
+    names = [prefix.lower + name for name in RELATIONS]
+    rows = connection.execute(
+        "SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE n.nspname = %s AND c.relname = ANY (%s) ORDER BY 1",
+        [schema, names],
+    ).fetchall()
+    return [name for (name,) in rows]
