@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sluice.domain.names import TableName
 from sluice.domain.shape import TableShape
-from sluice.vendors.postgres import blocks, catalog
+from sluice.vendors.postgres import blocks, catalog, ranges
 from sluice.vendors.postgres.connection import connect
 
 TEXTS = st.text(
@@ -86,3 +86,38 @@ def test_located_as_plain_comparisons_by_the_master_say(master: psycopg.Connecti
         for key in keys
     ]
     assert blocks.locate(master, shape, bounds, keys) == expected
+
+
+@pytest.mark.parametrize("name", KEYS)
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_ranges_between_bounds_hold_each_row_once_and_where_it_is_located(
+    master: psycopg.Connection[Any], name: str, data: Any
+) -> None:
+    shape = shape_of(master, name)
+    table = f'public."of {name}"'
+    columns = ", ".join(f'"{column.name}"' for column in shape.key)
+    with master.transaction(force_rollback=True):
+        for key in data.draw(st.lists(st.tuples(*KEYS[name][1]), min_size=1, max_size=12)):
+            values = ", ".join(["%s"] * len(key))
+            master.execute(f"INSERT INTO {table} ({columns}) VALUES ({values}) ON CONFLICT DO NOTHING", key)  # type: ignore[arg-type]
+        order = ranges.key_order(master, shape)
+        step = data.draw(st.integers(1, 5))
+        bounds = []
+        while (bound := order.next_bound(master, bounds[-1] if bounds else None, None, step)) is not None:
+            bounds.append(bound)
+        texts = ", ".join(f'"{column.name}"::text' for column in shape.key)
+        seen = []
+        for place, (lo, hi) in enumerate(zip([None, *bounds], [*bounds, None], strict=True)):
+            found = master.execute(
+                f"SELECT {texts} FROM {order.source} WHERE {order.within(lo, hi)}".encode()
+            ).fetchall()
+            assert len(found) == step or hi is None
+            assert blocks.locate(master, shape, bounds, found) == [place] * len(found)
+            seen += found
+        assert sorted(seen) == sorted(master.execute(f"SELECT {texts} FROM {table}").fetchall())
+
+
+def test_orders_that_are_the_same_everywhere_are_known(master: psycopg.Connection[Any]) -> None:
+    same = {name for name in KEYS if ranges.key_order(master, shape_of(master, name)).same_everywhere}
+    assert same == {"bigint", "text_c", "uuid", "timestamptz", "numeric", "float8", "bytea", "array"}

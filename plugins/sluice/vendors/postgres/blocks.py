@@ -12,6 +12,7 @@ from sluice.domain.names import Prefix, TableName
 from sluice.domain.position import Position
 from sluice.domain.shape import TableShape
 from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.ranges import typed
 
 
 def load(
@@ -54,10 +55,7 @@ def locate(
         "blocks_locate",
         arrays=", ".join(f"unnest(%({name})s::text[])" for name in names),
         columns=", ".join(names),
-        typed=", ".join(
-            f"{name}::{column.type}" + (f" COLLATE {column.collation}" if column.collation else "")
-            for name, column in zip(names, shape.key, strict=True)
-        ).replace("%", "%%"),
+        typed=", ".join(typed(column, name) for name, column in zip(names, shape.key, strict=True)).replace("%", "%%"),
     )
     texts = [*bounds, *keys]
     parameters: dict[str, Any] = {name: [text[place] for text in texts] for place, name in enumerate(names)}
