@@ -22,7 +22,8 @@ class NoServiceAccount(Terminal):
     def __init__(self) -> None:
         super().__init__(
             f"PostgreSQL refuses to run as root, and neither the account '{ACCOUNT}' could be made nor 'nobody' found."
-            f" Make it (useradd --system --no-create-home --shell /usr/sbin/nologin {ACCOUNT}) or run as an ordinary user."
+            f" Make it (useradd --system --no-create-home --shell /usr/sbin/nologin {ACCOUNT}),"
+            " or run as an ordinary user."
         )
 
 
@@ -64,7 +65,8 @@ def service_account() -> Account | None:
         return None
     if _find(ACCOUNT) is None and (useradd := shutil.which("useradd", path="/usr/sbin:/sbin:/usr/bin:/bin")):
         command = [useradd, "--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", ACCOUNT]
-        subprocess.run(command, capture_output=True, check=False)  # two callers at once: one fails, and finds the account
+        # Of two callers at once, one fails and finds the account below.
+        subprocess.run(command, capture_output=True, check=False)
     account = _find(ACCOUNT) or _find("nobody")
     if account is None:
         raise NoServiceAccount()

@@ -1,7 +1,7 @@
 """Airflow on the loopback address: its settings, its four processes and its database.
 
-Each process is started and watched by our own supervisor: `airflow standalone` leaves processes behind and restarts none.
-Everything reaches them by environment variables, which only the same account can read, never by command line.
+Each process is started and watched by our own supervisor: `airflow standalone` leaves processes behind, and restarts
+none. Everything reaches them by environment variables, which only the same account can read, never by command line.
 """
 
 import base64
@@ -218,13 +218,14 @@ class Component:
         """Raises `PortInUse`."""
         self.airflow.prepare()
         if self.port and not is_free(self.port):
-            raise PortInUse("Airflow", self.port, "--airflow-port")
+            raise PortInUse("Airflow", self.port, "--airflow-port PORT")
 
     def spawn(self, output: IO[bytes], **options: Any) -> subprocess.Popen[bytes]:
         """Start the process after `prepare()`, without waiting for it."""
         self._spawned = time.time()
         command = [sys.executable, "-m", "airflow", *self.arguments]
-        return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, **self.airflow.popen_options(), **options)
+        options = {**self.airflow.popen_options(), **options}
+        return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, **options)
 
     def is_ready(self) -> bool:
         """Whether the API answers and, for the others, shows a heartbeat of this very process."""

@@ -7,6 +7,8 @@
     postgres/<service>/   one cluster each: master, slave-<name>, metadata
     redis/  airflow/      the others' files
     spark/                scratch space of Spark jobs
+
+Removing the folder, while nothing of it runs, starts afresh.
 """
 
 import contextlib

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from embedded.home import Home
 from embedded.postgres import PostgresServer
-from embedded.process import ProcessId, descendants, end, marked, session
+from embedded.process import ProcessId, await_true, descendants, end, marked, session
 from embedded.redis import RedisServer
 from embedded.server import Server
 from embedded.services import MARKER
@@ -24,7 +24,7 @@ def servers(home: Home) -> list[Server]:
 
 def processes(home: Home) -> list[ProcessId]:
     """Everything of the stack that runs, its supervisor and its servers excepted."""
-    found = set(marked(MARKER, str(home.root))) | _registered_jobs(home) | _recorded_sessions(home)
+    found = set(marked(MARKER, str(home.root))) | _recorded_sessions(home)
     apart = {process for server in servers(home) if (leader := server.process()) for process in descendants(leader.pid)}
     supervisor = read_process(home.supervisor)
     return sorted(found - apart - {supervisor, ProcessId.of(os.getpid())}, key=lambda process: process.pid)
@@ -38,14 +38,16 @@ def any_left(home: Home) -> bool:
 def end_processes(home: Home) -> list[ProcessId]:
     """End everything but the servers: the components of Airflow first, so that nobody starts further jobs.
 
-    Returns what did not end by itself.
+    Of each job only the leader of its session is told, which ends the rest in its own order; what then still runs is
+    ended one by one. Returns what did not end by itself.
     """
-    components = _recorded_sessions(home)
-    killed = end(components, grace=10.0)
-    killed += end(processes(home), grace=JOB_GRACE)
-    for file in home.jobs.glob("*.json"):
-        file.unlink(missing_ok=True)
-    return killed
+    end(_recorded_sessions(home), grace=10.0)
+    jobs = processes(home)
+    for job in jobs:
+        if _leader(job) not in {other.pid for other in jobs} - {job.pid}:
+            job.send(signal.SIGTERM)
+    await_true(lambda: not any(job.alive() for job in jobs), JOB_GRACE)
+    return end(processes(home), grace=3.0)
 
 
 def end_all(home: Home) -> None:
@@ -77,10 +79,11 @@ def kill_supervisor(home: Home) -> None:
         process.send(signal.SIGKILL)
 
 
-def _registered_jobs(home: Home) -> set[ProcessId]:
-    """Detached Spark jobs with all their processes."""
-    leaders = [process for file in home.jobs.glob("*.json") if (process := read_process(file))]
-    return {process for leader in leaders for process in (*descendants(leader.pid), *session(leader.pid))}
+def _leader(process: ProcessId) -> int:
+    try:
+        return os.getsid(process.pid)
+    except OSError:
+        return process.pid
 
 
 def _recorded_sessions(home: Home) -> set[ProcessId]:
@@ -92,7 +95,7 @@ def _recorded_sessions(home: Home) -> set[ProcessId]:
     found: set[ProcessId] = set()
     for report in reports:
         if report["pid"] and report["name"].startswith("airflow-"):
-            # The leader's pid cannot have been given away while its session lives; if it is, by start time, another's: stay off.
+            # A leader of another start time was given the pid later: its session is none of ours.
             leader = ProcessId.of(report["pid"])
             if leader is None or abs(leader.started - report["started"]) < 0.5:
                 found |= set(session(report["pid"]))

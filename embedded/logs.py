@@ -10,8 +10,8 @@ KEPT = 2
 def rotate(folder: Path, max_bytes: int = MAX_BYTES) -> list[Path]:
     """Rotate every `*.log` that has grown too large; returns those.
 
-    All writers append (O_APPEND), hence go on at the new start. What is written between copy and cut is lost: lines of a
-    log, never data.
+    All writers append (O_APPEND), hence go on at the new start. What is written between copy and cut is lost: lines of
+    a log, never data.
     """
     rotated = []
     for log in folder.glob("*.log"):

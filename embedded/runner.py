@@ -100,6 +100,7 @@ class Runner(threading.Thread):
                 self._child.send_signal(number)
             if self._ended(patience):
                 break
+            log.warning("%s: did not end in %.0f s after %s", self.name, patience, signal.Signals(number).name)
         else:
             if self._child is not None:
                 self._child.kill()
@@ -125,9 +126,11 @@ class Runner(threading.Thread):
         self.report.pid, self.report.started = child.pid, identity.started if identity else None
         self.report.port = program.port
         self._changed()
-        ready = await_true(
-            lambda: program.is_ready() or child.poll() is not None or self._stopping.is_set(), program.start_timeout, 0.1
-        )
+
+        def decided() -> bool:
+            return program.is_ready() or child.poll() is not None or self._stopping.is_set()
+
+        ready = await_true(decided, program.start_timeout, 0.1)
         if child.poll() is not None or not ready:
             said = self._tail(offset)
             return f"{'ended' if ready else 'was not ready in time'} while starting, last words:\n{said}"

@@ -66,8 +66,8 @@ class Services:
     def __init__(self, home: Home, blueprint: Blueprint) -> None:
         self.home, self.blueprint = home, blueprint
         self.redis = RedisServer(home.redis, blueprint.ports.get("redis"), settings={"appendfsync": "everysec"})
-        self.redis.port_option = "--redis-port"
-        self.master = self._postgres("master", "--master-port", POSTGRES)
+        self.redis.port_option = "--redis-port PORT"
+        self.master = self._postgres("master", "--master-port PORT", POSTGRES)
         self.slaves = {name: self._postgres(f"slave-{name}", None, POSTGRES) for name in blueprint.slaves}
         self.metadata = self._postgres("metadata", None, METADATA)
         self.airflow = Airflow(home.airflow, self.metadata, blueprint.ports.get("airflow"), self.exports())
@@ -112,7 +112,7 @@ class Services:
     def _postgres(self, service: str, option: str | None, settings: dict[str, str]) -> PostgresServer:
         port = self.blueprint.ports.get(service)
         server = PostgresServer(self.home.postgres(service), port, f"PostgreSQL '{service}'", settings)
-        server.port_option = option or f"--port {service}="
+        server.port_option = option or f"--port {service}=PORT"
         return server
 
     def _database(self, name: str, server: PostgresServer) -> Service:
@@ -137,7 +137,8 @@ def _postgres_connection(name: str, info: ConnectionInfo) -> dict[str, Any]:
 
 
 def _spark_connection() -> dict[str, Any]:
-    return {"connection_id": "spark_default", "conn_type": "spark", "description": "Made by ./sluice", "host": "local[*]"}
+    name, host = "spark_default", "local[*]"
+    return {"connection_id": name, "conn_type": "spark", "description": "Made by ./sluice", "host": host}
 
 
 def mark_environment(home: Home) -> None:

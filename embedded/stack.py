@@ -5,6 +5,8 @@
     stack.airflow.api().trigger("initial_update", {"prefix": "DEMO_", "slave": "dr1"})
     stack.kill("master")     # the supervisor starts it again
     stack.down()
+
+Every call may be repeated: what is done already stays as it is.
 """
 
 import json
@@ -35,7 +37,8 @@ DOWN_TIMEOUT = 120.0
 PATIENCE = 3
 """Failed starts of a service before `up` gives up; the supervisor itself never does."""
 
-OPTIONS = {"airflow": "--airflow-port", "master": "--master-port", "redis": "--redis-port"}
+OPTIONS = {"airflow": "--airflow-port PORT", "master": "--master-port PORT", "redis": "--redis-port PORT"}
+"""Of `./sluice up`, for messages; other ports are given as `--port SERVICE=PORT`."""
 
 
 class StackNotUp(Terminal):
@@ -58,7 +61,7 @@ class MustBeDown(Terminal):
     """A change that a running stack cannot follow."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what} can change only while the stack is down: run ./sluice down first, then ./sluice up again.")
+        super().__init__(f"{what} can change only while the stack is down: run ./sluice down, then ./sluice up again.")
 
 
 class UnknownService(Terminal):
@@ -81,7 +84,8 @@ class StackStatus:
     @property
     def is_up(self) -> bool:
         """Whether every service runs."""
-        return self.supervisor is not None and all(r.state is State.RUNNING for r in self.services) and bool(self.services)
+        states = {report.state for report in self.services}
+        return self.supervisor is not None and states == {State.RUNNING}
 
 
 class Stack:
@@ -96,7 +100,7 @@ class Stack:
         ports: Mapping[str, int] | None = None,
         replications: Path | str | None = None,
     ) -> None:
-        """`slaves`: names; `ports`: by service (`airflow`, `master`, `redis`, `slave-<name>`); others are chosen free."""
+        """`slaves`: names; `ports`: by service (`airflow`, `master`, `redis`, `slave-<name>`), others chosen free."""
         self.home = Home(home)
         remembered = Blueprint.read(self.home.blueprint)
         wanted = remembered or Blueprint()
@@ -107,6 +111,9 @@ class Stack:
         if airflow is not None:
             wanted = replace(wanted, airflow=airflow)
         if ports:
+            known = ["airflow", "master", "redis", "metadata", *(f"slave-{name}" for name in wanted.slaves)]
+            for unknown in set(ports) - set(known):
+                raise UnknownService(unknown, known)
             wanted = replace(wanted, ports={**wanted.ports, **ports})
         if folder := replications_folder(str(replications) if replications else None):
             wanted = replace(wanted, replications=folder)
@@ -190,7 +197,7 @@ class Stack:
         return StackStatus(supervisor, self._reports(), False)
 
     def add_slave(self, name: str, say: Callable[[str], None] = lambda line: None) -> PostgresServer:
-        """One more slave of a running stack: its server, database, role and Airflow connection. Others do not notice."""
+        """One more slave of a running stack: server, database, role, Airflow connection. Others do not notice."""
         self._require_up()
         self.blueprint = (Blueprint.read(self.home.blueprint) or self.blueprint).with_slave(name)
         self.up(say)

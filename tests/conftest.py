@@ -69,7 +69,8 @@ def database(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterat
     with postgres.connect() as connection:
         for name, user in made:
             quoted = '"' + name.replace('"', '""') + '"'
-            for (gid,) in connection.execute("SELECT gid FROM pg_prepared_xacts WHERE database = %s", [name]).fetchall():
+            prepared = connection.execute("SELECT gid FROM pg_prepared_xacts WHERE database = %s", [name])
+            for (gid,) in prepared.fetchall():
                 with postgres.connect(name) as inside:
                     inside.execute("ROLLBACK PREPARED '" + gid.replace("'", "''") + "'")
             connection.execute(f"DROP DATABASE IF EXISTS {quoted} WITH (FORCE)")

@@ -74,7 +74,7 @@ def test_a_stale_pid_file_that_names_another_process_is_not_believed(server: Ser
 def test_a_port_in_use_names_the_port_the_holder_and_the_remedy(server: Server, folder: Path) -> None:
     server.start(die_with_parent=True)
     rival = type(server)(folder.parent / "rival", port=server.port)  # type: ignore[call-arg]
-    rival.port_option = "--some-port"
+    rival.port_option = "--some-port PORT"
     with pytest.raises(PortInUse) as raised:
         rival.start()
     process = server.process()

@@ -1,0 +1,102 @@
+"""What `./sluice up`, `down` and `status` do."""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+
+from embedded.runner import Report, State
+from embedded.services import DATABASE, ROLE
+from embedded.stack import Stack
+
+NOT_UP = 3
+"""Exit status of `status` when not everything runs."""
+
+
+def up(args: argparse.Namespace) -> int:
+    """Start what does not run, then say where it is."""
+    named = {"airflow": args.airflow_port, "master": args.master_port, "redis": args.redis_port}
+    ports = {**{name: port for name, port in named.items() if port}, **dict(args.port)}
+    slaves = [f"dr{number}" for number in range(1, args.slaves + 1)] if args.slaves else None
+    stack = Stack(slaves=slaves, airflow=args.airflow, ports=ports, replications=args.replications)
+    stack.up(_say(args.quiet))
+    if not args.quiet:
+        print(places(stack, secrets=sys.stdout.isatty()))
+    return 0
+
+
+def down(args: argparse.Namespace) -> int:
+    """Stop everything."""
+    ran = Stack().down(_say(args.quiet))
+    if not args.quiet:
+        print("all is down" if ran else "nothing was running")
+    return 0
+
+
+def status(args: argparse.Namespace) -> int:
+    """Show what runs."""
+    stack = Stack()
+    found = stack.status()
+    if args.json:
+        values = {
+            "home": str(stack.home.root),
+            "up": found.is_up,
+            "leftovers": found.leftovers,
+            "supervisor": found.supervisor.pid if found.supervisor else None,
+            "services": [report.to_dict() for report in found.services],
+            "airflow": {"url": stack.airflow.url, "user": stack.airflow.user} if found.supervisor else None,
+        }
+        if args.secrets and found.supervisor:
+            values["airflow"] = {**(values["airflow"] or {}), "password": stack.airflow.password}  # type: ignore[dict-item]
+            values["redis"] = stack.redis_url
+        print(json.dumps(values, indent=1))
+    elif found.supervisor is None:
+        print(f"nothing runs in {stack.home.root}: start it with ./sluice up")
+        if found.leftovers:
+            print("Processes are left of a supervisor that was killed: ./sluice up goes on, ./sluice down ends them.")
+    else:
+        print(table(found.services, time.time()))
+        print(places(stack, secrets=args.secrets or sys.stdout.isatty(), redis=args.secrets))
+    return 0 if found.is_up else NOT_UP
+
+
+def table(reports: list[Report], now: float) -> str:
+    """One line a service, and the reason below one that does not run."""
+    rows = [("service", "state", "pid", "port", "since", "restarts")]
+    for report in reports:
+        pid, port = str(report.pid or ""), str(report.port or "")
+        rows.append((report.name, str(report.state), pid, port, duration(now - report.since), str(report.restarts)))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    for line, report in reversed(list(enumerate(reports, start=1))):
+        if report.message and report.state is not State.RUNNING:
+            lines[line + 1 : line + 1] = [f"    {text}" for text in report.message.splitlines()[-8:]]
+    return "\n".join(lines)
+
+
+def places(stack: Stack, *, secrets: bool, redis: bool = False) -> str:
+    """Where a person finds the parts. The passwords are generated, and good on this machine alone."""
+    lines = []
+    if stack.blueprint.airflow:
+        login = stack.airflow.password if secrets else "(./sluice status --secrets)"
+        lines.append(f"Airflow    {stack.airflow.url}  user {stack.airflow.user}  password {login}")
+    for place in ("master", *stack.blueprint.slaves):
+        port = stack.connection(place).port
+        lines.append(f"{place:<10} 127.0.0.1:{port}  database {DATABASE}  user {ROLE}  Airflow connection demo_{place}")
+    if redis:
+        lines.append(f"Redis      {stack.redis_url}")
+    lines.append(f"logs       {stack.home.logs}")
+    return "\n" + "\n".join(lines)
+
+
+def duration(seconds: float) -> str:
+    """12 s, 5 min, 3 h, 2 d."""
+    for limit, unit, size in ((120, "s", 1), (7200, "min", 60), (172800, "h", 3600)):
+        if seconds < limit:
+            return f"{max(seconds, 0) / size:.0f} {unit}"
+    return f"{seconds / 86400:.0f} d"
+
+
+def _say(quiet: bool) -> Callable[[str], None]:
+    return (lambda line: None) if quiet else (lambda line: print(line, flush=True))
