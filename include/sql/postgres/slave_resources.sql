@@ -14,6 +14,7 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}checkpoint (
     slice_key     bigint,
     safemode_exit text,
     changes       bigint NOT NULL DEFAULT 0,
+    update_id     text,
     updated_at    timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 10);
 COMMENT ON TABLE ${schema}.${prefix}checkpoint IS 'Sluice: what this slave has durably applied, one row a slave';
@@ -22,6 +23,7 @@ COMMENT ON COLUMN ${schema}.${prefix}checkpoint.position_time IS 'the slave is c
 COMMENT ON COLUMN ${schema}.${prefix}checkpoint.epoch IS 'raised by each apply that starts; one with a lower epoch can no longer write';
 COMMENT ON COLUMN ${schema}.${prefix}checkpoint.target IS 'the window under way when it is applied in slices: the slave is CATCHING_UP';
 COMMENT ON COLUMN ${schema}.${prefix}checkpoint.slice_key IS 'the last REPL_KEY of that window which is applied';
+COMMENT ON COLUMN ${schema}.${prefix}checkpoint.update_id IS 'the initial update under way, or the last one';
 COMMENT ON COLUMN ${schema}.${prefix}checkpoint.safemode_exit IS 'safe mode stays on until this position is passed';
 
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}blocks (
