@@ -56,6 +56,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _only_help(arguments: Sequence[str]) -> bool:
+    """True without a subcommand as well: the parser then says which there are."""
     return not arguments or any(argument in ("-h", "--help") for argument in arguments[:2])
 
 
@@ -65,8 +66,11 @@ def _become(python: Path, arguments: Sequence[str], environment: dict[str, str])
     if python.parent.parent == ROOT / ".venv":
         environment["VIRTUAL_ENV"] = str(python.parent.parent)
         environment["PATH"] = f"{python.parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
-    sys.stdout.flush()
-    os.execve(python, [str(python), "-m", "embedded.cli", *arguments], environment)
+    given = list(arguments)
+    if given[:1] == ["test"] and not _only_help(given):
+        # What follows is pytest's, options included.
+        given.insert(1, "--")
+    os.execve(python, [str(python), "-m", "embedded.cli", *given], environment)
 
 
 # ---------------------------------------------------------------- packages

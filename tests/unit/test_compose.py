@@ -1,0 +1,148 @@
+"""docker-compose.yaml holds to the compose specification and to what production asks of it."""
+
+import json
+import re
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema.validators import validator_for
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "docker-compose.yaml").read_text()
+COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+ONE_SHOT = {"airflow-init"}
+
+
+def specification_errors(document: Any) -> list[str]:
+    file = resources.files("check_jsonschema") / "builtin_schemas/vendor/compose-spec.json"
+    schema = json.loads(file.read_text(encoding="utf-8"))
+    validator = validator_for(schema)
+    validator.check_schema(schema)
+    return [f"{list(error.absolute_path)}: {error.message}" for error in validator(schema).iter_errors(document)]
+
+
+def names(entries: list[Any]) -> set[str]:
+    return {entry["source"] if isinstance(entry, dict) else entry for entry in entries}
+
+
+def test_holds_to_the_compose_specification() -> None:
+    assert specification_errors(COMPOSE) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (["services", "redis", "imgae"], "redis:8"),
+        (["services", "redis", "healthcheck", "intervall"], "10s"),
+        (["services", "redis", "restart"], 3),
+        (["volums"], {}),
+    ],
+)
+def test_the_specification_would_notice_a_mistake(path: list[str], value: Any) -> None:
+    document = yaml.safe_load(TEXT)
+    target = document
+    for part in path[:-1]:
+        target = target[part]
+    target[path[-1]] = value
+    assert specification_errors(document)
+
+
+def test_holds_every_part_of_the_production_shape() -> None:
+    commands = {name: service.get("command", []) for name, service in SERVICES.items()}
+    for part in ("api-server", "scheduler", "dag-processor", "triggerer"):
+        assert part in commands[part]
+    assert commands["airflow-init"] == ["db", "migrate"]
+    assert "org.apache.spark.deploy.master.Master" in commands["spark-master"]
+    workers = [name for name, command in commands.items() if "org.apache.spark.deploy.worker.Worker" in command]
+    assert len(workers) == 2
+    images = {name: service["image"] for name, service in SERVICES.items()}
+    assert images["redis"].startswith("redis:")
+    assert "-s3" in commands["s3"]
+    assert {images[name].split(":")[0] for name in ("metadata", "master", "slave")} == {"postgres"}
+
+
+def test_airflow_and_spark_run_from_one_image_with_the_locked_packages() -> None:
+    built = {name: service for name, service in SERVICES.items() if "build" in service}
+    assert {service["image"] for service in built.values()} == {"${SLUICE_IMAGE:-sluice}:${SLUICE_VERSION:-latest}"}
+    assert {"scheduler", "triggerer", "spark-master", "spark-worker-1", "spark-worker-2"} <= set(built)
+    recipe = built["scheduler"]["build"]["dockerfile_inline"]
+    assert "--no-deps --require-hashes -r /tmp/requirements.lock" in recipe
+    assert "USER 50000" in recipe
+    for source in re.findall(r"^COPY (\S+)", recipe, re.MULTILINE):
+        assert (ROOT / source).exists(), f"the image copies {source}, which is not there"
+
+
+def test_foreign_images_are_pinned() -> None:
+    for name, service in SERVICES.items():
+        if "build" not in service:
+            assert re.fullmatch(r"[\w./-]+:\d[\w.-]*", service["image"]), name
+
+
+def test_everything_lasting_is_watched_and_restarted() -> None:
+    for name, service in SERVICES.items():
+        if name in ONE_SHOT:
+            assert service["restart"] == "no"
+        else:
+            assert service["restart"] == "unless-stopped", name
+            assert service["healthcheck"]["test"], name
+
+
+def test_a_service_waits_only_for_health_that_is_told() -> None:
+    for name, service in SERVICES.items():
+        for needed, how in service.get("depends_on", {}).items():
+            assert needed in SERVICES, name
+            if how["condition"] == "service_completed_successfully":
+                assert needed in ONE_SHOT
+            else:
+                assert how["condition"] == "service_healthy"
+                assert "healthcheck" in SERVICES[needed]
+
+
+@pytest.mark.parametrize("kind", ["secrets", "networks", "volumes"])
+def test_what_is_used_is_declared_and_the_other_way_round(kind: str) -> None:
+    used: set[str] = set()
+    for service in SERVICES.values():
+        entries = names(service.get(kind, []))
+        if kind == "volumes":
+            entries = {entry.split(":")[0] for entry in entries}
+            for folder in (entry for entry in entries if entry.startswith(".")):
+                assert (ROOT / folder).is_dir()
+            entries = {entry for entry in entries if not entry.startswith((".", "/"))}
+        used |= entries
+    assert used == set(COMPOSE[kind])
+
+
+def test_no_secret_stands_in_the_file_or_in_an_environment() -> None:
+    for name, service in SERVICES.items():
+        for variable, value in (service.get("environment") or {}).items():
+            if re.search(r"PASSWORD|SECRET_KEY|JWT_SECRET|FERNET|CONN(_ASYNC)?(_|$)|TOKEN", variable):
+                from_file = variable.endswith(("_FILE", "_CMD"))
+                assert from_file or value == "spark://spark-master:7077", f"{name}: {variable}"
+            assert not re.search(r"://[^/\s]*:[^/\s]*@", str(value)), f"{name}: {variable}"
+        assert "password" not in " ".join(service.get("command", [])).lower(), name
+    for secret in COMPOSE["secrets"].values():
+        assert set(secret) == {"file"}
+        assert secret["file"].startswith("${SLUICE_SECRETS")
+
+
+def test_every_secret_file_is_explained_at_the_top() -> None:
+    heading = TEXT.split("name: sluice")[0]
+    for secret, source in COMPOSE["secrets"].items():
+        file = source["file"].rsplit("/", 1)[1]
+        assert file == secret
+        assert file in heading
+
+
+def test_only_the_api_server_is_published_and_on_the_loopback_address() -> None:
+    published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
+    assert published == {"api-server": ["${SLUICE_LISTEN:-127.0.0.1:8080}:8080"]}
+
+
+def test_launcher_and_watcher_of_jobs_share_their_records() -> None:
+    for name in ("scheduler", "triggerer"):
+        assert "sluice:/var/lib/sluice" in SERVICES[name]["volumes"]
+        assert SERVICES[name]["environment"]["SLUICE_HOME"] == "/var/lib/sluice"

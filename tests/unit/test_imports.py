@@ -1,0 +1,209 @@
+"""Who may import whom (design §2): downwards only, siblings never, drivers in their places."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LIBRARY = ROOT / "plugins" / "sluice"
+
+LAYERS: dict[str, int] = {
+    "orchestration": 3,
+    "monitor": 3,
+    "install": 2,
+    "capture": 2,
+    "redo": 2,
+    "initial": 2,
+    "apply": 2,
+    "verify": 2,
+    "vendors": 1,
+    "stores": 1,
+    "domain": 0,
+    "config": 0,
+    "configuration": 0,
+    "errors": 0,
+    "sql_files": 0,
+    "__init__": 0,
+}
+"""Of the names directly below `sluice`; the greater may import the smaller."""
+
+DRIVERS = {"psycopg", "psycopg2", "asyncpg", "adbc_driver_postgresql", "adbc_driver_manager", "oracledb", "pymysql"}
+STORES = {"redis", "boto3", "botocore", "s3fs", "fsspec"}
+HEAVY = {"pyarrow", "pandas", "numpy", "lxml"}
+
+Found = tuple[Path, int, str]
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.rglob("*.py") if "__pycache__" not in file.parts)
+
+
+def imports(file: Path) -> Iterator[Found]:
+    """Every module that the file imports, anywhere in it, absolute."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"), str(file))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield file, node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}:{node.lineno}: write the import in full"
+            assert node.module
+            yield file, node.lineno, node.module
+            for alias in node.names:
+                # `from sluice import apply` imports a module as well.
+                if node.module == "sluice":
+                    yield file, node.lineno, f"sluice.{alias.name}"
+
+
+def all_imports(*folders: Path) -> list[Found]:
+    return [found for folder in folders for file in files(folder) for found in imports(file)]
+
+
+def part_of(file: Path) -> str:
+    """The name directly below `sluice` that the file belongs to."""
+    return file.relative_to(LIBRARY).with_suffix("").parts[0]
+
+
+def told(found: list[Found]) -> str:
+    return "\n".join(f"{file.relative_to(ROOT)}:{line} imports {module}" for file, line, module in found)
+
+
+def root_of(module: str) -> str:
+    return module.split(".", 1)[0]
+
+
+def test_every_part_of_the_library_has_a_layer() -> None:
+    parts = {part_of(file) for file in files(LIBRARY)}
+    assert parts <= set(LAYERS), f"give {parts - set(LAYERS)} a place in LAYERS"
+
+
+def test_imports_go_downwards_and_siblings_never_import_each_other() -> None:
+    wrong = []
+    for file, line, module in all_imports(LIBRARY):
+        names = module.split(".")
+        if names[0] != "sluice" or len(names) == 1:
+            continue
+        own, other = part_of(file), names[1]
+        if own == other:
+            continue
+        # The bottom layer is one body: its files may use each other.
+        if not (LAYERS[other] < LAYERS[own] or LAYERS[own] == 0 == LAYERS[other]):
+            wrong.append((file, line, module))
+    assert not wrong, told(wrong)
+
+
+def test_vendors_never_import_each_other() -> None:
+    wrong = []
+    for file, line, module in all_imports(LIBRARY / "vendors"):
+        names = module.split(".")
+        own = file.relative_to(LIBRARY / "vendors").parts
+        if names[:2] == ["sluice", "vendors"] and len(names) > 2 and len(own) > 1 and names[2] != own[0]:
+            wrong.append((file, line, module))
+    assert not wrong, told(wrong)
+
+
+def test_the_core_needs_only_the_standard_library_pydantic_and_yaml() -> None:
+    import sys
+
+    allowed = sys.stdlib_module_names | {"sluice", "pydantic", "yaml"}
+    core = [found for found in all_imports(LIBRARY) if LAYERS[part_of(found[0])] == 0]
+    wrong = [found for found in core if root_of(found[2]) not in allowed]
+    assert not wrong, told(wrong)
+
+
+@pytest.mark.parametrize(
+    ("modules", "places"),
+    [
+        (DRIVERS - {"psycopg"}, {"vendors"}),
+        (STORES - {"redis"}, {"stores"}),
+        ({"airflow"}, {"orchestration", "monitor"}),
+        ({"pyspark"}, set()),
+        ({"embedded", "spark_jobs", "tests", "dags"}, set()),
+    ],
+)
+def test_a_package_is_imported_only_where_it_belongs(modules: set[str], places: set[str]) -> None:
+    wrong = [
+        (file, line, module)
+        for file, line, module in all_imports(LIBRARY)
+        if root_of(module) in modules and part_of(file) not in places
+    ]
+    assert not wrong, told(wrong)
+
+
+@pytest.mark.parametrize(
+    ("driver", "places", "names"),
+    [
+        ("psycopg", {"vendors"}, {"Connection", "Cursor", "Error"}),
+        ("redis", {"stores"}, {"Redis"}),
+    ],
+)
+def test_services_name_the_types_of_a_driver_but_never_connect(driver: str, places: set[str], names: set[str]) -> None:
+    """They are handed connections and hand errors to `classify`; statements and dialects stay below."""
+    wrong = []
+    for file in files(LIBRARY):
+        if part_of(file) in places:
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and root_of(node.module or "") == driver:
+                used = {alias.name for alias in node.names} if node.module == driver else {node.module or ""}
+            elif isinstance(node, ast.Import):
+                used = {alias.name for alias in node.names if alias.name.startswith(f"{driver}.")}
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == driver:
+                used = {node.attr}
+            else:
+                continue
+            wrong += [(file, node.lineno, f"{driver}.{name}") for name in used - names]
+    assert not wrong, told(wrong)
+
+
+def test_pyspark_is_imported_only_by_spark_jobs() -> None:
+    folders = [folder for folder in (ROOT / "dags", ROOT / "embedded", ROOT / "plugins") if folder.exists()]
+    wrong = [found for found in all_imports(*folders) if root_of(found[2]) == "pyspark"]
+    assert not wrong, told(wrong)
+
+
+def test_spark_jobs_do_without_airflow_and_the_embedded_servers() -> None:
+    wrong = []
+    for file, line, module in all_imports(ROOT / "spark_jobs"):
+        above = module.split(".")[:2] in (["sluice", "orchestration"], ["sluice", "monitor"])
+        if above or root_of(module) in {"airflow", "embedded", "dags", "tests"}:
+            wrong.append((file, line, module))
+    assert not wrong, told(wrong)
+
+
+def test_a_dag_file_is_a_table_of_contents() -> None:
+    for file in files(ROOT / "dags"):
+        text = file.read_text()
+        assert len(text.splitlines()) < 60, f"{file.name} is no table of contents any more"
+        heavy = DRIVERS | STORES | HEAVY | {"embedded", "spark_jobs"}
+        wrong = [found for found in imports(file) if root_of(found[2]) in heavy]
+        assert not wrong, told(wrong)
+
+
+def test_no_file_grows_past_five_hundred_lines() -> None:
+    folders = [ROOT / name for name in ("plugins", "embedded", "spark_jobs", "dags", "tests", "benchmarks")]
+    long = {
+        str(file.relative_to(ROOT)): length
+        for folder in folders
+        for file in files(folder)
+        if (length := len(file.read_text(encoding="utf-8").splitlines())) > 500
+    }
+    assert not long
+
+
+def test_the_bootstrap_and_the_parser_of_the_command_need_no_package() -> None:
+    import sys
+
+    found = [entry for name in ("bootstrap", "cli", "testing") for entry in imports(ROOT / "embedded" / f"{name}.py")]
+    allowed = sys.stdlib_module_names | {"sluice.errors"}
+    wrong = [entry for entry in found if root_of(entry[2]) not in allowed and entry[2] not in allowed]
+    assert not wrong, told(wrong)
+
+
+def test_airflow_sees_one_file_of_plugins_at_most() -> None:
+    from airflow._shared.module_loading import find_path_from_directory
+
+    seen = {Path(path).name for path in find_path_from_directory(str(ROOT / "plugins"), ".airflowignore", "glob")}
+    python = {name for name in seen if name.endswith(".py")}
+    assert python <= {"sluice_plugin.py"}
