@@ -20,9 +20,10 @@ class Join(StrEnum):
     """A live run watches it: there is nothing to do."""
 
 
-def join(mine: Owner, live: Owner | None, stopping: bool, watched: bool) -> Join:
+def join(mine: Owner, live: Owner | None, stopping: bool, watched: bool, adopts: bool) -> Join:
     """`live` owns the running job, `stopping`: its end was asked for, `watched`: its run is still active.
 
+    `adopts`: jobs of this kind may change their run. An apply may; a load belongs to its update.
     Clearing a deferred task starts the next try before the triggerer stops the old job; the raised
     `max_tries` tells that from a retry after an accident.
     """
@@ -33,4 +34,6 @@ def join(mine: Owner, live: Owner | None, stopping: bool, watched: bool) -> Join
     if live.same_task(mine):
         cleared = mine.max_tries > live.max_tries and mine.try_number > live.try_number
         return Join.REPLACE if cleared else Join.REATTACH
-    return Join.LEAVE if watched else Join.ADOPT
+    if watched:
+        return Join.LEAVE
+    return Join.ADOPT if adopts else Join.REPLACE

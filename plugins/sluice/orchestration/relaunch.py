@@ -36,14 +36,12 @@ class Verdict:
     """Of the job that is launched: how many before it died young."""
 
 
-def judge(kind: Kind, result: Result | None, lifetime: float, attempt: int, stopped: str | None = None) -> Verdict:
+def judge(kind: Kind, result: Result | None, lifetime: float, attempt: int) -> Verdict:
     """The verdict on a job that ended (`result`) or was lost (None) after `lifetime` seconds.
 
-    `stopped` is who asked for its end for good, with the reason. An apply has no end of its own: one
-    that ended well was told to by whoever shut the machine down, and is started again.
+    An apply has no end of its own while its run lasts: one that ended well was told to by whoever
+    shut the machine down, and is started again. Who wants no apply ends the run.
     """
-    if stopped:
-        return Verdict(Next.FAIL, f"It was stopped by {stopped}.")
     if result is not None and result.rc == TERMINAL:
         return Verdict(Next.FAIL, result.message or "It needs a person; its log says what for.")
     if result is not None and result.rc == DONE and kind is Kind.LOAD:
@@ -74,4 +72,4 @@ def describe(result: Result | None) -> str:
 def _delay(attempt: int, gave_up: bool) -> float:
     """0, 1, 2, 4, … seconds. A kill from outside says little about the next life: it waits less."""
     longest = 60.0 if gave_up else 10.0
-    return 0.0 if attempt <= 1 else min(longest, 2.0 ** (attempt - 2))
+    return 0.0 if attempt <= 1 else min(longest, 2.0 ** min(attempt - 2, 10))

@@ -1,0 +1,52 @@
+"""Sluice's errors as Airflow understands them: a Terminal one ends the task, a Transient one is tried again."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from sluice.errors import SluiceError, Terminal, Transient
+
+UNFORESEEN_TRIES = 3
+"""How often a task is tried whose error nobody foresaw."""
+XCOM_KEY = "failure"
+"""Where a task leaves why it failed, for the task that settles the update."""
+
+
+@contextmanager
+def as_airflow(context: Mapping[str, Any]) -> Iterator[None]:
+    """Around the body of every task."""
+    try:
+        yield
+    except Terminal as error:
+        _leave(context, str(error))
+        raise AirflowFailException(str(error)) from error
+    except Transient as error:
+        _leave(context, str(error))
+        raise AirflowException(str(error)) from error
+    except Exception as error:
+        if type(error).__module__.startswith("airflow."):
+            raise  # Airflow's own ways of leaving a task
+        known = _classified(error)
+        text = f"{type(error).__name__}: {error}" if known is None else str(known)
+        _leave(context, text)
+        if isinstance(known, Terminal) or (known is None and context["ti"].try_number >= UNFORESEEN_TRIES):
+            raise AirflowFailException(text) from error
+        raise AirflowException(text) from error
+
+
+def _classified(error: Exception) -> SluiceError | None:
+    """A driver's error that no service classified; None for any other."""
+    if type(error).__module__.split(".")[0] != "psycopg":
+        return None
+    from sluice.vendors.postgres.connection import classify
+
+    return classify(error, "the database")
+
+
+def _leave(context: Mapping[str, Any], text: str) -> None:
+    try:
+        context["ti"].xcom_push(key=XCOM_KEY, value=text[:2000])
+    except Exception:  # what is to be reported matters more than the report
+        return

@@ -1,0 +1,200 @@
+"""Tasks that keep a detached job: they launch it or join it, and wait in the triggerer, without a worker."""
+
+import time
+from collections.abc import Mapping
+from typing import Any, ClassVar, NoReturn
+
+from airflow.sdk import NEVER_EXPIRE, BaseOperator  # type: ignore[attr-defined]
+from airflow.sdk.exceptions import AirflowSkipException
+
+from sluice import config
+from sluice.errors import Terminal
+from sluice.orchestration import connections, jobs
+from sluice.orchestration.failure import as_airflow
+from sluice.orchestration.job import Job, Kind, Owner
+from sluice.orchestration.job_trigger import JobTrigger
+from sluice.orchestration.joining import Join, join
+from sluice.orchestration.relaunch import Next
+
+HANDLE = "job"
+"""Key of the task's state store under which the job's id can be read, by the REST API too."""
+END_SECONDS = 30.0
+"""How long a task waits for the end of a job that it replaces."""
+ACTIVE = ["queued", "running"]
+
+
+class JobEnded(Terminal):
+    """A job asks for a person, or has crashed too often."""
+
+    def __init__(self, job_id: str, why: str):
+        super().__init__(f"{why} (job {job_id})")
+        self.job_id = job_id
+
+
+class AlreadyLoading(Terminal):
+    """Another run loads the slave."""
+
+    def __init__(self, job: Job):
+        super().__init__(f"The slave of {job.pair} is being loaded by {job.owner}. Cancel that run, or await its end.")
+        self.job = job
+
+
+class SparkJobOperator(BaseOperator):
+    """Runs the Spark job `kind` of a pair, detached from Airflow's processes.
+
+    The job survives the death of every component of Airflow: the triggerer that takes over goes on
+    watching, a retry joins it again. When it dies it is launched anew with back-off. It ends only
+    when a person clears or marks the task or its run.
+    """
+
+    kind: ClassVar[Kind]
+    module: ClassVar[str | None] = None
+    """The job's module where it is not `spark_jobs.<kind>`."""
+    adopts: ClassVar[bool]
+    """Whether a job that outlived its run is watched on; else it is replaced."""
+    template_fields = ("prefix", "slave")
+    ui_color = "#e8f4ee"
+
+    def __init__(self, *, prefix: str = "{{ params.prefix }}", slave: str = "{{ params.slave }}", **kwargs: Any):
+        super().__init__(**kwargs)
+        self.prefix = prefix
+        self.slave = slave
+        self._job: Job | None = None
+
+    # -- Airflow's entry points
+
+    def execute(self, context: Any) -> NoReturn:
+        """Launches the job, or joins the one that runs, and defers."""
+        with as_airflow(context):
+            self._begin(context, attempt=0)
+
+    def resume(self, context: Any, event: dict[str, Any]) -> str:
+        """The job is gone: finishes, fails, or launches it again and defers."""
+        with as_airflow(context):
+            following = Next(event["next"])
+            if following is Next.FAIL:
+                raise JobEnded(event["job_id"], event["why"])
+            if following is Next.RELAUNCH:
+                self.log.warning("The job %s is gone. %s", event["job_id"], event["why"])
+                self._begin(context, attempt=event["attempt"])
+        return str(event["why"])
+
+    def on_kill(self) -> None:
+        """A person ends the task in the moments when it is not deferred."""
+        if self._job is not None:
+            jobs.stop(self._job, "Airflow", "its task was ended")
+
+    # -- what the kinds of job differ in
+
+    def payload(self, replication: config.Replication, context: Mapping[str, Any]) -> dict[str, Any]:
+        """What the job reads on its standard input; passwords are in it."""
+        return {
+            "prefix": str(replication.prefix),
+            "slave": self.slave,
+            "connections": {name: info.to_dict() for name, info in self._connections(replication).items()},
+            "redis_url": connections.redis_url(),
+            "spark": connections.spark(),
+        }
+
+    def leave(self, job: Job) -> NoReturn:
+        """Another live run watches the pair's job."""
+        raise NotImplementedError
+
+    def before_launch(self, replication: config.Replication) -> None:
+        """What must hold before a job is launched; may raise."""
+
+    # -- the work
+
+    def _begin(self, context: Any, attempt: int) -> NoReturn:
+        replication = config.load(self.prefix)
+        slave = replication.slave(self.slave).name
+        prefix = str(replication.prefix)
+        owner = _owner(context["ti"])
+        with jobs.exclusive(self.kind, prefix, slave):
+            running = jobs.live(self.kind, prefix, slave)
+            self._job = self._joined(running, owner)
+            if self._job is None:
+                self._clear_away(prefix, slave)
+                self.before_launch(replication)
+                payload = self.payload(replication, context)
+                self._job = jobs.launch(self.kind, prefix, slave, owner, payload, attempt, self.module)
+                self.log.info(
+                    "Launched the %s of %s → %s: job %s, process %d, log %s",
+                    self.kind, prefix, slave, self._job.id, self._job.runner.pid, self._job.log,
+                )  # fmt: skip
+        context["task_state_store"].set(HANDLE, self._job.id, retention=NEVER_EXPIRE)
+        self.defer(trigger=JobTrigger.of(self._job), method_name="resume")
+
+    def _joined(self, running: Job | None, owner: Owner) -> Job | None:
+        """The running job when this task watches it from here on; None when one is to be launched."""
+        stopping = running is not None and running.stop_request() is not None
+        watched = running is not None and not running.owner.same_task(owner) and is_active(running.owner)
+        decision = join(owner, running.owner if running else None, stopping, watched, self.adopts)
+        if running is None or decision is Join.LAUNCH:
+            return None
+        match decision:
+            case Join.LEAVE:
+                self.leave(running)
+            case Join.REPLACE:
+                self.log.info("The job %s of an earlier try is ended first.", running.id)
+                jobs.stop(running, "Airflow", "a new try replaces it")
+                jobs.await_end(running, END_SECONDS)
+                return None
+            case Join.ADOPT:
+                self.log.info("The job %s outlived %s; it is watched from here.", running.id, running.owner)
+            case _:
+                minutes = (time.time() - running.launched) / 60
+                self.log.info("The job %s runs for %.1f min already; it is watched again.", running.id, minutes)
+        return running.owned_by(owner)
+
+    def _clear_away(self, prefix: str, slave: str) -> None:
+        last = jobs.last(self.kind, prefix, slave)
+        if last is not None and (left := jobs.clear_away(last)):
+            self.log.warning("Killed %d processes that the lost job %s left behind.", left, last.id)
+
+    def _connections(self, replication: config.Replication) -> dict[str, Any]:
+        return connections.all_of(replication, self.slave)
+
+
+class ApplyOperator(SparkJobOperator):
+    """Keeps the apply of a pair running. A second run for the same pair ends at once."""
+
+    kind = Kind.APPLY
+    adopts = True
+
+    def leave(self, job: Job) -> NoReturn:
+        raise AirflowSkipException(
+            f"{job.pair} is already being applied by {job.owner}, job {job.id}. This run does nothing. "
+            "To stop the apply, mark that run as failed."
+        )
+
+    def before_launch(self, replication: config.Replication) -> None:
+        from sluice.orchestration.leases import foreign_holder
+
+        holder = foreign_holder(replication, self.slave)
+        if holder is not None:
+            raise AirflowSkipException(
+                f"{replication.prefix}/{self.slave} is already being applied by {holder}, which renews its lease. "
+                "It was not launched by this Airflow; this run does nothing."
+            )
+
+
+class LoadOperator(SparkJobOperator):
+    """Loads the blocks of an initial update."""
+
+    kind = Kind.LOAD
+    adopts = False
+
+    def leave(self, job: Job) -> NoReturn:
+        raise AlreadyLoading(job)
+
+
+def is_active(owner: Owner) -> bool:
+    """Whether the run of a task goes on, so that somebody watches its job."""
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    return RuntimeTaskInstance.get_dr_count(dag_id=owner.dag_id, run_ids=[owner.run_id], states=ACTIVE) > 0
+
+
+def _owner(ti: Any) -> Owner:
+    return Owner(ti.dag_id, ti.run_id, ti.task_id, ti.try_number, ti.max_tries)

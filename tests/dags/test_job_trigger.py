@@ -1,0 +1,149 @@
+"""The trigger that watches a job, on real processes."""
+
+import asyncio
+import logging
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+from sluice.orchestration import jobs
+from sluice.orchestration.job import Job, JobState, Kind, Owner
+from sluice.orchestration.job_trigger import JobTrigger, parse_line
+
+MODULE = "tests.unit.fake_job"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("SLUICE_HOME", str(tmp_path / "home"))
+    yield
+    for job in jobs.all_jobs():
+        if job.runner.alive():
+            os.kill(job.runner.pid, signal.SIGKILL)
+        while job.runner.alive():
+            time.sleep(0.02)
+        jobs.clear_away(job)
+
+
+def launch(kind: Kind = Kind.APPLY, **wish: Any) -> Job:
+    return jobs.launch(kind, "DEMO_", "dr1", Owner("cdc_apply", "run1", "apply"), wish, module=MODULE)
+
+
+async def event_of(trigger: JobTrigger) -> dict[str, Any]:
+    async for event in trigger.run():
+        return dict(event.payload)
+    raise AssertionError("the trigger ended without an event")
+
+
+def watch(job: Job, seconds: float = 20) -> dict[str, Any]:
+    return asyncio.run(asyncio.wait_for(event_of(JobTrigger.of(job)), seconds))
+
+
+def test_what_the_job_says_reaches_the_task_log_once(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ["2026-01-02T03:04:05.678Z INFO Applied 5 changes", "2026-01-02T03:04:05.678Z WARNING Slow"]
+    job = launch(Kind.LOAD, log=lines, sleep=1)
+    assert watch(job)["next"] == "finish"
+    assert watch(job)["next"] == "finish"  # another triggerer, later
+    said = capsys.readouterr().out
+    assert said.count("Applied 5 changes") == 1
+    assert "warning" in next(line for line in said.splitlines() if "Slow" in line)
+
+
+def test_a_killed_job_is_noticed_and_started_again() -> None:
+    job = launch(sleep=60)
+
+    async def scenario() -> float:
+        watching = asyncio.create_task(event_of(JobTrigger.of(job)))
+        await asyncio.sleep(0.5)
+        os.kill(job.runner.pid, signal.SIGKILL)
+        began = time.monotonic()
+        event = await asyncio.wait_for(watching, 10)
+        assert (event["next"], event["attempt"]) == ("relaunch", 1)
+        return time.monotonic() - began
+
+    assert asyncio.run(scenario()) < 2.5
+
+
+def test_a_job_that_needs_a_person_says_what_for() -> None:
+    event = watch(launch(exit=78, log=["2026-01-02T03:04:05.678Z ERROR Add column c to a.b."]))
+    assert (event["next"], event["why"]) == ("fail", "Add column c to a.b.")
+
+
+def test_a_job_whose_record_vanished_counts_as_lost() -> None:
+    trigger = JobTrigger("apply-DEMO_-dr1-gone", "apply", time.time() - 5, attempt=0)
+    event = asyncio.run(asyncio.wait_for(event_of(trigger), 5))
+    assert event["next"] == "relaunch"
+
+
+def test_a_cancelled_trigger_leaves_the_job_alone() -> None:
+    job = launch(sleep=60)
+
+    async def scenario() -> None:
+        trigger = JobTrigger.of(job)
+        watching = asyncio.create_task(event_of(trigger))
+        await asyncio.sleep(0.5)
+        watching.cancel("EOF - shutting down")
+        with pytest.raises(asyncio.CancelledError):
+            await watching
+        await trigger.cleanup()
+
+    asyncio.run(scenario())
+    time.sleep(1.5)
+    assert job.state() is JobState.RUNNING
+
+
+@pytest.mark.parametrize(("deferred", "state"), [(0, JobState.ENDED), (1, JobState.RUNNING)])
+def test_the_job_ends_when_a_person_ends_its_task_and_not_when_another_triggerer_takes_over(
+    deferred: int, state: JobState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RuntimeTaskInstance, "get_ti_count", staticmethod(lambda **_: deferred))
+    job = launch(sleep=60)
+    trigger = JobTrigger.of(job)
+    trigger._task_instance = SimpleNamespace(dag_id="cdc_apply", run_id="run1", task_id="apply", map_index=-1)
+    asyncio.run(trigger.on_kill())
+    deadline = time.monotonic() + (3 if deferred else 10)
+    while job.state() is JobState.RUNNING and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert job.state() is state
+
+
+def test_watching_does_not_block_the_event_loop() -> None:
+    job = launch(flood=200_000, sleep=2)
+
+    async def scenario() -> float:
+        watching = asyncio.create_task(event_of(JobTrigger.of(job)))
+        worst = 0.0
+        while not watching.done():
+            began = time.monotonic()
+            await asyncio.sleep(0.01)
+            worst = max(worst, time.monotonic() - began)
+        return worst
+
+    assert asyncio.run(scenario()) < 0.5
+
+
+def test_a_trigger_survives_its_serialisation() -> None:
+    trigger = JobTrigger("apply-x", "apply", 12.5, 3)
+    path, values = trigger.serialize()
+    assert path == f"{JobTrigger.__module__}.{JobTrigger.__qualname__}"
+    assert JobTrigger(**values).serialize() == (path, values)
+
+
+@pytest.mark.parametrize(
+    ("line", "parsed"),
+    [
+        ("2026-01-02T03:04:05.678Z ERROR boom", (logging.ERROR, "boom")),
+        ("2026-01-02 03:04:05,678 WARNING slow: 3 s", (logging.WARNING, "slow: 3 s")),
+        ("26/01/02 03:04:05 WARN Utils: noise", (logging.INFO, "26/01/02 03:04:05 WARN Utils: noise")),
+        ("", (logging.INFO, "")),
+    ],
+)
+def test_the_task_log_repeats_neither_time_nor_level(line: str, parsed: tuple[int, str]) -> None:
+    assert parse_line(line) == parsed
