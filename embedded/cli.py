@@ -40,7 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a subcommand; returns the exit status: 0 done, 1 failed with a message, 2 misused, 130 interrupted."""
     from sluice.errors import SluiceError
 
-    args = parser().parse_args(arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["test"] and given[1:2] not in (["-h"], ["--help"]):
+        # What follows is pytest's, options too; argparse would not leave those alone.
+        args = argparse.Namespace(run=_later("embedded.testing", "run"), arguments=given[1:])
+    else:
+        args = parser().parse_args(given)
     try:
         status: int = args.run(args)
         sys.stdout.flush()
@@ -117,7 +122,7 @@ def _command(
 def _delegated(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, module: str, summary: str
 ) -> None:
-    """A subcommand defined elsewhere: by `run(args)` and `add_arguments(parser)`, the latter perhaps in `.arguments`."""
+    """A subcommand defined elsewhere: by `run(args)` and `add_arguments(parser)`, which may stand in `.arguments`."""
     if importlib.util.find_spec(module) is None:
         return
     command = commands.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
