@@ -124,6 +124,69 @@ AS $sluice$
     FROM pg_class c WHERE c.oid = p_relid
 $sluice$;
 
+-- What is wrong with a trigger; NULL when it is in place, enabled and calls its function.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}trigger_fault(p_relid oid, p_trigger text, p_function text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT CASE
+        WHEN g.oid IS NULL THEN format('trigger %I is missing', p_trigger)
+        WHEN g.tgfoid IS DISTINCT FROM to_regprocedure(format('${schema}.%I()', p_function))::oid
+            THEN format('trigger %I does not call function %I', p_trigger, p_function)
+        WHEN g.tgenabled NOT IN ('O', 'A') THEN format('trigger %I is disabled', p_trigger)
+    END
+    FROM (VALUES (true)) AS one (row)
+    LEFT JOIN pg_trigger g ON g.tgrelid = p_relid AND g.tgname = p_trigger AND NOT g.tgisinternal
+$sluice$;
+
+-- Everything that is wrong with the captures of the registered tables, one row a fault.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}capture_faults(OUT schemaname text, OUT tablename text, OUT fault text)
+RETURNS SETOF record
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    t record;
+    c record;
+    fingerprint text;
+BEGIN
+    FOR t IN
+        SELECT x.*, to_regclass(format('%I.%I', x.schemaname, x.tablename))::oid AS now_relid,
+               h.relid, h.fingerprint, h.triggers
+        FROM ${schema}.${prefix}tables x
+        LEFT JOIN ${schema}.${prefix}captures h ON h.schemaname = x.schemaname AND h.tablename = x.tablename
+        ORDER BY x.repl_key
+    LOOP
+        schemaname := t.schemaname;
+        tablename := t.tablename;
+        IF t.now_relid IS NULL THEN
+            fault := 'the table does not exist';
+            RETURN NEXT;
+            CONTINUE;
+        END IF;
+        IF t.relid IS DISTINCT FROM t.now_relid THEN
+            fault := CASE WHEN t.relid IS NULL THEN 'no trigger was made yet' ELSE 'the table was made again' END;
+            RETURN NEXT;
+            CONTINUE;
+        END IF;
+        IF t.status <> 'OK' THEN
+            fault := format('status is %s', t.status);
+            RETURN NEXT;
+        END IF;
+        fingerprint := '';
+        FOR c IN SELECT * FROM ${schema}.${prefix}capture_code(t.schemaname, t.tablename) LOOP
+            fingerprint := md5(fingerprint || c.function_code || c.trigger_code);
+            fault := ${schema}.${prefix}trigger_fault(t.relid, c.triggername, c.functionname);
+            IF fault IS NOT NULL AND c.triggername = ANY (t.triggers) THEN
+                RETURN NEXT;
+            END IF;
+        END LOOP;
+        IF fingerprint <> t.fingerprint THEN
+            fault := 'the triggers are out of date';
+            RETURN NEXT;
+        END IF;
+    END LOOP;
+END
+$sluice$;
+
 -- Brings the capture of a registered table up to date; returns what was done, NULL when nothing had to be.
 -- The table is locked against writers only when a trigger must be made.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}create_trigger(p_schema text, p_table text) RETURNS text
@@ -159,9 +222,13 @@ BEGIN
             EXECUTE c.function_code;
             EXECUTE format('REVOKE ALL ON FUNCTION ${schema}.%I() FROM PUBLIC', c.functionname);
         END IF;
-        IF NOT EXISTS (SELECT FROM pg_trigger g
-                       WHERE g.tgrelid = v_relid AND g.tgname = c.triggername AND NOT g.tgisinternal AND g.tgenabled IN ('O', 'A')
-                         AND g.tgfoid = to_regprocedure(format('${schema}.%I()', c.functionname))) THEN
+        IF ${schema}.${prefix}trigger_fault(v_relid, c.triggername, c.functionname) IS NOT NULL THEN
+            IF EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = v_relid AND g.tgname = c.triggername
+                       AND g.tgfoid IS DISTINCT FROM to_regprocedure(format('${schema}.%I()', c.functionname))) THEN
+                RAISE EXCEPTION 'Table %.% already has a trigger % that is not of prefix ${prefix}',
+                    quote_ident(p_schema), quote_ident(p_table), quote_ident(c.triggername)
+                    USING ERRCODE = 'duplicate_object', HINT = 'Configure another trigger name for this table.';
+            END IF;
             EXECUTE c.trigger_code;
             done := done || format('trigger %I made', c.triggername);
         END IF;

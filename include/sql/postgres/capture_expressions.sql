@@ -154,7 +154,7 @@ BEGIN
     END IF;
     RETURN format('CASE WHEN %s COLLATE pg_catalog."C" OPERATOR(pg_catalog.~) %L THEN %s ELSE %s END',
         CASE WHEN cardinality(texts) = 1 THEN texts[1] ELSE ${schema}.${prefix}concat_code(texts) END,
-        '[<&\x01-\x1f\x7f]|]]>',
+        '[<&\x01-\x1f\x7f-\x9f]|]]>',
         ${schema}.${prefix}concat_code(protected || quote_literal(protected_end)),
         ${schema}.${prefix}concat_code(fast));
 END

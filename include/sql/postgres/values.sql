@@ -9,7 +9,7 @@
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}needs_prot(value text) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE
-    WHEN value COLLATE "C" ~ '[\x01-\x1f\x7f]|]]>' THEN 2
+    WHEN value COLLATE "C" ~ '[\x01-\x1f\x7f-\x9f]|]]>' THEN 2
     WHEN value COLLATE "C" ~ '[<&]' THEN 1
     ELSE 0
 END;

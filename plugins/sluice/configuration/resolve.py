@@ -8,7 +8,9 @@ from sluice.configuration.rule import TableRule
 from sluice.domain.names import Prefix, TableName
 from sluice.errors import Terminal
 
-MASTER_TABLES = frozenset({"items", "tables", "current_tables", "longs_table", "debug_table", "cols_table"})
+MASTER_TABLES = frozenset(
+    {"items", "tables", "current_tables", "longs_table", "debug_table", "cols_table", "info", "captures"}
+)
 """Tables that DbResources bring, without the prefix."""
 SLAVE_TABLES = frozenset({"checkpoint", "blocks", "rejects"})
 """Tables that a slave gets, without the prefix."""

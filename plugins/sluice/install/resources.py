@@ -34,13 +34,16 @@ def install(connection: psycopg.Connection[Any], prefix: Prefix, schema: str = "
     A second run changes nothing and takes no lock on any table. Raises `ResourcesNewer`,
     `NamesTaken`, and psycopg's errors.
     """
+    resources.expect_idle(connection)
     with connection.transaction():
         resources.lock(connection, prefix, schema)
         have = resources.installed(connection, prefix, schema)
         files = resources.upgrade(connection, prefix, schema, have)
     report = InstallReport(prefix, schema, have.version if have else None, len(resources.STEPS), tuple(files))
     if report.changed:
-        log.info("%s: DbResources in schema %s brought to version %s (%s)", prefix, schema, report.after, ", ".join(files))
+        log.info(
+            "%s: DbResources in schema %s brought to version %s (%s)", prefix, schema, report.after, ", ".join(files)
+        )
     else:
         log.info("%s: DbResources in schema %s are current, nothing to do", prefix, schema)
     return report

@@ -47,6 +47,18 @@ class ResourcesMissing(Terminal):
         self.schema = schema
 
 
+class ResourcesOutdated(Terminal):
+    """The resources are of an older release than this one."""
+
+    def __init__(self, prefix: Prefix, schema: str):
+        super().__init__(
+            f"{prefix}: the DbResources in schema {schema} are of an older release. "
+            "Run the DAG install_resources for this prefix; it upgrades them in place."
+        )
+        self.prefix = prefix
+        self.schema = schema
+
+
 class ResourcesNewer(Terminal):
     """A newer release installed the resources; this one must not touch them."""
 
@@ -99,6 +111,24 @@ def installed(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) 
     if version > len(STEPS):
         raise ResourcesNewer(prefix, version, len(STEPS))
     return Installation(version, values.get("functions") == digest())
+
+
+def require(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> None:
+    """Passes when the resources are there and current.
+
+    Raises `ResourcesMissing`, `ResourcesOutdated`, `ResourcesNewer`.
+    """
+    have = installed(connection, prefix, schema)
+    if have is None:
+        raise ResourcesMissing(prefix, schema)
+    if not have.current:
+        raise ResourcesOutdated(prefix, schema)
+
+
+def expect_idle(connection: psycopg.Connection[Any]) -> None:
+    """Raises `ValueError` inside a transaction: a service commits by itself, which a surrounding one would undo."""
+    if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+        raise ValueError("This service makes its own transactions; commit or roll back yours first.")
 
 
 def lock(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> None:

@@ -1,0 +1,33 @@
+-- Tables that cannot be captured, with the reason and the remedy.
+-- Called by: sluice.install, before it registers a table.
+-- Parameters: schemas text[], names text[] (pairs, same order).
+-- Result: schema, name, reason; no row for a table that is fit.
+-- Privileges: none beyond connecting. Oldest version: PostgreSQL 14.
+SELECT w.schema, w.name, CASE
+    WHEN n.oid IS NULL OR c.oid IS NULL THEN 'does not exist'
+    WHEN c.relkind = 'v' THEN 'is a view; replicate the tables it reads'
+    WHEN c.relkind = 'm' THEN 'is a materialized view; replicate the tables it reads'
+    WHEN c.relkind = 'f' THEN 'is a foreign table; replicate it from the server it lives on'
+    WHEN c.relkind NOT IN ('r', 'p') THEN 'is no table'
+    WHEN c.relpersistence = 't' THEN 'is temporary: other sessions cannot see it'
+    WHEN c.relpersistence = 'u' THEN format(
+        'is unlogged: a crash of the master empties it without a trace (ALTER TABLE %%s SET LOGGED)', q.name)
+    WHEN c.relispartition THEN format('is a partition; replicate %%s, all of its partitions come with it',
+        pg_catalog.pg_partition_root(c.oid))
+    WHEN NOT pg_catalog.has_schema_privilege(n.oid, 'USAGE') THEN format(
+        'is in a schema this account may not use (GRANT USAGE ON SCHEMA %%I TO %%I)', w.schema, current_user)
+    WHEN NOT pg_catalog.has_table_privilege(c.oid, 'SELECT') THEN format(
+        'may not be read by this account (GRANT SELECT, TRIGGER ON %%s TO %%I)', q.name, current_user)
+    WHEN NOT pg_catalog.has_table_privilege(c.oid, 'TRIGGER') THEN format(
+        'may not be given triggers by this account (GRANT SELECT, TRIGGER ON %%s TO %%I)', q.name, current_user)
+    WHEN pg_catalog.row_security_active(c.oid) THEN format(
+        'hides rows from this account by row level security (ALTER ROLE %%I BYPASSRLS)', current_user)
+END AS reason
+FROM unnest(%(schemas)s::text[], %(names)s::text[]) AS w (schema, name)
+CROSS JOIN LATERAL (SELECT format('%%I.%%I', w.schema, w.name)) AS q (name)
+LEFT JOIN pg_catalog.pg_namespace n ON n.nspname = w.schema
+LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = w.name
+WHERE c.oid IS NULL OR c.relkind NOT IN ('r', 'p') OR c.relpersistence <> 'p' OR c.relispartition
+   OR NOT pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+   OR NOT pg_catalog.has_table_privilege(c.oid, 'SELECT') OR NOT pg_catalog.has_table_privilege(c.oid, 'TRIGGER')
+   OR pg_catalog.row_security_active(c.oid)

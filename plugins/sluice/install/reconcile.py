@@ -1,0 +1,150 @@
+"""Makes TABLES and the triggers on the master what the configuration says."""
+
+import logging
+import random
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from sluice.configuration.resolve import ResolvedTable
+from sluice.domain.names import Prefix, TableName
+from sluice.errors import Terminal
+from sluice.install.plan import Add, Alter, Remove, Reorder, Step, plan
+from sluice.vendors.postgres import catalog, resources
+from sluice.vendors.postgres.tables_registry import LONGEST_TRIGGER, Registry, TablesUnfit
+
+log = logging.getLogger(__name__)
+
+LOCK_TIMEOUT = 2.0
+"""Seconds that one try to make a trigger holds up a table's writers behind it."""
+LOCK_TRIES = 30
+"""Tries before a table is left to the next run."""
+
+
+class TablesBusy(Terminal):
+    """Writers never left these tables for long enough to make a trigger; `tables` lists them."""
+
+    def __init__(self, prefix: Prefix, tables: Iterable[TableName]):
+        self.tables = tuple(tables)
+        super().__init__(
+            f"{prefix}: {', '.join(str(table) for table in self.tables)} could not be locked for a moment: "
+            "some transaction writes to it for very long. End it (see pg_stat_activity and pg_locks), then run reconcile_tables again."
+        )
+
+
+class TriggerNameTooLong(Terminal):
+    """A configured trigger name leaves no room for its endings."""
+
+    def __init__(self, prefix: Prefix, table: TableName, trigger: str):
+        self.trigger = trigger
+        super().__init__(
+            f"{prefix}: the trigger name {trigger} of table {table} has {len(trigger.encode())} bytes; "
+            f"{LONGEST_TRIGGER} are possible. Configure a shorter one."
+        )
+
+
+@dataclass(frozen=True)
+class ReconcileReport:
+    """What a run planned, and what it noticed. `steps` is empty when everything was as it should be."""
+
+    prefix: Prefix
+    steps: tuple[Step, ...]
+    notices: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{self.prefix}: {len(self.steps)} steps" if self.steps else f"{self.prefix}: nothing to do"]
+        return "\n".join([*lines, *(f"  {step}" for step in self.steps), *(f"  note: {note}" for note in self.notices)])
+
+
+def propose(
+    connection: psycopg.Connection[Any], prefix: Prefix, schema: str, configured: Iterable[ResolvedTable]
+) -> ReconcileReport:
+    """Compares, and changes nothing.
+
+    Raises `ResourcesMissing`, `ResourcesOutdated`, `TablesUnfit` for configured tables that cannot be captured,
+    `TriggerNameTooLong`.
+    """
+    wanted = list(configured)
+    resources.expect_idle(connection)
+    with connection.transaction():
+        resources.require(connection, prefix, schema)
+        registry = Registry(connection, prefix, schema)
+        unfit = registry.examine(entry.table for entry in wanted)
+        if unfit:
+            raise TablesUnfit(prefix, unfit)
+        for entry in wanted:
+            if entry.trigger and len(entry.trigger.encode()) > LONGEST_TRIGGER:
+                raise TriggerNameTooLong(prefix, entry.table, entry.trigger)
+        steps = plan(wanted, registry.read())
+        shapes = catalog.shapes(connection, (entry.table for entry in wanted))
+    notices = tuple(
+        f"{shape.table} has no primary key and no unique NOT NULL index: it is replicated as a multiset of rows, "
+        "which is slower"
+        for shape in shapes.values()
+        if shape.keyless
+    )
+    return ReconcileReport(prefix, tuple(steps), notices)
+
+
+def apply_plan(
+    connection: psycopg.Connection[Any],
+    prefix: Prefix,
+    schema: str,
+    steps: Iterable[Step],
+    *,
+    pause: Callable[[float], None] = time.sleep,
+) -> None:
+    """Takes the steps, each in its own transaction, so that no lock outlives the table it is for.
+
+    A table whose writers do not let go is tried again after the others. Raises `TablesBusy`
+    when that did not help; what is done stays done, and a new run goes on from there.
+    """
+    resources.expect_idle(connection)
+    registry = Registry(connection, prefix, schema)
+    waiting = list(steps)
+    for attempt in range(LOCK_TRIES):
+        busy = []
+        for step in waiting:
+            try:
+                _take(registry, step)
+                log.info("%s: %s: done", prefix, step)
+            except psycopg.errors.LockNotAvailable:
+                log.info("%s: %s: the table is being written to, trying again", prefix, step)
+                busy.append(step)
+        if not busy:
+            return
+        waiting = busy
+        pause(min(5.0, 0.1 * 2**attempt) * random.uniform(0.5, 1.0))
+    raise TablesBusy(prefix, (step.table for step in waiting))
+
+
+def reconcile(
+    connection: psycopg.Connection[Any], prefix: Prefix, schema: str, configured: Iterable[ResolvedTable]
+) -> ReconcileReport:
+    """Reports the plan, then carries it out."""
+    report = propose(connection, prefix, schema, configured)
+    log.info("%s", report)
+    apply_plan(connection, prefix, schema, report.steps)
+    return report
+
+
+def _take(registry: Registry, step: Step) -> None:
+    connection, table = registry.connection, step.table
+    if isinstance(step, Add):
+        # Committed by itself: should the trigger fail, the row says CREATING and the next run repairs it.
+        with connection.transaction():
+            if not registry.has(table):
+                registry.register(table, actions=step.actions, trigger=step.trigger, debug=step.debug)
+    with connection.transaction():
+        connection.execute(f"SET LOCAL lock_timeout = '{int(LOCK_TIMEOUT * 1000)}ms'")
+        if isinstance(step, Remove):
+            registry.remove(table)
+        elif isinstance(step, Reorder):
+            registry.put_last(table)
+        else:
+            if isinstance(step, Alter):
+                registry.change(table, actions=step.actions, trigger=step.trigger, debug=step.debug)
+            registry.capture(table)
