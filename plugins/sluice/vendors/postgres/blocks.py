@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import psycopg
@@ -61,6 +63,124 @@ def locate(
     parameters: dict[str, Any] = {name: [text[place] for text in texts] for place, name in enumerate(names)}
     rows = connection.execute(statement, {**parameters, "bounds": len(bounds)}).fetchall()
     return [place for (place,) in rows]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A planned block, locked until the transaction ends, and what the table's last block cost."""
+
+    block: Block
+    last_rows: int | None
+    last_seconds: float | None
+
+
+@dataclass(frozen=True)
+class TableProgress:
+    """How far the load of one table is, from BLOCKS alone."""
+
+    table: TableName
+    planned: int
+    begun: int
+    stored: int
+    rows: int
+    bytes: int
+    rows_per_second: float
+    begun_at: datetime | None
+    stored_at: datetime | None
+
+
+class BlockStore:
+    """What the initial update and its loaders write to BLOCKS of one slave. The caller commits.
+
+    Every method raises psycopg's errors as they are; callers classify them.
+    """
+
+    def __init__(self, connection: psycopg.Connection[Any], prefix: Prefix, schema: str, slave: str):
+        self.connection = connection
+        self.slave = slave
+        self._names = {"prefix": prefix.lower, "schema": quoted(schema)}
+
+    def plan(self, tables: Sequence[TableName]) -> None:
+        """One open block for each table that has none, to be loaded in this order."""
+        self._execute("blocks_plan", schemas=[table.schema for table in tables], names=[table.name for table in tables])
+
+    def claim(self, leave_alone: Iterable[TableName] = (), per_table: int = 1_000_000) -> Claim | None:
+        """A planned block, locked; None when there is none that other loaders do not hold.
+
+        `leave_alone`: tables to pass over; `per_table`: blocks of one table read at the same time.
+        """
+        tables = list(leave_alone)
+        row = self._execute(
+            "blocks_claim",
+            schemas=[table.schema for table in tables],
+            names=[table.name for table in tables],
+            per_table=per_table,
+        ).fetchone()
+        if row is None:
+            return None
+        schema, table, number, lo, hi, rows, seconds = row
+        return Claim(Block(TableName(schema, table), number, _key(lo), _key(hi)), rows, seconds)
+
+    def begin(self, block: Block, hi: Key | None, loader: str) -> bool:
+        """The claimed block is begun and ends at `hi`; what lay behind becomes a planned block.
+
+        Must be committed before the loader takes its snapshot on the master: a change decided
+        "drop" because the block was planned relies on it. False when it was not planned any more.
+        """
+        cursor = self._execute(
+            "blocks_begin",
+            **self._place(block),
+            hi=key_text(hi),
+            rest=hi is not None and hi != block.hi,
+            rest_hi=key_text(block.hi),
+            loader=loader,
+        )
+        return cursor.fetchone() is not None
+
+    def is_mine(self, block: Block, loader: str) -> bool:
+        """Whether the block is still begun by `loader`."""
+        row = self._execute("blocks_mine", **self._place(block), loader=loader).fetchone()
+        return bool(row and row[0])
+
+    def store(self, block: Block, loader: str, marker: Position, rows: int, size: int) -> bool:
+        """The block is stored, in the transaction that carries its rows.
+
+        False when it is no longer begun by `loader`: the caller must roll back, because another
+        one may have read it at a later marker.
+        """
+        cursor = self._execute(
+            "blocks_store", **self._place(block), loader=loader, marker=marker.text(), rows=rows, bytes=size
+        )
+        return cursor.rowcount == 1
+
+    def release(self, loader: str | None = None, others: str | None = None) -> int:
+        """Puts begun blocks back to planned: those of `loader`, or those of all but loaders that start with `others`.
+
+        Safe at any moment, as `store` refuses a loader whose block was put back. Returns how many.
+        """
+        return self._execute("blocks_release", loader=loader, others=others).rowcount
+
+    def delete(self, table: TableName | None = None, *, unfinished: bool = False) -> int:
+        """Forgets blocks, of one table or all; `unfinished` leaves the stored ones. Returns how many."""
+        return self._execute(
+            "blocks_delete",
+            schema=table.schema if table else None,
+            name=table.name if table else None,
+            unfinished=unfinished,
+        ).rowcount
+
+    def progress(self, seconds: float = 10.0) -> list[TableProgress]:
+        """One entry a table, in the order of loading; the rate is that of the last `seconds`."""
+        rows = self._execute("blocks_progress", seconds=seconds).fetchall()
+        return [TableProgress(TableName(schema, name), *values) for schema, name, *values in rows]
+
+    def _place(self, block: Block) -> dict[str, Any]:
+        return {"schema": block.table.schema, "name": block.table.name, "block": block.number}
+
+    def _execute(self, statement: str, **values: Any) -> psycopg.Cursor[Any]:
+        return self.connection.execute(
+            sql_files.render("postgres", statement, **self._names), {"slave": self.slave, **values}
+        )
 
 
 def key_text(key: Key | None) -> str | None:

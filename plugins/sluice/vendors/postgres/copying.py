@@ -1,0 +1,118 @@
+"""Rows from one PostgreSQL table into another: COPY to COPY, passed through without looking inside.
+
+The server sends one message a row. Asking the driver's row iterator for each would cost more than
+the copy itself, so messages are taken from libpq directly and handed on in large pieces. Memory
+holds one piece, or one row where a row is larger.
+"""
+
+import re
+import select
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import pq
+from psycopg.errors import error_from_result
+
+from sluice.domain.shape import Column, TableShape
+from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.ranges import select_list
+
+PIECE_BYTES = 128 * 1024
+"""Messages are joined up to this size before they are handed on."""
+BEAT_SECONDS = 1.0
+
+_STABLE = frozenset((
+    "bigint", "bit", "bit varying", "boolean", "box", "bytea", '"char"', "character", "character varying", "cidr",
+    "circle", "date", "daterange", "double precision", "inet", "int4multirange", "int4range", "int8multirange",
+    "int8range", "integer", "interval", "json", "jsonb", "line", "lseg", "macaddr", "macaddr8", "name",
+    "nummultirange", "numrange", "numeric", "path", "pg_lsn", "point", "polygon", "real", "smallint", "text",
+    "time with time zone", "time without time zone", "timestamp with time zone", "timestamp without time zone",
+    "tsmultirange", "tsrange", "tstzmultirange", "tstzrange", "uuid", "xid8",
+))  # fmt: skip
+"""Types whose binary form is the same in every database. The binary form of arrays, composites
+and ranges names types by oid: those of a database's own types differ from one to the next."""
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What one copy moved."""
+
+    rows: int
+    bytes: int
+
+
+def binary(columns: Sequence[Column], target: TableShape) -> bool:
+    """Whether these columns of the master may travel in binary to the same columns of `target`."""
+    return all(stable(column.type) and target.column(column.name).type == column.type for column in columns)
+
+
+def stable(type_name: str) -> bool:
+    """Whether a type, as `format_type` writes it, has one binary form everywhere.
+
+    A type of a database's own carries its schema in the name, and so is none of those known here.
+    """
+    plain = re.sub(r"\(\s*-?\d+(\s*,\s*-?\d+)?\s*\)", "", type_name).removesuffix("[]")
+    plain = "interval" if plain.startswith("interval ") else plain
+    return plain in _STABLE
+
+
+def copy(
+    source: psycopg.Connection[Any],
+    target: psycopg.Connection[Any],
+    query: str,
+    table: TableShape,
+    columns: Sequence[Column],
+    *,
+    in_binary: bool,
+    beat: Callable[[], None] = lambda: None,
+) -> Copied:
+    """Copies the rows of `query` into `columns` of `table`; both connections must be in a transaction.
+
+    `query` selects the columns in this order. `beat` is called often (each piece, each second of
+    waiting) and may raise to stop. After any error the source connection is in the middle of a result: close it.
+    Raises psycopg's errors of either side.
+    """
+    options = "(FORMAT binary)" if in_binary else "(FORMAT text)"
+    name = quoted(table.table.schema, table.table.name)
+    result = source.pgconn.exec_(f"COPY ({query}) TO STDOUT {options}".encode())
+    if result.status != pq.ExecStatus.COPY_OUT:
+        raise error_from_result(result, encoding="utf-8")
+    size = 0
+    with target.cursor() as cursor:
+        with cursor.copy(f"COPY {name} ({select_list(columns)}) FROM STDIN {options}".encode()) as into:
+            for piece in _pieces(source.pgconn, beat):
+                into.write(piece)
+                size += len(piece)
+        return Copied(cursor.rowcount, size)
+
+
+def _pieces(connection: pq.abc.PGconn, beat: Callable[[], None]) -> Iterator[bytes]:
+    """The data of a COPY TO STDOUT that has begun, in pieces of about `PIECE_BYTES`."""
+    take = connection.get_copy_data
+    poll = select.poll()
+    poll.register(connection.socket, select.POLLIN)
+    parts: list[Any] = []
+    size = 0
+    while True:
+        length, data = take(1)
+        if length > 0:
+            parts.append(data)
+            size += length
+            if size >= PIECE_BYTES:
+                yield b"".join(parts)
+                parts, size = [], 0
+                beat()
+        elif length == 0:
+            # Nothing complete yet: what arrives next may be the rest of a large row.
+            if not poll.poll(BEAT_SECONDS * 1000):
+                beat()
+            connection.consume_input()
+        else:
+            break
+    if parts:
+        yield b"".join(parts)
+    while (result := connection.get_result()) is not None:
+        if result.status != pq.ExecStatus.COMMAND_OK:
+            raise error_from_result(result, encoding="utf-8")

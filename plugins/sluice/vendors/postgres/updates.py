@@ -1,0 +1,70 @@
+"""Which initial update owns a PostgreSQL slave, and the lock that keeps two load jobs apart."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from sluice import sql_files
+from sluice.domain.names import Prefix
+from sluice.domain.state import SlaveState
+from sluice.errors import Transient
+from sluice.vendors.postgres.connection import quoted
+
+
+class LoadRuns(Transient):
+    """Another load job holds the slave; `holder` describes its session."""
+
+    def __init__(self, slave: str, holder: str):
+        super().__init__(
+            f"Slave {slave} is being loaded by another job ({holder}). This one ends; the other goes on. "
+            "Should that job be dead, its session ends by itself within minutes."
+        )
+        self.slave = slave
+        self.holder = holder
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The state of a slave and the initial update that owns it."""
+
+    state: SlaveState
+    update_id: str | None
+    message: str
+
+
+def read(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, slave: str) -> Owner | None:
+    """None where the slave was never configured. Its tables must exist."""
+    row = _execute(connection, "update_read", prefix, schema, slave=slave).fetchone()
+    return None if row is None else Owner(SlaveState(row[0]), row[1], row[2])
+
+
+def name(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, slave: str, update_id: str) -> None:
+    """From now on `update_id` owns the slave. The caller commits."""
+    _execute(connection, "update_set", prefix, schema, slave=slave, update_id=update_id)
+
+
+def lock(connection: psycopg.Connection[Any], prefix: Prefix, slave: str) -> None:
+    """The right to load the slave, as long as this session lives. Raises `LoadRuns`."""
+    values = {"key": f"sluice load {prefix} {slave}"}
+    got = connection.execute(sql_files.render("postgres", "update_lock"), values).fetchone()
+    if not (got and got[0]):
+        holder = connection.execute(sql_files.render("postgres", "update_lock_holder"), values).fetchone()
+        raise LoadRuns(slave, str(holder[0]) if holder else "it has just ended")
+
+
+def end_sessions(connection: psycopg.Connection[Any], application: str) -> int:
+    """Ends sessions that a dead job's loaders left behind, found by their application's name.
+
+    Only those of this account; a session that may not be ended is left: it can store nothing.
+    """
+    row = connection.execute(sql_files.render("postgres", "sessions_end"), {"application": application}).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _execute(
+    connection: psycopg.Connection[Any], statement: str, prefix: Prefix, schema: str, **values: Any
+) -> psycopg.Cursor[Any]:
+    return connection.execute(
+        sql_files.render("postgres", statement, prefix=prefix.lower, schema=quoted(schema)), values
+    )
