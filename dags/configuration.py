@@ -1,0 +1,12 @@
+"""Says in Airflow's list of import errors what is wrong in the configuration files: file, line, key, remedy.
+
+It defines no DAG. Files without mistakes work on, whatever this says.
+"""
+
+# Airflow looks only into files that name both airflow and dag.
+from sluice.config import ConfigError
+from sluice.orchestration.forms import survey
+
+_, mistakes = survey()
+if mistakes:
+    raise ConfigError(mistakes)

@@ -1,0 +1,120 @@
+"""What a person sees in Airflow: the DAGs' settings, their documentation, the fields of their trigger forms.
+
+The drop-downs show what the configuration holds when the file is parsed. A file with mistakes
+takes its own replication out of them, and is named in the documentation of every DAG and in
+Airflow's import errors (`dags/configuration.py`).
+"""
+
+import inspect
+from collections.abc import Iterable
+from typing import Any
+
+from airflow.sdk import DAG, Param
+
+from sluice import config
+from sluice.config import ConfigError, Mistake, Replication
+
+TAGS = ["sluice"]
+
+
+def survey() -> tuple[tuple[Replication, ...], tuple[Mistake, ...]]:
+    """What is configured and what is wrong; never raises because of a file's content."""
+    try:
+        found = config.survey()
+    except ConfigError as error:
+        return (), error.mistakes
+    return found.replications, found.mistakes
+
+
+def lifecycle_dag(dag_id: str, doc: str | None, *fields: str, **options: Any) -> DAG:
+    """A DAG of Sluice, started by hand or by the API with `fields` as its form.
+
+    `fields` are `prefix`, `slave`, `transfer`; `options` go to `DAG`.
+    """
+    replications, mistakes = survey()
+    schedule = options.pop("schedule", None)
+    settings: dict[str, Any] = {
+        "catchup": False,
+        "is_paused_upon_creation": False,
+        "max_active_runs": 64,
+        "tags": TAGS,
+        "params": {name: FIELDS[name](replications) for name in fields},
+        "doc_md": documentation(doc or "", mistakes),
+        "render_template_as_native_obj": False,
+        **options,
+    }
+    return DAG(dag_id, schedule=schedule, description=_headline(doc or ""), **settings)
+
+
+def documentation(doc: str, mistakes: Iterable[Mistake]) -> str:
+    """Markdown of a DAG: what it does, below it what is wrong with the configuration."""
+    text = inspect.cleandoc(doc)
+    found = list(mistakes)
+    if not found:
+        return text
+    lines = "\n".join(f"- `{_inline(str(mistake))}`" for mistake in found)
+    return f"{text}\n\n## The configuration has mistakes\n\nReplications in these files cannot be used:\n\n{lines}\n"
+
+
+def prefix_field(replications: Iterable[Replication]) -> Param:
+    """Which replication."""
+    shown = {str(one.prefix): f"{one.prefix} ({one.master.vendor}, {one.source.name})" for one in replications}
+    return _choice(
+        shown,
+        title="Replication",
+        nothing="No replication is configured: add a file to the folder `SLUICE_REPLICATIONS`.",
+        description_md="The **prefix** of the replication, as its configuration file names it.",
+    )
+
+
+def slave_field(replications: Iterable[Replication]) -> Param:
+    """Which slave; the form cannot depend on another field, so it offers the slaves of all replications."""
+    owners: dict[str, list[str]] = {}
+    for one in replications:
+        for name in one.slaves:
+            owners.setdefault(name, []).append(str(one.prefix))
+    shown = {name: f"{name} (of {', '.join(prefixes)})" for name, prefixes in sorted(owners.items())}
+    return _choice(
+        shown,
+        title="Slave",
+        nothing="No slave is configured: add one under `slaves` in the file of its replication.",
+        description_md="The **slave**, one of the chosen replication's. The first task checks the pair.",
+    )
+
+
+def transfer_field(_: Iterable[Replication]) -> Param:
+    """How the content of an initial update travels."""
+    return Param(
+        "online",
+        type="string",
+        enum=["online"],
+        values_display={"online": "online: straight from the master to the slave"},
+        title="Transfer",
+        description_md="How the tables' content reaches the slave.",
+    )
+
+
+FIELDS = {"prefix": prefix_field, "slave": slave_field, "transfer": transfer_field}
+
+
+def _choice(shown: dict[str, str], title: str, nothing: str, description_md: str) -> Param:
+    """A drop-down. The only choice is chosen already; among several a person must choose."""
+    if not shown:
+        # No enum can be empty; the first task explains what is missing.
+        return Param(type="string", minLength=1, title=title, description_md=f"{description_md}\n\n{nothing}")
+    schema: dict[str, Any] = {
+        "type": "string",
+        "enum": list(shown),
+        "values_display": shown,
+        "title": title,
+        "description_md": description_md,
+    }
+    return Param(next(iter(shown)), **schema) if len(shown) == 1 else Param(**schema)
+
+
+def _headline(doc: str) -> str:
+    return inspect.cleandoc(doc).split("\n", 1)[0].lstrip("# ")
+
+
+def _inline(text: str) -> str:
+    return " ".join(text.replace("`", "'").split())

@@ -1,0 +1,63 @@
+"""The tasks on the master: checking, installing, reconciling."""
+
+import logging
+from typing import Any
+
+from sluice.install import reconcile as reconciling
+from sluice.install import resources
+from sluice.orchestration.step import step
+from sluice.orchestration.work import Work
+from sluice.stores.redis_store import classified
+
+log = logging.getLogger("sluice.orchestration")
+
+
+@step
+def check(work: Work) -> None:
+    """Reads the configuration and reaches every place it names: master, slave, Redis. Changes nothing."""
+    replication = work.replication
+    log.info("%s: configured in %s, %d table rules", work, replication.source, len(replication.tables))
+    places: list[Any] = [replication.master, *([work.slave] if work.slave_name else [])]
+    for place in places:
+        with work.at(place) as connection:
+            version = connection.info.server_version
+        info = work.connections[place.conn_id]
+        log.info(
+            "%s: reached %s (connection %s, %s %d)", work, info.place, place.conn_id, place.vendor, version // 10000
+        )
+    with classified():
+        work.redis.ping()
+    log.info("%s: reached Redis", work)
+
+
+@step
+def install_resources(work: Work) -> str:
+    """Installs or upgrades the DbResources of the prefix on the master. What is there already is not touched."""
+    with work.master() as master:
+        report = resources.install(master, work.prefix, work.replication.master.schema)
+    return f"version {report.after}, {len(report.files)} files run"
+
+
+@step
+def show_plan(work: Work) -> str:
+    """Compares the configured tables with TABLES and prints what will be added, altered, repaired and **removed**."""
+    report = _proposed(work)
+    log.info("The plan for %s", report)
+    return str(report)
+
+
+@step
+def reconcile(work: Work) -> str:
+    """Carries the plan out: registers tables, makes and removes triggers. Prints the plan first."""
+    replication = work.replication
+    with work.master() as master:
+        tables = replication.resolve(work.existing_tables(master))
+        report = reconciling.reconcile(master, work.prefix, replication.master.schema, tables)
+    log.info("%s: %d tables are captured, %d steps were taken", work, len(tables), len(report.steps))
+    return str(report)
+
+
+def _proposed(work: Work) -> reconciling.ReconcileReport:
+    with work.master() as master:
+        tables = work.replication.resolve(work.existing_tables(master))
+        return reconciling.propose(master, work.prefix, work.replication.master.schema, tables)

@@ -1,0 +1,106 @@
+"""What a task works on: a replication, perhaps one of its slaves, and how to reach both."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from sluice import config, vendors
+from sluice.config import Endpoint, Replication, SlaveConfig
+from sluice.domain.checkpoint import Checkpoint
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.names import Prefix, TableName
+from sluice.orchestration import connections
+from sluice.stores import redis_store
+
+
+@dataclass(frozen=True)
+class Work:
+    """Made in every task from the run's params; reads configuration and connections anew each time."""
+
+    replication: Replication
+    slave_name: str | None
+    context: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, context: Mapping[str, Any]) -> "Work":
+        """Raises `UnknownPrefix`, `UnknownSlave`, `ConfigError`."""
+        params = context["params"]
+        replication = config.load(params["prefix"])
+        slave = params.get("slave")
+        return cls(replication, replication.slave(slave).name if slave is not None else None, context)
+
+    @property
+    def prefix(self) -> Prefix:
+        return self.replication.prefix
+
+    @property
+    def slave(self) -> SlaveConfig:
+        assert self.slave_name is not None, "this DAG has no slave"
+        return self.replication.slave(self.slave_name)
+
+    @property
+    def update_id(self) -> str:
+        """Names an initial update: the run that does it."""
+        return str(self.context["run_id"])
+
+    @cached_property
+    def connections(self) -> dict[str, ConnectionInfo]:
+        """conn_id → how to reach it, of the master and the slave."""
+        return connections.all_of(self.replication, *([self.slave_name] if self.slave_name else []))
+
+    @cached_property
+    def redis(self) -> Any:
+        """A client of Redis."""
+        return redis_store.connect(connections.redis_url())
+
+    @contextmanager
+    def at(self, place: Endpoint | SlaveConfig) -> Iterator[Any]:
+        """A connection in autocommit mode to the master or a slave; errors are classified."""
+        info = self.connections[place.conn_id]
+        with reach(info, f"sluice {self.prefix} {self.context['dag'].dag_id}") as connection:
+            yield connection
+
+    @contextmanager
+    def master(self) -> Iterator[Any]:
+        """A connection to the master, see `at`."""
+        with self.at(self.replication.master) as connection:
+            yield connection
+
+    def existing_tables(self, master: Any) -> list[TableName]:
+        """The tables that the master has."""
+        found: list[TableName] = vendors.module(self.replication.master.vendor, "catalog").tables(master)
+        return found
+
+    def __str__(self) -> str:
+        return f"{self.prefix} → {self.slave_name}" if self.slave_name else str(self.prefix)
+
+
+@contextmanager
+def reach(info: ConnectionInfo, application: str) -> Iterator[Any]:
+    """A connection in autocommit mode; the driver's errors come out classified."""
+    driver = vendors.module(info.vendor, "connection")
+    connection = driver.connect(info, application=application, autocommit=True)
+    try:
+        yield connection
+    except Exception as error:
+        known = driver.classify(error, info.place) if _of_a_driver(error) else error
+        raise known from (None if known is error else error)
+    finally:
+        connection.close()
+
+
+def checkpoint_of(info: ConnectionInfo, prefix: Prefix, slave: str, schema: str, application: str) -> Checkpoint | None:
+    """The checkpoint of a slave, None where no initial update was ever started.
+
+    Raises `DatabaseUnreachable`, `DatabaseRefused`.
+    """
+    with reach(info, application) as connection:
+        store = vendors.module(info.vendor, "checkpoint").CheckpointStore(connection, prefix, schema, slave)
+        found: Checkpoint | None = store.read()
+        return found
+
+
+def _of_a_driver(error: Exception) -> bool:
+    return type(error).__module__.split(".")[0] in ("psycopg",)
