@@ -1,5 +1,7 @@
 """Connections to PostgreSQL and the classification of its errors."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote
 
@@ -75,6 +77,15 @@ def classify(error: BaseException, place: str) -> SluiceError:
     if code.startswith(_INTERRUPTED):
         return StatementInterrupted(f"{place}: {text}", sqlstate)
     return StatementFailed(f"{place}: {text} (SQLSTATE {sqlstate or 'none'})", sqlstate)
+
+
+@contextmanager
+def classified(info: ConnectionInfo) -> Iterator[None]:
+    """Turns the driver's errors of the block into Sluice's, the place named."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise classify(error, info.place) from error
 
 
 def _without_sqlstate(text: str, place: str) -> SluiceError:
