@@ -1,0 +1,71 @@
+"""Why a set of changes does not fit the slave's rows: the errors, and the queries that find the rows."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sluice.domain.names import TableName
+from sluice.errors import SluiceError, Terminal
+
+
+class Drift(Terminal):
+    """In normal mode a row of the slave is not what the master had: it was changed by another hand.
+
+    `key` names the row (all columns for a keyless table); `differing` maps columns to (slave's
+    value, master's former value).
+    """
+
+    def __init__(
+        self,
+        table: TableName,
+        key: Mapping[str, str | None],
+        action: str,
+        expected: str,
+        found: str,
+        differing: Mapping[str, tuple[str | None, str | None]] | None = None,
+    ):
+        row = ", ".join(f"{name} = {_shown(value)}" for name, value in key.items()) or "a row"
+        super().__init__(
+            f"{table}, row {row}: {action} expected {expected} on the slave and found {found}. Somebody else changes "
+            "this slave, or a trigger or rule of it does. Mend the row (the DAG resync repairs a table), or set "
+            "on_conflict: overwrite or reject for this slave, then start applying again."
+        )
+        self.table = table
+        self.key = dict(key)
+        self.action = action
+        self.expected = expected
+        self.found = found
+        self.differing = dict(differing or {})
+
+
+class Collision(SluiceError):
+    """The set-based form of the changes does not work; nothing was done. Replay them one by one.
+
+    No failure by itself: swapped unique values, chains of keys, foreign keys between the changes.
+    """
+
+    def __init__(self, table: TableName, reason: str):
+        super().__init__(f"{table}: {reason}; the window is applied change by change")
+        self.table = table
+        self.reason = reason
+
+
+def rows_found(number: int) -> str:
+    return "none" if number == 0 else "one" if number == 1 else f"{number} rows"
+
+
+def differing(
+    names: tuple[str, ...], now: list[str | None], before: list[str | None]
+) -> dict[str, tuple[str | None, str | None]]:
+    """The columns whose texts differ."""
+    return {name: (a, b) for name, a, b in zip(names, now, before, strict=True) if a != b}
+
+
+def describe(values: Mapping[str, tuple[str | None, str | None]], side: int) -> str:
+    return ", ".join(f"{name} = {_shown(pair[side])}" for name, pair in values.items())
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    text = str(value)
+    return repr(text) if len(text) <= 80 else f"{text[:60]!r}… ({len(text)} characters)"

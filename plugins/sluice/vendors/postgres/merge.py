@@ -1,0 +1,385 @@
+"""Net changes of a window to the slave: a few statements a table, in the caller's transaction.
+
+    merger = Merger(connection, place, cascades=not replica_role)     # one a session
+    merged = merger.merge([net_changes_or_staged, …], safe=False)
+    merger.targets.forget(table)                                      # after DDL on the slave
+
+Deletes go first, children before parents; then updates, moved keys and inserts, parents before
+children. In normal mode every statement must touch exactly the rows it names. In safe mode it need
+not: rows that should be there are made, rows that should not are gone, whatever was there.
+
+Raises, with everything it did undone and the transaction still usable:
+
+- `Drift`: the slave's rows are not the master's former ones (normal mode only);
+- `Collision`: the set-based form does not work here; use `replay`;
+- `ValueUnfit`, `ColumnMissing`, `TargetMissing`: the slave's definition does not take the changes;
+- the errors of `connection.classify`; the transaction is lost then.
+"""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import psycopg
+
+from sluice.domain.change import NetChanges
+from sluice.domain.names import TableName
+from sluice.vendors.postgres import connection as connections
+from sluice.vendors.postgres import stage, statements
+from sluice.vendors.postgres.drift import Collision, Drift, describe, differing, rows_found
+from sluice.vendors.postgres.stage import Relation, Rows, Source, Staged
+from sluice.vendors.postgres.target import Target, TargetColumn, Targets
+
+SMALL_ROWS = 2_000
+SMALL_BYTES = 1 << 20
+"""Up to here rows travel as parameters of the statement: no stage table, one round trip for all tables."""
+
+_SAVEPOINT = "sluice_merge"
+_COLLISIONS = ("23503", "23505", "23P01")
+"""Foreign key, unique, exclusion: the order of the changes matters."""
+_STALE = ("42703", "42P01", "42804", "42883")
+"""Column, table, type, operator: the table was altered since it was looked at."""
+_UNFIT = ("22", "23502", "23514")
+"""Data exceptions, NOT NULL, CHECK."""
+
+_FIRST = ("delete", "remove")
+_THEN = ("update", "move", "upsert", "insert")
+_STRICT = {"deletes": "delete", "updates": "update", "moves": "move", "inserts": "insert"}
+_SAFE = {"deletes": "delete", "updates": "upsert", "inserts": "upsert"}
+_ACTION = {
+    "delete": "DELETE",
+    "remove": "DELETE",
+    "update": "UPDATE",
+    "move": "UPDATE",
+    "upsert": "UPDATE",
+    "insert": "INSERT",
+}
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Rows of the slave that were touched."""
+
+    deleted: int = 0
+    updated: int = 0
+    inserted: int = 0
+
+
+@dataclass(frozen=True)
+class Step:
+    """One set of rows of one table, to be brought to it in one way."""
+
+    kind: str
+    """delete, remove (copies), update, move, upsert (update, then insert what is absent), insert."""
+    target: Target
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    rows: Rows
+    counted: bool
+    """Whether it must touch exactly `rows.count` rows."""
+
+    @cached_property
+    def typed(self) -> list[TargetColumn | None]:
+        return stage.labels(self.target, self.columns, self.key, self.rows.names)
+
+    @property
+    def small(self) -> bool:
+        rows = self.rows.arrow
+        if rows is None or rows.num_rows > SMALL_ROWS or rows.nbytes > SMALL_BYTES:
+            return False
+        return all(column is None or column.castable for column in self.typed)
+
+    @property
+    def key_places(self) -> list[str]:
+        """Where in the source the key stands under which the slave holds the row."""
+        if "k1" in self.rows.names:
+            return [f"k{number}" for number in range(1, len(self.key) + 1)]
+        return [f"c{self.columns.index(name) + 1}" for name in self.key]
+
+    @property
+    def images(self) -> bool:
+        """Whether the old images are compared."""
+        return self.counted and "b1" in self.rows.names
+
+    @property
+    def same_key(self) -> str:
+        return statements.same_key(self.target, self.key, self.key_places)
+
+    def texts(self, source: Source) -> list[str]:
+        """The statements, in order."""
+        target, columns, sql = self.target, self.columns, source.sql
+        if self.kind == "remove":
+            return [statements.remove(target, columns, sql)]
+        if self.kind == "insert":
+            return [statements.insert(target, columns, sql)]
+        match = f"{self.same_key} AND {statements.same_image(target, columns)}" if self.images else self.same_key
+        if self.kind == "delete":
+            return [statements.delete(target, sql, match)]
+        if self.kind == "move":
+            return [statements.update(target, columns, sql, match)]
+        update = statements.update(target, columns, sql, match, skip=self.key)
+        if self.kind == "update":
+            return [update]
+        return [update, statements.insert(target, columns, sql, statements.absent(target, match))]
+
+
+class Merger:
+    """Merges into one slave over one connection.
+
+    `place` names the slave in messages; `cascades`: its foreign keys and triggers act in this session.
+    """
+
+    def __init__(self, connection: psycopg.Connection[Any], place: str, *, cascades: bool):
+        self.connection = connection
+        self.place = place
+        self.cascades = cascades
+        self.targets = Targets(connection)
+        self._raw = psycopg.RawCursor(connection)
+        self._stages = 0
+        # A few statements for each of some hundred tables stay planned.
+        connection.prepared_max = max(connection.prepared_max or 0, 1_000)
+
+    def merge(self, changes: Iterable[NetChanges | Staged], *, safe: bool = False) -> Merged:
+        """Applies the net changes of a window (or slice). Several of one table must not share keys."""
+        wanted = [change for change in changes if isinstance(change, Staged) or change.rows]
+        if not wanted:
+            return Merged()
+        try:
+            try:
+                return self._merge(wanted, safe)
+            except psycopg.Error as error:
+                if error.sqlstate not in _STALE:
+                    raise
+                self.targets.forget()  # somebody altered the slave's tables: look again, once
+                return self._merge(wanted, safe)
+        except psycopg.Error as error:
+            raise connections.classify(error, self.place) from error
+
+    # What to do
+
+    def _merge(self, changes: Sequence[NetChanges | Staged], safe: bool) -> Merged:
+        self.targets.load(change.table for change in changes)
+        rank = {table: place for place, table in enumerate(self.targets.order(change.table for change in changes))}
+        steps = self._steps(changes, safe)
+        first = [step for step in steps if step.kind in _FIRST]
+        then = [step for step in steps if step.kind not in _FIRST]
+        first.sort(key=lambda step: -rank[step.target.table])
+        then.sort(key=lambda step: (rank[step.target.table], _THEN.index(step.kind)))
+        return self._apply([*first, *then])
+
+    def _steps(self, changes: Sequence[NetChanges | Staged], safe: bool) -> list[Step]:
+        shares: dict[TableName, list[NetChanges | Staged]] = {}
+        for change in changes:
+            shares.setdefault(change.table, []).append(change)
+        steps = []
+        for table, parts in shares.items():
+            target, columns, key = self.targets[table], parts[0].columns or parts[-1].columns, parts[0].key
+            sets: dict[str, list[Rows]] = {kind: [] for kind in stage.KINDS}
+            for part in parts:
+                for kind, rows in stage.sets(part).items():
+                    sets[kind] += rows
+            self._settle_moves(target, columns, sets, safe)
+            kinds = _SAFE if safe and key else _STRICT
+            steps += [
+                Step(kinds[kind] if key or kind != "deletes" else "remove", target, columns, key, rows, not safe)
+                for kind, found in sets.items()
+                for rows in stage.joined(found)
+            ]
+        return steps
+
+    def _settle_moves(self, target: Target, columns: Sequence[str], sets: dict[str, list[Rows]], safe: bool) -> None:
+        if not sets["moves"]:
+            return
+        if self.cascades or target.has_own(columns):
+            # The row must live on: others may refer to it, or it holds values that only this slave has.
+            if safe:
+                raise Collision(target.table, "keys change in safe mode")
+            return
+        # The old key goes, the new one comes: no chain or swap of keys can be in the way.
+        sets["deletes"] += [rows.only("kb") for rows in sets["moves"]]
+        sets["inserts"] += [rows.only("c") for rows in sets["moves"]]
+        sets["moves"] = []
+
+    # Doing it
+
+    def _apply(self, steps: list[Step]) -> Merged:
+        self.connection.execute(f"SAVEPOINT {_SAVEPOINT}")
+        counts = self._run(steps, judge=True)
+        self.connection.execute(f"RELEASE SAVEPOINT {_SAVEPOINT}")
+        touched = dict.fromkeys(("deleted", "updated", "inserted"), 0)
+        for step, count in zip(steps, counts, strict=True):
+            word = {"delete": "deleted", "remove": "deleted", "insert": "inserted"}.get(step.kind, "updated")
+            touched[word] += count
+        return Merged(**touched)
+
+    def _run(self, steps: Sequence[Step], *, judge: bool) -> list[int]:
+        """Rows touched by each step. `judge`: on trouble, undo all and raise what it means."""
+        counts: list[int] = []
+        at = 0
+        try:
+            while at < len(steps):
+                together = at
+                while together < len(steps) and steps[together].small:
+                    together += 1
+                counts += self._pipelined(steps[at:together]) if together > at else [self._alone(steps[at])]
+                for step, count in zip(steps[at:], counts[at:], strict=False):
+                    if step.counted and count != step.rows.count:
+                        raise _Miscounted(step, count)
+                at = len(counts)
+        except _Miscounted as trouble:
+            self._undo()
+            raise self._drift(trouble.step, trouble.count) from None
+        except _Failed as trouble:
+            if not judge:
+                raise trouble.error from None
+            self._undo()
+            raise self._meaning(steps, trouble) from trouble.error
+        except stage.ValueUnfit:
+            self._undo()
+            raise
+        return counts
+
+    def _pipelined(self, steps: Sequence[Step]) -> list[int]:
+        sent: list[tuple[Step, list[psycopg.RawCursor[Any]]]] = []
+        try:
+            with self.connection.pipeline():
+                for step in steps:
+                    source = stage.arrays(step.rows.arrow, step.typed)
+                    cursors = []
+                    for text in step.texts(source):
+                        cursor = psycopg.RawCursor(self.connection)
+                        cursor.execute(text, source.parameters, prepare=True)
+                        cursors.append(cursor)
+                    sent.append((step, cursors))
+        except psycopg.Error as error:
+            unanswered = [step for step, cursors in sent if any(cursor.pgresult is None for cursor in cursors)]
+            raise _Failed(unanswered[0] if unanswered else steps[-1], error) from error
+        return [sum(cursor.rowcount for cursor in cursors) for _, cursors in sent]
+
+    def _alone(self, step: Step) -> int:
+        try:
+            if step.kind == "insert" and step.rows.arrow is not None:
+                return self._copied(step)
+            source = self._source(step)
+            return sum(self._raw.execute(text, source.parameters).rowcount for text in step.texts(source))
+        except psycopg.Error as error:
+            raise _Failed(step, error) from error
+
+    def _copied(self, step: Step) -> int:
+        """New rows need no stage: COPY puts them where they belong."""
+        chosen = statements.writable(step.target, step.columns)
+        rows = step.rows.arrow.select([f"c{number}" for number, _ in chosen])
+        columns = ", ".join(column.quoted for _, column in chosen)
+        return stage.copy(
+            self.connection, step.target.quoted, rows, step.target, [column for _, column in chosen], f"({columns})"
+        )
+
+    def _source(self, step: Step) -> Source:
+        """What lies here goes into a temporary table, or along with the statement."""
+        if step.rows.relation is not None:
+            return Relation(step.rows.relation)
+        if step.small:
+            return stage.arrays(step.rows.arrow, step.typed)
+        self._stages += 1
+        return stage.temporary(self.connection, f"sluice_{self._stages}", step.rows.arrow, step.target, step.typed)
+
+    # When it went wrong
+
+    def _undo(self) -> None:
+        # A lost connection is what the caller is told about; that undoing fails too adds nothing.
+        with suppress(psycopg.OperationalError):
+            self.connection.execute(f"ROLLBACK TO SAVEPOINT {_SAVEPOINT}")
+
+    def _meaning(self, steps: Sequence[Step], trouble: "_Failed") -> Exception:
+        step, error = trouble.step, trouble.error
+        state = error.sqlstate or ""
+        table = step.target.table
+        if state in _COLLISIONS:
+            drift = self._already_there(steps, step) if step.kind == "insert" and step.key else None
+            return drift or Collision(table, error.diag.message_primary or str(error))
+        if state.startswith(_UNFIT) and state:
+            return self._unfit(step, error)
+        return error
+
+    def _already_there(self, steps: Sequence[Step], step: Step) -> Drift | None:
+        """The row that an insert found in its place, once all that should go before is gone."""
+        before = [other for other in steps[: steps.index(step)] if other.target.table == step.target.table]
+        try:
+            self._run(before, judge=False)
+            source = self._source(step)
+            shown = step.key_places
+            text = statements.existing(step.target, shown, source.sql, step.same_key)
+            row = self._raw.execute(text, source.parameters).fetchone()
+        except (psycopg.Error, Drift, stage.ValueUnfit):
+            row = None
+        self._undo()
+        if row is None:
+            return None
+        return Drift(step.target.table, dict(zip(step.key, row[0], strict=True)), "INSERT", "none", "one")
+
+    def _drift(self, step: Step, count: int) -> Drift:
+        """After undoing: which row it is."""
+        try:
+            return self._drifting_row(step) or Drift(
+                step.target.table,
+                {},
+                step.kind.upper(),
+                f"{step.rows.count} rows",
+                f"{count} (a trigger or rule of the slave interferes)",
+            )
+        finally:
+            self._undo()
+
+    def _drifting_row(self, step: Step) -> Drift | None:
+        table, action = step.target.table, _ACTION[step.kind]
+        source = self._source(step)
+        if step.kind == "insert":
+            return None
+        keyless = step.kind == "remove"
+        shown = list(step.rows.names[:-1]) if keyless else step.key_places
+        names = step.columns if keyless else step.key
+        match = statements.same_row(step.target, step.columns) if keyless else step.same_key
+        text = statements.found(step.target, shown, source.sql, match, copies=keyless)
+        row = self._raw.execute(text, source.parameters).fetchone()
+        if row is not None:
+            expected = "more copies" if keyless else "one"
+            return Drift(table, dict(zip(names, row[0], strict=True)), action, expected, rows_found(row[1]))
+        if not step.images:
+            return None
+        text = statements.differing(step.target, step.columns, shown, source.sql, match)
+        row = self._raw.execute(text, source.parameters).fetchone()
+        if row is None:
+            return None
+        values = differing(step.columns, row[1], row[2])
+        key = dict(zip(names, row[0], strict=True))
+        return Drift(table, key, action, describe(values, 1), describe(values, 0), values)
+
+    def _unfit(self, step: Step, error: psycopg.Error) -> Exception:
+        """COPY into columns of the slave's types names the value; the statements themselves do not."""
+        column, detail = error.diag.column_name, error.diag.message_detail
+        if step.rows.arrow is not None and (error.sqlstate or "").startswith("22"):
+            try:
+                self._stages += 1
+                stage.temporary(self.connection, f"sluice_{self._stages}", step.rows.arrow, step.target, step.typed)
+            except stage.ValueUnfit as found:
+                return found
+            except psycopg.Error:
+                pass
+            finally:
+                self._undo()
+        reason = (error.diag.message_primary or str(error)) + (f" ({detail})" if detail else "")
+        return stage.ValueUnfit(step.target.table, column, None, reason)
+
+
+class _Failed(Exception):
+    def __init__(self, step: Step, error: psycopg.Error):
+        self.step = step
+        self.error = error
+
+
+class _Miscounted(Exception):
+    def __init__(self, step: Step, count: int):
+        self.step = step
+        self.count = count

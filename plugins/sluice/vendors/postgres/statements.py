@@ -1,0 +1,129 @@
+"""The texts of the statements that merge net changes into one table of the slave.
+
+Pure functions of the table, the changes' columns and the source to select from; the wording is in
+`include/sql/postgres/merge_*.sql`. `s` is the source with its columns `c1`…, `k1`…, `b1`… as
+`NetChanges` describes them, `t` the slave's table.
+"""
+
+from collections.abc import Sequence
+
+from sluice import sql_files
+from sluice.vendors.postgres.target import Target, TargetColumn
+
+
+def delete(target: Target, source: str, match: str) -> str:
+    return sql_files.render("postgres", "merge_delete", target=target.only, source=source, match=match)
+
+
+def update(target: Target, columns: Sequence[str], source: str, match: str, skip: Sequence[str] = ()) -> str:
+    """`skip`: columns that keep their value anyway, the key of a row that stays."""
+    pairs = [(column, f"s.c{number}") for number, column in writable(target, columns) if column.identity != "a"]
+    chosen = [(column, value) for column, value in pairs if column.name not in skip]
+    if not chosen:
+        # Nothing but the key (or an identity that only the database sets): touch the row, to count it.
+        column = target.column(columns[0]) if columns else target.columns[0]
+        chosen = [(column, "DEFAULT" if column.identity == "a" else f"t.{column.quoted}")]
+    assignments = ", ".join(f"{column.quoted} = {value}" for column, value in chosen)
+    return sql_files.render(
+        "postgres", "merge_update", target=target.only, source=source, match=match, assignments=assignments
+    )
+
+
+def insert(target: Target, columns: Sequence[str], source: str, condition: str = "true") -> str:
+    chosen = writable(target, columns)
+    return sql_files.render(
+        "postgres",
+        "merge_insert",
+        target=target.quoted,
+        columns=", ".join(column.quoted for _, column in chosen),
+        values=", ".join(f"s.c{number}" for number, _ in chosen),
+        source=source,
+        condition=condition,
+    )
+
+
+def absent(target: Target, match: str) -> str:
+    """The condition of an insert that only brings rows that are not there yet."""
+    return f"NOT EXISTS (SELECT FROM {target.only} t WHERE {match})"
+
+
+def remove(target: Target, columns: Sequence[str], source: str) -> str:
+    return sql_files.render(
+        "postgres", "merge_remove", target=target.only, source=source, match=same_row(target, columns)
+    )
+
+
+def same_key(target: Target, key: Sequence[str], places: Sequence[str]) -> str:
+    """The slave's row has the key that stands in the source's columns `places`."""
+    return " AND ".join(
+        f"t.{column.quoted} {column.equals or 'OPERATOR(pg_catalog.=)'} s.{place}"
+        for column, place in ((target.column(name), place) for name, place in zip(key, places, strict=True))
+    )
+
+
+def same_row(target: Target, columns: Sequence[str], letter: str = "c") -> str:
+    """The slave's row equals the source's in every column; NULL equals NULL; also for types without equality."""
+    numbered = [(number, target.column(name)) for number, name in enumerate(columns, start=1)]
+    # Equality of columns that cannot be NULL lets the planner hash, merge or use an index; the texts decide.
+    narrowing = [
+        f"t.{column.quoted} {column.equals} s.{letter}{number}"
+        for number, column in numbered
+        if column.not_null and column.hashable and column.equals
+    ]
+    ours = ", ".join(f"t.{column.quoted}::{column.plain}" for _, column in numbered)
+    theirs = ", ".join(f"s.{letter}{number}::{column.plain}" for number, column in numbered)
+    return " AND ".join([*narrowing, f'(ROW({ours})::text) COLLATE "C" = (ROW({theirs})::text) COLLATE "C"'])
+
+
+def same_image(target: Target, columns: Sequence[str]) -> str:
+    """The slave's row equals the old image `b1`…: by its bytes, which is fast, or else by its texts."""
+    numbered = [(number, target.column(name)) for number, name in enumerate(columns, start=1)]
+    ours = ", ".join(f"t.{column.quoted}::{column.plain}" for _, column in numbered)
+    theirs = ", ".join(f"s.b{number}::{column.plain}" for number, column in numbered)
+    return (
+        f"(ROW({ours})::record OPERATOR(pg_catalog.*=) ROW({theirs})::record"
+        f' OR (ROW({ours})::text) COLLATE "C" = (ROW({theirs})::text) COLLATE "C")'
+    )
+
+
+def found(target: Target, shown: Sequence[str], source: str, match: str, *, copies: bool) -> str:
+    """Rows of the source that match another number of rows than they should. With copies: fewer only."""
+    return sql_files.render(
+        "postgres",
+        "merge_found",
+        shown=", ".join(f"s.{name}::text" for name in shown),
+        target=target.only,
+        source=source,
+        match=match,
+        expected="s.copies" if copies else "1",
+        exact="false" if copies else "true",
+    )
+
+
+def existing(target: Target, shown: Sequence[str], source: str, match: str) -> str:
+    """A row of the source whose key is taken on the slave."""
+    texts = ", ".join(f"s.{name}::text" for name in shown)
+    return f"SELECT ARRAY[{texts}]::text[] FROM {source} s JOIN {target.only} t ON {match} LIMIT 1"
+
+
+def differing(target: Target, columns: Sequence[str], shown: Sequence[str], source: str, match: str) -> str:
+    return sql_files.render(
+        "postgres",
+        "merge_differing",
+        shown=", ".join(f"s.{name}::text" for name in shown),
+        now=", ".join(f"t.{target.column(name).quoted}::text" for name in columns),
+        before=", ".join(f"s.b{number}::text" for number in range(1, len(columns) + 1)),
+        target=target.only,
+        source=source,
+        match=match,
+        same=same_image(target, columns),
+    )
+
+
+def writable(target: Target, columns: Sequence[str]) -> list[tuple[int, TargetColumn]]:
+    """The columns that get a value here, with their numbers in the source. Raises `ColumnMissing`.
+
+    A column that this slave generates is computed by it, whatever the master says.
+    """
+    numbered = [(number, target.column(name)) for number, name in enumerate(columns, start=1)]
+    return [(number, column) for number, column in numbered if not column.generated]

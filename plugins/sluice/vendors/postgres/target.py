@@ -1,0 +1,155 @@
+"""The slave's tables as changes are applied to them.
+
+targets = Targets(connection)          # one a session; remembers what it read
+targets.load(tables)                   # one statement for all that are not known yet
+targets[table].column("id").type
+targets.forget(table)                  # after DDL
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import psycopg
+
+from sluice import sql_files
+from sluice.domain import precedence
+from sluice.domain.names import TableName
+from sluice.errors import Terminal
+from sluice.vendors.postgres.connection import quoted
+
+
+class TargetMissing(Terminal):
+    """A table that changes on the master does not exist on the slave."""
+
+    def __init__(self, table: TableName):
+        super().__init__(
+            f"Table {table} does not exist on the slave. Create it there and start an initial update, "
+            "or take it out of the replication's tables."
+        )
+        self.table = table
+
+
+class ColumnMissing(Terminal):
+    """A replicated column does not exist on the slave."""
+
+    def __init__(self, table: TableName, column: str, known: Iterable[str]):
+        super().__init__(
+            f"Table {table} has no column {column!r} on the slave (it has {', '.join(known)}). Add it there with the "
+            "master's type (ALTER TABLE … ADD COLUMN) and start applying again; to get the values of rows that are "
+            "there already, start an initial update."
+        )
+        self.table = table
+        self.column = column
+
+
+@dataclass(frozen=True)
+class TargetColumn:
+    """One column of a slave table."""
+
+    name: str
+    type: str
+    """As DDL writes it, length and domain included."""
+    plain: str
+    """The type below domains and without length, for casts that must not cut anything off."""
+    not_null: bool
+    identity: str
+    generated: str
+    equals: str | None
+    """Equality as `OPERATOR(schema.=)`, None when the type has none (json, xml, point)."""
+    hashable: bool
+    """Whether a hash join can work with `equals`."""
+    castable: bool
+    """Whether a cast from text reads every value as the type's input function does."""
+    key: int
+
+    @property
+    def quoted(self) -> str:
+        return quoted(self.name)
+
+
+@dataclass(frozen=True)
+class Target:
+    """One slave table."""
+
+    table: TableName
+    columns: tuple[TargetColumn, ...]
+    partitioned: bool
+    referenced: bool
+    """A foreign key points to it: deleting a row that comes back at once may cascade."""
+
+    @cached_property
+    def _by_name(self) -> dict[str, TargetColumn]:
+        return {column.name: column for column in self.columns}
+
+    @property
+    def quoted(self) -> str:
+        return quoted(self.table.schema, self.table.name)
+
+    @property
+    def only(self) -> str:
+        """For UPDATE and DELETE: changes of a child arrive under the child's own name."""
+        return self.quoted if self.partitioned else f"ONLY {self.quoted}"
+
+    def column(self, name: str) -> TargetColumn:
+        """Raises `ColumnMissing`."""
+        try:
+            return self._by_name[name]
+        except KeyError:
+            raise ColumnMissing(self.table, name, self._by_name) from None
+
+    def has_own(self, replicated: Sequence[str]) -> bool:
+        """Whether it has columns of its own, whose values live only here."""
+        known = set(replicated)
+        return any(column.name not in known and not column.generated for column in self.columns)
+
+
+class Targets:
+    """What is known of the slave's tables, read once a session and table."""
+
+    def __init__(self, connection: psycopg.Connection[Any]):
+        self.connection = connection
+        self._known: dict[TableName, Target] = {}
+        self._parents: dict[TableName, list[TableName]] = {}
+
+    def load(self, tables: Iterable[TableName]) -> None:
+        """Reads those not known yet. Raises `TargetMissing`."""
+        wanted = [table for table in dict.fromkeys(tables) if table not in self._known]
+        if not wanted:
+            return
+        pairs = ([table.schema for table in wanted], [table.name for table in wanted])
+        cursor = psycopg.RawCursor(self.connection)
+        rows = cursor.execute(sql_files.render("postgres", "targets"), pairs).fetchall()
+        parents = cursor.execute(sql_files.render("postgres", "foreign_keys"), pairs).fetchall()
+        found: dict[TableName, list[TargetColumn]] = {}
+        flags: dict[TableName, tuple[bool, bool]] = {}
+        for schema, name, partitioned, referenced, *values in rows:
+            table = TableName(schema, name)
+            flags[table] = (partitioned, referenced)
+            found.setdefault(table, []).extend([TargetColumn(*values)] if values[0] is not None else [])
+        for table in wanted:
+            if table not in found:
+                raise TargetMissing(table)
+            self._known[table] = Target(table, tuple(found[table]), *flags[table])
+            self._parents[table] = []
+        for child_schema, child, parent_schema, parent in parents:
+            self._parents[TableName(child_schema, child)].append(TableName(parent_schema, parent))
+
+    def __getitem__(self, table: TableName) -> Target:
+        self.load([table])
+        return self._known[table]
+
+    def order(self, tables: Iterable[TableName]) -> list[TableName]:
+        """Parents before their children."""
+        wanted = list(tables)
+        self.load(wanted)
+        return precedence.order(wanted, ((child, parent) for child in wanted for parent in self._parents[child]))
+
+    def forget(self, table: TableName | None = None) -> None:
+        """What was read of `table` is void, of all tables for None: its definition changed."""
+        if table is None:
+            self._known.clear()
+        else:
+            # Foreign keys and columns of others may have changed with it.
+            self._known.pop(table, None)

@@ -1,0 +1,128 @@
+"""Windows of ITEMS are read whole, once, in order, and in shares that keep the changes of a key together."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sluice import sql_files
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.names import Prefix, TableName
+from sluice.domain.position import Position
+from sluice.vendors.postgres import connection, position
+from sluice.vendors.postgres.connection import DatabaseUnreachable
+from sluice.vendors.postgres.queue import ITEMS, Cut, Part, Reader
+
+PREFIX = Prefix("DEMO_")
+
+
+@pytest.fixture
+def master(database: Callable[..., ConnectionInfo]) -> ConnectionInfo:
+    info = database()
+    with connection.connect(info, application="test", autocommit=True) as link:
+        for name in ("resources_v1", "values"):
+            link.execute(sql_files.render("postgres", name, prefix="demo_", schema='"public"'))
+    return info
+
+
+def put(link: Any, *rows: tuple[str, str | None, str]) -> None:
+    for table, guid, action in rows:
+        link.execute(
+            "INSERT INTO public.demo_items (tablename, guid, db_action, db_schema, content, oldcontent) "
+            "VALUES (%s, %s, %s, 'public', 'new', 'old')",
+            [table, guid, action],
+        )
+
+
+def take(link: Any, previous: Position | None = None) -> Position:
+    return position.take(link, PREFIX, "public", previous)
+
+
+def test_a_late_commit_comes_in_the_window_that_sees_it_and_in_no_other(master: ConnectionInfo) -> None:
+    connect = connection.connect
+    with connect(master, application="a", autocommit=True) as link, connect(master, application="b") as late:
+        start = take(link)
+        put(late, ("t", "1", "INSERT"))
+        put(link, ("t", "2", "INSERT"))
+        first = take(link, start)
+        late.commit()
+        second = take(link, first)
+        with Reader(master, PREFIX, "public") as reader:
+            assert reader.items(start, first).column("guid").to_pylist() == ["2"]
+            assert reader.items(first, second).column("guid").to_pylist() == ["1"]
+            assert reader.items(start, second).column("guid").to_pylist() == ["1", "2"]
+            assert reader.items(start, second).schema == ITEMS
+
+
+def test_shares_are_disjoint_and_leave_key_changes_to_the_driver(master: ConnectionInfo) -> None:
+    with connection.connect(master, application="a", autocommit=True) as link:
+        start = take(link)
+        for number in range(50):
+            put(link, ("t", str(number), "INSERT"), ("t", str(number), "UPDATE"), ("keyless", "", "INSERT"))
+        put(link, ("t", None, "UPDATE"), ("t", "O'\\x", "DELETE"), ("t", None, "TRUNCATE"))
+        end = take(link, start)
+    with Reader(master, PREFIX, "public") as reader:
+        shares = [reader.items(start, end, part=Part(number, 3)).to_pylist() for number in range(3)]
+        seen = [(row["table"], row["guid"], row["action"]) for share in shares for row in share]
+        assert len(seen) == 151
+        assert all(guid is not None for _, guid, _ in seen)
+        for share in shares:
+            keys = {row["guid"] for row in share}
+            others = {row["guid"] for other in shares if other is not share for row in other}
+            assert not keys & others
+            assert [row["repl_key"] for row in share] == sorted(row["repl_key"] for row in share)
+        apart = reader.key_changes(start, end, guids={TableName("public", "t"): {"7", "O'\\x"}})
+        assert [(row["guid"], row["action"]) for row in apart.to_pylist()] == [
+            ("7", "INSERT"),
+            ("7", "UPDATE"),
+            (None, "UPDATE"),
+            ("O'\\x", "DELETE"),
+        ]
+
+
+def test_old_content_travels_only_where_it_is_needed(master: ConnectionInfo) -> None:
+    with connection.connect(master, application="a", autocommit=True) as link:
+        start = take(link)
+        put(
+            link,
+            ("t", "1", "INSERT"),
+            ("t", "1", "UPDATE"),
+            ("t", None, "UPDATE"),
+            ("t", "", "UPDATE"),
+            ("t", "1", "DELETE"),
+        )
+        end = take(link, start)
+    with Reader(master, PREFIX, "public") as reader:
+        assert reader.items(start, end).column("oldcontent").to_pylist() == [None, None, "old", "old", "old"]
+        assert reader.items(start, end, images=True).column("oldcontent").to_pylist() == ["old"] * 5
+
+
+def test_a_survey_says_where_a_slice_ends_and_what_cuts_it(master: ConnectionInfo) -> None:
+    with connection.connect(master, application="a", autocommit=True) as link:
+        start = take(link)
+        put(link, ("t", "1", "INSERT"), ("t", None, "UPDATE"), ("t", None, "TRUNCATE"), ("t", "2", "INSERT"))
+        end = take(link, start)
+    with Reader(master, PREFIX, "public") as reader:
+        whole = reader.survey(start, end)
+        assert (whole.changes, whole.last, whole.key_changes) == (4, end.high, 1)
+        assert whole.cuts == (Cut(end.high - 1, "TRUNCATE", TableName("public", "t")),)
+        slice_ = reader.survey(start, end, limit=2)
+        assert (slice_.changes, slice_.cuts) == (2, ())
+        rest = reader.survey(start, end, above=slice_.last or 0)
+        assert rest.changes == 2
+        assert reader.items(start, end, above=slice_.last or 0, limit=1).column("action").to_pylist() == ["TRUNCATE"]
+        nothing = reader.survey(end, end)
+        assert (nothing.changes, nothing.last, nothing.bytes, nothing.cuts) == (0, None, 0, ())
+
+
+def test_a_reader_connects_anew_after_an_outage(master: ConnectionInfo) -> None:
+    with connection.connect(master, application="a", autocommit=True) as link:
+        start = take(link)
+        put(link, ("t", "1", "INSERT"))
+        end = take(link, start)
+        with Reader(master, PREFIX, "public", application="the reader") as reader:
+            assert reader.items(start, end).num_rows == 1
+            link.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'the reader'")
+            with pytest.raises(DatabaseUnreachable):
+                reader.items(start, end)
+            assert reader.items(start, end).num_rows == 1
