@@ -10,7 +10,9 @@ Everything wrong in a file is reported at once, each mistake with file, line, ke
 and what would be right. A broken file stops its own replication and no other one.
 """
 
+import contextlib
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,13 +63,13 @@ _SUFFIXES = frozenset({".yaml", ".yml", ".properties", ".xml"})
 class UnknownPrefix(Terminal):
     """No file configures `prefix`; `known` lists those that are configured."""
 
-    def __init__(self, prefix: str, known: tuple[str, ...], place: Path, broken: tuple[Path, ...] = ()):
+    def __init__(self, prefix: str, known: tuple[str, ...], place: Path, unread: tuple[Path, ...] = ()):
         self.prefix = prefix
         self.known = known
-        unread = f" These files could not be read: {', '.join(str(file) for file in broken)}." if broken else ""
+        also = f" No prefix was found in {', '.join(str(file) for file in unread)}." if unread else ""
         super().__init__(
             f"No replication {prefix!r} is configured in {place}; {suggestion(prefix, known, 'prefixes')}."
-            f"{unread} Use one of these, or add a file for it."
+            f"{also} Use one of these, or add a file for it."
         )
 
 
@@ -80,6 +82,8 @@ class Survey:
     mistakes: tuple[Mistake, ...]
     broken: dict[str, tuple[Mistake, ...]]
     """For each prefix that cannot be used as far as it can be told: why."""
+    unread: tuple[Path, ...]
+    """Files in which no prefix could be found."""
 
 
 def folder() -> Path:
@@ -102,7 +106,7 @@ def load(prefix: str) -> Replication:
     if wanted in found.broken:
         raise ConfigError(found.broken[wanted])
     known = (*(replication.prefix.name for replication in found.replications), *found.broken)
-    raise UnknownPrefix(prefix, known, folder(), tuple(sorted({mistake.file for mistake in found.mistakes})))
+    raise UnknownPrefix(prefix, known, folder(), found.unread)
 
 
 def load_all() -> list[Replication]:
@@ -134,6 +138,7 @@ def survey() -> Survey:
         # Mistakes that concern a file as a whole stand in all of its readings.
         tuple(dict.fromkeys(mistake for reading in readings for mistake in reading.mistakes)),
         broken,
+        tuple(reading.file for reading in readings if reading.prefix is None),
     )
 
 
@@ -141,23 +146,31 @@ def survey() -> Survey:
 class _Reading:
     """One replication of one file, or the reason why there is none."""
 
+    file: Path
     root: Node | None
     mistakes: list[Mistake]
     replication: Replication | None = None
 
     @property
     def prefix(self) -> str | None:
-        return None if self.root is None else prefix_of(self.root)
+        """In upper case. From a file that could not be parsed, what looks like one."""
+        if self.root is not None:
+            return prefix_of(self.root)
+        with contextlib.suppress(OSError):
+            text = self.file.read_text(encoding="utf-8", errors="replace")
+            if looks := re.search(r"\bprefix\b['\"]?\s*[:=>]\s*['\"]?([A-Za-z]\w*)", text):
+                return looks.group(1).upper()
+        return None
 
 
 def _readings(file: Path) -> list[_Reading]:
     mistakes: list[Mistake] = []
-    readings = [_Reading(root, []) for root in _roots(file, mistakes)]
+    readings = [_Reading(file, root, []) for root in _roots(file, mistakes)]
     for reading in readings:
         assert reading.root is not None
         reading.replication = build(reading.root, reading.mistakes)
         reading.mistakes[:0] = mistakes
-    return readings or [_Reading(None, mistakes)]
+    return readings or [_Reading(file, None, mistakes)]
 
 
 def _roots(file: Path, mistakes: list[Mistake]) -> list[Node]:

@@ -134,7 +134,7 @@ def test_a_package_is_imported_only_where_it_belongs(modules: set[str], places: 
 @pytest.mark.parametrize(
     ("driver", "places", "names"),
     [
-        ("psycopg", {"vendors"}, {"Connection", "Cursor", "Error"}),
+        ("psycopg", {"vendors"}, {"Connection", "Cursor", "Error", "errors"}),
         ("redis", {"stores"}, {"Redis"}),
     ],
 )

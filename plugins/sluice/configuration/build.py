@@ -194,7 +194,7 @@ def _tables(section: Section, mistakes: list[Mistake]) -> tuple[TableRule, ...]:
 def _rule(pattern: TablePattern, node: Node, mistakes: list[Mistake]) -> TableRule:
     section = Section(node, mistakes)
     actions = _actions(section, mistakes)
-    sequence = section.integer("sequence", None, -(2**63), 2**63 - 1)
+    sequence = section.integer("sequence", None)
     trigger = _trigger(section, pattern, mistakes)
     debug = section.flag("debug", False)
     replicate = section.flag("replicate", True)

@@ -72,9 +72,11 @@ class _Flat:
         return Node(self._file, self._line, "", dict(fields))
 
     def _no_prefix(self) -> None:
-        near = difflib.get_close_matches(_PREFIX, self._values, n=1, cutoff=0.85)
+        lines = {entry.key: entry.line for entry in self._entries}
+        near = difflib.get_close_matches(_PREFIX, lines, n=1, cutoff=0.85)
         remedy = f"did you mean {_PREFIX} instead of {near[0]}?" if near else "add it; xmlBlaster's default was REPL_"
-        self._mistakes.append(Mistake(self._file, self._line, _PREFIX, "is missing", remedy))
+        line = lines[near[0]] if near else self._line
+        self._mistakes.append(Mistake(self._file, line, _PREFIX, "is missing", remedy))
 
     def _option(self, entry: Entry, sections: dict[str, dict[str, Node]]) -> None:
         word, *path = entry.key.split(".")[1:]

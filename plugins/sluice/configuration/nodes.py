@@ -62,9 +62,10 @@ class Section:
         self._mistakes = mistakes
         self._known: set[str] = set()
         self._fields: Mapping[str, Node] = {}
+        self._malformed = not isinstance(node.value, dict) and node.value is not None
         if isinstance(node.value, dict):
             self._fields = node.value
-        elif node.value is not None:
+        elif self._malformed:
             mistakes.append(node.mistake(f"is {node.kind}", "write a mapping of keys to values"))
 
     def get(self, name: str) -> Node | None:
@@ -75,6 +76,8 @@ class Section:
         return name in self._fields
 
     def missing(self, name: str, remedy: str) -> None:
+        if self._malformed:
+            return
         key = self.node.child_key(name)
         self._mistakes.append(Mistake(self.node.file, self.node.line, key, "is missing", remedy))
 
@@ -130,8 +133,8 @@ class Section:
         if found is None:
             return default
         node, text = found
-        # Not YAML's own reading of numbers: there 010 is eight and 1:30 is ninety.
-        if not re.fullmatch(r"[+-]?[0-9][0-9_]{0,18}", text.strip()):
+        # Not YAML's own reading of numbers: there 010 is eight and 1:30 is ninety. Eighteen digits fit every database.
+        if not re.fullmatch(r"[+-]?[0-9][0-9_]{0,17}", text.strip()):
             self._mistakes.append(node.mistake(f"{text!r} is not a whole number", right))
             return default
         number = int(text.strip().replace("_", ""))
@@ -167,6 +170,4 @@ class Section:
 def _range(low: int | None, high: int | None) -> str:
     if low is not None and high is not None:
         return f" from {low} to {high}"
-    if low is not None:
-        return f", {low} or more"
-    return f", {high} or less" if high is not None else ""
+    return " of 18 digits at most"

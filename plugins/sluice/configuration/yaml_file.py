@@ -22,6 +22,9 @@ def read(file: Path, text: str, mistakes: list[Mistake]) -> Node | None:
     except yaml.YAMLError as wrong:
         mistakes.append(_syntax(file, text, wrong))
         return None
+    except RecursionError:
+        mistakes.append(Mistake(file, 0, "", "is nested far too deep", "write prefix, master, slaves and tables"))
+        return None
     if root is None:
         mistakes.append(Mistake(file, 0, "", "is empty", "write prefix, master, slaves and tables"))
         return None
@@ -30,7 +33,18 @@ def read(file: Path, text: str, mistakes: list[Mistake]) -> Node | None:
             Mistake(file, _line(root), "", "does not hold keys and values", "write prefix, master, slaves and tables")
         )
         return None
-    return _Reader(file, mistakes).node(root, "", _line(root))
+    try:
+        return _Reader(file, mistakes).node(root, "", _line(root))
+    except _TooLarge:
+        mistakes.append(Mistake(file, 0, "", "stands for far too many values", "use fewer aliases of aliases"))
+        return None
+
+
+_MOST_VALUES = 200_000
+
+
+class _TooLarge(Exception):
+    """Aliases of aliases multiply: a small file can stand for more than fits in memory."""
 
 
 class _Reader:
@@ -38,8 +52,12 @@ class _Reader:
         self._file = file
         self._mistakes = mistakes
         self._open: set[int] = set()
+        self._values = 0
 
     def node(self, raw: yaml.Node, key: str, line: int) -> Node:
+        self._values += 1
+        if self._values > _MOST_VALUES:
+            raise _TooLarge
         if id(raw) in self._open:
             self._mistakes.append(
                 Mistake(self._file, line, key, "an alias stands inside of what it stands for", "write the value out")
@@ -112,8 +130,9 @@ def _syntax(file: Path, text: str, wrong: yaml.YAMLError) -> Mistake:
         return Mistake(file, line, "", "holds a tab where YAML allows none", "write spaces instead")
     if "single document" in str(getattr(wrong, "context", "")):
         return Mistake(file, line, "", "starts a second document", "write one file for each prefix, without ---")
-    if "alias" in problem:
-        return Mistake(file, line, "", problem, "write the value out, or quote a text that begins with *")
+    if "alias" in f"{problem} {getattr(wrong, 'context', '')}":
+        remedy = "write the value out, or quote a text that begins with *"
+        return Mistake(file, line, "", f"is not YAML: {problem}", remedy)
     if written.lstrip().startswith('"'):
         return Mistake(
             file, line, "", f"is not YAML: {problem}", "put a key with double quotes in single ones: '\"My Schema\".*':"

@@ -1,0 +1,234 @@
+"""What a replication file in each format means."""
+
+from pathlib import Path
+
+import pytest
+
+from sluice import config
+from sluice.config import ApplyOptions, Endpoint, InitialOptions, SlaveConfig, TablePattern
+from sluice.domain.names import Prefix
+
+FULL = """\
+prefix: demo_
+master: {conn_id: demo_master, vendor: postgres, schema: Repl}
+slaves:
+  dr1: {conn_id: demo_dr1}
+  dr-2:
+    conn_id: demo_dr2
+    schema: ctl
+    on_conflict: reject
+    existing_tables: keep
+    initial_files_location: s3://bucket/in
+  no: {conn_id: norway, safe_mode: yes}
+tables:
+  public.orders: {actions: IDU, sequence: 3, trigger: DEMO_TR01, debug: true}
+  public.*: {}
+  public.log: {actions: "", sequence: -7}
+  '"Mixed Case"."a.b*"':
+  audit.x: {actions: di}
+apply: {max_batch_changes: 5_000, checkpoint_interval: 10, poll_interval: 0.2, lease: 30}
+initial: {block_target_seconds: 2, block_rows: 010, parallel: 8}
+"""
+
+PROPERTIES = """\
+# a master.properties of xmlBlaster
+replication.prefix = TEST
+db.url: jdbc:oracle:thin:@localhost:1521:orcl
+mom.loginName=DbWatcherPlugin/1
+schema = MYSCHEMA
+table.MYSCHEMA.TABLE1=actions=IDU,trigger=${replication.prefix}_TR01,sequence=3
+table.${schema}.TABLE2=actions=U
+table.CATALOG..MYSCHEMA.TABLE3 = actions= , sequence = -4
+table.MYSCHEMA.TABLE4=
+table."Odd\\ Schema"."T.5"=actions
+table.other.*=sequence=\\
+    9
+sluice.master.conn_id=test_master
+sluice.slave.dr1.conn_id=test_dr1
+sluice.slave.dr1.safe_mode=true
+sluice.apply.lease=20
+sluice.initial.parallel=2
+"""
+
+PLUGINS = """\
+<?xml version='1.0' encoding='ISO-8859-1'?>
+<!DOCTYPE xmlBlaster>
+<xmlBlaster>
+  <plugin id='ReplNDBPlugin' className='org.xmlBlaster.contrib.dbwatcher.plugin.DbWatcherPlugin'>
+    <action do='LOAD' onStartupRunlevel='9'/>
+    <attribute id='replication.prefix'>TEST</attribute>
+    <attribute id='jdbc.drivers'>org.postgresql.Driver</attribute>
+    <attribute id='table.MYSCHEMA.TABLE1'>actions=IDU,trigger=TEST_TR01,sequence=3</attribute>
+    <attribute id='table.MYSCHEMA.TABLE2'><![CDATA[actions=U]]></attribute>
+    <attribute id='sluice.master.conn_id'>test_master</attribute>
+    <attribute id='sluice.slave.dr1.conn_id'>test_dr1</attribute>
+  </plugin>
+  <plugin id='Other'><attribute id='port'>3412</attribute></plugin>
+  <plugin id='Second'>
+    <attribute id='replication.prefix'>OTHER_</attribute>
+    <attribute id='table.é.*'/>
+    <attribute id='sluice.master.conn_id'>other_master</attribute>
+  </plugin>
+</xmlBlaster>
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
+    return tmp_path
+
+
+def test_yaml_is_read_in_full(folder: Path) -> None:
+    (folder / "DEMO.yaml").write_text(FULL)
+    demo = config.load("Demo_")
+    assert demo.prefix == Prefix("DEMO_")
+    assert demo.source == folder / "DEMO.yaml"
+    assert demo.master == Endpoint("demo_master", "postgres", "Repl")
+    assert dict(demo.slaves) == {
+        "dr1": SlaveConfig("dr1", "demo_dr1"),
+        "dr-2": SlaveConfig(
+            "dr-2",
+            "demo_dr2",
+            schema="ctl",
+            on_conflict="reject",
+            existing_tables="keep",
+            initial_files_location="s3://bucket/in",
+        ),
+        "no": SlaveConfig("no", "norway", safe_mode=True),
+    }
+    orders, everything, log, odd, audit = demo.tables
+    assert orders.pattern == TablePattern("public", "orders")
+    assert (orders.actions, orders.sequence, orders.trigger, orders.debug) == (set("IDU"), 3, "DEMO_TR01", True)
+    assert everything.pattern == TablePattern("public", "*", wildcard=True)
+    assert (everything.actions, everything.sequence, everything.trigger) == (set("IDU"), None, None)
+    assert (log.actions, log.sequence) == (frozenset(), -7)
+    assert odd.pattern == TablePattern("Mixed Case", "a.b*", wildcard=False)
+    assert audit.actions == {"I", "D"}
+    assert demo.apply == ApplyOptions(5000, 10.0, 0.2, 30.0)
+    # A leading zero makes no octal number of it.
+    assert demo.initial == InitialOptions(2.0, 10, 8)
+
+
+def test_defaults_are_those_of_the_contract(folder: Path) -> None:
+    (folder / "A.yml").write_text("prefix: A_\nmaster: {conn_id: m}\nslaves: {}\ntables: {public.*: }\n")
+    replication = config.load("A_")
+    assert replication.master == Endpoint("m", "postgres", "public")
+    assert replication.slaves == {}
+    assert replication.apply == ApplyOptions(1_000_000, 30.0, 0.05, 10.0)
+    assert replication.initial == InitialOptions(0.5, 50_000, 4)
+    slave = SlaveConfig("s", "c")
+    assert (slave.safe_mode, slave.on_conflict, slave.existing_tables) == (False, "stop", "empty")
+    assert slave.initial_files_location is None
+
+
+def test_properties_of_xmlblaster_are_read(folder: Path) -> None:
+    (folder / "master.properties").write_text(PROPERTIES, encoding="latin-1")
+    test = config.load("TEST")
+    assert test.master.conn_id == "test_master"
+    assert test.slaves["dr1"] == SlaveConfig("dr1", "test_dr1", safe_mode=True)
+    rules = {str(rule.pattern): rule for rule in test.tables}
+    # Names without quotes mean what SQL would mean by them on PostgreSQL.
+    assert set(rules) == {
+        "myschema.table1",
+        "myschema.table2",
+        "myschema.table3",
+        "myschema.table4",
+        '"Odd Schema"."T.5"',
+        "other.*",
+    }
+    assert rules["myschema.table1"].trigger == "TEST_TR01"
+    assert rules["myschema.table1"].sequence == 3
+    assert rules["myschema.table2"].actions == {"U"}
+    assert (rules["myschema.table3"].actions, rules["myschema.table3"].sequence) == (frozenset(), -4)
+    assert rules["myschema.table4"].actions == set("IDU")
+    assert rules['"Odd Schema"."T.5"'].actions == frozenset()
+    assert rules["other.*"].sequence == 9
+    assert (test.apply.lease, test.initial.parallel) == (20.0, 2)
+
+
+def test_plugins_xml_of_xmlblaster_is_read_with_all_its_replications(folder: Path) -> None:
+    # The declaration says ISO-8859-1, and so are the bytes.
+    (folder / "xmlBlasterPlugins.xml").write_bytes(PLUGINS.encode("latin-1"))
+    other, test = config.load_all()
+    assert (other.prefix, test.prefix) == (Prefix("OTHER_"), Prefix("TEST"))
+    assert [str(rule.pattern) for rule in test.tables] == ["myschema.table1", "myschema.table2"]
+    assert test.tables[1].actions == {"U"}
+    assert test.slave("dr1").conn_id == "test_dr1"
+    assert other.tables[0].pattern == TablePattern("é", "*", wildcard=True)
+
+
+def test_the_demo_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLUICE_REPLICATIONS", raising=False)
+    demo = config.load("DEMO_")
+    assert demo.master.conn_id == "demo_master"
+    assert demo.slave("dr1").conn_id == "demo_dr1"
+    assert {str(rule.pattern) for rule in demo.tables} >= {"public.*"}
+    assert demo in config.load_all()
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("a=b", ("a", "b")),
+        ("a : b", ("a", "b")),
+        ("  a   b c ", ("a", "b c ")),
+        (r"a\=\:\ b = c\=d", ("a=: b", "c=d")),
+        (r"a=\u00e9\t\\", ("a", "é\t\\")),
+        ("a=b\\\n   c\\\n\td", ("a", "bcd")),
+        ("a", ("a", "")),
+        ("a=", ("a", "")),
+        ("! no\n# no\n\n   # no\na=1", ("a", "1")),
+        ("a\\\n=b", ("a", "b")),
+        ("a=b\\", ("a", "b")),
+    ],
+)
+def test_properties_follow_javas_rules(line: str, value: tuple[str, str]) -> None:
+    from sluice.configuration.properties_file import entries
+
+    assert [(entry.key, entry.value) for entry in entries(line)] == [value]
+
+
+def test_merge_keys_and_aliases_of_yaml_work(folder: Path) -> None:
+    (folder / "A.yaml").write_text(
+        """\
+prefix: A_
+master: {conn_id: m}
+slaves:
+  one: &slave {conn_id: c1, schema: ctl}
+  two: {<<: *slave, conn_id: c2}
+tables:
+  public.a: &options {actions: ID, sequence: 4}
+  public.b: {<<: [*options], sequence: 5}
+  public.c: *options
+"""
+    )
+    replication = config.load("A_")
+    assert replication.slaves["two"] == SlaveConfig("two", "c2", schema="ctl")
+    assert [(rule.actions, rule.sequence) for rule in replication.tables] == [
+        ({"I", "D"}, 4),
+        ({"I", "D"}, 5),
+        ({"I", "D"}, 4),
+    ]
+
+
+def test_windows_line_ends_and_a_byte_order_mark_do_no_harm(folder: Path) -> None:
+    (folder / "DEMO.yaml").write_bytes(b"\xef\xbb\xbf" + FULL.replace("\n", "\r\n").encode())
+    (folder / "x.properties").write_bytes(b"\xef\xbb\xbf" + PROPERTIES.replace("\n", "\r\n").encode())
+    assert [str(replication.prefix) for replication in config.load_all()] == ["DEMO_", "TEST"]
+    assert config.load("TEST").tables[-1].sequence == 9
+
+
+def test_hidden_files_and_files_of_other_kinds_are_passed_over(folder: Path) -> None:
+    (folder / "DEMO.yaml").write_text(FULL)
+    for name in (".DEMO.yaml", "DEMO.yaml~", "README.md", "DEMO.yaml.bak"):
+        (folder / name).write_text("[")
+    assert len(config.load_all()) == 1
+
+
+def test_a_replication_survives_pickling(folder: Path) -> None:
+    import pickle
+
+    (folder / "DEMO.yaml").write_text(FULL)
+    demo = config.load("DEMO_")
+    assert pickle.loads(pickle.dumps(demo)) == demo
