@@ -81,6 +81,25 @@ def _find(name: str) -> Account | None:
     return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
 
 
+def make_readable(tree: Path, account: Account | None) -> None:
+    """Let the account read a folder with all in it, and run what the owner may run.
+
+    Needed for programs that were installed under a narrow umask. What is changed is said on stderr.
+    """
+    if account is None:
+        return
+    make_enterable(tree, account)
+    changed = 0
+    for path in [tree, *tree.rglob("*")]:
+        mode = stat.S_IMODE(path.lstat().st_mode)
+        wanted = mode | stat.S_IROTH | (stat.S_IXOTH if mode & stat.S_IXUSR else 0)
+        if wanted != mode and not path.is_symlink():
+            path.chmod(wanted)
+            changed += 1
+    if changed:
+        print(f"sluice: chmod -R o+rX {tree}, so that the account '{account.name}' can use it", file=sys.stderr)
+
+
 def make_enterable(path: Path, account: Account | None) -> None:
     """Let the account pass through every folder from / to `path` (search permission only, nothing becomes listable).
 

@@ -22,6 +22,18 @@ class BadSlaveName(Terminal):
         )
 
 
+class BlueprintUnreadable(Terminal):
+    """What is remembered of the stack cannot be read."""
+
+    def __init__(self, path: Path, error: Exception) -> None:
+        self.path = path
+        reason = error.strerror if isinstance(error, OSError) else f"{type(error).__name__} {error}"
+        super().__init__(
+            f"{path} cannot be read: {reason}. Run as the user who owns it, choose another folder with SLUICE_HOME,"
+            " or, if it was damaged, remove it: the next ./sluice up writes it anew, with default values."
+        )
+
+
 @dataclass(frozen=True)
 class Blueprint:
     """The parts of a stack."""
@@ -45,12 +57,14 @@ class Blueprint:
 
     @classmethod
     def read(cls, path: Path) -> "Blueprint | None":
-        """The remembered one, None on a first start."""
+        """The remembered one, None on a first start. Raises `BlueprintUnreadable`."""
         try:
             values = json.loads(path.read_text())
-        except FileNotFoundError:
+            return cls(**{**values, "slaves": tuple(values["slaves"])})
+        except (FileNotFoundError, NotADirectoryError):
             return None
-        return cls(**{**values, "slaves": tuple(values["slaves"])})
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise BlueprintUnreadable(path, error) from error
 
     def write(self, path: Path) -> None:
         write_private(path, json.dumps(asdict(self), indent=1) + "\n")

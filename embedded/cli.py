@@ -30,6 +30,11 @@ What is not given is as it was the last time; ports are chosen free on the first
 only what is missing. Removing the state folder after 'down' starts afresh.
 """
 
+DOWN = """\
+Stops Airflow, the Spark jobs it started, then Redis and the databases, and returns when no process is left; also ends
+what was left by a supervisor that was killed. All data stay for the next 'up'.
+"""
+
 STATUS = """\
 Shows each service: state, pid, port, for how long, how often it was started again, and why it does not run.
 Exit status: 0 when all services run, 3 when not.
@@ -98,7 +103,7 @@ def parser() -> argparse.ArgumentParser:
     up.add_argument("--airflow", dest="airflow", action="store_true", help="with Airflow again, after --no-airflow")
     up.add_argument("--quiet", action="store_true", help="say nothing while all goes well")
 
-    down = _command(commands, "down", "stop the servers", "Stops all services and jobs; leaves no process.", "down")
+    down = _command(commands, "down", "stop the servers", DOWN, "down")
     down.add_argument("--quiet", action="store_true", help="say nothing while all goes well")
 
     status = _command(commands, "status", "show what runs", STATUS, "status")

@@ -11,6 +11,7 @@ Layout of a server's directory:
 import importlib.util
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
-from embedded.account import Account, NotEnterable, make_enterable, service_account
+from embedded.account import Account, NotEnterable, make_enterable, make_readable, service_account
 from embedded.ports import HOST
 from embedded.process import await_true, processes_in
 from embedded.secret import keep
@@ -49,6 +50,16 @@ def binaries() -> Path:
     if not (folder / "postgres").exists():
         raise BinariesMissing(folder)
     return folder
+
+
+def share_binaries(account: Account | None) -> None:
+    """Let the account run the binaries; looks closer only when it cannot. Raises `NotEnterable`, `BinariesMissing`."""
+    folder = binaries()
+    make_enterable(folder, account)
+    if account is not None and not (folder / "postgres").stat().st_mode & stat.S_IXOTH:
+        package = folder.parent.parent
+        make_readable(package, account)
+        make_readable(package.with_name(f"{package.name}.libs"), account)
 
 
 def binary(name: str) -> Path:
@@ -138,7 +149,7 @@ class PostgresServer(Server):
         account = service_account()
         self.directory.mkdir(parents=True, exist_ok=True)
         make_enterable(self.directory, account)
-        make_enterable(binaries(), account)
+        share_binaries(account)
         if not self.is_running():
             # Children of a killed postmaster live a moment longer, and its shared memory with them.
             await_true(lambda: not processes_in(self.data), 10.0)
@@ -176,7 +187,7 @@ class PostgresServer(Server):
         if self.data.exists():
             shutil.rmtree(self.data)
         self.data.mkdir(mode=0o700)
-        with tempfile.NamedTemporaryFile("w", dir="/tmp", prefix="sluice-") as handover:  # mode 0600
+        with tempfile.NamedTemporaryFile("w", dir=self.directory, prefix="password-") as handover:  # mode 0600
             handover.write(keep(self._password(SUPERUSER)))
             handover.flush()
             if account:

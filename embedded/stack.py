@@ -20,12 +20,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from embedded.account import make_enterable, service_account
 from embedded.airflow import Airflow
 from embedded.blueprint import Blueprint
 from embedded.home import REPOSITORY, Home
 from embedded.leftovers import any_left, end_all, kill_supervisor, read_process
 from embedded.ports import PortInUse, is_free
-from embedded.postgres import PostgresServer
+from embedded.postgres import PostgresServer, share_binaries
 from embedded.process import ProcessId, await_true
 from embedded.runner import Report, State
 from embedded.services import Services, replications_folder
@@ -165,7 +166,7 @@ class Stack:
             if supervisor and before:
                 self._require_additions_only(before)
             else:
-                self._require_ports()
+                self._prepare()
             self.blueprint.write(self.home.blueprint)
             began = time.monotonic()
             if supervisor:
@@ -263,10 +264,13 @@ class Stack:
         reported = "airflow-api-server" if name == "airflow" else name
         return next((report.port for report in self._reports() if report.name == reported), None)
 
-    def _require_ports(self) -> None:
-        """Given ports are looked at before anything starts: the commonest mistake gets the quickest answer."""
+    def _prepare(self) -> None:
+        """What can be known before anything starts: leftovers, permissions, and the commonest mistake, a taken port."""
         if any_left(self.home):
             end_all(self.home)
+        account = service_account()  # here rather than in the supervisor, so that what is said is seen
+        make_enterable(self.home.root / "postgres", account)
+        share_binaries(account)
         for name, port in self.blueprint.ports.items():
             if not is_free(port):
                 raise PortInUse(name, port, OPTIONS.get(name, f"--port {name}=PORT"))

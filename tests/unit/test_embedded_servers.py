@@ -10,6 +10,8 @@ from pathlib import Path
 import psycopg
 import pytest
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from embedded.ports import PortInUse, free_port
 from embedded.postgres import PostgresServer
@@ -118,7 +120,7 @@ def test_a_wrong_password_is_refused(postgres: PostgresServer, redis_server: Red
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
         psycopg.connect(host="127.0.0.1", port=postgres.port, user="postgres", password="wrong", dbname="postgres")
     with pytest.raises(redis.AuthenticationError):
-        redis.Redis(host="127.0.0.1", port=redis_server.port).ping()
+        redis.Redis(host="127.0.0.1", port=redis_server.port, retry=Retry(NoBackoff(), 0)).ping()
 
 
 def test_a_database_of_a_role_without_privileges(

@@ -1,0 +1,92 @@
+"""The whole stack, Airflow included: one start for all that is asked of it."""
+
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from embedded.airflow_api import AirflowApi, ApiRefused
+from embedded.stack import Stack
+from tests.traces import nothing_runs
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    """A stack with Airflow, whose DAGs are none of this test's business."""
+    folder = Path(tempfile.mkdtemp(prefix="sluice-test-")) / "home"
+    made = Stack(folder)
+    try:
+        made.up()
+        yield made
+    finally:
+        made.down()
+        left = not nothing_runs(folder)
+        shutil.rmtree(folder.parent)
+    assert not left, "down left a process"
+
+
+def test_every_component_shows_a_heartbeat(stack: Stack) -> None:
+    health = stack.airflow.api().health()
+    assert {name: part["status"] for name, part in health.items()} == dict.fromkeys(
+        ("metadatabase", "scheduler", "triggerer", "dag_processor"), "healthy"
+    )
+
+
+def test_only_the_generated_login_opens_the_api(stack: Stack) -> None:
+    assert stack.airflow.api().get("version")["version"].startswith("3.")
+    with pytest.raises(ApiRefused) as raised:
+        AirflowApi(stack.airflow.url, "admin", "admin").get("connections")
+    assert raised.value.status == 401
+    with pytest.raises(ApiRefused):
+        AirflowApi(stack.airflow.url).get("connections")
+
+
+def test_airflow_knows_master_slaves_and_spark(stack: Stack) -> None:
+    found = {c["connection_id"]: c for c in stack.airflow.api().get("connections")["connections"]}
+    assert {"demo_master", "demo_dr1", "spark_default"} <= set(found)
+    assert found["demo_dr1"]["port"] == stack.connection("dr1").port
+    assert found["spark_default"]["host"] == "local[*]"
+    assert stack.connection("dr1").password not in str(found)
+
+
+def test_a_connection_that_a_person_changed_stays_changed(stack: Stack) -> None:
+    api = stack.airflow.api()
+    api.call("PATCH", "connections/spark_default?update_mask=host", _spark("spark://elsewhere"))
+    stack.services.register_connections()
+    assert api.get("connections/spark_default")["host"] == "spark://elsewhere"
+    api.call("PATCH", "connections/spark_default?update_mask=host", _spark("local[*]"))
+
+
+def test_a_new_slave_is_known_to_airflow_at_once(stack: Stack) -> None:
+    stack.add_slave("dr2")
+    assert stack.airflow.api().get("connections/demo_dr2")["port"] == stack.slaves["dr2"].port
+
+
+def test_a_killed_scheduler_comes_back_with_all_its_workers_replaced(stack: Stack) -> None:
+    killed = stack.kill("airflow-scheduler")
+    report = stack.await_running("airflow-scheduler", 60.0, after=killed)
+    assert report.restarts == 1
+    assert stack.airflow.api().health()["scheduler"]["status"] == "healthy"
+
+
+def test_no_secret_is_on_a_command_line_or_in_a_file_that_others_can_read(stack: Stack) -> None:
+    folder = stack.home.airflow / "secrets"
+    secrets = [path.read_text().strip() for path in folder.iterdir() if path.suffix != ".json"]
+    secrets += [stack.connection("dr1").password, stack.services.metadata.info().password, stack.redis_url]
+    assert len(secrets) >= 7
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            text = entry.read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        assert not any(secret in text for secret in secrets)
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in folder.iterdir())
+    for log in stack.home.logs.glob("*.log"):
+        assert not any(secret in log.read_text(errors="replace") for secret in secrets), log
+
+
+def _spark(host: str) -> dict[str, str]:
+    return {"connection_id": "spark_default", "conn_type": "spark", "host": host}

@@ -1,0 +1,238 @@
+"""The stack as a service manager runs it: brought up once, mended after accidents, taken down without a trace."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+import redis
+
+from embedded import leftovers
+from embedded.home import Home, HomeUnusable
+from embedded.ports import PortInUse, free_port
+from embedded.process import ProcessId, await_true
+from embedded.runner import State
+from embedded.services import MARKER
+from embedded.stack import MustBeDown, Stack, StackNotUp, UnknownService, UpFailed
+from tests.traces import nothing_runs
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A new home; whatever a test leaves running in it is ended."""
+    path = Path(tempfile.mkdtemp(prefix="sluice-test-")) / "home"
+    yield path
+    if path.exists():
+        Stack(path).down()
+        leftovers.end_all(Home(path))
+    shutil.rmtree(path.parent)
+
+
+@pytest.fixture
+def stack(folder: Path) -> Stack:
+    """Master, one slave and Redis, running."""
+    made = Stack(folder, airflow=False)
+    made.up()
+    return made
+
+
+def pids(stack: Stack) -> dict[str, int | None]:
+    return {report.name: report.pid for report in stack.status().services}
+
+
+def test_a_second_up_changes_nothing_and_takes_no_time(stack: Stack, folder: Path) -> None:
+    before = pids(stack)
+    assert set(before) == {"redis", "master", "slave-dr1"}
+    began = time.monotonic()
+    Stack(folder).up()
+    assert time.monotonic() - began < 1.0
+    assert pids(stack) == before
+
+
+def test_down_leaves_no_process_and_up_finds_the_data_again(stack: Stack, folder: Path) -> None:
+    port = stack.master.port
+    with stack.master.connect("demo", "demo") as connection:
+        connection.execute("CREATE TABLE public.kept AS SELECT 1 AS a")
+    redis.from_url(stack.redis_url).set("kept", "1")
+    assert stack.down()
+    assert nothing_runs(folder)
+    assert not stack.down(), "there is nothing left to stop"
+    again = Stack(folder)
+    again.up()
+    assert again.blueprint == stack.blueprint and again.master.port == port
+    with again.master.connect("demo", "demo") as connection:
+        assert connection.execute("SELECT a FROM public.kept").fetchone() == (1,)
+    assert redis.from_url(again.redis_url).get("kept") == b"1"
+
+
+@pytest.mark.parametrize("service", ["redis", "master"])
+def test_a_killed_service_is_started_again_and_keeps_what_it_confirmed(stack: Stack, service: str) -> None:
+    with stack.master.connect("demo") as connection:
+        connection.execute("CREATE TABLE public.kept AS SELECT 1 AS a")
+    killed = stack.kill(service)
+    report = stack.await_running(service, 30.0, after=killed)
+    assert report.restarts == 1 and not killed.alive()
+    with stack.master.connect("demo") as connection:
+        assert connection.execute("SELECT a FROM public.kept").fetchone() == (1,)
+    assert redis.from_url(stack.redis_url).ping()
+
+
+def test_up_goes_on_after_the_supervisor_was_killed(stack: Stack, folder: Path) -> None:
+    supervisor, before = stack.status().supervisor, pids(stack)
+    assert supervisor
+    supervisor.send(signal.SIGKILL)
+    assert await_true(lambda: not supervisor.alive(), 5.0)
+    status = stack.status()
+    assert status.leftovers and not status.is_up
+    Stack(folder).up()
+    assert stack.status().is_up
+    assert all(pid not in before.values() for pid in pids(stack).values()), "all are children of the new supervisor"
+    assert stack.master.connect("demo").execute("SELECT 1").fetchone() == (1,)
+
+
+def test_down_ends_what_a_killed_supervisor_left(stack: Stack, folder: Path) -> None:
+    supervisor = stack.status().supervisor
+    assert supervisor
+    supervisor.send(signal.SIGKILL)
+    assert await_true(lambda: not supervisor.alive(), 5.0)
+    assert stack.down()
+    assert nothing_runs(folder) and not stack.status().leftovers
+
+
+def test_a_job_of_the_stack_ends_with_it_and_a_stranger_in_its_folder_does_not(stack: Stack, folder: Path) -> None:
+    program = [sys.executable, "-c", "import time; time.sleep(600)"]
+    marked = {**os.environ, MARKER: str(folder)}
+    with (
+        subprocess.Popen(program, env=marked, start_new_session=True) as job,
+        subprocess.Popen(program, cwd=folder) as stranger,
+    ):
+        stack.down()
+        assert job.wait(5.0) == -signal.SIGTERM
+        assert stranger.poll() is None
+        stranger.kill()
+
+
+def test_a_job_that_ignores_the_request_to_end_is_killed(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leftovers, "JOB_GRACE", 0.5)
+    code = "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True); time.sleep(600)"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], env=stack.environment(), start_new_session=True, stdout=subprocess.PIPE
+    ) as job:
+        assert job.stdout and job.stdout.read(1)
+        assert [killed.pid for killed in leftovers.end_processes(stack.home)] == [job.pid]
+        assert job.wait(5.0) == -signal.SIGKILL
+
+
+def test_a_slave_joins_a_running_stack_and_nobody_else_notices(stack: Stack) -> None:
+    before = pids(stack)
+    server = stack.add_slave("dr2")
+    after = pids(stack)
+    assert {name: after[name] for name in before} == before and after["slave-dr2"]
+    info = stack.connection("dr2")
+    with server.connect(info.database, info.user) as connection:
+        connection.execute("CREATE TABLE public.t (a int)")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        server.connect(info.database, info.user).execute("CREATE ROLE other")
+
+
+def test_records_of_a_machine_that_was_switched_off_are_not_believed(folder: Path) -> None:
+    stack = Stack(folder, airflow=False)
+    stack.home.create()
+    # After a reboot the recorded pids belong to others, here to us.
+    stack.home.supervisor.write_text(json.dumps({"pid": os.getpid(), "started": 1.0}))
+    report = {"name": "airflow-scheduler", "pid": os.getpid(), "started": 1.0}
+    stack.home.services.write_text(json.dumps([report]))
+    assert not stack.status().leftovers
+    stack.up()
+    assert stack.status().is_up
+
+
+def test_a_port_in_use_is_told_before_anything_starts(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(PortInUse) as raised:
+            Stack(folder, airflow=False, ports={"master": port}).up()
+    assert f"Port {port}" in str(raised.value) and f"(pid {os.getpid()})" in str(raised.value)
+    assert "--master-port PORT" in str(raised.value)
+    assert nothing_runs(folder)
+
+
+def test_given_ports_are_used_and_remembered(folder: Path) -> None:
+    port = free_port()
+    stack = Stack(folder, airflow=False, ports={"slave-dr1": port})
+    stack.up()
+    assert stack.slaves["dr1"].port == port
+    Stack(folder, ports={"slave-dr1": port}).up()
+    with pytest.raises(MustBeDown, match=r"\./sluice down"):
+        Stack(folder, ports={"slave-dr1": free_port()}).up()
+    assert Stack(folder).slaves["dr1"].port == port
+
+
+def test_a_service_that_cannot_start_fails_up_with_its_own_words_and_leaves_nothing(folder: Path) -> None:
+    stack = Stack(folder, airflow=False)
+    cluster = stack.home.postgres("master")
+    (cluster / "data").mkdir(parents=True)
+    (cluster / "data" / "PG_VERSION").write_text("17\n")
+    with pytest.raises(UpFailed) as raised:
+        stack.up()
+    assert raised.value.service == "master" and str(stack.home.log("master")) in str(raised.value)
+    assert nothing_runs(folder)
+
+
+def test_two_commands_at_once_make_one_stack(folder: Path) -> None:
+    stacks = [Stack(folder, airflow=False) for _ in range(2)]
+    threads = [threading.Thread(target=stack.up) for stack in stacks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert stacks[0].status().is_up
+    assert {report.restarts for report in stacks[0].status().services} == {0}
+
+
+def test_an_unusable_home_says_why_and_what_else_to_do(folder: Path) -> None:
+    folder.parent.mkdir(exist_ok=True)
+    folder.write_text("a file")
+    with pytest.raises(HomeUnusable, match="SLUICE_HOME"):
+        Stack(folder / "below").up()
+    folder.unlink()
+
+
+def test_what_needs_a_running_stack_says_so(folder: Path) -> None:
+    with pytest.raises(StackNotUp, match=r"\./sluice up"):
+        Stack(folder).kill("master")
+
+
+def test_an_unknown_service_is_answered_with_the_known_ones(stack: Stack, folder: Path) -> None:
+    with pytest.raises(UnknownService, match="slave-dr1"):
+        stack.kill("mistress")
+    with pytest.raises(UnknownService, match="redis"):
+        Stack(folder, ports={"mistress": 4711})
+
+
+def test_the_files_of_a_stack_are_closed_to_other_accounts(stack: Stack) -> None:
+    open_ones = {path.name for path in stack.home.root.iterdir() if path.is_dir() and path.stat().st_mode & 0o077}
+    assert open_ones <= {"postgres"}, "search permission, where root hands PostgreSQL to another account"
+    readable = [
+        path for path in stack.home.root.rglob("*password*/*") if path.is_file() and path.stat().st_mode & 0o077
+    ]
+    assert not readable
+
+
+def test_a_service_that_dies_at_once_is_tried_ever_more_slowly(stack: Stack) -> None:
+    for _ in range(3):
+        killed = stack.kill("redis")
+        stack.await_running("redis", 30.0, after=killed)
+    report = stack.status().services[0]
+    assert report.restarts == 3 and report.state is State.RUNNING
+    assert isinstance(ProcessId.of(report.pid or 0), ProcessId)

@@ -1,0 +1,214 @@
+"""Parts of the embedded stack that need no server: command line, logs, permissions, processes, what is remembered."""
+
+import argparse
+import os
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from embedded import cli
+from embedded.account import Account, make_enterable, make_readable
+from embedded.blueprint import BadSlaveName, Blueprint, BlueprintUnreadable
+from embedded.commands import duration, table
+from embedded.logs import rotate
+from embedded.ports import free_port, holder, is_free
+from embedded.process import ProcessId, await_true, descendants, end, marked, processes_in, session
+from embedded.runner import Report, State
+from embedded.secret import keep, write_private
+
+SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
+
+
+def parse(*arguments: str) -> argparse.Namespace:
+    return cli.parser().parse_args(arguments)
+
+
+# -- the command line
+
+
+@pytest.mark.parametrize("command", ["up", "down", "status", "demo", "test"])
+def test_each_subcommand_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as raised:
+        parse(command, "--help")
+    assert raised.value.code == 0
+    assert len(capsys.readouterr().out) > 200
+
+
+def test_help_needs_no_package() -> None:
+    program = "import sys; sys.path[:0] = sys.argv[1:3]; from embedded import cli; cli.main(['--help'])"
+    root = Path(cli.__file__).parent.parent
+    command = [sys.executable, "-I", "-S", "-c", program, str(root), str(root / "plugins")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "subcommands" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["up", "--master-port", "70000"], "1 to 65535"),
+        (["up", "--port", "slave-dr1"], "SERVICE=PORT"),
+        (["up", "--port", "slave-dr1=x"], "1 to 65535"),
+        (["up", "--slaves", "0"], "1 to 20"),
+        (["upp"], "invalid choice"),
+    ],
+)
+def test_misuse_is_answered_with_what_would_be_right(
+    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        parse(*arguments)
+    assert raised.value.code == 2 and complaint in capsys.readouterr().err
+
+
+def test_an_error_is_one_message_on_stderr_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "stack.json").write_text("{")
+    monkeypatch.setenv("SLUICE_HOME", str(tmp_path))
+    assert cli.main(["status"]) == 1
+    captured = capsys.readouterr()
+    assert captured.err.startswith("sluice: ") and str(tmp_path) in captured.err and "Traceback" not in captured.err
+
+
+def test_status_of_a_stack_that_never_was_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SLUICE_HOME", str(tmp_path / "home"))
+    assert cli.main(["status"]) == 3 and cli.main(["status", "--json"]) == 3 and cli.main(["down"]) == 0
+    assert not (tmp_path / "home").exists()
+    assert "./sluice up" in capsys.readouterr().out
+
+
+def test_the_table_gives_the_reason_below_the_service_that_does_not_run() -> None:
+    good = Report("redis", State.RUNNING, 90.0, 11, 80.0, 6379)
+    bad = Report("master", State.BACKING_OFF, 98.0, restarts=4, message="ended while starting\nout of memory")
+    lines = table([bad, good], now=100.0).splitlines()
+    assert [line.split()[0] for line in lines] == ["service", "master", "ended", "out", "redis"]
+    assert "10 s" in lines[-1] and "6379" in lines[-1] and lines[1].endswith("4")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(-1, "0 s"), (119, "119 s"), (600, "10 min"), (7200, "2 h"), (8e5, "9 d")]
+)
+def test_durations_are_short(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+# -- what is remembered
+
+
+def test_a_blueprint_is_read_as_it_was_written(tmp_path: Path) -> None:
+    blueprint = Blueprint(("dr1", "dr2"), False, {"redis": 4711}, "/some where")
+    blueprint.write(tmp_path / "stack.json")
+    assert Blueprint.read(tmp_path / "stack.json") == blueprint
+    assert Blueprint.read(tmp_path / "none" / "stack.json") is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"slaves": 3}', '{"slaves": [], "color": "red"}'])
+def test_a_damaged_blueprint_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "stack.json").write_text(text)
+    with pytest.raises(BlueprintUnreadable, match=r"stack\.json"):
+        Blueprint.read(tmp_path / "stack.json")
+
+
+@pytest.mark.parametrize("name", ["", "DR1", "1dr", "../dr", "dr 1", "d" * 31])
+def test_a_name_that_can_be_no_slave_is_refused(name: str) -> None:
+    with pytest.raises(BadSlaveName, match=r"e\.g\. dr1"):
+        Blueprint().with_slave(name)
+
+
+def test_a_secret_is_made_once_and_kept_private(tmp_path: Path) -> None:
+    first = keep(tmp_path / "deep" / "secret")
+    assert len(first) >= 40 and keep(tmp_path / "deep" / "secret") == first
+    assert stat.S_IMODE((tmp_path / "deep" / "secret").stat().st_mode) == 0o600
+    write_private(tmp_path / "other", "text")
+    assert {path.name for path in tmp_path.iterdir()} == {"deep", "other"}, "no temporary file is left"
+
+
+# -- logs, permissions, ports
+
+
+def test_a_log_that_grew_is_rotated_while_its_writer_goes_on(tmp_path: Path) -> None:
+    log = tmp_path / "redis.log"
+    with open(log, "ab", buffering=0) as writer:
+        for number in range(4):
+            writer.write(f"{number}".encode() * 100)
+            assert rotate(tmp_path, max_bytes=50) == [log]
+        writer.write(b"end")
+        assert rotate(tmp_path, max_bytes=50) == []
+    assert log.read_bytes() == b"end"
+    assert {path.name: path.read_bytes()[:1] for path in tmp_path.glob("*.log.*")} == {
+        "redis.log.1": b"3",
+        "redis.log.2": b"2",
+    }
+
+
+def test_folders_are_opened_for_passing_but_not_for_listing(capsys: pytest.CaptureFixture[str]) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        deep = Path(root) / "a" / "b"
+        deep.mkdir(parents=True)
+        make_enterable(deep, None)
+        assert capsys.readouterr().err == ""
+        for folder in (deep, deep.parent):
+            folder.chmod(0o700)
+        make_enterable(deep, Account("somebody", 12345, 12345))
+        assert [stat.S_IMODE(folder.stat().st_mode) for folder in (deep, deep.parent)] == [0o701, 0o701]
+        assert str(deep) in capsys.readouterr().err
+
+
+def test_programs_installed_under_a_narrow_umask_become_usable(capsys: pytest.CaptureFixture[str]) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        program, data, link = Path(root) / "t" / "bin", Path(root) / "t" / "data", Path(root) / "t" / "link"
+        program.parent.mkdir(mode=0o700)
+        program.touch(0o700)
+        data.touch(0o600)
+        link.symlink_to(data)
+        make_readable(Path(root) / "t", Account("somebody", 12345, 12345))
+        modes = [stat.S_IMODE(path.stat().st_mode) for path in (program.parent, program, data)]
+        assert modes == [0o705, 0o705, 0o604]
+        assert "somebody" in capsys.readouterr().err
+
+
+def test_a_port_tells_its_holder() -> None:
+    import socket
+
+    port = free_port()
+    assert is_free(port) and holder(port) is None
+    with socket.create_server(("127.0.0.1", port)):
+        assert not is_free(port) and f"(pid {os.getpid()})" in str(holder(port))
+    assert is_free(port)
+
+
+# -- processes
+
+
+def test_a_process_is_known_by_pid_and_start_time() -> None:
+    with subprocess.Popen(SLEEPER) as child:
+        identity = ProcessId.of(child.pid)
+        assert identity and identity.alive()
+        assert not ProcessId(child.pid, identity.started - 60).alive(), "that was another process"
+        identity.send(signal.SIGKILL)
+        assert await_true(lambda: not identity.alive(), 5.0), "a zombie does not run"
+        identity.send(signal.SIGKILL)
+        child.wait()
+        assert ProcessId.of(child.pid) is None and descendants(child.pid) == []
+
+
+def test_processes_are_found_by_mark_folder_and_session(tmp_path: Path) -> None:
+    marked_environment = {**os.environ, "SLUICE_TEST_MARK": str(tmp_path)}
+    with subprocess.Popen(SLEEPER, env=marked_environment, cwd=tmp_path, start_new_session=True) as child:
+        for found in (
+            marked("SLUICE_TEST_MARK", str(tmp_path)),
+            processes_in(tmp_path),
+            session(child.pid),
+            descendants(child.pid),
+        ):
+            assert [process.pid for process in found] == [child.pid]
+        assert end(session(child.pid), grace=5.0) == []
+        assert child.wait() == -signal.SIGTERM
+    assert marked("SLUICE_TEST_MARK", str(tmp_path)) == []
