@@ -1,5 +1,7 @@
 """Positions: what they cover, how floors are inherited, where a window lies."""
 
+from dataclasses import asdict, replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,21 +26,34 @@ def test_covering_all_means_covering_each(one: Position, other: Position) -> Non
 
 @given(positions())
 def test_text_reads_back_with_everything(position: Position) -> None:
-    full = Position(position.xmin, position.xmax, position.xip, 7, 9, dict.fromkeys(position.xip, 5), "2026-01-02T03:04:05Z")
+    full = replace(
+        position, low=7, high=9, next=80, floors=dict.fromkeys(position.xip, 5), gap_floor=4, time="2026-01-02T03:04:05Z"
+    )
     back = Position.parse(full.text())
-    assert back == full
-    assert (back.low, back.high, back.floors, back.time) == (7, 9, full.floors, full.time)
+    assert asdict(back) == asdict(full)
 
 
 def test_a_late_commit_is_searched_from_where_its_transaction_can_have_begun() -> None:
-    first = Position(10, 12, frozenset({10}), low=100, high=105).after(None)
-    second = Position(10, 20, frozenset({10, 15}), low=200, high=210).after(first)
-    third = Position(15, 30, frozenset({15}), low=300, high=300).after(second)
+    first = Position(10, 12, frozenset({10}), low=100, high=105, next=12).after(None)
+    second = Position(10, 20, frozenset({10, 15}), low=200, high=210, next=20).after(first)
+    third = Position(15, 30, frozenset({15}), low=300, high=300, next=30).after(second)
     assert second.floors == {10: 0, 15: 100}
     assert first.floor(second) == 100  # 10 is still running, nothing of it can be in this window
     assert second.floor(third) == 0  # 10 has ended; it may have begun before we ever looked
-    fourth = Position(31, 31, frozenset(), low=400, high=400).after(third)
+    fourth = Position(31, 31, frozenset(), low=400, high=400, next=31).after(third)
     assert third.floor(fourth) == 100  # 15 began after the first look
+
+
+def test_a_transaction_beyond_the_snapshots_end_may_have_begun_long_ago() -> None:
+    # 13 had drawn keys when the first position was taken, but nothing after 11 had completed.
+    first = replace(Position(12, 12, low=100, high=105, next=14).after(None), gap_floor=40)
+    second = Position(13, 20, frozenset({13}), low=200, high=210, next=20).after(first)
+    assert second.floors == {13: 40}
+    ended = Position(20, 20, low=300, high=300, next=20).after(second)
+    assert second.floor(ended) == 40
+    assert first.floor(ended) == 40
+    unknown = replace(first, next=None)
+    assert unknown.floor(ended) == 40  # nothing is surely later where the next ID is unknown
 
 
 def test_a_master_that_went_back_is_refused() -> None:

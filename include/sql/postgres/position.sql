@@ -1,7 +1,7 @@
 -- The position of the master: what a window ends at, and the marker of a block.
 -- Called by: every turn of the apply, the reader of each block.
 -- Placeholders: ${prefix} e.g. demo_, ${schema} quoted schema of the resources.
--- Result: one row: low bigint, snapshot text, high bigint, time text (ISO 8601, UTC).
+-- Result: one row: low bigint, next_xid bigint or NULL, snapshot text, high bigint, time text (ISO 8601, UTC).
 -- Privileges: EXECUTE on the function. Oldest version: PostgreSQL 13.
-SELECT low, snapshot::text, high, to_char("time" AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+SELECT low, next_xid, snapshot::text, high, to_char("time" AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
 FROM ${schema}.${prefix}position()

@@ -48,18 +48,30 @@ BEGIN ATOMIC
     INSERT INTO ${schema}.${prefix}debug_table (repl_key, line) VALUES (${schema}.${prefix}increment(), line);
 END;
 
--- The position of the master now. LOW is read before the snapshot and HIGH after it: a transaction that
--- begins after the snapshot draws keys above LOW, and every change that the snapshot sees has a key up to HIGH.
+-- The position of the master now, for a session without a transaction ID of its own.
+-- LOW, and after it the next transaction ID, are read before the snapshot, HIGH after it: a transaction with an
+-- ID from NEXT_XID on began after LOW was read and draws keys above it, and every change that the snapshot sees
+-- has a key up to HIGH. The end of a snapshot is no such ID: it follows the last one *completed*, and
+-- transactions beyond it may have drawn keys long ago. NEXT_XID is NULL where it cannot be known.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}position(
-    OUT low bigint, OUT snapshot pg_snapshot, OUT high bigint, OUT "time" timestamptz
+    OUT low bigint, OUT next_xid bigint, OUT snapshot pg_snapshot, OUT high bigint, OUT "time" timestamptz
 )
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 BEGIN
+    "time" := clock_timestamp();
     -- A sequence nobody has drawn from says 1, though 1 is still to come.
     SELECT CASE WHEN s.is_called THEN s.last_value ELSE s.last_value - 1 END INTO low FROM ${schema}.${prefix}seq s;
+    IF pg_current_xact_id_if_assigned() IS NULL THEN
+        -- age() counts from the next ID, in 32 bits; 3 is the first ordinary one.
+        next_xid := (age('3'::xid)::bigint + 3) & 4294967295;
+    END IF;
     snapshot := pg_current_snapshot();
+    IF next_xid IS NOT NULL THEN
+        -- Into 64 bits: of all numbers with these low bits the one nearest to the snapshot's end.
+        next_xid := pg_snapshot_xmax(snapshot)::text::bigint
+            + ((next_xid - pg_snapshot_xmax(snapshot)::text::bigint + 2147483648) & 4294967295) - 2147483648;
+    END IF;
     SELECT CASE WHEN s.is_called THEN s.last_value ELSE s.last_value - 1 END INTO high FROM ${schema}.${prefix}seq s;
-    "time" := clock_timestamp();
 END
 $sluice$;

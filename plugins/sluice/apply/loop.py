@@ -136,7 +136,9 @@ class Apply:
         target = self.checkpoint.target or self.links.take_position(self.seen)
         self._leave_safe_mode(self.seen)
         started = time.monotonic()
-        done = self.batch.apply(self.checkpoint, self.seen, target, self.mode, self.lease.keep)
+        done = self.batch.apply(
+            self.checkpoint, self.seen, target, safe=self.mode.on, keep_lease=self.lease.keep
+        )
         if done is None:
             self._idle(target)
             return

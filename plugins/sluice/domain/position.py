@@ -8,14 +8,16 @@ The two sequence values taken around the snapshot bound where those changes can 
 window is a range of ITEMS' primary key and needs no index over transactions:
 
 - `high`, read after the snapshot: every change the snapshot covers drew its key before.
-- `low`, read before it: a transaction that began after the snapshot draws higher keys.
+- `low` and then `next`, read before it: a transaction with an ID from `next` on draws higher keys.
 - `floors`: for each transaction in progress, a key below all it can have drawn. It is inherited
-  from position to position; one first met now began after the previous position, hence above
-  that one's `low`.
+  from position to position; one first met now, whose ID the previous position's `next` had not
+  reached, draws keys above that one's `low`.
+- `gap_floor`: the same for the IDs from `xmax` to `next`. A snapshot ends after the last
+  transaction *completed*; those beyond may run, and may have drawn keys long ago.
 """
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sluice.errors import Terminal
 
@@ -41,7 +43,10 @@ class Position:
     xip: frozenset[int] = frozenset()
     low: int = field(default=0, compare=False)
     high: int = field(default=0, compare=False)
+    next: int | None = field(default=None, compare=False)
+    """None where it could not be known: then no ID is surely above it."""
     floors: dict[int, int] = field(default_factory=dict, compare=False)
+    gap_floor: int = field(default=0, compare=False)
     time: str = field(default="", compare=False)
     """The master's clock when the snapshot was taken, ISO 8601, UTC."""
 
@@ -68,21 +73,34 @@ class Position:
     def after(self, previous: "Position | None") -> "Position":
         """This position with the floors that follow from `previous`. Raises `MasterWentBack`."""
         if previous is None:
-            return self._with(dict.fromkeys(self.xip, 0))
+            return replace(self, floors=dict.fromkeys(self.xip, 0), gap_floor=0)
         if self.xmax < previous.xmax or self.high < previous.high:
             raise MasterWentBack(previous, self)
-        return self._with(
-            {xid: previous.floors.get(xid, 0) if xid in previous.xip else previous.low for xid in self.xip}
-        )
+        floors = {xid: previous._floor_of(xid) for xid in self.xip}
+        in_gap = [previous.low]
+        if previous.next is None or self.xmax < previous.next:
+            in_gap.append(previous.gap_floor)
+        return replace(self, floors=floors, gap_floor=min(in_gap))
 
     def floor(self, target: "Position") -> int:
         """A REPL_KEY below every change in the window `(self, target]`.
 
-        Changes of transactions unknown here lie above `low`; those of transactions in progress
-        here above their floor. The latter matter only once they ended in `target`.
+        What was in progress here, or may have been, matters only where it has ended in `target`.
         """
-        ended = (self.floors.get(xid, 0) for xid in self.xip if xid not in target.xip)
-        return min(self.low, min(ended, default=self.low))
+        floors = [self.low]
+        floors += [self._floor_of(xid) for xid in self.xip if xid not in target.xip]
+        gap_end = target.xmax if self.next is None else min(self.next, target.xmax)
+        if gap_end - self.xmax > len(target.xip) or any(xid not in target.xip for xid in range(self.xmax, gap_end)):
+            floors.append(self.gap_floor)
+        return min(floors)
+
+    def _floor_of(self, xid: int) -> int:
+        """A key below all that a transaction not covered here can have drawn."""
+        if xid in self.xip:
+            return self.floors.get(xid, 0)
+        if self.next is None or xid < self.next:
+            return self.gap_floor
+        return self.low
 
     @property
     def snapshot(self) -> str:
@@ -95,7 +113,9 @@ class Position:
             "snapshot": self.snapshot,
             "low": self.low,
             "high": self.high,
+            "next": self.next,
             "floors": {str(xid): key for xid, key in sorted(self.floors.items())},
+            "gap_floor": self.gap_floor,
             "time": self.time,
         }
         return json.dumps(values, separators=(",", ":"))
@@ -104,14 +124,17 @@ class Position:
     def parse(cls, text: str) -> "Position":
         """Raises `ValueError` for text that `text()` did not write."""
         values = json.loads(text)
-        position = cls.of_snapshot(values["snapshot"], values["low"], values["high"], values["time"])
-        return position._with({int(xid): key for xid, key in values["floors"].items()})
+        bare = cls.of_snapshot(
+            values["snapshot"], values["low"], values["high"], values["time"], next_xid=values["next"]
+        )
+        floors = {int(xid): key for xid, key in values["floors"].items()}
+        return replace(bare, floors=floors, gap_floor=values["gap_floor"])
 
     @classmethod
-    def of_snapshot(cls, snapshot: str, low: int, high: int, time: str = "") -> "Position":
-        """From the text of a `pg_snapshot` and the sequence values around it."""
+    def of_snapshot(
+        cls, snapshot: str, low: int, high: int, time: str = "", *, next_xid: int | None = None
+    ) -> "Position":
+        """From the text of a `pg_snapshot` and the values around it."""
         xmin, xmax, xip = snapshot.split(":")
-        return cls(int(xmin), int(xmax), frozenset(int(xid) for xid in xip.split(",") if xid), low, high, {}, time)
-
-    def _with(self, floors: dict[int, int]) -> "Position":
-        return Position(self.xmin, self.xmax, self.xip, self.low, self.high, floors, self.time)
+        running = frozenset(int(xid) for xid in xip.split(",") if xid)
+        return cls(int(xmin), int(xmax), running, low, high, next_xid, time=time)

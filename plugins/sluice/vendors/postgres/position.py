@@ -15,12 +15,12 @@ def take(
 ) -> Position:
     """The position at which the master stands now, floors inherited from `previous`.
 
-    In a READ COMMITTED transaction or outside of one. In a REPEATABLE READ transaction it is the
-    position of that transaction's snapshot (the marker of a block), provided the call is its
-    first statement. Raises `MasterWentBack`, and psycopg's errors.
+    On a connection in autocommit. As the first statement of a REPEATABLE READ transaction it is the
+    position of that transaction's snapshot, and good as the marker of a block only: its sequence
+    values were read too late to bound a window that begins there. Raises `MasterWentBack`, and psycopg's errors.
     """
     statement = sql_files.render("postgres", "position", prefix=prefix.lower, schema=quoted(schema))
     row = connection.execute(statement).fetchone()
     assert row is not None
-    low, snapshot, high, time = row
-    return Position.of_snapshot(snapshot, low, high, time).after(previous)
+    low, next_xid, snapshot, high, time = row
+    return Position.of_snapshot(snapshot, low, high, time, next_xid=next_xid).after(previous)

@@ -1,0 +1,272 @@
+"""One window, applied in one slave transaction that carries the new checkpoint.
+
+A window up to `SMALL` changes is reduced here, in the driver: no shuffle, no executor, no stage
+table. A larger one is read, reduced and staged by the executors, and merged here. One larger than
+`max_batch_changes` is applied in slices by REPL_KEY, each with its own checkpoint; the slave shows
+that it is catching up until the last of them.
+
+While blocks are loading (state TRANSITION) every window is reduced here, because each change is
+decided by the block its key lies in.
+"""
+
+import itertools
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sluice import vendors
+from sluice.apply import net, window
+from sluice.apply.content import MixedShapes
+from sluice.apply.links import Links
+from sluice.apply.markers import Markers, kept_items
+from sluice.apply.pair import Pair
+from sluice.apply.spread import Spread
+from sluice.apply.staging import Span, StageShare
+from sluice.apply.window import CutItem, Run
+from sluice.domain.blocks import Decision
+from sluice.domain.change import Action
+from sluice.domain.checkpoint import Checkpoint
+from sluice.domain.names import TableName
+from sluice.domain.position import Position
+from sluice.domain.state import SlaveState
+
+log = logging.getLogger("sluice.apply")
+
+SMALL = 20_000
+"""Changes up to which a window is reduced in the driver."""
+LOADING_SLICE = 200_000
+"""Changes of a slice while blocks are loading: all of them are decided in the driver."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Net changes of one run, ready to be merged; `items` are what they were reduced from."""
+
+    changes: list[Any]
+    """`NetChanges` or staged ones, several of a table allowed."""
+    items: Callable[[TableName], Any]
+    """All changes of a table in this run, to replay them one by one."""
+    ordered: frozenset[TableName] = frozenset()
+    """Tables that must be replayed from the start."""
+
+
+@dataclass(frozen=True)
+class Truncation:
+    """A TRUNCATE of the master, and what the blocks under way make of it."""
+
+    cut: CutItem
+    decision: Decision = Decision.APPLY
+    """WAIT: some blocks were read before it, others after; only rows of the former go."""
+
+
+Step = Rows | Truncation | CutItem
+
+
+class Batch:
+    """Applies windows of one pair over its links."""
+
+    def __init__(self, pair: Pair, links: Links, spread: Spread):
+        self.pair = pair
+        self.links = links
+        self.spread = spread
+        self.reached: Position | None = None
+        """How far the last attempt may have come: where safe mode must last after a failure."""
+        self._labels = itertools.count(1)
+
+    def apply(
+        self, checkpoint: Checkpoint, seen: Position, target: Position, *, safe: bool, keep_lease: Callable[[], None]
+    ) -> Checkpoint | None:
+        """Applies `(seen, target]`, or its next slice; the new checkpoint, None when nothing was there.
+
+        `seen` is the checkpoint's position, or one after it that no change lies between. Raises
+        `Drift` and other `Terminal`s after rolling back, `Transient` for outages.
+        """
+        self.reached = target
+        loading = checkpoint.state is SlaveState.TRANSITION
+        above = checkpoint.slice_key or 0
+        if seen == target and not above and not loading:
+            return None
+        limit = LOADING_SLICE if loading else SMALL
+        items = self.links.reader.items(seen, target, above=above, limit=limit + 1)
+        if items.num_rows <= limit:
+            if not items.num_rows and not above and not loading:
+                return None
+            return self._apply_here(checkpoint, seen, target, items, None, safe, keep_lease)
+        if loading:
+            items = items.slice(0, limit)
+            return self._apply_here(checkpoint, seen, target, items, _last_key(items), safe, keep_lease)
+        return self._apply_staged(checkpoint, seen, target, above, safe, keep_lease)
+
+    # In the driver
+
+    def _apply_here(
+        self,
+        checkpoint: Checkpoint,
+        seen: Position,
+        target: Position,
+        items: Any,
+        slice_end: int | None,
+        safe: bool,
+        keep_lease: Callable[[], None],
+    ) -> Checkpoint | None:
+        """`slice_end`: the last REPL_KEY of `items` when more of the window follows."""
+        markers = None
+        if checkpoint.state is SlaveState.TRANSITION:
+            markers = Markers(self.pair, self.links, seen, keep_lease)
+        whole = slice_end is None
+        complete = whole and markers is not None and markers.complete(target)
+        if not items.num_rows and not complete and not checkpoint.catching_up:
+            return None
+        steps: list[Step] = []
+        for run in window.runs(items):
+            steps.append(self._cut(run, markers) if isinstance(run, CutItem) else self._reduce(run, markers))
+        complete = whole and markers is not None and markers.complete(target)
+        if whole:
+            after = checkpoint.advanced(target, items.num_rows)
+        else:
+            assert slice_end is not None
+            after = checkpoint.sliced(target, slice_end, items.num_rows)
+        if complete:
+            after = replace(after, state=SlaveState.NORMAL)
+        return self._commit(checkpoint, after, steps, markers, safe, keep_lease)
+
+    def _cut(self, cut: CutItem, markers: Markers | None) -> Step:
+        if cut.action is not Action.TRUNCATE:
+            return cut
+        # Decided before the slave's transaction begins: it may have to wait for a block.
+        return Truncation(cut, markers.truncated(cut.table, cut.transaction) if markers else Decision.APPLY)
+
+    def _reduce(self, run: Run, markers: Markers | None) -> Rows:
+        kept: dict[TableName, Any] = {}
+        changes: list[Any] = []
+        ordered: set[TableName] = set()
+        for table, items in run.items():
+            key = self.links.master_key(table)
+            try:
+                found = net.events(items, key)
+                keep = markers.keep(found, table) if markers is not None else None
+                kept[table] = items if keep is None else kept_items(found, keep)
+                changes.append(net.reduce(found, keep))
+            except MixedShapes as mixed:
+                log.info("%s: %s", self.pair, mixed)
+                kept.setdefault(table, items)
+                ordered.add(table)
+        return Rows(changes, kept.__getitem__, frozenset(ordered))
+
+    # By the executors
+
+    def _apply_staged(
+        self,
+        checkpoint: Checkpoint,
+        seen: Position,
+        target: Position,
+        above: int,
+        safe: bool,
+        keep_lease: Callable[[], None],
+    ) -> Checkpoint:
+        limit = self.pair.options.max_batch_changes
+        survey = self.links.reader.survey(seen, target, above=above, limit=limit + 1)
+        changes, end = survey.changes, None
+        if changes > limit:
+            survey = self.links.reader.survey(seen, target, above=above, limit=limit)
+            changes, end = survey.changes, survey.last
+        steps: list[Step] = []
+        begin = above
+        for cut in survey.cuts:
+            steps += self._stage(Span(seen, target, begin, cut.repl_key - 1), checkpoint.epoch)
+            item = self.links.reader.items(seen, target, above=cut.repl_key - 1, up_to=cut.repl_key)
+            steps += [self._cut(run, None) for run in window.runs(item) if isinstance(run, CutItem)]
+            begin = cut.repl_key
+        steps += self._stage(Span(seen, target, begin, end), checkpoint.epoch)
+        after = checkpoint.advanced(target, changes) if end is None else checkpoint.sliced(target, end, changes)
+        try:
+            done = self._commit(checkpoint, after, steps, None, safe, keep_lease)
+        finally:
+            self._drop_stages()
+        return done
+
+    def _stage(self, span: Span, epoch: int) -> list[Step]:
+        previous, target, bounds = span.previous, span.target, {"above": span.above, "up_to": span.up_to}
+        reader = self.links.reader
+        moved = reader.key_changes(previous, target, **bounds)
+        apart: dict[TableName, frozenset[str]] = {}
+        changes: list[Any] = []
+        if moved.num_rows:
+            tables = window.by_table(moved)
+            apart = {
+                table: frozenset(net.entangled(items, self.links.master_key(table))) for table, items in tables.items()
+            }
+            here = reader.key_changes(previous, target, **bounds, guids=apart)
+            for table, items in window.by_table(here).items():
+                changes.append(net.reduce(net.events(items, self.links.master_key(table))))
+        parts = self.spread.parallelism
+        share = StageShare(self.pair, span, parts, epoch, str(next(self._labels)), apart)
+        for staged in self.spread.map(share, parts):
+            changes.extend(staged)
+
+        def items_of(table: TableName) -> Any:
+            return window.by_table(reader.items(previous, target, **bounds))[table]
+
+        return [Rows(changes, items_of)] if changes else []
+
+    def _drop_stages(self) -> None:
+        info = self.pair.slave_info
+        with self.links.on(info), self.links.slave_transaction() as slave:
+            slave.execute("SET LOCAL synchronous_commit = off")
+            vendors.module(info.vendor, "stage").drop(slave, self.pair.prefix, self.pair.slave.schema)
+
+    # In one transaction
+
+    def _commit(
+        self,
+        before: Checkpoint,
+        after: Checkpoint,
+        steps: Sequence[Step],
+        markers: Markers | None,
+        safe: bool,
+        keep_lease: Callable[[], None],
+    ) -> Checkpoint:
+        info = self.pair.slave_info
+        ordered: set[TableName] = set()
+        while True:
+            keep_lease()
+            try:
+                with self.links.on(info), self.links.slave_transaction() as slave:
+                    slave.execute("SET CONSTRAINTS ALL DEFERRED")
+                    self.links.lock_checkpoint(before)
+                    for step in steps:
+                        if isinstance(step, Rows):
+                            self._merge(step, ordered, safe)
+                        elif isinstance(step, Truncation):
+                            self._truncate(step, markers)
+                        else:
+                            self.links.alterer.apply(step, safe=safe)
+                            self.links.forget(step.table)
+                    keep_lease()
+                    self.links.checkpoints().advance(before, after)
+                return after
+            except vendors.module(info.vendor, "drift").Collision as collision:
+                if collision.table in ordered:
+                    raise
+                log.info("%s: %s", self.pair, collision)
+                ordered.add(collision.table)
+
+    def _merge(self, rows: Rows, ordered: set[TableName], safe: bool) -> None:
+        replayed = ordered | rows.ordered
+        self.links.merger.merge([change for change in rows.changes if change.table not in replayed], safe=safe)
+        present = {change.table for change in rows.changes} | rows.ordered
+        for table in sorted(replayed & present):
+            self.links.replayer.replay(rows.items(table), safe=safe)
+
+    def _truncate(self, truncation: Truncation, markers: Markers | None) -> None:
+        table, decision = truncation.cut.table, truncation.decision
+        if decision is Decision.APPLY:
+            self.links.alterer.truncate(table)
+        elif decision is Decision.WAIT and markers is not None:
+            keys = self.links.alterer.keys(table)
+            self.links.alterer.delete(table, markers.keys_to_truncate(table, truncation.cut.transaction, keys))
+
+
+def _last_key(items: Any) -> int:
+    return int(items.column("repl_key")[items.num_rows - 1].as_py())

@@ -1,0 +1,164 @@
+"""Which changes of a window go to the slave while blocks are loading (design, section 5).
+
+The blocks are looked at after the end of the window was taken. Each event of a key is decided by
+the block its key lies in; an event of a block that is being read waits until that block is stored
+or planned again. What the first look found planned stays dropped, even when its reading begins
+while we wait: it began after the look, so its marker covers the whole window.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sluice import vendors
+from sluice.apply.links import Links
+from sluice.apply.net import Events
+from sluice.apply.pair import Pair
+from sluice.domain import content
+from sluice.domain.blocks import BlockMap, Decision, Key, TableBlocks, decide, decisions
+from sluice.domain.change import Action
+from sluice.domain.names import TableName
+from sluice.domain.position import Position
+
+log = logging.getLogger("sluice.apply")
+
+Kept = np.ndarray[Any, np.dtype[np.bool_]]
+
+Pause = Callable[[], None]
+"""Waits a moment between two looks; raises when there is a reason to give up."""
+
+
+class Markers:
+    """One look at BLOCKS, and the decisions that follow from it.
+
+    `applied`: the position from which the window goes on; blocks whose marker it has passed
+    decide nothing any more.
+    """
+
+    def __init__(self, pair: Pair, links: Links, applied: Position, pause: Pause):
+        self.pair = pair
+        self.links = links
+        self.applied = applied
+        self._pause = pause
+        self.map = self._look()
+        self._undecided = self.map.undecided(applied)
+
+    def complete(self, target: Position) -> bool:
+        """True when every block is stored and `target` has passed all markers: the slave is consistent then."""
+        return self.map.complete(target)
+
+    def concern(self, table: TableName) -> bool:
+        """Whether changes of the table need a decision at all; otherwise they are applied."""
+        return table in self._undecided
+
+    def keep(self, found: Events, table: TableName) -> Kept | None:
+        """For each event whether it is applied; None: all of them. Waits for blocks being read."""
+        blocks = self._undecided.get(table)
+        if blocks is None:
+            return None
+        xids = found.transactions.to_numpy(zero_copy_only=False)
+        if found.key:
+            columns = [column.to_pylist() for column in found.key_values()]
+            keys: list[Key] = list(zip(*columns, strict=True))
+        else:
+            keys = [()] * len(found)
+        kept = np.zeros(len(found), dtype=bool)
+        waiting = list(range(len(found)))
+        while True:
+            places = self._locate(table, blocks, [keys[event] for event in waiting])
+            still: list[int] = []
+            for event, place in zip(waiting, places, strict=True):
+                decision = decide(blocks.blocks[place], int(xids[event]))
+                if decision is Decision.WAIT:
+                    still.append(event)
+                else:
+                    kept[event] = decision is Decision.APPLY
+            if not still:
+                return kept
+            waiting = still
+            blocks = self._look_again(table)
+
+    def truncated(self, table: TableName, xid: int) -> Decision:
+        """What becomes of a TRUNCATE: APPLY or DROP for the whole table, WAIT where blocks differ.
+
+        Blocks being read are waited for first. A mixture remains only when some blocks were read
+        before the TRUNCATE and others after it.
+        """
+        blocks = self._undecided.get(table)
+        if blocks is None:
+            return Decision.APPLY
+        while True:
+            found = decisions(blocks.blocks, xid)
+            if Decision.WAIT in found:
+                blocks = self._look_again(table)
+            elif found == {Decision.DROP}:
+                return Decision.DROP
+            elif found == {Decision.APPLY}:
+                return Decision.APPLY
+            else:
+                return Decision.WAIT
+
+    def keys_to_truncate(self, table: TableName, xid: int, keys: list[Key]) -> list[Key]:
+        """Of the slave's `keys` those whose block was read before the TRUNCATE by `xid`."""
+        blocks = self._look().undecided(self.applied)[table]
+        places = self._locate(table, blocks, keys)
+        return [
+            key
+            for key, place in zip(keys, places, strict=True)
+            if decide(blocks.blocks[place], xid) is Decision.APPLY
+        ]
+
+    def _locate(self, table: TableName, blocks: TableBlocks, keys: list[Key]) -> list[int]:
+        bounds = blocks.bounds
+        if not bounds:
+            return [0] * len(keys)
+        distinct = list(dict.fromkeys(keys))
+        info = self.pair.master_info
+        with self.links.on(info):
+            shape = self.links.master_shape(table)
+            places = vendors.module(info.vendor, "blocks").locate(self.links.master, shape, bounds, distinct)
+        place_of = dict(zip(distinct, places, strict=True))
+        return [place_of[key] for key in keys]
+
+    def _look(self) -> BlockMap:
+        info = self.pair.slave_info
+        with self.links.on(info), self.links.slave_transaction() as slave:
+            found: BlockMap = vendors.module(info.vendor, "blocks").load(
+                slave, self.pair.prefix, self.pair.slave.schema, self.pair.slave.name
+            )
+        return found
+
+    def _look_again(self, table: TableName) -> TableBlocks:
+        self._pause()
+        self.map = self._look()
+        return self.map.tables[table].merged(self.applied)
+
+
+def kept_items(found: Events, keep: Kept) -> Any:
+    """The items behind the kept events, for applying them one by one.
+
+    Of a key change of which one half is kept, that half remains: a DELETE of the old key or an
+    INSERT under the new one.
+    """
+    items = found.items
+    partner = found.partner
+    other = np.where(partner >= 0, keep[partner], keep)
+    whole = items.take(pa.array(np.unique(found.item[keep & other])))
+    halves = np.flatnonzero(keep & ~other)
+    if not len(halves):
+        return whole
+    rewritten = []
+    for event in halves.tolist():
+        item = items.slice(int(found.item[event]), 1).to_pylist()[0]
+        guid = found.guid[event].as_py()
+        if found.before[event]:
+            old = content.format_row(content.overlay(item["content"], item["oldcontent"]))
+            item |= {"action": str(Action.DELETE), "guid": guid, "content": None, "oldcontent": old}
+        else:
+            item |= {"action": str(Action.INSERT), "guid": guid, "oldcontent": None}
+        rewritten.append(item)
+    both = pa.concat_tables([whole, pa.Table.from_pylist(rewritten, schema=items.schema)])
+    return both.sort_by("repl_key")

@@ -1,0 +1,94 @@
+"""Large windows: executors read shares of a window, reduce them and stage the net changes on the slave.
+
+The driver merges what lies staged in one transaction. A share holds all changes of its keys. Keys
+that change into one another are in no share: the driver reduces those itself.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from sluice import vendors
+from sluice.apply import net
+from sluice.apply.pair import Pair
+from sluice.apply.window import by_table
+from sluice.domain.names import TableName
+from sluice.domain.position import Position
+
+
+@dataclass(frozen=True)
+class Span:
+    """Part of a window between two REPL_KEYs: `above` exclusive, `up_to` inclusive (None: its end)."""
+
+    previous: Position
+    target: Position
+    above: int
+    up_to: int | None
+
+
+@dataclass(frozen=True)
+class StageShare:
+    """The task of an executor, called with the number of its share; it may run twice.
+
+    `label` makes the stage tables' names unique within the epoch. `apart`: keys the driver handles.
+    """
+
+    pair: Pair
+    span: Span
+    parts: int
+    epoch: int
+    label: str
+    apart: Mapping[TableName, frozenset[str]]
+
+    def __call__(self, number: int) -> list[Any]:
+        """What was staged, one entry a table. Raises classified errors."""
+        pair, span = self.pair, self.span
+        master, slave = pair.master_info, pair.slave_info
+        queue = vendors.module(master.vendor, "queue")
+        with queue.Reader(master, pair.prefix, pair.replication.master.schema, application=pair.application) as reader:
+            items = reader.items(
+                span.previous, span.target, above=span.above, up_to=span.up_to, part=queue.Part(number, self.parts)
+            )
+        if not items.num_rows:
+            return []
+        changes = by_table(items)
+        connections = vendors.module(slave.vendor, "connection")
+        try:
+            with vendors.module(master.vendor, "connection").connect(master, application=pair.application) as source:
+                shapes = vendors.module(master.vendor, "catalog").shapes(source, changes)
+            with connections.connect(slave, application=pair.application) as connection:
+                return self._stage(connection, number, changes, shapes)
+        except psycopg.Error as error:
+            raise connections.classify(error, slave.place) from error
+
+    def _stage(
+        self, connection: psycopg.Connection[Any], number: int, changes: Mapping[TableName, Any], shapes: Any
+    ) -> list[Any]:
+        vendor = self.pair.slave_info.vendor
+        stage = vendors.module(vendor, "stage")
+        targets = vendors.module(vendor, "target").Targets(connection)
+        targets.load(changes)
+        # Nothing staged needs to survive a crash of the slave: the window is then staged again.
+        connection.execute("SET LOCAL synchronous_commit = off")
+        staged = []
+        for place, (table, items) in enumerate(changes.items()):
+            key = tuple(column.name for column in shapes[table].key)
+            mine = net.without(items, self.apart.get(table, frozenset()))
+            if not mine.num_rows:
+                continue
+            changed = net.reduce(net.events(mine, key))
+            staged.append(
+                stage.put(
+                    connection,
+                    changed,
+                    targets[table],
+                    prefix=self.pair.prefix,
+                    schema=self.pair.slave.schema,
+                    epoch=self.epoch,
+                    number=f"{self.label}_{number}_{place}",
+                )
+            )
+        connection.commit()
+        return staged

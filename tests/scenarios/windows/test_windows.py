@@ -1,0 +1,147 @@
+"""Windows between positions lose nothing, repeat nothing and keep the order of each row's changes.
+
+Hundreds of transactions on dozens of connections, interleaved by a seeded script: commits that
+come late, rollbacks, savepoints, two-phase commits that stay prepared for long. At random moments
+a position is taken and the window since the last one is read. Every committed change must come in
+exactly one window, and the changes of a row in the order in which they happened.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+import pytest
+
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.names import Prefix, TableName
+from sluice.domain.position import Position
+from sluice.install import resources
+from sluice.vendors.postgres import position, queue
+from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.tables_registry import Registry
+
+PREFIX = Prefix("DEMO_")
+ROWS = 200
+CONNECTIONS = 24
+STEPS = 2_500
+
+
+@dataclass
+class Writer:
+    """One connection and what it did since its transaction began."""
+
+    connection: psycopg.Connection[Any]
+    open: bool = False
+    tokens: list[tuple[int, str]] = field(default_factory=list)
+    """(row, token) of each change still to be committed."""
+    savepoints: list[int] = field(default_factory=list)
+    """How many tokens there were at each savepoint."""
+
+
+@dataclass
+class History:
+    """What must come out: committed tokens of each row in the order in which they were written."""
+
+    committed: dict[int, list[str]] = field(default_factory=lambda: {row: [] for row in range(ROWS)})
+    locked: dict[int, object] = field(default_factory=dict)
+    """Which writer (or prepared transaction) holds a row."""
+
+    def commit(self, owner: object, tokens: list[tuple[int, str]]) -> None:
+        for row, token in tokens:
+            self.committed[row].append(token)
+        self.release(owner)
+
+    def release(self, owner: object) -> None:
+        self.locked = {row: held for row, held in self.locked.items() if held is not owner}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_windows_lose_nothing_repeat_nothing_and_keep_row_order(
+    database: Callable[..., ConnectionInfo], seed: int
+) -> None:
+    info = database()
+    admin = connect(info, application="admin", autocommit=True)
+    resources.install(admin, PREFIX, "public")
+    admin.execute("CREATE TABLE public.t (id int PRIMARY KEY, token text)")
+    admin.execute(f"INSERT INTO public.t SELECT g, '' FROM generate_series(0, {ROWS - 1}) g")
+    registry = Registry(admin, PREFIX, "public")
+    registry.register(TableName("public", "t"))
+    registry.capture(TableName("public", "t"))
+
+    chance = random.Random(seed)
+    history = History()
+    writers = [Writer(connect(info, application=f"writer {number}")) for number in range(CONNECTIONS)]
+    prepared: dict[str, list[tuple[int, str]]] = {}
+    start = position.take(admin, PREFIX, "public")
+    seen: dict[int, list[str]] = {row: [] for row in range(ROWS)}
+    reader = queue.Reader(info, PREFIX, "public", application="reader")
+    windows = 0
+
+    def read_window(start: Position) -> Position:
+        target = position.take(admin, PREFIX, "public", start)
+        items = reader.items(start, target)
+        for key, content in zip(items["repl_key"].to_pylist(), items["content"].to_pylist(), strict=True):
+            assert start.floor(target) < key <= target.high
+            row = int(content.split('<col name="id">')[1].split("<")[0])
+            seen[row].append(content.split('<col name="token">')[1].split("<")[0])
+        return target
+
+    for step in range(STEPS):
+        writer = chance.choice(writers)
+        action = chance.random()
+        if action < 0.06:
+            start = read_window(start)
+            windows += 1
+        elif action < 0.10 and prepared:
+            gid = chance.choice(sorted(prepared))
+            tokens = prepared.pop(gid)
+            if chance.random() < 0.7:
+                admin.execute(f"COMMIT PREPARED '{gid}'")
+                history.commit(gid, tokens)
+            else:
+                admin.execute(f"ROLLBACK PREPARED '{gid}'")
+                history.release(gid)
+        elif action < 0.60 or not writer.open:
+            free = [row for row in range(ROWS) if history.locked.get(row, writer) is writer]
+            row = chance.choice(free)
+            token = f"s{step}"
+            writer.connection.execute("UPDATE public.t SET token = %s WHERE id = %s", [token, row])
+            writer.open = True
+            writer.tokens.append((row, token))
+            history.locked[row] = writer
+        elif action < 0.68:
+            writer.connection.execute(f"SAVEPOINT s{len(writer.savepoints)}")
+            writer.savepoints.append(len(writer.tokens))
+        elif action < 0.76 and writer.savepoints:
+            depth = chance.randrange(len(writer.savepoints))
+            writer.connection.execute(f"ROLLBACK TO SAVEPOINT s{depth}")
+            # Rows locked since stay locked in this model; the database lets them go, which only helps.
+            del writer.tokens[writer.savepoints[depth] :]
+            del writer.savepoints[depth + 1 :]
+        elif action < 0.80 and len(prepared) < 20:
+            gid = f"g{seed}_{step}"
+            writer.connection.execute(f"PREPARE TRANSACTION '{gid}'")
+            writer.connection.commit()
+            prepared[gid] = list(writer.tokens)
+            history.locked = {row: gid if held is writer else held for row, held in history.locked.items()}
+            writer.open, writer.tokens, writer.savepoints = False, [], []
+        elif action < 0.86:
+            writer.connection.rollback()
+            history.release(writer)
+            writer.open, writer.tokens, writer.savepoints = False, [], []
+        else:
+            writer.connection.commit()
+            history.commit(writer, writer.tokens)
+            writer.open, writer.tokens, writer.savepoints = False, [], []
+
+    start = read_window(start)
+    assert seen == history.committed, "changes of transactions still open must not be there, all others must"
+    assert windows > 50
+    for gid in prepared:
+        admin.execute(f"ROLLBACK PREPARED '{gid}'")
+    for writer in writers:
+        writer.connection.close()
+    reader.close()
+    admin.close()
