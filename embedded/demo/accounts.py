@@ -9,7 +9,7 @@ SCHEMA = "public"
 """Where the replication's resources live, on the master and on the slaves."""
 
 ACCOUNT = ROLE
-"""The role in Airflow's connections: on the master it owns only Sluice's resources, on a slave the replicated tables."""
+"""The role in Airflow's connections: owns Sluice's resources alone on the master, the replicated tables on a slave."""
 
 OWNER = "shop"
 """Owns the master's tables; the traffic runs as this role."""

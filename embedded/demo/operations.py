@@ -15,7 +15,6 @@ from embedded.demo.session import Session
 Operation = Callable[[Session], int]
 
 
-
 def _identifier(*parts: str) -> sql.Identifier:
     """For a query with parameters, where a percent sign must be doubled, in a name as anywhere."""
     return sql.Identifier(*(part.replace("%", "%%") for part in parts))
@@ -63,7 +62,9 @@ def zoo_update(session: Session) -> int:
 
 def zoo_unchanged(session: Session) -> int:
     """An update that changes nothing is a change all the same."""
-    return session.changed("UPDATE public.type_zoo SET id = id, c_text = c_text WHERE id = %s", [session.random.randint(1, ZOO_IDS)])
+    return session.changed(
+        "UPDATE public.type_zoo SET id = id, c_text = c_text WHERE id = %s", [session.random.randint(1, ZOO_IDS)]
+    )
 
 
 def zoo_key(session: Session) -> int:
@@ -90,7 +91,10 @@ def zoo_delete(session: Session) -> int:
 
 def odd_insert(session: Session) -> int:
     values = {column: session.random.choice((*zoo.TEXTS, None)) for column in ODD_COLUMNS}
-    insert = sql.SQL('INSERT INTO {} ("select", "Mixed Column", "order", "dot.ted.name", {}) VALUES (%s, %s, %s, %s, {}) ON CONFLICT DO NOTHING')
+    insert = sql.SQL(
+        'INSERT INTO {} ("select", "Mixed Column", "order", "dot.ted.name", {}) VALUES (%s, %s, %s, %s, {})'
+        " ON CONFLICT DO NOTHING"
+    )
     slots = sql.SQL(", ").join([sql.Placeholder()] * len(values))
     statement = insert.format(ODD_TABLE, sql.SQL(", ").join(map(_identifier, values)), slots)
     return session.changed(statement, [*_odd_key(session), session.random.randint(1, 99), "1.10", *values.values()])
@@ -116,23 +120,26 @@ def odd_key(session: Session) -> int:
 
 
 def odd_delete(session: Session) -> int:
-    return session.changed(sql.SQL('DELETE FROM {} WHERE "select" = %s').format(ODD_TABLE), [session.random.randint(1, 40)])
+    return session.changed(
+        sql.SQL('DELETE FROM {} WHERE "select" = %s').format(ODD_TABLE), [session.random.randint(1, 40)]
+    )
 
 
 def long_name(session: Session) -> int:
-    changed = session.changed(sql.SQL('INSERT INTO {} ("user", "table") VALUES (gen_random_uuid(), %s)').format(LONG_TABLE), [
-        session.random.choice(zoo.TEXTS)
-    ])  # fmt: skip
+    insert = sql.SQL('INSERT INTO {} ("user", "table") VALUES (gen_random_uuid(), %s)').format(LONG_TABLE)
+    changed = session.changed(insert, [session.random.choice(zoo.TEXTS)])
     return changed + session.changed(
-        sql.SQL('DELETE FROM {table} WHERE "user" IN (SELECT "user" FROM {table} ORDER BY "user" OFFSET 200 FOR UPDATE SKIP LOCKED)').format(
-            table=LONG_TABLE
-        )
+        sql.SQL(
+            'DELETE FROM {table} WHERE "user" IN'
+            ' (SELECT "user" FROM {table} ORDER BY "user" OFFSET 200 FOR UPDATE SKIP LOCKED)'
+        ).format(table=LONG_TABLE)
     )
 
 
 def trigger_names(session: Session) -> int:
     return session.changed(
-        'UPDATE "Mixed Case"."trigger" SET "old" = %s, tg_op = %s, content = %s, repl_key = %s, guid = gen_random_uuid() WHERE "new" = %s',
+        'UPDATE "Mixed Case"."trigger" SET "old" = %s, tg_op = %s, content = %s, repl_key = %s,'
+        ' guid = gen_random_uuid() WHERE "new" = %s',
         [
             session.random.randint(0, 9), session.random.choice(zoo.TEXTS), session.random.choice(zoo.TEXTS),
             session.random.randint(0, 9), session.random.randint(1, 20),
@@ -147,7 +154,9 @@ def items_by_case(session: Session) -> int:
     ).format(name)
     number = session.random.randint(1, 30)
     changed = session.changed(statement, [number, session.random.choice(zoo.TEXTS)])
-    return changed + session.changed(sql.SQL("DELETE FROM {} WHERE id = %s").format(name), [session.random.randint(1, 60)])
+    return changed + session.changed(
+        sql.SQL("DELETE FROM {} WHERE id = %s").format(name), [session.random.randint(1, 60)]
+    )
 
 
 # -- orders and their lines
@@ -157,13 +166,15 @@ def order_new(session: Session) -> int:
     order = session.one(
         "INSERT INTO public.orders (customer, state, discount, note) VALUES (%s, %s, %s, %s) RETURNING id",
         [
-            f"customer {session.random.randint(1, 500)}", session.random.choice(zoo.MOODS), session.random.randint(0, 100),
+            f"customer {session.random.randint(1, 500)}", session.random.choice(zoo.MOODS), session.random.randint(0,
+            100),
             session.random.choice((*zoo.TEXTS, None)),
         ],
     )  # fmt: skip
     lines = session.random.randint(1, 6)
     return 1 + session.changed(
-        "INSERT INTO public.order_lines (order_id, article, quantity, price) SELECT %s, 'article ' || n, n, n * 1.25 FROM generate_series(1, %s) AS n",
+        "INSERT INTO public.order_lines (order_id, article, quantity, price)"
+        " SELECT %s, 'article ' || n, n, n * 1.25 FROM generate_series(1, %s) AS n",
         [order, lines],
     )
 
@@ -174,7 +185,9 @@ def order_update(session: Session) -> int:
         "UPDATE public.orders SET state = %s, note = %s WHERE id = %s",
         [session.random.choice(zoo.MOODS), session.random.choice((*zoo.TEXTS, None)), order],
     )
-    return changed + session.changed("UPDATE public.order_lines SET quantity = quantity %% 50 + 1 WHERE order_id = %s", [order])
+    return changed + session.changed(
+        "UPDATE public.order_lines SET quantity = quantity %% 50 + 1 WHERE order_id = %s", [order]
+    )
 
 
 def order_key(session: Session) -> int:
@@ -202,7 +215,8 @@ def lines_many(session: Session) -> int:
     """One statement, many rows."""
     first = session.random.randint(1, 2000)
     return session.changed(
-        "UPDATE public.order_lines SET price = price + 0.01 WHERE id BETWEEN %s AND %s", [first, first + session.random.randint(1, 100)]
+        "UPDATE public.order_lines SET price = price + 0.01 WHERE id BETWEEN %s AND %s",
+        [first, first + session.random.randint(1, 100)],
     )
 
 
@@ -221,7 +235,9 @@ def staff_change(session: Session) -> int:
 def staff_leave(session: Session) -> int:
     """Whoever nobody reports to."""
     number = session.random.randint(1, 300)
-    return session.changed("DELETE FROM public.staff s WHERE id = %s AND NOT EXISTS (SELECT FROM public.staff WHERE boss = s.id)", [number])
+    return session.changed(
+        "DELETE FROM public.staff s WHERE id = %s AND NOT EXISTS (SELECT FROM public.staff WHERE boss = s.id)", [number]
+    )
 
 
 def staff_renumber(session: Session) -> int:
@@ -245,7 +261,11 @@ def staff_renumber(session: Session) -> int:
 def badge_swap(session: Session) -> int:
     """Two rows exchange a unique value that is checked at once, by way of NULL."""
     one, other = sorted(session.random.sample(range(1, 51), 2))
-    badges = dict(session.execute("SELECT id, badge FROM public.seats WHERE id IN (%s, %s) ORDER BY id FOR UPDATE", [one, other]).fetchall())
+    badges = dict(
+        session.execute(
+            "SELECT id, badge FROM public.seats WHERE id IN (%s, %s) ORDER BY id FOR UPDATE", [one, other]
+        ).fetchall()
+    )
     changed = session.changed("UPDATE public.seats SET badge = NULL WHERE id = %s", [one])
     changed += session.changed("UPDATE public.seats SET badge = %s WHERE id = %s", [badges[one], other])
     return changed + session.changed("UPDATE public.seats SET badge = %s WHERE id = %s", [badges[other], one])
@@ -255,7 +275,8 @@ def place_swap(session: Session) -> int:
     """Two rows exchange a unique value in one statement, which a deferrable constraint allows."""
     one, other = session.random.sample(range(1, 51), 2)
     return session.changed(
-        "UPDATE public.seats s SET place = o.place FROM public.seats o WHERE s.id <> o.id AND s.id IN (%s, %s) AND o.id IN (%s, %s)",
+        "UPDATE public.seats s SET place = o.place FROM public.seats o"
+        " WHERE s.id <> o.id AND s.id IN (%s, %s) AND o.id IN (%s, %s)",
         [one, other, one, other],
     )
 
@@ -282,14 +303,16 @@ def reading_new(session: Session) -> int:
 def reading_change(session: Session) -> int:
     """One of several equal rows."""
     return session.changed(
-        "UPDATE public.readings SET value = %s WHERE ctid = (SELECT ctid FROM public.readings WHERE sensor = %s LIMIT 1)",
+        "UPDATE public.readings SET value = %s"
+        " WHERE ctid = (SELECT ctid FROM public.readings WHERE sensor = %s LIMIT 1)",
         [session.random.choice(zoo.DOUBLES), session.random.randint(0, 9)],
     )
 
 
 def reading_drop(session: Session) -> int:
     return session.changed(
-        "DELETE FROM public.readings WHERE ctid = ANY (ARRAY(SELECT ctid FROM public.readings WHERE sensor = %s LIMIT 3))",
+        "DELETE FROM public.readings"
+        " WHERE ctid = ANY (ARRAY(SELECT ctid FROM public.readings WHERE sensor = %s LIMIT 3))",
         [session.random.randint(0, 9)],
     )
 
@@ -298,11 +321,13 @@ def rate_change(session: Session) -> int:
     """A key of two columns that is only a unique index."""
     currency, day = session.random.choice(("EUR", "USD", "ß")), session.random.randint(1, 60)
     changed = session.changed(
-        "INSERT INTO public.rates VALUES (%s, date '2024-01-01' + %s::integer, %s, %s) ON CONFLICT (day, currency) DO UPDATE SET rate = excluded.rate",
+        "INSERT INTO public.rates VALUES (%s, date '2024-01-01' + %s::integer, %s, %s)"
+        " ON CONFLICT (day, currency) DO UPDATE SET rate = excluded.rate",
         [currency, day, session.random.choice(zoo.NUMERICS), session.random.choice((*zoo.TEXTS, None))],
     )
     return changed + session.changed(
-        "DELETE FROM public.rates WHERE currency = %s AND day = date '2024-01-01' + %s::integer", [currency, session.random.randint(1, 60)]
+        "DELETE FROM public.rates WHERE currency = %s AND day = date '2024-01-01' + %s::integer",
+        [currency, session.random.randint(1, 60)],
     )
 
 
@@ -319,7 +344,9 @@ def scratch_change(session: Session) -> int:
 
 def growing_change(session: Session) -> int:
     changed = session.changed("INSERT INTO public.growing (note) VALUES (%s)", [session.random.choice(zoo.TEXTS)])
-    changed += session.changed("UPDATE public.growing SET note = note || '.' WHERE id = %s", [session.random.randint(1, 200)])
+    changed += session.changed(
+        "UPDATE public.growing SET note = note || '.' WHERE id = %s", [session.random.randint(1, 200)]
+    )
     return changed + session.changed("DELETE FROM public.growing WHERE id = %s", [session.random.randint(51, 1000)])
 
 
@@ -328,17 +355,35 @@ def scratch_truncate(session: Session) -> int:
     if session.random.random() < 0.5:
         session.execute("TRUNCATE public.scratch")
         return 1
-    before = session.changed("INSERT INTO public.scratch SELECT n, 'gone' FROM generate_series(3000, 3050) AS n ON CONFLICT DO NOTHING")
+    before = session.changed(
+        "INSERT INTO public.scratch SELECT n, 'gone' FROM generate_series(3000, 3050) AS n ON CONFLICT DO NOTHING"
+    )
     session.execute("TRUNCATE public.scratch")
-    return before + 1 + session.changed("INSERT INTO public.scratch SELECT n, 'refilled' FROM generate_series(1, 200) AS n")
+    return (
+        before
+        + 1
+        + session.changed("INSERT INTO public.scratch SELECT n, 'refilled' FROM generate_series(1, 200) AS n")
+    )
 
 
-ADDED = ("integer", "text DEFAULT 'it''s ]]> new'", "timestamptz DEFAULT '2024-01-01'", "jsonb", "numeric(10, 2) NOT NULL DEFAULT 0", '"Mixed Case"."Mixed Enum"')
+ADDED = (
+    "integer",
+    "text DEFAULT 'it''s ]]> new'",
+    "timestamptz DEFAULT '2024-01-01'",
+    "jsonb",
+    "numeric(10, 2) NOT NULL DEFAULT 0",
+    '"Mixed Case"."Mixed Enum"',
+)
 
 
 def growing_column(session: Session) -> int:
     """One more column, and rows that use it; at most thirty."""
-    count = int(session.one("SELECT count(*) FROM pg_attribute WHERE attrelid = 'public.growing'::regclass AND attnum > 0 AND NOT attisdropped"))
+    count = int(
+        session.one(
+            "SELECT count(*) FROM pg_attribute"
+            " WHERE attrelid = 'public.growing'::regclass AND attnum > 0 AND NOT attisdropped"
+        )
+    )
     if count >= 30:
         return 0
     column = sql.Identifier(f"Added {count}")
@@ -348,12 +393,18 @@ def growing_column(session: Session) -> int:
 
 
 ORDINARY: tuple[Weighted, ...] = (
-    Weighted(zoo_insert, 6), Weighted(zoo_update, 10), Weighted(zoo_unchanged, 1), Weighted(zoo_key, 3), Weighted(zoo_key_swap, 2),
-    Weighted(zoo_delete, 3), Weighted(odd_insert, 5), Weighted(odd_update, 3), Weighted(odd_key, 2), Weighted(odd_delete, 1),
-    Weighted(long_name, 2), Weighted(trigger_names, 2), Weighted(items_by_case, 3), Weighted(order_new, 8), Weighted(order_update, 8),
-    Weighted(order_key, 2), Weighted(order_delete, 5), Weighted(line_move, 2), Weighted(lines_many, 2), Weighted(staff_change, 3),
-    Weighted(staff_leave, 1), Weighted(staff_renumber, 1), Weighted(badge_swap, 2), Weighted(place_swap, 2), Weighted(place_rotate, 1),
-    Weighted(reading_new, 4), Weighted(reading_change, 4), Weighted(reading_drop, 3), Weighted(rate_change, 4), Weighted(scratch_change, 3),
+    Weighted(zoo_insert, 6), Weighted(zoo_update, 10), Weighted(zoo_unchanged, 1), Weighted(zoo_key, 3),
+    Weighted(zoo_key_swap, 2),
+    Weighted(zoo_delete, 3), Weighted(odd_insert, 5), Weighted(odd_update, 3), Weighted(odd_key, 2),
+    Weighted(odd_delete, 1),
+    Weighted(long_name, 2), Weighted(trigger_names, 2), Weighted(items_by_case, 3), Weighted(order_new, 8),
+    Weighted(order_update, 8),
+    Weighted(order_key, 2), Weighted(order_delete, 5), Weighted(line_move, 2), Weighted(lines_many, 2),
+    Weighted(staff_change, 3),
+    Weighted(staff_leave, 1), Weighted(staff_renumber, 1), Weighted(badge_swap, 2), Weighted(place_swap, 2),
+    Weighted(place_rotate, 1),
+    Weighted(reading_new, 4), Weighted(reading_change, 4), Weighted(reading_drop, 3), Weighted(rate_change, 4),
+    Weighted(scratch_change, 3),
     Weighted(growing_change, 3),
 )  # fmt: skip
 
@@ -370,4 +421,9 @@ def _odd_key(session: Session) -> tuple[int, str]:
 def _order(session: Session) -> int:
     """The key of some order, 0 when none is found."""
     ceiling = session.random.choice((3000, 20_000, 10**12))
-    return int(session.one("SELECT id FROM public.orders WHERE id >= %s ORDER BY id LIMIT 1", [session.random.randint(1, ceiling)]) or 0)
+    return int(
+        session.one(
+            "SELECT id FROM public.orders WHERE id >= %s ORDER BY id LIMIT 1", [session.random.randint(1, ceiling)]
+        )
+        or 0
+    )

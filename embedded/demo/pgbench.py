@@ -25,7 +25,9 @@ class PgbenchFailed(Terminal):
 
     def __init__(self, output: str) -> None:
         self.output = output
-        super().__init__(f"pgbench could not make its tables: {output.strip()[-1000:]} Remove the cause and start again.")
+        super().__init__(
+            f"pgbench could not make its tables: {output.strip()[-1000:]} Remove the cause and start again."
+        )
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,9 @@ def command(wanted: Mix, scale: int, seed: int) -> list[str]:
     if wanted.bulk:
         scripts += ["-f", f"{BULK}@{wanted.bulk}"]
     return [
-        str(binary("pgbench")), "-n", "-M", "prepared", "-c", "4", "-j", "1", "-T", "864000", "-s", str(scale), *scripts,
-        "--rate", str(wanted.plain + wanted.bulk), "--random-seed", str(seed), "--max-tries", "10",
+        str(binary("pgbench")), "-n", "-M", "prepared", "-c", "4", "-j", "1", "-T", "864000",
+        "-s", str(scale), *scripts, "--rate", str(wanted.plain + wanted.bulk),
+        "--random-seed", str(seed), "--max-tries", "10",
     ]  # fmt: skip
 
 

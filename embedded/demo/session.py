@@ -14,7 +14,7 @@ from embedded.demo.accounts import APPLICATION
 from sluice.domain.connection import ConnectionInfo
 
 EXPECTED = ("08", "57P", "40", "55P03", "57014", "23505", "23503", "23001", "42701")
-"""SQLSTATEs that concurrent traffic and restarts bring about: the transaction is rolled back and the traffic goes on."""
+"""SQLSTATEs that concurrent traffic and restarts bring about: the transaction is rolled back, the traffic goes on."""
 
 
 class Tally:
@@ -58,11 +58,11 @@ class Pace:
 
 
 class Session:
-    """Statements of one thread. Transactions are opened and closed by statements, the connection itself is in autocommit."""
+    """Statements of one thread. They open and close transactions themselves, the connection is in autocommit mode."""
 
     def __init__(self, info: ConnectionInfo, number: int, seed: int, tally: Tally, stop: threading.Event) -> None:
         self.info, self.number, self.tally, self.stop = info, number, tally, stop
-        self.random = Random(f"{seed} session {number}")  # noqa: S311
+        self.random = Random(f"{seed} session {number}")
         self.zoo_columns: list[str] = []
         self.two_phase = False
         self._connection: psycopg.Connection[Any] | None = None
@@ -94,6 +94,11 @@ class Session:
         """Whether there is no connection any more."""
         return self._connection is None or self._connection.closed
 
+    def forget(self) -> bool:
+        """Give up a lost connection; False when there was none to lose, because the master does not answer yet."""
+        had, self._connection = self._connection is not None, None
+        return had
+
     def close(self) -> None:
         """End what is prepared and disconnect; an unreachable master is left alone."""
         try:
@@ -112,7 +117,8 @@ class Session:
 
     def _connect(self) -> psycopg.Connection[Any]:
         return psycopg.connect(
-            host=self.info.host, port=self.info.port, dbname=self.info.database, user=self.info.user, password=self.info.password,
+            host=self.info.host, port=self.info.port, dbname=self.info.database,
+            user=self.info.user, password=self.info.password,
             application_name=f"{APPLICATION} writer {self.number}", autocommit=True, connect_timeout=5,
         )  # fmt: skip
 
@@ -126,7 +132,8 @@ class Session:
         """Commit what this session prepared and then lost sight of: a prepared transaction survives any crash."""
         assert self._connection is not None
         names = self._connection.execute(
-            "SELECT gid FROM pg_prepared_xacts WHERE database = current_database() AND gid LIKE %s", [f"demo writer {self.number} %"]
+            "SELECT gid FROM pg_prepared_xacts WHERE database = current_database() AND gid LIKE %s",
+            [f"demo writer {self.number} %"],
         ).fetchall()
         for (name,) in names:
             self._connection.execute(f"COMMIT PREPARED '{name}'")

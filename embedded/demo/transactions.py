@@ -116,7 +116,9 @@ class Role:
     rest: tuple[float, float] = (0.0, 0.0)
 
     def draw(self, session: Session) -> Transaction:
-        return session.random.choices([entry for entry, _ in self.transactions], [weight for _, weight in self.transactions])[0]
+        return session.random.choices(
+            [entry for entry, _ in self.transactions], [weight for _, weight in self.transactions]
+        )[0]
 
 
 QUICK = Role("quick", ((single, 10), (several, 5), (rolled_back, 2), (savepoints, 2)))

@@ -4,7 +4,8 @@
 
 The task is one line of JSON on standard input: `connection` (a ConnectionInfo's values), `seed`, `rate` (row changes a
 second of all sessions together). A tally goes to standard output twice a second, one line of JSON each. When standard
-input ends, because it was closed or because the starter died, the sessions finish their transactions and the process ends.
+input ends, because it was closed or because the starter died, the sessions finish their transactions and the process
+ends.
 """
 
 import json
@@ -41,9 +42,8 @@ def work(session: Session, role: Role, pace: Pace) -> None:
 def recover(session: Session, error: psycopg.Error) -> None:
     """Leave the failed transaction behind; what no traffic may meet is noted."""
     state = error.sqlstate or ""
-    lost = session.lost()
-    if lost:
-        session.tally.add(lost_connections=1)
+    if session.lost():
+        session.tally.add(lost_connections=int(session.forget()))
         session.stop.wait(RECONNECT)
         return
     session.tally.add(failed=1)

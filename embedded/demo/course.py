@@ -1,0 +1,421 @@
+"""The course of a demo, from bare folders to the verdict."""
+
+import argparse
+import contextlib
+import os
+import random
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from types import FrameType
+
+import psycopg
+
+from embedded.demo import chaos, compare, leftovers, master, replications, report, slave
+from embedded.demo.accounts import APPLICATION, DATABASE, OWNER, PREFIX, SCHEMA
+from embedded.demo.heartbeat import Heart
+from embedded.demo.lifecycle import APPLY, INITIAL_UPDATE
+from embedded.demo.memory import MemoryWatch
+from embedded.demo.replica import Replica
+from embedded.demo.screen import Screen
+from embedded.demo.strikes import Hand
+from embedded.demo.traffic import Traffic
+from embedded.demo.view import Picture
+from embedded.process import await_true
+from embedded.runner import State
+from embedded.stack import Stack
+from sluice.domain.names import Prefix
+from sluice.domain.position import Position
+from sluice.errors import SluiceError, Terminal
+from sluice.vendors.postgres import position
+from sluice.vendors.postgres.connection import connect
+
+POLL = 0.1
+STUCK = 300.0
+"""Seconds without any progress after which a wait is given up."""
+SPARE_BYTES, BYTES_A_SCALE = 2 << 30, 80 << 20
+
+
+class NotEnoughDisk(Terminal):
+    """The state folder's disk cannot hold the demo's databases."""
+
+    def __init__(self, folder: object, free: int, needed: int) -> None:
+        super().__init__(
+            f"The disk of {folder} has {free >> 20:,} MB free, and this demo may need {needed >> 20:,} MB: choose a"
+            f" smaller --scale, or another folder with SLUICE_HOME."
+        )
+
+
+class Stuck(Terminal):
+    """Something that should have come about did not, and nothing moves."""
+
+    def __init__(self, what: str, state: str) -> None:
+        super().__init__(
+            f"{what} did not come about, and nothing has moved for {STUCK:.0f} s. {state}"
+            " The logs of jobs and services are in the folder logs of SLUICE_HOME; the DAG runs are in Airflow."
+        )
+
+
+class Course:
+    """One demo. `run` returns its exit status."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args = args
+        self.scale: int = args.scale or (30 if args.chaos else 10)
+        self.seed: int = args.seed if args.seed is not None else random.randrange(10_000)
+        self.names = [f"dr{number}" for number in range(1, args.slaves + 1)]
+        self.stage = "starting"
+        self.screen = Screen(self.picture, args.plain)
+        self.events = self.screen.events
+        self.replicas: list[Replica] = []
+        self.stack = self._stack()
+        self.memory = MemoryWatch(self.stack.home.root)
+        self.heart: Heart | None = None
+        self.traffic: Traffic | None = None
+        self.hand: Hand | None = None
+        self.plan = chaos.plan(self.seed)
+        self._drawn: list[tuple[float, int]] = []
+        self._until: float | None = None
+
+    def run(self) -> int:
+        """Everything, in order. Raises Sluice's errors after cleaning up."""
+        self._check_disk()
+        previous = signal.signal(signal.SIGTERM, _interrupt)
+        finished = False
+        try:
+            with self.screen:
+                self.events.say(f"seed {self.seed}" + (", with chaos" if self.args.chaos else ""))
+                self.prepare()
+                self.load(self.replicas[0])
+                self.join_others()
+                traffic_began, traffic_ended = self.go_on()
+                final = self.stop_traffic()
+                self.catch_up(final)
+                verdicts = self.prove()
+            finished = True
+            return self.conclude(verdicts, traffic_began, traffic_ended)
+        finally:
+            with contextlib.suppress(SluiceError):  # whatever it would complain of, the first error says more
+                self._stop_threads()
+            if self.args.once or not finished:
+                self._end(keep=not finished and not self.args.once and not _interrupted())
+            signal.signal(signal.SIGTERM, previous)
+
+    # -- its steps
+
+    def prepare(self) -> None:
+        """Servers up, master made, traffic on, Airflow ready."""
+        say = self.events.say
+        self.stage = "starting the servers"
+        self.stack.home.create()
+        os.environ["SLUICE_HOME"] = str(self.stack.home.root)
+        leftovers.clear(self.stack, say)
+        folder = self.stack.home.root / "replications"
+        replications.write(folder, self.names)
+        self.stack.blueprint = replace(
+            self.stack.blueprint, slaves=(self.names[0],), airflow=True, replications=str(folder)
+        )
+        self.memory.start()
+        with ThreadPoolExecutor(2) as pool:
+            up = pool.submit(self.stack.up, lambda text: None)
+            self._await_services(up, "master", "redis", f"slave-{self.names[0]}")
+            self.stage = "making the master"
+            leftovers.forget_replication(self.stack.redis_url)
+            made = pool.submit(slave.make, self.stack.slaves[self.names[0]])
+            master.make(self.stack.master, self.scale)
+            made.result()
+            say(f"master made: pgbench's tables in scale {self.scale}, and those of the writer")
+            self._start_traffic()
+            self.stage = "waiting for Airflow"
+            up.result()
+        self.stack.airflow.api().await_dags([INITIAL_UPDATE, APPLY])
+        say(f"Airflow is ready at {self.stack.airflow.url}")
+        self._add_replica(self.names[0])
+
+    def load(self, replica: Replica) -> None:
+        """The initial update of one slave, to the end: state NORMAL, apply running."""
+        self.stage = f"initial update of {replica.name}"
+        self._persist(replica.update.trigger, "starting the initial update")
+        replica.update.start()
+        struck = self._strike_while_loading(replica)
+        self._await(f"State NORMAL of {replica.name}", lambda: self._is_normal(replica), replica.progress)
+        if struck is not None:
+            struck.join()
+        self.events.say(f"{replica.name} is NORMAL, {APPLY} runs", "good")
+        replica.normal_since = time.monotonic()
+
+    def join_others(self) -> None:
+        """The other slaves, one after the other, while the first replicates."""
+        first = self.replicas[0]
+        began = time.monotonic()
+        for name in self.names[1:]:
+            self.stage = f"adding {name}"
+            self.stack.add_slave(name)
+            slave.make(self.stack.slaves[name])
+            self._add_replica(name)
+            self.load(self.replicas[-1])
+        if len(self.names) > 1:
+            first.joining = (began, time.monotonic())
+
+    def go_on(self) -> tuple[float, float]:
+        """Traffic for the time asked for, and as long as strikes last; returns when that began and ended."""
+        self.stage = "replicating"
+        began = time.monotonic()
+        self._until = began + self.args.seconds
+        striking = None
+        if self.args.chaos and self.hand is not None:
+            hand = self.hand
+            striking = threading.Thread(target=lambda: hand.play(self.plan.apply, lambda: True), daemon=True)
+            striking.start()
+        while time.monotonic() < self._until or (striking is not None and striking.is_alive()):
+            self._raise_failures()
+            time.sleep(POLL)
+        if self.hand is not None:
+            self.hand.settle()
+        self._until = None
+        return began, time.monotonic()
+
+    def stop_traffic(self) -> Position:
+        """The position at which the master stands when nobody writes any more."""
+        self.stage = "stopping the traffic"
+        assert self.heart is not None and self.traffic is not None
+        self.heart.stop()
+        self.traffic.stop()
+        self.events.say("traffic stopped")
+        final: list[Position] = []
+        self._persist(lambda: final.append(self._position()), "reading the master's position")
+        return final[0]
+
+    def catch_up(self, final: Position) -> None:
+        """Wait until every slave has everything."""
+        self.stage = "waiting until the slaves are current"
+        for replica in self.replicas:
+            self._await(f"A current {replica.name}", lambda replica=replica: replica.covers(final), replica.progress)
+            self.events.say(f"{replica.name} is current", "good")
+
+    def prove(self) -> dict[str, list[compare.Verdict]]:
+        """Compare all tables, slave by slave."""
+        self.stage = "comparing"
+        with self.stack.master.connect(DATABASE) as connection:
+            tables = compare.tables(connection, OWNER)
+        verdicts: dict[str, list[compare.Verdict]] = {}
+        for replica in self.replicas:
+            verdicts[replica.name] = []
+            for verdict in compare.compare(self.stack.master.info(DATABASE), replica.server.info(DATABASE), tables):
+                verdicts[replica.name].append(verdict)
+                self.stage = f"comparing {replica.name}: {len(verdicts[replica.name])} of {len(tables)} tables"
+        return verdicts
+
+    def conclude(self, verdicts: dict[str, list[compare.Verdict]], began: float, ended: float) -> int:
+        """Print the verdict and the figures; 0 only if everything is equal."""
+        console = self.screen.console
+        for name, found in verdicts.items():
+            console.print(report.comparison(name, found))
+            report.show_differences(console, name, found)
+        slaves = [replica.figures(began, ended) for replica in self.replicas]
+        report.show_figures(
+            console,
+            report.Figures(
+                traffic_seconds=ended - began,
+                captured_rate=self._captured(began, ended),
+                slaves=slaves,
+                memory=self.memory.peak,
+                tally=self.traffic.tally if self.traffic else {},
+                kills=self.hand.kills if self.hand else 0,
+            ),
+        )
+        problems = list(self.hand.problems) if self.hand else []
+        problems += [
+            f"{figures.name}: a reader saw half a transaction: {figures.torn[0]}" for figures in slaves if figures.torn
+        ]
+        unequal = sum(not verdict.equal for found in verdicts.values() for verdict in found)
+        count = sum(map(len, verdicts.values()))
+        console.print()
+        for problem in problems:
+            console.print(problem, style="bold red", markup=False)
+        if unequal or problems:
+            console.print(f"{unequal} of {count} tables differ. To repeat: --seed {self.seed}", style="bold red")
+        else:
+            console.print(f"All {count} tables are equal, row for row.", style="bold green")
+        if not self.args.once:
+            console.print(self._whereabouts(), highlight=False, markup=False)
+        return 1 if unequal or problems else 0
+
+    # -- the picture
+
+    def picture(self) -> Picture:
+        """What the screen shows now."""
+        now = time.monotonic()
+        return Picture(
+            stage=self.stage,
+            elapsed=now - self.events.began,
+            captured_rate=self._captured(now - 5, now),
+            memory=sum(self.memory.now.values()),
+            slaves=[replica.picture() for replica in self.replicas],
+            events=self.events.recent(20),
+            remaining=max(0.0, self._until - now) if self._until else None,
+        )
+
+    # -- parts of the steps
+
+    def _stack(self) -> Stack:
+        named = {"airflow": self.args.airflow_port, "master": self.args.master_port, "redis": self.args.redis_port}
+        return Stack(ports={name: port for name, port in named.items() if port})
+
+    def _check_disk(self) -> None:
+        root = self.stack.home.root
+        existing = next(folder for folder in (root, *root.parents) if folder.exists())
+        free = shutil.disk_usage(existing).free
+        needed = SPARE_BYTES + self.scale * BYTES_A_SCALE * (1 + len(self.names))
+        if free < needed:
+            raise NotEnoughDisk(root, free, needed)
+
+    def _await_services(self, up: Future[None], *names: str) -> None:
+        """Until these run; what `up` raises comes out here."""
+
+        def run() -> bool:
+            running = {entry.name for entry in self.stack.status().services if entry.state is State.RUNNING}
+            return up.done() or running.issuperset(names)
+
+        await_true(run, STUCK, POLL)
+        if up.done():
+            up.result()
+
+    def _start_traffic(self) -> None:
+        self.heart = Heart(self.stack.master.info(DATABASE, OWNER))
+        self.heart.start()
+        self.traffic = Traffic(
+            self.stack.master, self.args.rate, self.scale, self.seed, self.stack.environment(), self.events
+        )
+        self.traffic.start()
+        threading.Thread(target=self._count_captured, name="counter", daemon=True).start()
+        changes = self.traffic.mix.changes + self.traffic.writer_rate
+        self.events.say(f"traffic starts: {changes:,.0f} row changes a second are aimed at")
+
+    def _add_replica(self, name: str) -> None:
+        assert self.heart is not None
+        replica = Replica(name, self.stack, self.heart.beats)
+        replica.start()
+        self.replicas.append(replica)
+        if self.hand is None and self.args.chaos:
+            self.hand = Hand(
+                self.stack, lambda: [entry.name for entry in self.replicas], self._is_loaded, self.seed, self.events
+            )
+
+    def _strike_while_loading(self, replica: Replica) -> threading.Thread | None:
+        """Chaos strikes the first load as soon as blocks are being read."""
+        if self.hand is None or replica is not self.replicas[0]:
+            return None
+        hand = self.hand
+
+        def strike() -> None:
+            await_true(lambda: replica.observer.sight.state == "TRANSITION" or self._is_normal(replica), 3600, 0.02)
+            hand.play(self.plan.load, lambda: not self._is_normal(replica))
+
+        thread = threading.Thread(target=strike, name="chaos", daemon=True)
+        thread.start()
+        return thread
+
+    def _is_loaded(self, name: str) -> bool:
+        replica = next(entry for entry in self.replicas if entry.name == name)
+        sight = replica.observer.sight
+        return bool(sight.blocks) and sight.stored == sight.blocks
+
+    def _is_normal(self, replica: Replica) -> bool:
+        run = replica.update.sight
+        return replica.observer.sight.state == "NORMAL" and run.state == "success" and run.apply == "running"
+
+    def _position(self) -> Position:
+        """Raises Sluice's errors and psycopg's."""
+        info = self.stack.master.info(DATABASE)
+        with connect(info, application=f"{APPLICATION} position", autocommit=True) as connection:
+            return position.take(connection, Prefix(PREFIX), SCHEMA)
+
+    def _persist(self, action: Callable[[], object], what: str) -> None:
+        """Do something that may meet a server just restarting; the last error comes out after a while."""
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                action()
+                return
+            except (psycopg.OperationalError, SluiceError) as error:
+                if isinstance(error, Terminal) or time.monotonic() > deadline:
+                    raise
+                self.events.say(f"{what}: {str(error).splitlines()[0]}")
+                time.sleep(0.5)
+
+    def _await(self, what: str, condition: Callable[[], bool], progress: Callable[[], object]) -> None:
+        """Until the condition holds. Raises the failure of a DAG, `TrafficFailed`, and `Stuck` when nothing moves."""
+        seen, since = progress(), time.monotonic()
+        while not condition():
+            self._raise_failures()
+            if (now := progress()) != seen:
+                seen, since = now, time.monotonic()
+            elif time.monotonic() - since > STUCK:
+                raise Stuck(what, str(seen))
+            time.sleep(POLL)
+
+    def _raise_failures(self) -> None:
+        for replica in self.replicas:
+            if replica.update.sight.state == "failed":
+                raise replica.update.failure()
+        if self.stack.status().supervisor is None:
+            raise Terminal(
+                "The supervisor of the servers is gone. Its log is " + str(self.stack.home.log("supervisor"))
+            )
+
+    def _count_captured(self) -> None:
+        """Samples of the number of changes captured so far, as drawn from the master's sequence."""
+        statement = f'SELECT last_value FROM {SCHEMA}."{PREFIX.lower()}seq"'
+        while self.traffic is not None and self.traffic.running:
+            try:
+                with self.stack.master.connect(DATABASE) as connection:
+                    while self.traffic.running:
+                        row = connection.execute(statement).fetchone()
+                        self._drawn.append((time.monotonic(), int(row[0]) if row else 0))
+                        time.sleep(0.5)
+            except psycopg.Error:  # not installed yet, or the master restarts
+                time.sleep(0.5)
+
+    def _captured(self, began: float, ended: float) -> float:
+        samples = [sample for sample in list(self._drawn) if began <= sample[0] <= ended]
+        if len(samples) < 2:
+            return 0.0
+        return (samples[-1][1] - samples[0][1]) / (samples[-1][0] - samples[0][0])
+
+    def _stop_threads(self) -> None:
+        self.memory.stop()
+        for replica in self.replicas:
+            replica.stop()
+        if self.heart is not None:
+            self.heart.stop()
+        if self.traffic is not None and self.traffic.running:
+            self.traffic.stop()
+
+    def _end(self, keep: bool) -> None:
+        """Take everything down; `keep` leaves it up for somebody to look at."""
+        if keep:
+            print(f"\nEverything is left up to be looked at; ./sluice down ends it.\n{self._whereabouts()}", flush=True)
+        else:
+            self.stack.down(lambda text: None)
+
+    def _whereabouts(self) -> str:
+        airflow = self.stack.airflow
+        return (
+            f"\nAirflow   {airflow.url}   user {airflow.user}   password {airflow.password}\n"
+            f"Write to the master and see it arrive: ./sluice status shows the ports. ./sluice down ends everything."
+        )
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _interrupted() -> bool:
+    import sys
+
+    return isinstance(sys.exc_info()[1], KeyboardInterrupt)
