@@ -44,6 +44,8 @@ SETTINGS = {
     "SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "20",
     "SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "15",
     "TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "20",
+    # The executor learns this much later that a task has left its worker; until then its slot is taken.
+    "WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
     "LOGGING__COLORED_CONSOLE_LOG": "False",
     "USAGE_DATA_COLLECTION__ENABLED": "False",
 }
