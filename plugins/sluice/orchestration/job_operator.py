@@ -12,14 +12,18 @@ from sluice.errors import Terminal
 from sluice.orchestration import connections, jobs
 from sluice.orchestration.failure import as_airflow
 from sluice.orchestration.job import Job, Kind, Owner
+from sluice.orchestration.job_output import last_lines
 from sluice.orchestration.job_trigger import JobTrigger
 from sluice.orchestration.joining import Join, join
 from sluice.orchestration.relaunch import Next
+from sluice.orchestration.residence import earliest
+from sluice.orchestration.step import FOR_EVER
 
 HANDLE = "job"
 """Key of the task's state store under which the job's id can be read, by the REST API too."""
 END_SECONDS = 30.0
 """How long a task waits for the end of a job that it replaces."""
+LINES_SHOWN = 30
 ACTIVE = ["queued", "running"]
 
 
@@ -56,7 +60,7 @@ class SparkJobOperator(BaseOperator):
     ui_color = "#e8f4ee"
 
     def __init__(self, *, prefix: str = "{{ params.prefix }}", slave: str = "{{ params.slave }}", **kwargs: Any):
-        super().__init__(**kwargs)
+        super().__init__(**{**FOR_EVER, **kwargs})
         self.prefix = prefix
         self.slave = slave
         self._job: Job | None = None
@@ -73,9 +77,10 @@ class SparkJobOperator(BaseOperator):
         with as_airflow(context):
             following = Next(event["next"])
             if following is Next.FAIL:
+                self._report(event["job_id"], event["why"])
                 raise JobEnded(event["job_id"], event["why"])
             if following is Next.RELAUNCH:
-                self.log.warning("The job %s is gone. %s", event["job_id"], event["why"])
+                self._report(event["job_id"], event["why"])
                 self._begin(context, attempt=event["attempt"])
         return str(event["why"])
 
@@ -123,7 +128,7 @@ class SparkJobOperator(BaseOperator):
                     self.kind, prefix, slave, self._job.id, self._job.runner.pid, self._job.log,
                 )  # fmt: skip
         context["task_state_store"].set(HANDLE, self._job.id, retention=NEVER_EXPIRE)
-        self.defer(trigger=JobTrigger.of(self._job), method_name="resume")
+        self.defer(trigger=JobTrigger.of(self._job, earliest()), method_name="resume")
 
     def _joined(self, running: Job | None, owner: Owner) -> Job | None:
         """The running job when this task watches it from here on; None when one is to be launched."""
@@ -146,6 +151,12 @@ class SparkJobOperator(BaseOperator):
                 minutes = (time.time() - running.launched) / 60
                 self.log.info("The job %s runs for %.1f min already; it is watched again.", running.id, minutes)
         return running.owned_by(owner)
+
+    def _report(self, job_id: str, why: str) -> None:
+        """Into the log of the task itself: Airflow begins the triggerer's log anew with each trigger."""
+        for line in last_lines(job_id, LINES_SHOWN):
+            self.log.info("| %s", line)
+        self.log.warning("The job %s is gone. %s", job_id, why)
 
     def _clear_away(self, prefix: str, slave: str) -> None:
         last = jobs.last(self.kind, prefix, slave)

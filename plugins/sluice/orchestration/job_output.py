@@ -78,6 +78,18 @@ class JobOutput:
         return _inode(files[files.index(path) - 1])
 
 
+def last_lines(job_id: str, count: int) -> list[str]:
+    """The end of what a job said."""
+    try:
+        with open(log_of(job_id), "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - 400 * count))
+            lines = file.read().decode(errors="replace").splitlines()
+    except OSError:
+        return []
+    return [line for line in lines if line.strip()][-count:]
+
+
 def _inode(path: Path) -> int:
     try:
         return os.stat(path).st_ino

@@ -13,6 +13,7 @@ from sluice.orchestration import jobs
 from sluice.orchestration.job import Job, JobState, Kind
 from sluice.orchestration.job_output import JobOutput
 from sluice.orchestration.relaunch import Next, Verdict, judge
+from sluice.orchestration.residence import stay
 
 POLL_SECONDS = 1.0
 _SAID = re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-][\d:]+)? (?P<level>[A-Z]+) (?P<text>.*)")
@@ -25,19 +26,26 @@ class JobTrigger(BaseTrigger):
     all that is needed to go on when the job's record is lost.
     """
 
-    def __init__(self, job_id: str, kind: str, launched: float, attempt: int = 0):
+    def __init__(self, job_id: str, kind: str, launched: float, attempt: int = 0, earliest: float = 0.0):
         super().__init__()  # type: ignore[no-untyped-call]
         self.job_id = job_id
         self.kind = Kind(kind)
         self.launched = launched
         self.attempt = attempt
+        self.earliest = earliest
 
     @classmethod
-    def of(cls, job: Job) -> "JobTrigger":
-        return cls(job.id, str(job.kind), job.launched, job.attempt)
+    def of(cls, job: Job, earliest: float = 0.0) -> "JobTrigger":
+        return cls(job.id, str(job.kind), job.launched, job.attempt, earliest)
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        values = {"job_id": self.job_id, "kind": str(self.kind), "launched": self.launched, "attempt": self.attempt}
+        values = {
+            "job_id": self.job_id,
+            "kind": str(self.kind),
+            "launched": self.launched,
+            "attempt": self.attempt,
+            "earliest": self.earliest,
+        }
         return "sluice.orchestration.job_trigger.JobTrigger", values
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
@@ -58,6 +66,7 @@ class JobTrigger(BaseTrigger):
             case Next.RELAUNCH:
                 self.log.warning("The job %s is gone. %s It starts again in %.0f s.", self.job_id, verdict.why, wait)
         await asyncio.sleep(wait)
+        await stay(self.earliest)
         values = {"job_id": self.job_id, "next": str(verdict.next), "why": verdict.why, "attempt": verdict.attempt}
         yield TriggerEvent(values)  # type: ignore[no-untyped-call]
 

@@ -13,6 +13,7 @@ from sluice.domain.state import SlaveState
 from sluice.errors import SluiceError
 from sluice.orchestration import connections, jobs
 from sluice.orchestration.job import Kind
+from sluice.orchestration.residence import stay
 from sluice.orchestration.work import checkpoint_of
 
 POLL_SECONDS = 2.0
@@ -25,15 +26,18 @@ class StateTrigger(BaseTrigger):
     Outages of the slave are waited for. What keeps the state from changing is said every half minute.
     """
 
-    def __init__(self, prefix: str, slave: str, conn_id: str, vendor: str, schema: str, leaving: str):
+    def __init__(
+        self, prefix: str, slave: str, conn_id: str, vendor: str, schema: str, leaving: str, earliest: float = 0.0
+    ):
         super().__init__()  # type: ignore[no-untyped-call]
-        self.values = {
+        self.values: dict[str, Any] = {
             "prefix": prefix,
             "slave": slave,
             "conn_id": conn_id,
             "vendor": vendor,
             "schema": schema,
             "leaving": leaving,
+            "earliest": earliest,
         }
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -46,6 +50,7 @@ class StateTrigger(BaseTrigger):
             state = checkpoint.state if checkpoint else SlaveState.UNCONFIGURED
             if not problem and state != self.values["leaving"]:
                 message = checkpoint.message if checkpoint else ""
+                await stay(self.values["earliest"])
                 yield TriggerEvent({"state": str(state), "message": message})  # type: ignore[no-untyped-call]
                 return
             if time.monotonic() - said >= SAY_SECONDS:
