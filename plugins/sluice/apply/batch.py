@@ -64,19 +64,22 @@ Step = Rows | Truncation | CutItem
 
 
 class Batch:
-    """Applies windows of one pair over its links."""
+    """Applies windows of one pair over its links.
 
-    def __init__(self, pair: Pair, links: Links, spread: Spread):
+    `keep_lease` raises when the lease is lost; `pause` waits a moment, and raises when waiting must end.
+    """
+
+    def __init__(self, pair: Pair, links: Links, spread: Spread, keep_lease: Callable[[], None], pause: Callable[[], None]):
         self.pair = pair
         self.links = links
         self.spread = spread
+        self._keep_lease = keep_lease
+        self._pause = pause
         self.reached: Position | None = None
         """How far the last attempt may have come: where safe mode must last after a failure."""
         self._labels = itertools.count(1)
 
-    def apply(
-        self, checkpoint: Checkpoint, seen: Position, target: Position, *, safe: bool, keep_lease: Callable[[], None]
-    ) -> Checkpoint | None:
+    def apply(self, checkpoint: Checkpoint, seen: Position, target: Position, *, safe: bool) -> Checkpoint | None:
         """Applies `(seen, target]`, or its next slice; the new checkpoint, None when nothing was there.
 
         `seen` is the checkpoint's position, or one after it that no change lies between. Raises
@@ -92,11 +95,11 @@ class Batch:
         if items.num_rows <= limit:
             if not items.num_rows and not above and not loading:
                 return None
-            return self._apply_here(checkpoint, seen, target, items, None, safe, keep_lease)
+            return self._apply_here(checkpoint, seen, target, items, None, safe)
         if loading:
             items = items.slice(0, limit)
-            return self._apply_here(checkpoint, seen, target, items, _last_key(items), safe, keep_lease)
-        return self._apply_staged(checkpoint, seen, target, above, safe, keep_lease)
+            return self._apply_here(checkpoint, seen, target, items, _last_key(items), safe)
+        return self._apply_staged(checkpoint, seen, target, above, safe)
 
     # In the driver
 
@@ -108,12 +111,11 @@ class Batch:
         items: Any,
         slice_end: int | None,
         safe: bool,
-        keep_lease: Callable[[], None],
     ) -> Checkpoint | None:
         """`slice_end`: the last REPL_KEY of `items` when more of the window follows."""
         markers = None
         if checkpoint.state is SlaveState.TRANSITION:
-            markers = Markers(self.pair, self.links, seen, keep_lease)
+            markers = Markers(self.pair, self.links, seen, self._pause)
         whole = slice_end is None
         complete = whole and markers is not None and markers.complete(target)
         if not items.num_rows and not complete and not checkpoint.catching_up:
@@ -129,7 +131,7 @@ class Batch:
             after = checkpoint.sliced(target, slice_end, items.num_rows)
         if complete:
             after = replace(after, state=SlaveState.NORMAL)
-        return self._commit(checkpoint, after, steps, markers, safe, keep_lease)
+        return self._commit(checkpoint, after, steps, markers, safe)
 
     def _cut(self, cut: CutItem, markers: Markers | None) -> Step:
         if cut.action is not Action.TRUNCATE:
@@ -163,7 +165,6 @@ class Batch:
         target: Position,
         above: int,
         safe: bool,
-        keep_lease: Callable[[], None],
     ) -> Checkpoint:
         limit = self.pair.options.max_batch_changes
         survey = self.links.reader.survey(seen, target, above=above, limit=limit + 1)
@@ -181,7 +182,7 @@ class Batch:
         steps += self._stage(Span(seen, target, begin, end), checkpoint.epoch)
         after = checkpoint.advanced(target, changes) if end is None else checkpoint.sliced(target, end, changes)
         try:
-            done = self._commit(checkpoint, after, steps, None, safe, keep_lease)
+            done = self._commit(checkpoint, after, steps, None, safe)
         finally:
             self._drop_stages()
         return done
@@ -225,12 +226,11 @@ class Batch:
         steps: Sequence[Step],
         markers: Markers | None,
         safe: bool,
-        keep_lease: Callable[[], None],
     ) -> Checkpoint:
         info = self.pair.slave_info
         ordered: set[TableName] = set()
         while True:
-            keep_lease()
+            self._keep_lease()
             try:
                 with self.links.on(info), self.links.slave_transaction() as slave:
                     slave.execute("SET CONSTRAINTS ALL DEFERRED")
@@ -243,7 +243,7 @@ class Batch:
                         else:
                             self.links.alterer.apply(step, safe=safe)
                             self.links.forget(step.table)
-                    keep_lease()
+                    self._keep_lease()
                     self.links.checkpoints().advance(before, after)
                 return after
             except vendors.module(info.vendor, "drift").Collision as collision:

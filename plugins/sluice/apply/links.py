@@ -15,9 +15,23 @@ from sluice import vendors
 from sluice.apply.pair import Pair
 from sluice.domain.checkpoint import Checkpoint, CheckpointMoved, Fenced
 from sluice.domain.connection import ConnectionInfo
+from sluice.domain.names import TableName
 from sluice.domain.position import Position
+from sluice.domain.shape import TableShape
+from sluice.errors import Terminal
 
 log = logging.getLogger("sluice.apply")
+
+
+class TableGone(Terminal):
+    """Changes wait for a table that the master no longer has, and whose key is therefore unknown."""
+
+    def __init__(self, table: TableName):
+        super().__init__(
+            f"Table {table} is gone from the master while changes of it still wait, so their key is unknown. "
+            "Start an initial update of this slave."
+        )
+        self.table = table
 
 
 class Links:
@@ -28,6 +42,8 @@ class Links:
         self._master: psycopg.Connection[Any] | None = None
         self._slave: psycopg.Connection[Any] | None = None
         self._reader: Any = None
+        self._merger: Any = None
+        self._shapes: dict[TableName, TableShape] = {}
         self.replica_role = False
         """Whether this account may switch the slave's triggers and foreign keys off for its session."""
 
@@ -46,6 +62,32 @@ class Links:
         """Reads windows of ITEMS as Arrow."""
         assert self._reader is not None, "open() first"
         return self._reader
+
+    @property
+    def merger(self) -> Any:
+        """Merges net changes into the slave."""
+        assert self._merger is not None, "open() first"
+        return self._merger
+
+    def master_shape(self, table: TableName) -> TableShape:
+        """The master's definition of a table, remembered until `forget`. Raises `TableGone`."""
+        if table not in self._shapes:
+            info = self.pair.master_info
+            with self.on(info):
+                found = vendors.module(info.vendor, "catalog").shape(self.master, table)
+            if found is None:
+                raise TableGone(table)
+            self._shapes[table] = found
+        return self._shapes[table]
+
+    def master_key(self, table: TableName) -> tuple[str, ...]:
+        """The columns of the key under which the master captures a table; empty for none."""
+        return tuple(column.name for column in self.master_shape(table).key)
+
+    def forget(self, table: TableName) -> None:
+        """The table's definition changed: what was remembered of it is void."""
+        self._shapes.pop(table, None)
+        self.merger.targets.forget(table)
 
     def open(self) -> None:
         """Opens what is not open. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
@@ -72,6 +114,8 @@ class Links:
                         pair,
                         pair.slave_info.place,
                     )
+                merge = vendors.module(pair.slave_info.vendor, "merge")
+                self._merger = merge.Merger(self._slave, pair.slave_info.place, cascades=not self.replica_role)
 
     def close(self) -> None:
         """Closes everything; never raises."""
@@ -81,7 +125,8 @@ class Links:
                     link.close()
             except Exception as error:  # a broken connection may fail in any way when closed
                 log.debug("closing a lost connection: %s", error)
-        self._reader = self._master = self._slave = None
+        self._reader = self._master = self._slave = self._merger = None
+        self._shapes.clear()
 
     @contextmanager
     def on(self, info: ConnectionInfo) -> Iterator[None]:

@@ -39,6 +39,8 @@ IDLE_CHECKPOINT_SECONDS = 1.0
 """How often the checkpoint moves while nothing changes, so that 'current as of' stays true."""
 WAIT_SECONDS = 0.25
 """How long a turn waits when the gate or the state keeps it from applying."""
+BLOCK_SECONDS = 0.02
+"""How often a block that is being read is looked at, while changes to it wait."""
 SUMMARY_SECONDS = 60.0
 STATUS_SECONDS = 0.5
 LONGEST_BACKOFF_SECONDS = 15.0
@@ -52,6 +54,10 @@ class NotConfigured(Terminal):
             f"{pair}: the slave has no checkpoint. Start an initial update: DAG initial_update with prefix "
             f"{pair.prefix} and slave {pair.slave.name}."
         )
+
+
+class Stopping(Transient):
+    """Told to stop in the middle of a turn; the turn is void."""
 
 
 @dataclass
@@ -77,7 +83,7 @@ class Apply:
         self.lease = Lease(store, pair.prefix, pair.slave.name, pair.options.lease)
         self.status = Status(store, pair.prefix, pair.slave.name)
         self.links = Links(pair)
-        self.batch = Batch(pair, self.links, spread)
+        self.batch = Batch(pair, self.links, spread, self.lease.keep, self._pause)
         self.checkpoint: Checkpoint | None = None
         self.seen: Position | None = None
         self.mode = safemode.OFF
@@ -100,6 +106,8 @@ class Apply:
                 except CheckpointMoved as moved:
                     log.info("%s: %s", self.pair, moved)
                     self._forget()
+                except Stopping:
+                    break
                 except Transient as outage:
                     backoff = min(max(2 * backoff, 0.25), LONGEST_BACKOFF_SECONDS)
                     log.warning("%s: %s Next try in %.2g s.", self.pair, outage, backoff)
@@ -136,9 +144,7 @@ class Apply:
         target = self.checkpoint.target or self.links.take_position(self.seen)
         self._leave_safe_mode(self.seen)
         started = time.monotonic()
-        done = self.batch.apply(
-            self.checkpoint, self.seen, target, safe=self.mode.on, keep_lease=self.lease.keep
-        )
+        done = self.batch.apply(self.checkpoint, self.seen, target, safe=self.mode.on)
         if done is None:
             self._idle(target)
             return
@@ -211,6 +217,13 @@ class Apply:
             clock=time.monotonic(),
             checkpoint_interval=self.pair.options.checkpoint_interval,
         )
+
+    def _pause(self) -> None:
+        """A moment's wait for a block that is being read."""
+        self.lease.keep()
+        self._say("waiting for a block that is being read")
+        if self.stop.wait(BLOCK_SECONDS):
+            raise Stopping("told to stop while waiting for a block")
 
     def _forget(self) -> None:
         """Everything held about the databases is void; the next turn takes over anew."""

@@ -126,6 +126,36 @@ def without(items: Any, guids: Collection[str]) -> Any:
     return items.filter(kept)
 
 
+def kept_items(found: Events, keep: Any) -> Any:
+    """The items whose events are kept, for a replay. Of a key change kept by half, that half.
+
+    The half is an INSERT of the new row or a DELETE of the old key.
+    """
+    kept = np.asarray(keep, dtype=bool)
+    items = found.items
+    whole = np.zeros(items.num_rows, dtype=bool)
+    whole[found.item[kept & (found.partner < 0)]] = True
+    pairs = np.flatnonzero((found.partner >= 0) & kept)
+    both = pairs[kept[found.partner[pairs]]]
+    whole[found.item[both]] = True
+    halves = pairs[~kept[found.partner[pairs]]]
+    if not len(halves):
+        return items.filter(pa.array(whole))
+    goes = found.before[halves]
+    rows = items.take(pa.array(found.item[halves]))
+    nothing = pa.scalar(None, TEXT)
+    replaced = {
+        "guid": found.guid.take(pa.array(halves)),
+        "action": pc.if_else(pa.array(goes), pa.scalar("DELETE", TEXT), pa.scalar("INSERT", TEXT)),
+        "content": pc.if_else(pa.array(goes), nothing, _whole(rows.column("content"))),
+        "oldcontent": pc.if_else(pa.array(goes), _whole(rows.column("oldcontent")), nothing),
+    }
+    for label, values in replaced.items():
+        rows = rows.set_column(rows.column_names.index(label), label, values)
+    merged = pa.concat_tables([items.filter(pa.array(whole)), rows.cast(items.schema)])
+    return merged.sort_by("repl_key")
+
+
 def reduce(found: Events, keep: Any = None, *, before: bool = False) -> NetChanges:
     """The net change of each key. `keep`: a boolean array over the events, None keeps all.
 

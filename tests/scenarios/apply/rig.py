@@ -1,0 +1,180 @@
+"""A master and a slave with the same tables, captured from the start, and an apply between them."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from sluice import config
+from sluice.apply.loop import Apply
+from sluice.apply.pair import Pair
+from sluice.apply.spread import InThreads
+from sluice.domain.checkpoint import Checkpoint
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.names import TableName
+from sluice.domain.state import SlaveState
+from sluice.install import resources
+from sluice.stores import redis_store
+from sluice.vendors.postgres import position
+from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.vendors.postgres.connection import connect, quoted
+from sluice.vendors.postgres.tables_registry import Registry
+
+CONFIG = """
+prefix: DEMO_
+master: {conn_id: m}
+slaves:
+  dr1: {conn_id: s, on_conflict: stop, safe_mode: SAFE}
+tables:
+  public.*: {}
+apply: {lease: 2.0, checkpoint_interval: INTERVAL, max_batch_changes: BATCH}
+"""
+
+
+@dataclass
+class Rig:
+    """Two databases and what is needed to apply from one to the other."""
+
+    pair: Pair
+    redis_url: str
+    master: psycopg.Connection[Any]
+    slave: psycopg.Connection[Any]
+    failure: BaseException | None = field(default=None)
+
+    @classmethod
+    def build(
+        cls,
+        database: Callable[..., ConnectionInfo],
+        redis_url: str,
+        folder: Path,
+        tables: str,
+        *,
+        safe: bool = False,
+        interval: float = 0.1,
+        batch: int = 1_000_000,
+    ) -> "Rig":
+        """`tables`: DDL run on both. Capture is in place, the slave is NORMAL at the master's position."""
+        text = CONFIG.replace("SAFE", str(safe).lower()).replace("INTERVAL", str(interval)).replace("BATCH", str(batch))
+        (folder / "DEMO.yaml").write_text(text)
+        infos = {"m": database(), "s": database()}
+        pair = Pair.of(config.load("DEMO_"), "dr1", infos)
+        rig = cls(
+            pair,
+            redis_url,
+            connect(infos["m"], application="test", autocommit=True),
+            connect(infos["s"], application="test", autocommit=True),
+        )
+        for connection in (rig.master, rig.slave):
+            connection.execute(tables)
+        rig.install()
+        with rig.slave.transaction():
+            store = rig.store
+            store.ensure()
+            store.move(SlaveState.INITIAL)
+            store.move(SlaveState.TRANSITION)
+            store.start_at(position.take(rig.master, pair.prefix, "public"))
+            store.move(SlaveState.NORMAL)
+        return rig
+
+    def install(self) -> None:
+        """Captures every table of the schema `public`."""
+        resources.install(self.master, self.pair.prefix, "public")
+        registry = Registry(self.master, self.pair.prefix, "public")
+        for table in self.tables(self.master):
+            registry.register(table)
+            registry.capture(table)
+
+    @property
+    def store(self) -> CheckpointStore:
+        return CheckpointStore(self.slave, self.pair.prefix, "public", "dr1")
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        found = self.store.read()
+        assert found is not None
+        return found
+
+    def apply(self, **options: Any) -> "Running":
+        """An apply in a thread of this process; use it as a context."""
+        return Running(self, **options)
+
+    def await_current(self, seconds: float = 30.0) -> None:
+        """Returns when the slave has applied all that the master has committed by now."""
+        now = position.take(self.master, self.pair.prefix, "public")
+        self.await_that(lambda: bool((p := self.checkpoint.position) and p.covers_all_of(now)), seconds)
+
+    def await_that(self, condition: Callable[[], bool], seconds: float = 30.0) -> None:
+        """Raises what ended the apply, should it end before the condition holds."""
+        end = time.monotonic() + seconds
+        while not condition():
+            if self.failure is not None:
+                raise self.failure
+            assert time.monotonic() < end, f"not within {seconds} s; checkpoint: {self.checkpoint}"
+            time.sleep(0.02)
+
+    def tables(self, connection: psycopg.Connection[Any]) -> list[TableName]:
+        rows = connection.execute(
+            "SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') "
+            "AND NOT c.relispartition AND c.relname !~ '^demo_' ORDER BY 1"
+        ).fetchall()
+        return [TableName("public", name) for (name,) in rows]
+
+    def rows(self, connection: psycopg.Connection[Any], table: TableName) -> list[str]:
+        """Every row as text, sorted bytewise."""
+        name = quoted(table.schema, table.name)
+        return [row for (row,) in connection.execute(f'SELECT t::text COLLATE "C" FROM {name} t ORDER BY 1').fetchall()]
+
+    def differences(self) -> dict[str, tuple[list[str], list[str]]]:
+        """Of each table that differs the rows only on the master and only on the slave."""
+        found = {}
+        for table in self.tables(self.master):
+            master, slave = self.rows(self.master, table), self.rows(self.slave, table)
+            if master != slave:
+                found[str(table)] = (_minus(master, slave), _minus(slave, master))
+        return found
+
+    def close(self) -> None:
+        self.master.close()
+        self.slave.close()
+
+
+class Running(AbstractContextManager["Running"]):
+    """An apply that runs in a thread; `failure` of the rig holds what it raised."""
+
+    def __init__(self, rig: Rig, parallelism: int = 2):
+        self.rig = rig
+        self.stop = threading.Event()
+        self.loop = Apply(rig.pair, redis_store.connect(rig.redis_url), InThreads(parallelism), self.stop)
+        self.thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> "Running":
+        self.rig.failure = None
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop.set()
+        self.thread.join(timeout=20)
+        assert not self.thread.is_alive(), "the apply did not stop"
+
+    def _run(self) -> None:
+        try:
+            self.loop.run()
+        except BaseException as error:
+            self.rig.failure = error
+
+
+def _minus(one: Iterable[str], other: Iterable[str]) -> list[str]:
+    rest = list(other)
+    only = []
+    for row in one:
+        if row in rest:
+            rest.remove(row)
+        else:
+            only.append(row)
+    return only[:5]

@@ -1,0 +1,116 @@
+"""The apply follows the master, stops on drift, gives way to a successor."""
+
+from collections.abc import Callable
+
+import pytest
+
+from sluice.domain.checkpoint import Fenced
+from sluice.domain.state import SlaveState
+from sluice.stores import redis_store
+from sluice.stores.gate import ADMIN, ERROR, Gate
+from sluice.vendors.postgres.drift import Drift
+from tests.scenarios.apply.rig import Rig
+
+TABLES = """
+CREATE TABLE public.account (id int PRIMARY KEY, owner text, balance numeric);
+CREATE TABLE public.history (account int, delta numeric, note text);
+CREATE TABLE public."Odd ""Name"" %s" ("Key.1" text, "select" int, "]]>" text, PRIMARY KEY ("Key.1", "select"));
+"""
+ODD = '"Odd ""Name"" %s"'
+
+
+def test_changes_arrive(rig: Callable[..., Rig]) -> None:
+    pair = rig(TABLES)
+    with pair.apply():
+        pair.master.execute("INSERT INTO public.account SELECT g, 'o' || g, g FROM generate_series(1, 100) g")
+        pair.master.execute("UPDATE public.account SET balance = balance + 1 WHERE id % 3 = 0")
+        pair.master.execute("DELETE FROM public.account WHERE id % 7 = 0")
+        pair.master.execute("UPDATE public.account SET id = id + 1000 WHERE id > 90")
+        pair.master.execute("INSERT INTO public.history SELECT 1, 2, E'x\\n]]>&<' FROM generate_series(1, 5)")
+        pair.master.execute("DELETE FROM public.history WHERE ctid = (SELECT min(ctid) FROM public.history)")
+        pair.master.execute(f"INSERT INTO public.{ODD} VALUES ('a', 1, NULL), ('', 2, ''), (E'\\t', 3, '</col>')".encode())
+        pair.await_current()
+        assert pair.differences() == {}
+        assert pair.checkpoint.changes > 150
+
+
+def test_a_large_window_is_staged_and_merged(rig: Callable[..., Rig]) -> None:
+    pair = rig(TABLES)
+    pair.master.execute("INSERT INTO public.account SELECT g, 'o' || g, g FROM generate_series(1, 40000) g")
+    pair.master.execute("INSERT INTO public.history SELECT g, g, 'n' FROM generate_series(1, 5000) g")
+    pair.master.execute("UPDATE public.account SET balance = -1 WHERE id % 2 = 0")
+    pair.master.execute("UPDATE public.account SET id = -id WHERE id % 1000 = 0")
+    pair.master.execute("DELETE FROM public.account WHERE id % 5 = 0 AND id > 0")
+    with pair.apply():
+        pair.await_current()
+    assert pair.differences() == {}
+    left = pair.slave.execute("SELECT count(*) FROM pg_class WHERE relname ~ '^demo_stage'").fetchone()
+    assert left == (0,), "stage tables are dropped"
+
+
+def test_a_window_larger_than_the_limit_goes_in_slices(rig: Callable[..., Rig]) -> None:
+    pair = rig(TABLES, batch=25_000)
+    pair.master.execute("INSERT INTO public.account SELECT g, 'o' || g, g FROM generate_series(1, 60000) g")
+    pair.master.execute("UPDATE public.account SET balance = -1")
+    with pair.apply():
+        pair.await_current(60)
+    assert pair.differences() == {}
+    assert not pair.checkpoint.catching_up
+
+
+def test_drift_stops_the_apply_and_closes_the_gate(rig: Callable[..., Rig]) -> None:
+    pair = rig(TABLES)
+    pair.master.execute("INSERT INTO public.account VALUES (1, 'a', 1), (2, 'b', 2)")
+    gate = Gate(redis_store.connect(pair.redis_url), pair.pair.prefix, "dr1")
+    with pair.apply() as running:
+        pair.await_current()
+        pair.await_that(lambda: not running.loop.mode.on)
+        pair.slave.execute("DELETE FROM public.account WHERE id = 2")
+        pair.master.execute("UPDATE public.account SET balance = 3 WHERE id = 2")
+        with pytest.raises(Drift, match=r"public\.account, row id = '2'"):
+            pair.await_current()
+    assert "id = '2'" in gate.closures()[0].reason
+    assert gate.closures()[0].name == ERROR
+    assert "id = '2'" in pair.checkpoint.message
+    assert pair.checkpoint.safemode_exit is not None
+    pair.slave.execute("INSERT INTO public.account VALUES (2, 'b', 2)")
+    with pair.apply():
+        pair.await_current()
+        assert pair.differences() == {}
+        pair.await_that(lambda: pair.checkpoint.safemode_exit is None)
+    assert gate.closures() == []
+
+
+def test_a_closed_gate_holds_everything_back(rig: Callable[..., Rig]) -> None:
+    pair = rig(TABLES)
+    gate = Gate(redis_store.connect(pair.redis_url), pair.pair.prefix, "dr1")
+    gate.close(ADMIN, "anna", "maintenance")
+    with pair.apply() as running:
+        pair.await_that(lambda: "anna" in str(running.loop.status.read().get("activity")))
+        pair.master.execute("INSERT INTO public.account VALUES (1, 'a', 1)")
+        assert pair.rows(pair.slave, pair.tables(pair.slave)[1]) == []
+        gate.open(ADMIN)
+        pair.await_current()
+        assert pair.differences() == {}
+
+
+def test_a_successor_by_force_fences_the_former_apply(rig: Callable[..., Rig]) -> None:
+    pair = rig(TABLES)
+    with pair.apply():
+        pair.await_current()
+        with pair.slave.transaction():
+            pair.store.claim()
+        pair.master.execute("INSERT INTO public.account VALUES (1, 'a', 1)")
+        with pytest.raises(Fenced):
+            pair.await_current()
+
+
+def test_an_initial_update_that_begins_stops_applying(rig: Callable[..., Rig]) -> None:
+    pair = rig(TABLES)
+    with pair.apply() as running:
+        pair.await_current()
+        with pair.slave.transaction():
+            pair.store.move(SlaveState.INITIAL, "being prepared")
+        pair.master.execute("INSERT INTO public.account VALUES (1, 'a', 1)")
+        pair.await_that(lambda: "being prepared" in str(running.loop.status.read().get("activity")))
+    assert pair.checkpoint.state is SlaveState.INITIAL
