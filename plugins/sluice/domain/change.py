@@ -1,9 +1,11 @@
 """Changes: the actions that ITEMS records, and what is left of them for each key of a window."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from sluice.domain import content
 from sluice.domain.names import TableName
 
 
@@ -58,3 +60,47 @@ class NetChanges:
     def rows(self) -> int:
         """Rows of the slave that it touches."""
         return int(self.deletes.num_rows + self.updates.num_rows + self.moves.num_rows + self.inserts.num_rows)
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """One change of one row, taken apart."""
+
+    repl_key: int
+    table: TableName
+    action: Action
+    key: tuple[str, ...]
+    """The key's columns; empty for a keyless table."""
+    new: Mapping[str, str | None]
+    """The row after it, empty for a DELETE."""
+    old: Mapping[str, str | None]
+    """What is known of the row before it, at least its key. Empty for an INSERT."""
+    content: str | None
+    oldcontent: str | None
+
+    @classmethod
+    def of(cls, item: Mapping[str, Any], key: Sequence[str]) -> "RowChange":
+        """From a row of ITEMS (`queue.ITEMS`). Raises `MalformedContent`, `KeyError` for a key column it lacks."""
+        action = Action(item["action"])
+        new, old = item["content"], item["oldcontent"]
+        row = dict(content.parse(new)) if new is not None and action is not Action.DELETE else {}
+        before: dict[str, str | None] = {}
+        if action is Action.UPDATE:
+            # OLDCONTENT names what changed, and the key; it is not read where a key is all one needs.
+            before = {**row, **dict(content.parse(old))} if old is not None else {name: row[name] for name in key}
+        elif action is Action.DELETE:
+            if old is not None:
+                before = dict(content.parse(old))
+            else:
+                before = dict(zip(key, content.key_values(item["guid"], len(key)), strict=True))
+        table = TableName(item["schema"], item["table"])
+        return cls(item["repl_key"], table, action, tuple(key), row, before, new, old)
+
+    def key_of(self, row: Mapping[str, str | None]) -> dict[str, str | None]:
+        """The row's key, or all of a keyless row."""
+        return {name: row[name] for name in self.key} if self.key else dict(row)
+
+    @property
+    def shown(self) -> dict[str, str | None]:
+        """What names the row in a message: the key under which the slave holds it."""
+        return self.key_of(self.old or self.new)

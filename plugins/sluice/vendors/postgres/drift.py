@@ -36,6 +36,17 @@ class Drift(Terminal):
         self.found = found
         self.differing = dict(differing or {})
 
+    @classmethod
+    def of_values(
+        cls,
+        table: TableName,
+        key: Mapping[str, str | None],
+        action: str,
+        values: Mapping[str, tuple[str | None, str | None]],
+    ) -> "Drift":
+        """The row is there and looks otherwise; `values`: column → (slave's value, master's former value)."""
+        return cls(table, key, action, _described(values, 1), _described(values, 0), values)
+
 
 class Collision(SluiceError):
     """The set-based form of the changes does not work; nothing was done. Replay them one by one.
@@ -53,14 +64,7 @@ def rows_found(number: int) -> str:
     return "none" if number == 0 else "one" if number == 1 else f"{number} rows"
 
 
-def differing(
-    names: tuple[str, ...], now: list[str | None], before: list[str | None]
-) -> dict[str, tuple[str | None, str | None]]:
-    """The columns whose texts differ."""
-    return {name: (a, b) for name, a, b in zip(names, now, before, strict=True) if a != b}
-
-
-def describe(values: Mapping[str, tuple[str | None, str | None]], side: int) -> str:
+def _described(values: Mapping[str, tuple[str | None, str | None]], side: int) -> str:
     return ", ".join(f"{name} = {_shown(pair[side])}" for name, pair in values.items())
 
 

@@ -28,7 +28,7 @@ from sluice.domain.change import NetChanges
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import connection as connections
 from sluice.vendors.postgres import stage, statements
-from sluice.vendors.postgres.drift import Collision, Drift, describe, differing, rows_found
+from sluice.vendors.postgres.drift import Collision, Drift, rows_found
 from sluice.vendors.postgres.stage import Relation, Rows, Source, Staged
 from sluice.vendors.postgres.target import Target, TargetColumn, Targets
 
@@ -352,9 +352,10 @@ class Merger:
         row = self._raw.execute(text, source.parameters).fetchone()
         if row is None:
             return None
-        values = differing(step.columns, row[1], row[2])
-        key = dict(zip(names, row[0], strict=True))
-        return Drift(table, key, action, describe(values, 1), describe(values, 0), values)
+        values = {
+            name: (now, before) for name, now, before in zip(step.columns, row[1], row[2], strict=True) if now != before
+        }
+        return Drift.of_values(table, dict(zip(names, row[0], strict=True)), action, values)
 
     def _unfit(self, step: Step, error: psycopg.Error) -> Exception:
         """COPY into columns of the slave's types names the value; the statements themselves do not."""

@@ -1,0 +1,185 @@
+"""Changes applied one by one in REPL_KEY order, in the caller's transaction: slower, and never in its own way.
+
+    replayer = Replayer(connection, merger.targets, place)
+    done = replayer.replay(items, {table: key}, safe=False)
+    done.rejects                                     # with reject=True: the changes that were set aside
+
+For windows whose net changes collide (`merge.Collision`), and for the policies of `on_conflict`:
+`reject` sets aside each change that does not fit; `overwrite` is safe mode.
+
+Statements go to the server in batches without waiting for each answer. Where a batch has trouble it is
+undone and taken change by change, so that the one at fault is known. Raises, with everything undone and
+the transaction still usable: `Drift`, `ValueUnfit`, `ChangeRefused`, `ColumnMissing`, `TargetMissing`,
+`MalformedContent`; else errors of `connection.classify`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+
+from sluice.domain.change import Action, RowChange
+from sluice.domain.names import TableName
+from sluice.errors import Terminal
+from sluice.vendors.postgres import connection as connections
+from sluice.vendors.postgres import rewrite, unique
+from sluice.vendors.postgres.drift import Drift, rows_found
+from sluice.vendors.postgres.rewrite import Statement
+from sluice.vendors.postgres.stage import ValueUnfit
+from sluice.vendors.postgres.target import Targets
+from sluice.vendors.postgres.unique import Unique
+
+_CHUNK = 500
+_ALL, _BATCH, _ONE = "sluice_replay", "sluice_replay_batch", "sluice_replay_one"
+
+
+class ChangeRefused(Terminal):
+    """A constraint of the slave refuses a change that the master made."""
+
+    def __init__(self, change: RowChange, reason: str):
+        row = ", ".join(f"{name} = {value!r}" for name, value in change.shown.items())
+        super().__init__(
+            f"{change.table}, row {row}: the slave refuses the {change.action}: {reason}. Replicate the table it "
+            "refers to as well, or drop the constraint on the slave, or set on_conflict: reject; then start applying "
+            "again."
+        )
+        self.change = change
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Reject:
+    """A change that was set aside, for `<prefix>REJECTS`."""
+
+    change: RowChange
+    reason: str
+
+
+@dataclass
+class Replayed:
+    """What a replay did."""
+
+    changes: int = 0
+    rejects: list[Reject] = field(default_factory=list)
+
+
+class Replayer:
+    """Replays changes into one slave over one connection. `place` names it in messages."""
+
+    def __init__(self, connection: psycopg.Connection[Any], targets: Targets, place: str):
+        self.connection = connection
+        self.targets = targets
+        self.place = place
+        self._uniques: dict[TableName, list[Unique]] = {}
+
+    def replay(
+        self,
+        items: Any,
+        keys: Mapping[TableName, Sequence[str]],
+        *,
+        safe: bool = False,
+        images: bool = False,
+        reject: bool = False,
+    ) -> Replayed:
+        """Applies `items` (columns of `queue.ITEMS`, rows only, in REPL_KEY order, of one or many tables).
+
+        `keys`: the master's key of each table, empty for keyless ones. `images` also compares the row with its
+        former image (normal mode). `reject` sets aside what does not fit instead of raising it.
+        """
+        done = Replayed()
+        self._uniques.clear()
+        try:
+            self.connection.execute(f"SAVEPOINT {_ALL}")
+            try:
+                for batch in items.to_batches(max_chunksize=_CHUNK):
+                    changes = [
+                        RowChange.of(item, keys[TableName(item["schema"], item["table"])]) for item in batch.to_pylist()
+                    ]
+                    self._batch(changes, done, safe=safe, images=images, reject=reject)
+                    done.changes += len(changes)
+            except Terminal:
+                self.connection.execute(f"ROLLBACK TO SAVEPOINT {_ALL}")
+                raise
+            self.connection.execute(f"RELEASE SAVEPOINT {_ALL}")
+        except psycopg.Error as error:
+            raise connections.classify(error, self.place) from error
+        return done
+
+    def _batch(self, changes: Sequence[RowChange], done: Replayed, *, safe: bool, images: bool, reject: bool) -> None:
+        self.targets.load(change.table for change in changes)
+        steps = [(change, self._rewrite(change, safe=safe, images=images)) for change in changes]
+        self.connection.execute(f"SAVEPOINT {_BATCH}")
+        try:
+            fits = self._fits(statement for _, found in steps for statement in found)
+        except psycopg.Error:
+            fits = False
+        if not fits:
+            self.connection.execute(f"ROLLBACK TO SAVEPOINT {_BATCH}")
+            for change, found in steps:
+                problem = self._one(change, found)
+                if problem is None:
+                    continue
+                if not reject:
+                    raise problem
+                done.rejects.append(Reject(change, str(problem)))
+        self.connection.execute(f"RELEASE SAVEPOINT {_BATCH}")
+
+    def _one(self, change: RowChange, found: Sequence[Statement]) -> Terminal | None:
+        """Applies one change, or undoes it and says what is wrong with it."""
+        self.connection.execute(f"SAVEPOINT {_ONE}")
+        problem: Terminal | None = None
+        try:
+            if not self._fits(found):
+                self.connection.execute(f"ROLLBACK TO SAVEPOINT {_ONE}")
+                problem = self._missing(change)
+        except (psycopg.DataError, psycopg.IntegrityError) as error:
+            self.connection.execute(f"ROLLBACK TO SAVEPOINT {_ONE}")
+            problem = _refused(change, error)
+        self.connection.execute(f"RELEASE SAVEPOINT {_ONE}")
+        return problem
+
+    def _fits(self, found: Iterable[Statement]) -> bool:
+        """Sends the statements in one go; whether each counted one touched one row."""
+        sent = []
+        with self.connection.pipeline():
+            for statement in found:
+                cursor = psycopg.RawCursor(self.connection)
+                cursor.execute(statement.text, statement.parameters, prepare=True)
+                sent.append((statement, cursor))
+        return all(cursor.rowcount == 1 for statement, cursor in sent if statement.counted)
+
+    def _rewrite(self, change: RowChange, *, safe: bool, images: bool) -> list[Statement]:
+        target = self.targets[change.table]
+        if not safe:
+            return rewrite.strict(change, target, images=images)
+        if change.table not in self._uniques:
+            self._uniques[change.table] = unique.read(self.connection, change.table)
+        return rewrite.safe(change, target, self._uniques[change.table])
+
+    def _missing(self, change: RowChange) -> Drift:
+        """The row that a change should have found."""
+        target = self.targets[change.table]
+        parameters = rewrite.Parameters(target)
+        key = change.key_of(change.old or change.new)
+        match = parameters.equal(key) if change.key else parameters.same(key)
+        shown = ", ".join(f"t.{target.column(name).quoted}::text" for name in change.old)
+        text = f"SELECT ARRAY[{shown or 'NULL'}]::text[] FROM {target.only} t WHERE {match} LIMIT 2"
+        rows = psycopg.RawCursor(self.connection).execute(text, parameters.values).fetchall()
+        if len(rows) != 1 or change.action is Action.INSERT:
+            expected = "none" if change.action is Action.INSERT else "one"
+            return Drift(change.table, change.shown, str(change.action), expected, rows_found(len(rows)))
+        now = dict(zip(change.old, rows[0][0], strict=True))
+        values = {name: (now[name], before) for name, before in change.old.items() if now[name] != before}
+        return Drift.of_values(change.table, change.shown, str(change.action), values)
+
+
+def _refused(change: RowChange, error: psycopg.Error) -> Terminal:
+    reason = error.diag.message_primary or str(error)
+    if error.diag.message_detail:
+        reason += f" ({error.diag.message_detail})"
+    if error.sqlstate in ("23505", "23P01"):
+        return Drift(change.table, change.shown, str(change.action), "the value free", reason)
+    if error.sqlstate == "23503":
+        return ChangeRefused(change, reason)
+    return ValueUnfit(change.table, error.diag.column_name, None, reason)
