@@ -4,7 +4,7 @@ Called by `./sluice` with any Python from 3.11 on, so this file uses the standar
 imports nothing of Sluice.
 
 `.venv` is *ready* when its stamp names the lock file's checksum; a run then only compares two short
-texts. The stamp is written last, so that an interrupted or outdated installation shows, and is made
+texts. The stamp is written last: an outdated installation is brought up to date, an interrupted one made
 anew. One installation runs at a time; the others wait for it and find it done.
 """
 
@@ -107,9 +107,14 @@ def _ready(venv: Path, wanted: str) -> bool:
 
 @contextmanager
 def _alone(root: Path) -> Iterator[None]:
-    """Holds the lock of installations. The kernel frees it when the process ends, however it ends."""
+    """Holds the lock of installations.
+
+    The kernel frees it when this process and the installers that it started have ended, however
+    they end: an installer that outlives a killed ./sluice still keeps the next one waiting.
+    """
     try:
-        handle = os.open(root / ".venv.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        handle = os.open(root / ".venv.lock", os.O_RDWR | os.O_CREAT, 0o644)
+        os.set_inheritable(handle, True)
     except OSError as wrong:
         raise BootstrapError(f"{root}: {wrong.strerror}. Make it writable: .venv goes there.") from wrong
     try:
@@ -124,11 +129,11 @@ def _alone(root: Path) -> Iterator[None]:
 
 
 def _install(root: Path, venv: Path, python: Path, wanted: str) -> None:
-    ours = (venv / _STAMP).exists() or (venv / _INSTALLING).exists()
-    usable = (venv / "pyvenv.cfg").exists() and _fits(python)
-    if venv.exists() and (ours or not usable):
-        _say("the installation in .venv is unfinished or of another version; making it anew")
+    whole = (venv / "pyvenv.cfg").exists() and not (venv / _INSTALLING).exists() and _fits(python)
+    if venv.exists() and not whole:
+        _say("the installation in .venv is unfinished or broken; making it anew")
         shutil.rmtree(venv)
+    # A whole one of another lock, or made by hand, is brought up to this one: servers may run from it.
     uv = shutil.which("uv")
     _say("installing the packages of requirements.lock into .venv (once; takes a minute or two)")
     if not venv.exists():
@@ -314,7 +319,13 @@ def _run(
     output = subprocess.DEVNULL if quiet else sys.stderr
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment, cwd=folder
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=environment,
+            cwd=folder,
+            close_fds=False,  # the lock is handed on, see `_alone`
         )
     except OSError:
         return 127

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,8 +15,6 @@ from embedded import bootstrap
 from embedded.testing import environment
 
 ROOT = Path(__file__).resolve().parents[2]
-
-Checkout = Callable[[], Path]
 
 
 @pytest.fixture
@@ -60,6 +59,13 @@ def fake(folder: Path, name: str, text: str) -> Path:
     program.write_text(f"#!/bin/sh\n{text}\n")
     program.chmod(0o755)
     return program
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def fake_java(folder: Path, version: str) -> Path:
@@ -116,16 +122,18 @@ def test_an_interrupted_installation_is_made_anew(checkout: Path) -> None:
     (venv / "half").touch()
     run = sluice(checkout, "status")
     assert run.stdout.startswith("ran|"), run.stderr
-    assert "is unfinished or of another version; making it anew" in run.stderr
+    assert "is unfinished or broken; making it anew" in run.stderr
     assert not (venv / "half").exists()
     assert not (venv / "sluice-installing").exists()
 
 
-def test_a_changed_lock_installs_anew(checkout: Path) -> None:
+def test_a_changed_lock_is_installed_over_what_is_there(checkout: Path) -> None:
     assert sluice(checkout, "setup").returncode == 0
+    (checkout / ".venv" / "running").touch()
     with (checkout / "requirements.lock").open("a") as lock:
         lock.write("# changed\n")
-    assert "making it anew" in sluice(checkout, "setup").stderr
+    assert "installing the packages" in sluice(checkout, "setup").stderr
+    assert (checkout / ".venv" / "running").exists(), "servers may run from it"
     assert sluice(checkout, "setup").stderr == ""
 
 
@@ -156,16 +164,44 @@ def test_two_at_once_install_once(checkout: Path) -> None:
     assert sum("installing the packages" in run.stderr for run in runs) == 1
 
 
-def test_a_package_that_cannot_be_had_fails_with_a_remedy_and_is_tried_again(checkout: Path, tmp_path: Path) -> None:
+def test_an_installer_that_outlives_its_killed_parent_keeps_the_next_one_waiting(
+    checkout: Path, tmp_path: Path
+) -> None:
+    tool = (tmp_path / "tools" / "uv").read_text()
+    go, busy = tmp_path / "go", tmp_path / "busy"
+    os.mkfifo(go)
+    fake(
+        tmp_path / "tools",
+        "uv",
+        f"case $1 in pip) touch {busy}; read line < {go}; touch {tmp_path}/ended;; esac\n{tool}",
+    )
+    variables = {**os.environ, "SLUICE_PYTHON": sys.executable}
+    variables["PATH"] = f"{tmp_path / 'tools'}{os.pathsep}{os.environ['PATH']}"
+    first = subprocess.Popen([checkout / "sluice", "status"], env=variables, stderr=subprocess.DEVNULL)
+    until(busy.exists)
+    first.kill()
+    first.wait()
+    (tmp_path / "tools" / "uv").write_text(tool)
+    second = subprocess.Popen([checkout / "sluice", "status"], env=variables, stderr=subprocess.PIPE, text=True)
+    assert second.stderr is not None
+    assert "another ./sluice is installing; waiting for it" in second.stderr.readline()
+    assert not (tmp_path / "ended").exists()
+    go.write_text("\n")
+    assert "making it anew" in second.communicate(timeout=60)[1]
+    assert second.returncode == 0
+    assert (tmp_path / "ended").exists()
+
+
+def test_a_package_that_cannot_be_had_fails_with_a_remedy(checkout: Path, tmp_path: Path) -> None:
     fake(tmp_path / "tools", "uv", "exit 1")
     with (checkout / "requirements.lock").open("a") as lock:
         lock.write("no-such-package-of-sluice==1.0 --hash=sha256:" + "0" * 64 + "\n")
-    for _ in range(2):
-        run = sluice(checkout, "status")
-        assert run.returncode == 1
-        assert run.stdout == ""
-        assert "The packages could not be installed" in run.stderr
-        assert "run the command again" in run.stderr
+    run = sluice(checkout, "status")
+    assert run.returncode == 1
+    assert run.stdout == ""
+    assert "The packages could not be installed" in run.stderr
+    assert "run the command again" in run.stderr
+    assert (checkout / ".venv" / "sluice-installing").exists(), "the next run must not take it for whole"
 
 
 def test_pip_does_where_uv_cannot_be_had(checkout: Path, tmp_path: Path) -> None:
