@@ -69,11 +69,14 @@ class Batch:
     `keep_lease` raises when the lease is lost; `pause` waits a moment, and raises when waiting must end.
     """
 
-    def __init__(self, pair: Pair, links: Links, spread: Spread, keep_lease: Callable[[], None], pause: Callable[[], None]):
+    def __init__(
+        self, pair: Pair, links: Links, spread: Spread, keep_lease: Callable[[], None], pause: Callable[[], None]
+    ):
         self.pair = pair
         self.links = links
         self.spread = spread
         self._keep_lease = keep_lease
+        self._rejecting = pair.slave.on_conflict == "reject"
         self._pause = pause
         self.reached: Position | None = None
         """How far the last attempt may have come: where safe mode must last after a failure."""
@@ -91,7 +94,7 @@ class Batch:
         if seen == target and not above and not loading:
             return None
         limit = LOADING_SLICE if loading else SMALL
-        items = self.links.reader.items(seen, target, above=above, limit=limit + 1)
+        items = self.links.reader.items(seen, target, above=above, limit=limit + 1, images=self._rejecting)
         if items.num_rows <= limit:
             if not items.num_rows and not above and not loading:
                 return None
@@ -207,7 +210,7 @@ class Batch:
             changes.extend(staged)
 
         def items_of(table: TableName) -> Any:
-            return window.by_table(reader.items(previous, target, **bounds))[table]
+            return window.by_table(reader.items(previous, target, **bounds, images=self._rejecting))[table]
 
         return [Rows(changes, items_of)] if changes else []
 
@@ -228,6 +231,8 @@ class Batch:
         safe: bool,
     ) -> Checkpoint:
         info = self.pair.slave_info
+        drift = vendors.module(info.vendor, "drift")
+        conflicts = (drift.Collision, drift.Drift) if self._rejecting else (drift.Collision,)
         ordered: set[TableName] = set()
         while True:
             self._keep_lease()
@@ -246,18 +251,21 @@ class Batch:
                     self._keep_lease()
                     self.links.checkpoints().advance(before, after)
                 return after
-            except vendors.module(info.vendor, "drift").Collision as collision:
-                if collision.table in ordered:
+            except conflicts as conflict:
+                if conflict.table in ordered:
                     raise
-                log.info("%s: %s", self.pair, collision)
-                ordered.add(collision.table)
+                log.info("%s: %s", self.pair, conflict)
+                ordered.add(conflict.table)
 
     def _merge(self, rows: Rows, ordered: set[TableName], safe: bool) -> None:
         replayed = ordered | rows.ordered
         self.links.merger.merge([change for change in rows.changes if change.table not in replayed], safe=safe)
         present = {change.table for change in rows.changes} | rows.ordered
         for table in sorted(replayed & present):
-            self.links.replayer.replay(rows.items(table), safe=safe)
+            key = {table: self.links.master_key(table)}
+            done = self.links.replayer.replay(rows.items(table), key, safe=safe, reject=self._rejecting)
+            if done.rejects:
+                self.links.put_rejects(done.rejects)
 
     def _truncate(self, truncation: Truncation, markers: Markers | None) -> None:
         table, decision = truncation.cut.table, truncation.decision

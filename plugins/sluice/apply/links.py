@@ -5,7 +5,7 @@ loop then closes all and opens anew.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -68,6 +68,12 @@ class Links:
         """Merges net changes into the slave."""
         assert self._merger is not None, "open() first"
         return self._merger
+
+    @property
+    def replayer(self) -> Any:
+        """Applies changes one by one."""
+        module = vendors.module(self.pair.slave_info.vendor, "replay")
+        return module.Replayer(self.slave, self.merger.targets, self.pair.slave_info.place)
 
     def master_shape(self, table: TableName) -> TableShape:
         """The master's definition of a table, remembered until `forget`. Raises `TableGone`."""
@@ -146,6 +152,14 @@ class Links:
         """The checkpoint store over the slave's connection."""
         module = vendors.module(self.pair.slave_info.vendor, "checkpoint")
         return module.CheckpointStore(self.slave, self.pair.prefix, self.pair.slave.schema, self.pair.slave.name)
+
+    def put_rejects(self, rejects: Sequence[Any]) -> None:
+        """Sets changes aside, in the caller's transaction."""
+        pair = self.pair
+        module = vendors.module(pair.slave_info.vendor, "rejects")
+        module.put(self.slave, pair.prefix, pair.slave.schema, pair.slave.name, rejects)
+        for reject in rejects:
+            log.warning("%s: set aside in REJECTS: %s", pair, reject.reason)
 
     def take_position(self, previous: Position) -> Position:
         """Where the master stands now. Raises `MasterWentBack`."""

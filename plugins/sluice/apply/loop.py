@@ -211,7 +211,7 @@ class Apply:
         if checkpoint.position is None:
             return safemode.OFF
         return safemode.at_start(
-            configured=self.pair.slave.safe_mode,
+            configured=self.pair.slave.safe_mode or self.pair.slave.on_conflict == "overwrite",
             exit_point=checkpoint.safemode_exit,
             master_now=self.links.take_position(checkpoint.position),
             clock=time.monotonic(),

@@ -2,7 +2,7 @@
 
 Safe mode makes every change idempotent. It is on
 
-1. always, where the configuration says `safe_mode: true`;
+1. always, where the configuration says `safe_mode: true` (or `on_conflict: overwrite`, which means the same);
 2. after an abnormal stop that left a `safemode_exit` in the checkpoint: until the applied position
    covers it. The exit point is cleared durably before the mode ends, so that a later start cannot
    take it for its own;
@@ -53,7 +53,7 @@ class SafeMode:
         if self.reason is None:
             return "off"
         if self.reason == "configured":
-            return "on, because the configuration says safe_mode: true"
+            return "on, because the configuration says safe_mode: true or on_conflict: overwrite"
         if self.reason == "exit point":
             return "on after an abnormal stop, until the stored exit point is passed"
         seconds = max(0.0, self.until_clock - clock)

@@ -29,7 +29,7 @@ CONFIG = """
 prefix: DEMO_
 master: {conn_id: m}
 slaves:
-  dr1: {conn_id: s, on_conflict: stop, safe_mode: SAFE}
+  dr1: {conn_id: s, on_conflict: POLICY, safe_mode: SAFE}
 tables:
   public.*: {}
 apply: {lease: 2.0, checkpoint_interval: INTERVAL, max_batch_changes: BATCH}
@@ -57,9 +57,13 @@ class Rig:
         safe: bool = False,
         interval: float = 0.1,
         batch: int = 1_000_000,
+        policy: str = "stop",
     ) -> "Rig":
         """`tables`: DDL run on both. Capture is in place, the slave is NORMAL at the master's position."""
-        text = CONFIG.replace("SAFE", str(safe).lower()).replace("INTERVAL", str(interval)).replace("BATCH", str(batch))
+        values = {"SAFE": str(safe).lower(), "INTERVAL": str(interval), "BATCH": str(batch), "POLICY": policy}
+        text = CONFIG
+        for word, value in values.items():
+            text = text.replace(word, value)
         (folder / "DEMO.yaml").write_text(text)
         infos = {"m": database(), "s": database()}
         pair = Pair.of(config.load("DEMO_"), "dr1", infos)
@@ -119,8 +123,8 @@ class Rig:
 
     def tables(self, connection: psycopg.Connection[Any]) -> list[TableName]:
         rows = connection.execute(
-            "SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') "
-            "AND NOT c.relispartition AND c.relname !~ '^demo_' ORDER BY 1"
+            "SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace "
+            "AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname !~ '^demo_' ORDER BY 1"
         ).fetchall()
         return [TableName("public", name) for (name,) in rows]
 

@@ -28,7 +28,8 @@ def test_changes_arrive(rig: Callable[..., Rig]) -> None:
         pair.master.execute("UPDATE public.account SET id = id + 1000 WHERE id > 90")
         pair.master.execute("INSERT INTO public.history SELECT 1, 2, E'x\\n]]>&<' FROM generate_series(1, 5)")
         pair.master.execute("DELETE FROM public.history WHERE ctid = (SELECT min(ctid) FROM public.history)")
-        pair.master.execute(f"INSERT INTO public.{ODD} VALUES ('a', 1, NULL), ('', 2, ''), (E'\\t', 3, '</col>')".encode())
+        odd = "('a', 1, NULL), ('', 2, ''), (E'\\t', 3, '</col>')"
+        pair.master.execute(f"INSERT INTO public.{ODD} VALUES {odd}".encode())
         pair.await_current()
         assert pair.differences() == {}
         assert pair.checkpoint.changes > 150
@@ -114,3 +115,38 @@ def test_an_initial_update_that_begins_stops_applying(rig: Callable[..., Rig]) -
         pair.master.execute("INSERT INTO public.account VALUES (1, 'a', 1)")
         pair.await_that(lambda: "being prepared" in str(running.loop.status.read().get("activity")))
     assert pair.checkpoint.state is SlaveState.INITIAL
+
+
+def test_swapped_unique_values_end_right(rig: Callable[..., Rig]) -> None:
+    pair = rig("CREATE TABLE public.t (id int PRIMARY KEY, place int UNIQUE, note text)")
+    pair.master.execute("INSERT INTO public.t SELECT g, g FROM generate_series(1, 10) g")
+    with pair.apply():
+        pair.await_current()
+        with pair.master.transaction():
+            pair.master.execute("UPDATE public.t SET place = -1 WHERE id = 1")
+            pair.master.execute("UPDATE public.t SET place = 1 WHERE id = 2")
+            pair.master.execute("UPDATE public.t SET place = 2 WHERE id = 1")
+            pair.master.execute("UPDATE public.t SET id = 100 WHERE id = 3")
+            pair.master.execute("UPDATE public.t SET id = 3 WHERE id = 4")
+            pair.master.execute("UPDATE public.t SET id = 4 WHERE id = 100")
+        pair.await_current()
+        assert pair.differences() == {}
+
+
+def test_conflicts_are_set_aside_where_the_policy_says_so(rig: Callable[..., Rig]) -> None:
+    pair = rig(TABLES, policy="reject")
+    pair.master.execute("INSERT INTO public.account VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3)")
+    with pair.apply() as running:
+        pair.await_current()
+        pair.await_that(lambda: not running.loop.mode.on)
+        pair.slave.execute("DELETE FROM public.account WHERE id = 2")
+        pair.master.execute("UPDATE public.account SET balance = balance + 1")
+        pair.await_current()
+    rows = pair.slave.execute("SELECT slave, tablename, action, content, oldcontent, reason FROM public.demo_rejects")
+    (slave, table, action, content, oldcontent, reason), *others = rows.fetchall()
+    assert others == []
+    assert (slave, table, action) == ("dr1", "account", "UPDATE")
+    assert '<col name="balance">3</col>' in content
+    assert '<col name="balance">2</col>' in oldcontent
+    assert "id = '2'" in reason
+    assert pair.differences() == {"public.account": (["(2,b,3)"], [])}
