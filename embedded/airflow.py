@@ -206,7 +206,8 @@ class Component:
     """One of Airflow's processes."""
 
     start_timeout = 120.0
-    stop_signals = ((signal.SIGTERM, 10.0),)
+    # The second one is Airflow's own way to insist: its triggerer sometimes waits for ten seconds on a child that is gone.
+    stop_signals = ((signal.SIGTERM, 5.0), (signal.SIGTERM, 3.0))
 
     def __init__(self, airflow: Airflow, name: str, arguments: tuple[str, ...], health: str) -> None:
         self.airflow, self.name, self.arguments, self.health = airflow, name, arguments, health
