@@ -206,7 +206,7 @@ class Component:
     """One of Airflow's processes."""
 
     start_timeout = 120.0
-    # The second one is Airflow's own way to insist: its triggerer sometimes waits for ten seconds on a child that is gone.
+    # The second is Airflow's own way to insist: its triggerer may wait ten seconds for a child that is gone.
     stop_signals = ((signal.SIGTERM, 5.0), (signal.SIGTERM, 3.0))
 
     def __init__(self, airflow: Airflow, name: str, arguments: tuple[str, ...], health: str) -> None:

@@ -20,7 +20,7 @@ log = logging.getLogger("sluice.supervisor")
 
 BACK_OFF = (0.2, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 """Seconds before each further start; the last one stays."""
-PROVEN = 60.0
+PROVEN = 10.0
 """Seconds after which a service that dies counts as having run well: back-off starts over."""
 
 
