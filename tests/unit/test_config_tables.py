@@ -1,11 +1,13 @@
 """Which tables are replicated, by which line, in which order."""
 
+import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice import sql_files
 from sluice.config import Endpoint, OwnTable, Replication, ResolvedTable, TablePattern, TableRule, TablesMissing
 from sluice.configuration.resolve import MASTER_TABLES, SLAVE_TABLES
 from sluice.domain.names import InvalidName, Prefix, TableName
@@ -122,8 +124,30 @@ def test_a_wildcard_never_takes_sluices_own_tables() -> None:
     # Another prefix, a slave of a third one, and tables that only look like it.
     others = ["other_items", "other_tables", "other_current_tables", "other_debug_table", "other_longs_table"]
     slave = ["up_checkpoint", "up_blocks", "up_rejects"]
-    mine = ["demo_orders", "items", "shop_items", "shop_tables", "blocks", "other_orders", "up_items"]
+    slave += ["up_stage_12_3_put", "demo_stage_1_1_drop"]
+    mine = [
+        "demo_orders",
+        "demo_stage_plan",
+        "items",
+        "shop_items",
+        "shop_tables",
+        "blocks",
+        "other_orders",
+        "up_orders",
+    ]
     assert resolved(rule("public.*"), existing=public(*own, *others, *slave, *mine)) == sorted(mine)
+
+
+def test_sluices_own_tables_are_those_that_the_sql_files_create() -> None:
+    folder = sql_files.folder() / "postgres"
+
+    def created(pattern: str) -> set[str]:
+        texts = [file.read_text() for file in sorted(folder.glob(pattern))]
+        return {name for text in texts for name in re.findall(r"CREATE TABLE [^;(]*?\$\{prefix\}(\w+)", text)}
+
+    assert created("resources_v*.sql") == MASTER_TABLES
+    assert created("slave_resources*.sql") == SLAVE_TABLES
+    assert created("*.sql") == MASTER_TABLES | SLAVE_TABLES
 
 
 def test_tables_of_the_same_name_in_another_schema_are_not_taken_for_another_prefix() -> None:

@@ -1,6 +1,7 @@
 """From the configured lines and the master's tables to the tables that are replicated."""
 
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -9,16 +10,15 @@ from sluice.domain.names import Prefix, TableName
 from sluice.errors import Terminal
 
 MASTER_TABLES = frozenset(
-    {"items", "tables", "current_tables", "longs_table", "debug_table", "cols_table", "info", "captures"}
+    {"items", "tables", "current_tables", "longs_table", "debug_table", "cols_table", "captures", "info"}
 )
-"""Tables that DbResources bring, without the prefix."""
+"""Tables that DbResources bring (`resources_v1.sql`), without the prefix."""
 SLAVE_TABLES = frozenset({"checkpoint", "blocks", "rejects"})
-"""Tables that a slave gets, without the prefix."""
+"""Tables that a slave gets (`slave_resources.sql`), without the prefix."""
+_STAGE = re.compile(r"stage_\d+_\d+_\w+\Z")
+"""Tables in which the apply gathers changes on a slave, without the prefix."""
 
-_MARKS = (
-    (("items", "tables", "current_tables"), MASTER_TABLES),
-    (("checkpoint", "blocks", "rejects"), SLAVE_TABLES),
-)
+_MARKS = (("items", "tables", "current_tables"), ("checkpoint", "blocks", "rejects"))
 
 
 @dataclass(frozen=True)
@@ -102,10 +102,17 @@ def _own_tables(prefix: Prefix, tables: Iterable[TableName]) -> set[TableName]:
     whose name only begins with a prefix is no such table.
     """
     existing = set(tables)
-    own = {table for table in existing if table.name in {prefix.lower + end for end in MASTER_TABLES | SLAVE_TABLES}}
-    for marks, resources in _MARKS:
+    prefixes = {(table.schema, prefix.lower) for table in existing}
+    for marks in _MARKS:
         for table in existing:
             start = table.name.removesuffix(marks[0])
             if start != table.name and all(TableName(table.schema, start + mark) in existing for mark in marks):
-                own |= existing & {TableName(table.schema, start + end) for end in resources}
-    return own
+                prefixes.add((table.schema, start))
+    own = {TableName(schema, start + end) for schema, start in prefixes for end in MASTER_TABLES | SLAVE_TABLES}
+    for schema, start in prefixes:
+        own |= {
+            table
+            for table in existing
+            if table.schema == schema and table.name.startswith(start) and _STAGE.match(table.name[len(start) :])
+        }
+    return own & existing
