@@ -1,5 +1,6 @@
 """What a replication file in each format means."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -232,3 +233,16 @@ def test_a_replication_survives_pickling(folder: Path) -> None:
     (folder / "DEMO.yaml").write_text(FULL)
     demo = config.load("DEMO_")
     assert pickle.loads(pickle.dumps(demo)) == demo
+
+
+def test_the_examples_of_the_page_are_right(folder: Path) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "configuration.md").read_text()
+    yaml, properties = re.findall(r"```(?:yaml)?\n((?:prefix|replication\.prefix).*?)```", page, re.DOTALL)
+    own_keys = re.findall(r"^sluice\..*?(?=\s+#|$)", page, re.MULTILINE)
+    (folder / "a.yaml").write_text(yaml)
+    (folder / "b.properties").write_text("\n".join([properties, *own_keys]))
+    demo, test = config.load_all()
+    assert demo.apply == ApplyOptions()
+    assert demo.initial == InitialOptions()
+    assert len(demo.tables) == 5
+    assert test.slave("dr1").conn_id == "test_dr1"
