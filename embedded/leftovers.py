@@ -30,6 +30,18 @@ def processes(home: Home) -> list[ProcessId]:
     return sorted(found - apart - {supervisor, ProcessId.of(os.getpid())}, key=lambda process: process.pid)
 
 
+def everything(home: Home) -> set[ProcessId]:
+    """All that runs of a stack, its servers and its supervisor included.
+
+    The servers write their titles over their environment: they are found by their pid files, not by the mark.
+    """
+    found = set(processes(home))
+    for server in servers(home):
+        if leader := server.process():
+            found |= set(descendants(leader.pid))
+    return found | {process for process in [read_process(home.supervisor)] if process}
+
+
 def any_left(home: Home) -> bool:
     """Whether something runs although no supervisor does."""
     return bool(processes(home)) or any(server.is_running() for server in servers(home))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import psutil
 
-from embedded.process import marked
-from embedded.services import MARKER
+from embedded.home import Home
+from embedded.leftovers import everything
 
 INTERVAL = 5.0
 
@@ -37,7 +37,7 @@ def kind(name: str, command: str) -> str:
 def measure(home: Path) -> dict[str, int]:
     """Bytes by part, for everything that the stack of this home started and for this process itself."""
     found: Counter[str] = Counter()
-    for pid in {process.pid for process in marked(MARKER, str(home))} | {os.getpid()}:
+    for pid in {process.pid for process in everything(Home(home))} | {os.getpid()}:
         with contextlib.suppress(psutil.Error):
             process = psutil.Process(pid)
             found[kind(process.name(), " ".join(process.cmdline()))] += proportional(pid)
