@@ -1,6 +1,7 @@
 """The traffic: pgbench and the writer, kept going through restarts of the master until it is told to stop."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import psycopg
 from embedded.demo import pgbench
 from embedded.demo.accounts import APPLICATION, DATABASE, OWNER
 from embedded.demo.events import Events
+from embedded.home import REPOSITORY
 from embedded.postgres import PostgresServer
 from embedded.process import await_true
 from sluice.errors import Terminal
@@ -28,9 +30,9 @@ class TrafficFailed(Terminal):
     def __init__(self, problems: list[str]) -> None:
         self.problems = problems
         super().__init__(
-            "The traffic's own transactions failed on the master, which capturing must never cause:\n  "
+            "The traffic itself failed on the master, which capturing its changes must never cause:\n  "
             + "\n  ".join(problems)
-            + "\nLook at the trigger functions named there, and at the master's log."
+            + "\nLook at what is named there, a trigger function perhaps, and at the master's log."
         )
 
 
@@ -43,7 +45,8 @@ class Traffic:
         self.master, self.scale, self.seed, self.events = master, scale, seed, events
         self.writer_rate = min(rate * WRITER_SHARE, WRITER_MOST)
         self.mix = pgbench.mix(int(rate - self.writer_rate))
-        self._environment = dict(environment)
+        path = os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "plugins")])
+        self._environment = {**environment, "PYTHONPATH": path}
         self._stopping = threading.Event()
         self._bench: subprocess.Popen[str] | None = None
         self._writer: subprocess.Popen[str] | None = None

@@ -1,0 +1,169 @@
+"""The demo's master and its traffic: every type is there, every operation works, a killed master is outlived."""
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from embedded.demo import master, operations, transactions, zoo
+from embedded.demo.accounts import DATABASE, OWNER
+from embedded.demo.events import Events
+from embedded.demo.heartbeat import Heart, Pulse
+from embedded.demo.session import Session, Tally
+from embedded.demo.traffic import Traffic
+from embedded.postgres import PostgresServer
+from embedded.process import await_true
+
+SETTINGS = {"fsync": "off", "max_prepared_transactions": "20", "shared_buffers": "64MB"}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    """A server of this module's own, because it is killed; the demo's master is made on it."""
+    folder = Path(tempfile.mkdtemp(prefix="sluice-test-demo-"))
+    (folder / "logs").mkdir()
+    found = PostgresServer(folder, name="demo", settings=SETTINGS)
+    try:
+        found.start(die_with_parent=True)
+        master.make(found, 1)
+        yield found
+    finally:
+        found.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def balances(server: PostgresServer) -> set[int]:
+    with server.connect(DATABASE) as connection:
+        row = connection.execute(
+            "SELECT (SELECT sum(abalance) FROM pgbench_accounts), (SELECT sum(tbalance) FROM pgbench_tellers),"
+            " (SELECT sum(bbalance) FROM pgbench_branches), (SELECT coalesce(sum(delta), 0) FROM pgbench_history)"
+        ).fetchone()
+    assert row is not None
+    return {int(value) for value in row}
+
+
+def traffic(server: PostgresServer, rate: float = 2000) -> Traffic:
+    environment = {**os.environ, "SLUICE_HOME": str(server.directory)}
+    return Traffic(server, rate, 1, 7, environment, Events())
+
+
+def test_the_zoo_has_every_type_that_can_be_a_column_and_travels_as_text(server: PostgresServer) -> None:
+    left_out = {
+        # The server's own bookkeeping, and types that exist only to be looked at.
+        "aclitem", "cid", "xid", "gtsvector", "refcursor", "oidvector", "txid_snapshot", "pg_node_tree", "pg_ndistinct",
+        "pg_dependencies", "pg_mcv_list", "pg_brin_bloom_summary", "pg_brin_minmax_multi_summary",
+        # Names of other objects, of which regtype stands for all.
+        "regclass", "regcollation", "regconfig", "regdictionary", "regnamespace", "regoper", "regoperator", "regproc",
+        "regprocedure", "regrole", "regdatabase",
+        # Takes no value where the server was built without libxml.
+        "xml",
+    }  # fmt: skip
+    with server.connect(DATABASE) as connection:
+        missing = connection.execute(
+            "SELECT typname::text FROM pg_type WHERE typnamespace = 'pg_catalog'::regnamespace"
+            " AND typtype IN ('b', 'r') AND typelem = 0 AND typname <> ALL (%s) AND oid NOT IN"
+            " (SELECT atttypid FROM pg_attribute WHERE attrelid = 'public.type_zoo'::regclass)",
+            [sorted(left_out)],
+        ).fetchall()
+    assert missing == []
+
+
+def test_the_first_rows_hold_every_extreme_of_every_type(server: PostgresServer) -> None:
+    with server.connect(DATABASE) as connection:
+        columns = master.zoo_columns(connection)
+        row = connection.execute(
+            "SELECT " + ", ".join(f"count(DISTINCT {column}::text)" for column in columns) + " FROM type_zoo"
+        ).fetchone()
+    assert row is not None
+    few = {column for column, count in zip(columns, row, strict=True) if count < 2}
+    assert few == set()
+    assert len(zoo.first_rows(columns)) > max(len(zoo.EXTREMES[column.removeprefix("c_")]) for column in columns)
+
+
+def test_making_the_master_again_forgets_the_last_demo_with_its_users_and_transactions(
+    server: PostgresServer,
+) -> None:
+    with server.connect(DATABASE, OWNER) as user:
+        user.execute("BEGIN")
+        user.execute("CREATE TABLE public.left_over (a integer)")
+        user.execute("PREPARE TRANSACTION 'demo writer 1 left over'")
+        master.make(server, 1)
+    with server.connect(DATABASE) as connection:
+        assert connection.execute("SELECT to_regclass('public.left_over')").fetchone() == (None,)
+        assert connection.execute("SELECT count(*) FROM pgbench_accounts").fetchone() == (100_000,)
+
+
+@pytest.mark.parametrize(
+    "weighted",
+    [*operations.ORDINARY, *map(operations.Weighted, (operations.scratch_truncate, operations.growing_column), (1, 1))],
+    ids=lambda entry: entry.operation.__name__,
+)
+def test_every_operation_works_and_changes_rows(server: PostgresServer, weighted: operations.Weighted) -> None:
+    session = _session(server, seed=3)
+    try:
+        changed = 0
+        for _ in range(60):
+            session.execute("BEGIN")
+            changed += weighted.operation(session)
+            session.execute("COMMIT")
+        assert changed > 0
+    finally:
+        session.close()
+
+
+@pytest.mark.parametrize("role", transactions.ROLES[1:], ids=lambda role: role.name)
+def test_the_same_seed_draws_the_same_transactions(server: PostgresServer, role: transactions.Role) -> None:
+    one, other = _session(server, seed=5), _session(server, seed=5)
+    assert [role.draw(one) for _ in range(100)] == [role.draw(other) for _ in range(100)]
+
+
+def test_traffic_keeps_the_balances_and_leaves_nothing_behind(server: PostgresServer) -> None:
+    running = traffic(server)
+    running.start()
+    try:
+        assert await_true(lambda: running.tally.get("changes", 0) > 500, 30)
+    finally:
+        running.stop()
+    assert len(balances(server)) == 1
+    with server.connect(DATABASE) as connection:
+        assert connection.execute("SELECT count(*) FROM pg_prepared_xacts").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM pg_stat_activity WHERE usename = %s", [OWNER]).fetchone() == (
+            0,
+        )
+        changed = connection.execute("SELECT count(*) FROM pgbench_history").fetchone()
+    assert changed is not None and changed[0] > 100
+
+
+def test_traffic_and_heartbeat_go_on_after_the_master_was_killed(server: PostgresServer) -> None:
+    running, heart = traffic(server), Heart(server.info(DATABASE, OWNER))
+    pulse = Pulse(server.info(DATABASE), heart.beats)
+    running.start()
+    heart.start()
+    pulse.start()
+    try:
+        assert await_true(lambda: running.tally.get("changes", 0) > 200 and len(pulse.lags()) > 5, 30)
+        server.kill()
+        time.sleep(0.5)
+        server.start(die_with_parent=True)
+        before, beats = running.tally["changes"], len(pulse.lags())
+        assert await_true(lambda: running.tally["changes"] > before + 200 and len(pulse.lags()) > beats + 5, 60)
+        assert await_true(lambda: running.tally["restarts"] >= 1, 30)
+        assert running.tally["lost_connections"] > 0
+    finally:
+        heart.stop()
+        pulse.stop()
+        running.stop()
+    assert len(balances(server)) == 1
+    assert all(0 <= lag < 60 for lag in pulse.lags())
+
+
+def _session(server: PostgresServer, seed: int) -> Session:
+    import threading
+
+    session = Session(server.info(DATABASE, OWNER), 1, seed, Tally(), threading.Event())
+    session.zoo_columns = master.zoo_columns(session.connection)
+    return session

@@ -1,0 +1,128 @@
+"""Decisions of the demo that need no server: what is killed when, rates, lag, merging of streams."""
+
+import argparse
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from embedded.demo import arguments, chaos, compare, pgbench
+from embedded.demo.heartbeat import Beats, Pulse, percentile
+from embedded.demo.lifecycle import running_task
+from embedded.demo.zoo import array, record
+from sluice.domain.connection import ConnectionInfo
+
+NOBODY = ConnectionInfo("postgres", "127.0.0.1", 1, "demo", "nobody", "")
+
+
+@given(st.integers(0, 2**31))
+def test_a_seed_always_gives_the_same_kills(seed: int) -> None:
+    assert chaos.plan(seed) == chaos.plan(seed)
+
+
+@given(st.integers(0, 2**31))
+def test_every_kind_of_victim_is_killed(seed: int) -> None:
+    plan = chaos.plan(seed)
+    assert {strike.victim for strike in plan.load + plan.apply} == set(chaos.Victim)
+    assert plan.load[0].victim is chaos.Victim.LOAD
+    assert all(strike.detail in chaos.COMPONENTS for strike in plan.apply if strike.victim is chaos.Victim.AIRFLOW)
+    assert plan.seconds < 60
+
+
+@given(st.integers(10, 100_000))
+def test_pgbench_comes_close_to_the_wanted_rate(changes: int) -> None:
+    mix = pgbench.mix(changes)
+    assert mix.plain >= 1
+    assert abs(mix.changes - changes) <= pgbench.BULK_CHANGES / 2 + pgbench.PLAIN_CHANGES
+
+
+def test_a_beat_that_a_later_one_overtook_counts_as_arrived_with_it() -> None:
+    beats = Beats()
+    for number, at in ((1, 10.0), (2, 10.1), (4, 10.3), (5, 10.4)):
+        beats.add(number, at)
+    pulse = Pulse(NOBODY, beats)
+    pulse.arrived(1, 10.5)
+    pulse.arrived(1, 10.6)
+    pulse.arrived(4, 11.0)
+    assert pulse.lags() == pytest.approx([0.5, 0.9, 0.7])
+    assert pulse.lags(since=10.7) == pytest.approx([0.9, 0.7])
+    assert beats.oldest_after(4) == 10.4
+    assert beats.oldest_after(5) is None
+
+
+def test_no_beat_seen_yet_is_no_lag() -> None:
+    assert Pulse(NOBODY, Beats()).now() is None
+
+
+@given(st.lists(st.floats(0, 100), min_size=1), st.floats(0, 1))
+def test_a_percentile_is_a_value_that_such_a_share_does_not_exceed(values: list[float], share: float) -> None:
+    found = percentile(values, share)
+    assert found in values
+    assert sum(value <= found for value in values) >= share * len(values) - 1e-9
+
+
+def test_percentiles_of_known_values() -> None:
+    values = [float(n) for n in range(1, 101)]
+    assert (percentile(values, 0.5), percentile(values, 0.95), percentile([], 0.5)) == (50.0, 95.0, None)
+
+
+ROWS = st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=20)
+
+
+@given(ROWS, ROWS)
+def test_two_streams_are_merged_as_two_dictionaries_would_be(left: dict[str, str], right: dict[str, str]) -> None:
+    def stream(rows: dict[str, str]) -> list[tuple[str, str]]:
+        return sorted(rows.items(), key=lambda row: row[0].encode("utf-8", "surrogatepass"))
+
+    merged = list(compare._merged(iter(stream(left)), iter(stream(right))))
+    assert {key: (here, there) for key, here, there in merged} == {
+        key: (left.get(key), right.get(key)) for key in left.keys() | right.keys()
+    }
+    assert len(merged) == len(left.keys() | right.keys())
+
+
+def test_literals_of_arrays_and_records_are_quoted() -> None:
+    assert array(None, "NULL", 'a"b\\') == '{NULL,"NULL","a\\"b\\\\"}'
+    assert record(None, "", 'a"b\\') == '(,"","a""b\\\\")'
+
+
+@pytest.mark.parametrize(
+    ("states", "shown"),
+    [
+        ([("check", -1, "success"), ("load", -1, "deferred"), ("finish", -1, None)], "load"),
+        ([("check", -1, "up_for_retry")], "check (up_for_retry)"),
+        ([("check", -1, "success"), ("plan", -1, "scheduled")], "plan (scheduled)"),
+        ([("load", 0, "running"), ("load", 1, "running")], "load"),
+        ([], ""),
+    ],
+)
+def test_what_a_run_is_doing(states: list[tuple[str, int, str | None]], shown: str) -> None:
+    assert running_task(states) == shown
+
+
+@pytest.mark.parametrize(
+    ("given_arguments", "complaint"),
+    [
+        (["--slaves", "0"], "slaves: 1 to 9"),
+        (["--rate", "fast"], "is no row changes a second"),
+        (["--scale", "1000000"], "scale: 1 to 10000"),
+        (["--airflow-port", "70000"], "port: 1 to 65535"),
+        (["--seconds", "-1"], "seconds: 1 to"),
+        (["--forever"], "unrecognized arguments"),
+    ],
+)
+def test_wrong_options_are_answered_with_what_would_be_right(
+    given_arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser = argparse.ArgumentParser()
+    arguments.add_arguments(parser)
+    with pytest.raises(SystemExit) as ended:
+        parser.parse_args(given_arguments)
+    assert ended.value.code == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_numbers_may_have_separators() -> None:
+    parser = argparse.ArgumentParser()
+    arguments.add_arguments(parser)
+    assert parser.parse_args(["--rate", "10,000"]).rate == 10_000
