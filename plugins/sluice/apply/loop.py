@@ -89,6 +89,7 @@ class Apply:
         self.mode = safemode.OFF
         self.tally = Tally()
         self._waiting_for = ""
+        self._patience: float | None = None
         self._written = self._summed = self._said = time.monotonic()
 
     def run(self) -> None:
@@ -101,8 +102,10 @@ class Apply:
                         self._take_over()
                     self.turn()
                     backoff = 0.0
-                except (Fenced, LeaseHeld):
+                except Fenced:
                     raise
+                except LeaseHeld as held:
+                    self._await_lease(held)
                 except CheckpointMoved as moved:
                     log.info("%s: %s", self.pair, moved)
                     self._forget()
@@ -189,6 +192,7 @@ class Apply:
     def _take_over(self) -> None:
         """Lease, epoch, safe mode: what a start needs. The former owner cannot write afterwards."""
         self.lease.acquire()
+        self._patience = None
         self.links.open()
         claimed = self.links.claim()
         if claimed is None:
@@ -206,6 +210,16 @@ class Apply:
             claimed.changes,
             self.mode.explain(time.monotonic()),
         )
+
+    def _await_lease(self, held: LeaseHeld) -> None:
+        """A killed predecessor holds the lease until it expires; who holds it longer is alive. Raises `LeaseHeld`."""
+        now = time.monotonic()
+        if self._patience is None:
+            log.info("%s: %s is given the time to end: a dead one's lease expires.", self.pair, held.holder)
+            self._patience = now + 1.5 * self.lease.duration
+        if now > self._patience:
+            raise held
+        self.stop.wait(WAIT_SECONDS)
 
     def _mode_at_start(self, checkpoint: Checkpoint) -> SafeMode:
         if checkpoint.position is None:
