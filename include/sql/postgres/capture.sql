@@ -28,7 +28,13 @@ DECLARE
     source text;
     referencing text;
     settings text;
-    body text;
+    -- Changes that the apply of another replication writes are not captured again. A statement trigger asks in its
+    -- function, because a WHEN clause is parsed anew for every statement; a row trigger asks in a WHEN clause,
+    -- because that spares the call for every row.
+    not_ours text := $s$(coalesce(pg_catalog.current_setting('sluice.origin', true), '') OPERATOR(pg_catalog.<>) '')$s$;
+    by_row boolean;
+    insertion text;
+    declarations text;
     tail text;
 BEGIN
     SELECT * INTO t FROM ${schema}.${prefix}tables x WHERE x.schemaname = p_schema AND x.tablename = p_table;
@@ -37,8 +43,10 @@ BEGIN
         RETURN;
     END IF;
     mode := ${schema}.${prefix}capture_mode(relid);
-    stem := '${prefix}capture_' || left(regexp_replace(lower(p_table), '[^a-z0-9]', '_', 'g'), 12)
-        || '_' || left(md5('${prefix}' || target), 8);
+    stem := coalesce(
+        (SELECT x.stem FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table),
+        '${prefix}capture_' || left(regexp_replace(lower(p_table), '[^a-z0-9]', '_', 'g'), 12)
+            || '_' || left(md5('${prefix}' || target), 8));
     keyless := NOT EXISTS (SELECT FROM ${schema}.${prefix}captured_columns(relid) WHERE keypos > 0);
     SELECT coalesce(string_agg(format(' SET %I TO %s', s, CASE s
             WHEN 'DateStyle' THEN quote_literal('ISO, YMD') WHEN 'TimeZone' THEN quote_literal('UTC')
@@ -53,6 +61,7 @@ BEGIN
         CONTINUE WHEN t.actions IS NOT NULL
             AND position(CASE event WHEN 'TRUNCATE' THEN 'D' ELSE left(event, 1) END IN t.actions) = 0;
         triggername := t.trigger_name || '_' || lower(left(event, 1));
+        by_row := mode = 'row' AND event <> 'TRUNCATE';
         functionname := stem || '_' || lower(left(event, 1));
         IF mode = 'statement' THEN
             row_new := 'n';
@@ -72,6 +81,10 @@ BEGIN
         END;
         referencing := '';
         source := '';
+        insertion := format(
+            E'    INSERT INTO ${schema}.${prefix}items (dbid, tablename, guid, db_action, db_schema, content, oldcontent, version)\n'
+            '    SELECT %L, %L, %s, %L', current_database(), p_table, values_code, '1');
+        declarations := '';
         IF mode = 'statement' AND event <> 'TRUNCATE' THEN
             referencing := CASE event
                 WHEN 'INSERT' THEN ' REFERENCING NEW TABLE AS sluice_new'
@@ -80,31 +93,79 @@ BEGIN
             source := CASE event
                 WHEN 'INSERT' THEN ' FROM sluice_new n'
                 WHEN 'DELETE' THEN ' FROM sluice_old o'
-                -- Both tables list the rows in the order in which the statement changed them.
-                ELSE ' FROM (SELECT *, pg_catalog.row_number() OVER () AS sluice_row FROM sluice_old) o'
-                    ' FULL JOIN (SELECT *, pg_catalog.row_number() OVER () AS sluice_row FROM sluice_new) n'
-                    ' ON n.sluice_row OPERATOR(pg_catalog.=) o.sluice_row ORDER BY n.sluice_row' END;
+                ELSE E'\n    FROM sluice_old o CROSS JOIN sluice_new n'
+                    '\n    WHERE NOT EXISTS (SELECT FROM sluice_new OFFSET 1)' END;
         END IF;
         tail := '';
+        IF mode = 'statement' AND event = 'UPDATE' THEN
+            tail := E'    IF NOT FOUND AND EXISTS (SELECT FROM sluice_new) THEN\n'
+                || ${schema}.${prefix}lockstep_code(relid, insertion) || E'    END IF;\n';
+            declarations := E'DECLARE\n    old_rows refcursor;\n    new_rows refcursor;\n    taken bigint;\n';
+        END IF;
         IF t.debug = 1 THEN
-            tail := format('    PERFORM ${schema}.${prefix}debug(pg_catalog.concat(%L, pg_catalog.pg_current_xact_id(), %L, session_user));' || E'\n',
+            tail := tail || format('    PERFORM ${schema}.${prefix}debug(pg_catalog.concat(%L, pg_catalog.pg_current_xact_id(), %L, session_user));' || E'\n',
                 event || ' ' || target || ' (' || mode || ' trigger) in transaction ', ' by ');
         END IF;
         function_code := format(
             'CREATE OR REPLACE FUNCTION ${schema}.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER%s AS %L',
-            functionname, settings, format(E'\n#variable_conflict use_column\nBEGIN\n'
-                '    INSERT INTO ${schema}.${prefix}items (dbid, tablename, guid, db_action, db_schema, content, oldcontent, version)\n'
-                '    SELECT (SELECT pg_catalog.current_database())::pg_catalog.text, %L, %s, %L%s;\n%s    RETURN NULL;\nEND\n',
-                p_table, values_code, '1', source, tail));
+            functionname, settings || CASE WHEN event = 'UPDATE' AND settings NOT LIKE '% SET search_path %'
+                THEN ' SET search_path TO pg_catalog, pg_temp' ELSE '' END,
+            format(E'\n#variable_conflict use_column\n%sBEGIN\n%s%s%s;\n%s    RETURN NULL;\nEND\n',
+                declarations, CASE WHEN by_row THEN '' ELSE E'    IF ' || not_ours || E' THEN\n        RETURN NULL;\n    END IF;\n' END,
+                insertion, source, tail));
         trigger_code := format(
             'CREATE OR REPLACE TRIGGER %I AFTER %s ON %s%s FOR EACH %s'
-            ' WHEN (coalesce(pg_catalog.current_setting(''sluice.origin'', true), '''') OPERATOR(pg_catalog.=) '''')'
-            ' EXECUTE FUNCTION ${schema}.%I()',
-            triggername, event, target, referencing,
-            CASE WHEN mode = 'row' AND event <> 'TRUNCATE' THEN 'ROW' ELSE 'STATEMENT' END, functionname);
+            '%s EXECUTE FUNCTION ${schema}.%I()',
+            triggername, event, target, referencing, CASE WHEN by_row THEN 'ROW' ELSE 'STATEMENT' END,
+            CASE WHEN by_row THEN ' WHEN (NOT ' || not_ours || ')' ELSE '' END, functionname);
         RETURN NEXT;
     END LOOP;
 END
+$sluice$;
+
+-- Hands on the next rows of an open cursor, so that two cursors can be read side by side in one FROM.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}next_rows(p_cursor refcursor, p_count integer) RETURNS SETOF record
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+BEGIN
+    RETURN QUERY EXECUTE format('FETCH FORWARD %s FROM %I', p_count, p_cursor);
+END
+$sluice$;
+
+-- The code that pairs the rows of an update of many rows. Both transition tables list the rows in the order in which
+-- the statement changed them, a row that it changed twice included (a foreign key to the same table can do that), so
+-- reading them side by side pairs old and new whatever happened to the keys, and keeps REPL_KEY in that order.
+-- A join over row numbers does the same at twice the cost; only it has room for more than 800 columns.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}lockstep_code(p_relid oid, p_insertion text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    WITH listed AS (
+        SELECT count(*) AS number,
+            string_agg(quote_ident(c.attname), ', ' ORDER BY n) AS names,
+            string_agg(format('c%s %s', n, c.atttype), ', ' ORDER BY n) AS types,
+            string_agg('o' || n, ', ' ORDER BY n) AS old, string_agg('n' || n, ', ' ORDER BY n) AS new,
+            string_agg(format('x.o%s AS %I', n, c.attname), ', ' ORDER BY n) AS old_as,
+            string_agg(format('x.n%s AS %I', n, c.attname), ', ' ORDER BY n) AS new_as
+        FROM ${schema}.${prefix}captured_columns(p_relid) WITH ORDINALITY AS
+            c (attname, opening, atttype, nullable, keypos, plain, exact, direct, settings, n)
+    )
+    SELECT CASE WHEN number BETWEEN 1 AND 800 THEN
+        format(E'        OPEN old_rows NO SCROLL FOR SELECT %s FROM sluice_old;\n', names)
+        || format(E'        OPEN new_rows NO SCROLL FOR SELECT %s FROM sluice_new;\n', names)
+        || E'        LOOP\n' || p_insertion
+        || E'\n    FROM ROWS FROM (\n'
+        || format(E'        ${schema}.${prefix}next_rows(old_rows, 10000) AS (%s),\n', types)
+        || format(E'        ${schema}.${prefix}next_rows(new_rows, 10000) AS (%s)\n    ) AS x (%s, %s)\n', types, old, new)
+        || format(E'    CROSS JOIN LATERAL (SELECT %s) AS o\n    CROSS JOIN LATERAL (SELECT %s) AS n;\n', old_as, new_as)
+        || E'            GET DIAGNOSTICS taken = ROW_COUNT;\n'
+           '            EXIT WHEN taken OPERATOR(pg_catalog.<) 10000;\n        END LOOP;\n'
+           '        CLOSE old_rows;\n        CLOSE new_rows;\n'
+    ELSE
+        p_insertion || E'\n    FROM (SELECT *, pg_catalog.row_number() OVER () AS sluice_row FROM sluice_old) o\n'
+           '    FULL JOIN (SELECT *, pg_catalog.row_number() OVER () AS sluice_row FROM sluice_new) n\n'
+           '    ON n.sluice_row OPERATOR(pg_catalog.=) o.sluice_row ORDER BY n.sluice_row;\n'
+    END
+    FROM listed
 $sluice$;
 
 -- How the changes of a table can be captured: 'statement' or 'row'.
@@ -138,6 +199,14 @@ AS $sluice$
     LEFT JOIN pg_trigger g ON g.tgrelid = p_relid AND g.tgname = p_trigger AND NOT g.tgisinternal
 $sluice$;
 
+-- Identifies the code of a table's capture as it would be generated now.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}capture_fingerprint(p_schema text, p_table text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT md5(coalesce(string_agg(c.function_code || c.trigger_code, '' ORDER BY c.triggername), ''))
+    FROM ${schema}.${prefix}capture_code(p_schema, p_table) c
+$sluice$;
+
 -- Everything that is wrong with the captures of the registered tables, one row a fault.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}capture_faults(OUT schemaname text, OUT tablename text, OUT fault text)
 RETURNS SETOF record
@@ -146,7 +215,6 @@ AS $sluice$
 DECLARE
     t record;
     c record;
-    fingerprint text;
 BEGIN
     FOR t IN
         SELECT x.*, to_regclass(format('%I.%I', x.schemaname, x.tablename))::oid AS now_relid,
@@ -171,15 +239,13 @@ BEGIN
             fault := format('status is %s', t.status);
             RETURN NEXT;
         END IF;
-        fingerprint := '';
         FOR c IN SELECT * FROM ${schema}.${prefix}capture_code(t.schemaname, t.tablename) LOOP
-            fingerprint := md5(fingerprint || c.function_code || c.trigger_code);
             fault := ${schema}.${prefix}trigger_fault(t.relid, c.triggername, c.functionname);
             IF fault IS NOT NULL AND c.triggername = ANY (t.triggers) THEN
                 RETURN NEXT;
             END IF;
         END LOOP;
-        IF fingerprint <> t.fingerprint THEN
+        IF ${schema}.${prefix}capture_fingerprint(t.schemaname, t.tablename) <> t.fingerprint THEN
             fault := 'the triggers are out of date';
             RETURN NEXT;
         END IF;
@@ -197,9 +263,10 @@ DECLARE
     had ${schema}.${prefix}captures;
     v_relid oid := to_regclass(format('%I.%I', p_schema, p_table));
     v_mode text;
+    v_stem text;
     v_triggers text[] := '{}';
     v_functions text[] := '{}';
-    v_fingerprint text := '';
+    v_fingerprint text;
     done text[] := '{}';
 BEGIN
     IF v_relid IS NULL THEN
@@ -208,10 +275,11 @@ BEGIN
     SELECT * INTO had FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table;
     FOR c IN SELECT * FROM ${schema}.${prefix}capture_code(p_schema, p_table) LOOP
         v_mode := c.mode;
+        v_stem := left(c.functionname, -2);
         v_triggers := v_triggers || c.triggername;
         v_functions := v_functions || c.functionname;
-        v_fingerprint := md5(v_fingerprint || c.function_code || c.trigger_code);
     END LOOP;
+    v_fingerprint := ${schema}.${prefix}capture_fingerprint(p_schema, p_table);
     IF had.tablename IS NOT NULL AND (had.relid <> v_relid OR had.triggers <> v_triggers OR had.mode <> coalesce(v_mode, 'none')) THEN
         PERFORM ${schema}.${prefix}drop_trigger(p_schema, p_table);
         done := done || 'the former triggers removed'::text;
@@ -236,17 +304,30 @@ BEGIN
     IF had.fingerprint IS DISTINCT FROM v_fingerprint THEN
         done := done || 'functions written'::text;
     END IF;
-    INSERT INTO ${schema}.${prefix}captures AS x (schemaname, tablename, relid, mode, triggers, functions, fingerprint, signature)
-    VALUES (p_schema, p_table, v_relid, coalesce(v_mode, 'none'), v_triggers, v_functions, v_fingerprint, '')
+    INSERT INTO ${schema}.${prefix}captures AS x
+        (schemaname, tablename, relid, mode, stem, triggers, functions, fingerprint, filenode)
+    VALUES (p_schema, p_table, v_relid, coalesce(v_mode, 'none'), coalesce(v_stem, had.stem, ''), v_triggers, v_functions,
+            v_fingerprint, ${schema}.${prefix}filenode(v_relid))
     ON CONFLICT (schemaname, tablename) DO UPDATE
-        SET relid = excluded.relid, mode = excluded.mode, triggers = excluded.triggers,
-            functions = excluded.functions, fingerprint = excluded.fingerprint, signature = excluded.signature
+        SET relid = excluded.relid, mode = excluded.mode, stem = excluded.stem, triggers = excluded.triggers,
+            functions = excluded.functions, fingerprint = excluded.fingerprint, filenode = excluded.filenode
         WHERE x.* IS DISTINCT FROM excluded.*;
     PERFORM ${schema}.${prefix}remember(p_schema, p_table);
     UPDATE ${schema}.${prefix}tables x SET status = 'OK'
         WHERE x.schemaname = p_schema AND x.tablename = p_table AND x.status <> 'OK';
     RETURN nullif(array_to_string(done, ', '), '');
 END
+$sluice$;
+
+-- The files a table's rows are in, those of its partitions included.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}filenode(p_relid oid) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT CASE WHEN c.relkind = 'p'
+        THEN (SELECT coalesce(md5(string_agg(pg_relation_filenode(t.relid)::text, ',' ORDER BY t.relid)), '')
+              FROM pg_partition_tree(p_relid) t WHERE t.isleaf)
+        ELSE coalesce(pg_relation_filenode(p_relid)::text, '') END
+    FROM pg_class c WHERE c.oid = p_relid
 $sluice$;
 
 -- Removes the capture of a table. The functions are ours and take their triggers along: dropping a trigger by its

@@ -182,8 +182,8 @@ BEGIN
     IF NOT p_nullable THEN
         RETURN format('%s OPERATOR(pg_catalog.<>) %s', value_o, value_n);
     END IF;
-    RETURN format('(%s OPERATOR(pg_catalog.=) %s) IS NOT TRUE'
-        ' AND NOT (%s IS NOT DISTINCT FROM NULL AND %s IS NOT DISTINCT FROM NULL)', value_o, value_n, o, n);
+    -- Nothing qualifies the operator behind IS DISTINCT FROM: capture functions of updates pin search_path.
+    RETURN format('%s IS DISTINCT FROM %s', value_o, value_n);
 END
 $sluice$;
 
@@ -216,6 +216,15 @@ BEGIN
     END LOOP;
     RETURN ${schema}.${prefix}concat_code(elements);
 END
+$sluice$;
+
+-- The code of the key columns of a row as CONTENT has them.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}key_content_code(p_relid oid, p_row text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT ${schema}.${prefix}concat_code(coalesce(array_agg(format('${schema}.${prefix}col2xml(%L, (%s.%I)::pg_catalog.text)',
+        c.attname, p_row, c.attname)), '{}'))
+    FROM ${schema}.${prefix}captured_columns(p_relid) c WHERE c.keypos > 0
 $sluice$;
 
 -- The code of a row's GUID, the text of its key: the column's own text; of several, each as length:text. Empty

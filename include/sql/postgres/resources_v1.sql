@@ -1,6 +1,6 @@
 -- DbResources of one prefix on a PostgreSQL master, step 1: sequence, tables and view.
 -- Called by: sluice.install (inside its transaction, under an advisory lock); by hand, in this order:
---   for f in resources_v1 values definition capture_expressions capture; do
+--   for f in resources_v1 values definition capture_expressions capture structure ddl; do
 --     sed -e 's/${prefix}/demo_/g' -e 's/${schema}/public/g' $f.sql; done | psql -1 -v ON_ERROR_STOP=1 DATABASE
 -- Placeholders: ${prefix} lower-case prefix, e.g. demo_; ${schema} quoted schema of the resources.
 -- Result: none. What exists stays as it is: a second run changes nothing.
@@ -115,16 +115,19 @@ LEFT JOIN keys k ON k.indrelid = r.oid;
 -- The snapshot that COLS_VIEW is compared with: the structure the capture of each table was written for.
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}cols_table AS SELECT * FROM ${schema}.${prefix}cols_view WITH NO DATA;
 
--- The capture each registered table has: what was generated, for which table, and how.
+-- The capture each registered table has. MODE: by statement or by row triggers; none where nothing is to be captured,
+-- dropped where the table went. STEM begins the names of FUNCTIONS and stays when the table is renamed. FINGERPRINT
+-- identifies the code that was generated, FILENODE the files of the table: other files mean rewritten rows.
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}captures (
     schemaname text NOT NULL,
     tablename text NOT NULL,
     relid oid NOT NULL,
-    mode text NOT NULL CHECK (mode IN ('statement', 'row', 'none')),
+    mode text NOT NULL CHECK (mode IN ('statement', 'row', 'none', 'dropped')),
+    stem text NOT NULL,
     triggers text[] NOT NULL,
     functions text[] NOT NULL,
     fingerprint text NOT NULL,
-    signature text NOT NULL,
+    filenode text NOT NULL,
     CONSTRAINT ${prefix}captures_pkey PRIMARY KEY (schemaname, tablename)
 );
 

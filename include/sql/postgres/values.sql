@@ -20,19 +20,26 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN replace(replace(replace(replace(value, '&', '&amp;'), '<', '&lt;'), '>', '&gt;'), '"', '&quot;');
 
 -- One value as an element of CONTENT. NULL and the empty string are told apart by type="null".
+-- Written in plpgsql so that it is called, not inlined: the capture functions name it once a text column, and preparing
+-- an inlined body for every statement would cost more than calling it for the few values that need it.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}col2xml(name text, value text) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE
-    WHEN value IS NULL THEN
-        '<col name="' || ${schema}.${prefix}xml_escape(name) || '" type="null"></col>'
-    WHEN ${schema}.${prefix}needs_prot(value) = 0 THEN
-        '<col name="' || ${schema}.${prefix}xml_escape(name) || '">' || value || '</col>'
-    WHEN ${schema}.${prefix}needs_prot(value) = 1 THEN
-        '<col name="' || ${schema}.${prefix}xml_escape(name) || '"><![CDATA[' || value || ']]></col>'
-    ELSE
-        '<col name="' || ${schema}.${prefix}xml_escape(name) || '" encoding="base64">'
-        || translate(encode(convert_to(value, 'UTF8'), 'base64'), E'\n', '') || '</col>'
-END;
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+AS $sluice$
+BEGIN
+    IF value IS NULL THEN
+        RETURN pg_catalog.concat('<col name="', ${schema}.${prefix}xml_escape(name), '" type="null"></col>');
+    END IF;
+    CASE ${schema}.${prefix}needs_prot(value)
+        WHEN 0 THEN
+            RETURN pg_catalog.concat('<col name="', ${schema}.${prefix}xml_escape(name), '">', value, '</col>');
+        WHEN 1 THEN
+            RETURN pg_catalog.concat('<col name="', ${schema}.${prefix}xml_escape(name), '"><![CDATA[', value, ']]></col>');
+        ELSE
+            RETURN pg_catalog.concat('<col name="', ${schema}.${prefix}xml_escape(name), '" encoding="base64">',
+                pg_catalog.translate(pg_catalog.encode(pg_catalog.convert_to(value, 'UTF8'), 'base64'), E'\n', ''), '</col>');
+    END CASE;
+END
+$sluice$;
 
 -- Draws a number that no one else gets.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}increment() RETURNS bigint

@@ -31,7 +31,8 @@ class TablesBusy(Terminal):
         self.tables = tuple(tables)
         super().__init__(
             f"{prefix}: {', '.join(str(table) for table in self.tables)} could not be locked for a moment: "
-            "some transaction writes to it for very long. End it (see pg_stat_activity and pg_locks), then run reconcile_tables again."
+            "some transaction writes to it for very long. End it (see pg_stat_activity and pg_locks), "
+            "then run reconcile_tables again."
         )
 
 

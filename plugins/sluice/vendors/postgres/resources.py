@@ -18,7 +18,7 @@ from sluice.vendors.postgres.connection import quoted
 STEPS: tuple[str, ...] = ("resources_v1",)
 """Files that make and change tables, in order; the version of an installation is the number of steps it has seen."""
 
-FUNCTIONS: tuple[str, ...] = ("values", "definition", "capture_expressions", "capture")
+FUNCTIONS: tuple[str, ...] = ("values", "definition", "capture_expressions", "capture", "structure", "ddl")
 """Files of functions, in the order in which they refer to one another."""
 
 RELATIONS: tuple[str, ...] = (

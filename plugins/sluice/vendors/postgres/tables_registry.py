@@ -80,7 +80,7 @@ class Registry:
         trigger: str | None = None,
         debug: bool = False,
     ) -> str:
-        """Adds `table` with status CREATING and the next REPL_KEY; its trigger's name, `<PREFIX><REPL_KEY>` by default."""
+        """Adds `table` with status CREATING and the next REPL_KEY; its trigger's name, by default prefix and key."""
         key = self.draw()
         name = trigger or f"{self.prefix}{key}"
         self.connection.execute(

@@ -1,0 +1,75 @@
+-- Event triggers that notice DDL on replicated tables in the transaction of the DDL, hence in the right place among the
+-- changes of rows. Made where the account may (a superuser); elsewhere structure.sql is called from a poll.
+-- Called by: sluice.install. Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
+-- Privileges: superuser for the event triggers, else CREATE on the schema. Oldest version: PostgreSQL 14.
+
+-- After a command that made or changed something. Runs for every such command of the database, so it first looks
+-- whether a replicated table is concerned, and returns.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}ddl_end() RETURNS event_trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    relids oid[];
+BEGIN
+    SELECT array_agg(DISTINCT coalesce(i.indrelid, g.tgrelid, p.relid, c.objid)) INTO relids
+    FROM pg_event_trigger_ddl_commands() c
+    LEFT JOIN pg_index i ON c.classid = 'pg_class'::regclass AND i.indexrelid = c.objid
+    LEFT JOIN pg_trigger g ON c.classid = 'pg_trigger'::regclass AND g.oid = c.objid
+    -- A change of a partition is one of the table it belongs to.
+    LEFT JOIN LATERAL pg_partition_ancestors(CASE WHEN c.classid = 'pg_class'::regclass THEN c.objid END) p (relid) ON true
+    WHERE c.classid IN ('pg_class'::regclass, 'pg_trigger'::regclass, 'pg_namespace'::regclass)
+      AND c.schema_name IS DISTINCT FROM 'pg_temp';
+    IF TG_TAG = 'ALTER SCHEMA' THEN
+        PERFORM ${schema}.${prefix}check_structure();
+    ELSIF relids IS NOT NULL THEN
+        PERFORM ${schema}.${prefix}check_structure(relids);
+    END IF;
+END
+$sluice$;
+
+-- After objects were dropped. An index may have been the key of a table that cannot be told any more.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}ddl_drop() RETURNS event_trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    gone record;
+    relids oid[] := '{}';
+    indexes boolean := false;
+BEGIN
+    FOR gone IN SELECT * FROM pg_event_trigger_dropped_objects() d WHERE d.classid = 'pg_class'::regclass AND NOT d.is_temporary LOOP
+        IF gone.object_type = 'index' THEN
+            indexes := true;
+        ELSIF gone.objsubid = 0 THEN
+            relids := relids || gone.objid;
+        END IF;
+    END LOOP;
+    IF relids <> '{}' THEN
+        PERFORM ${schema}.${prefix}check_structure(relids);
+    END IF;
+    IF indexes AND TG_TAG = 'DROP INDEX' THEN
+        PERFORM ${schema}.${prefix}check_structure();
+    END IF;
+END
+$sluice$;
+
+REVOKE ALL ON FUNCTION ${schema}.${prefix}ddl_end(), ${schema}.${prefix}ddl_drop() FROM PUBLIC;
+
+DO $sluice$
+DECLARE
+    -- Event triggers belong to the database, not to a schema.
+    mark text := left(md5($s$${schema}$s$), 8);
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_event_trigger e WHERE e.evtname = '${prefix}ddl_end_' || mark) THEN
+        EXECUTE format('CREATE EVENT TRIGGER %I ON ddl_command_end WHEN TAG IN (''CREATE TABLE'', ''CREATE TABLE AS'','
+            ' ''SELECT INTO'', ''ALTER TABLE'', ''CREATE INDEX'', ''ALTER INDEX'', ''CREATE TRIGGER'', ''ALTER SCHEMA'')'
+            ' EXECUTE FUNCTION ${schema}.${prefix}ddl_end()', '${prefix}ddl_end_' || mark);
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_event_trigger e WHERE e.evtname = '${prefix}ddl_drop_' || mark) THEN
+        EXECUTE format('CREATE EVENT TRIGGER %I ON sql_drop WHEN TAG IN (''DROP TABLE'', ''DROP SCHEMA'', ''DROP INDEX'','
+            ' ''DROP OWNED'', ''DROP TYPE'', ''DROP DOMAIN'', ''DROP EXTENSION'')'
+            ' EXECUTE FUNCTION ${schema}.${prefix}ddl_drop()', '${prefix}ddl_drop_' || mark);
+    END IF;
+EXCEPTION WHEN insufficient_privilege THEN
+    RAISE NOTICE '${prefix}: no event triggers, as % is no superuser; changes of structure are found by comparison', current_user;
+END
+$sluice$;

@@ -1,0 +1,233 @@
+"""Definitions change on the slave as on the master, rows kept, and may change twice."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from sluice import sql_files
+from sluice.domain import definition
+from sluice.domain.change import Action
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.names import TableName
+from sluice.vendors.postgres import catalog, connection
+from sluice.vendors.postgres.alter import Alterer, DefinitionRefused
+from sluice.vendors.postgres.target import Targets
+
+T = TableName("public", "t")
+
+
+@dataclass(frozen=True)
+class Item:
+    action: Action
+    table: TableName
+    content: str | None = None
+    oldcontent: str | None = None
+
+
+class Pair:
+    """A master that describes its table, and a slave."""
+
+    def __init__(self, master: Any, slave: Any):
+        self.master = master
+        self.slave = slave
+        self.alterer = Alterer(slave, Targets(slave), "the slave")
+
+    def described(self, table: TableName = T) -> str | None:
+        text: str | None = self.master.execute(
+            "SELECT public.demo_describe(%s, %s)", [table.schema, table.name]
+        ).fetchone()[0]
+        return text
+
+    def create(self, statement: str, table: TableName = T) -> None:
+        self.master.execute(statement)
+        self.master.execute(
+            "INSERT INTO public.demo_tables (schemaname, tablename, trigger_name, status) VALUES (%s, %s, 'x', 'OK')",
+            [table.schema, table.name],
+        )
+        self.alterer.apply(Item(Action.CREATE, table, self.described(table)))
+
+    def alter(self, statement: str, table: TableName = T) -> None:
+        """Also a second time, as after a restart."""
+        before = self.described(table)
+        self.master.execute(statement)
+        item = Item(Action.ALTER, table, self.described(table), before)
+        self.alterer.apply(item)
+        self.alterer.apply(item, safe=True)
+
+    def rows(self, table: TableName = T) -> tuple[Any, Any]:
+        found = [
+            sorted(link.execute(f"SELECT * FROM {table}").fetchall(), key=repr) for link in (self.master, self.slave)
+        ]
+        return found[0], found[1]
+
+    def same(self, table: TableName = T) -> None:
+        ours, theirs = catalog.shape(self.master, table), catalog.shape(self.slave, table)
+        assert ours is not None
+        assert theirs is not None
+        facts = [
+            [
+                (c.name, c.type, c.nullable, c.key, c.default, bool(c.identity), c.generated, c.collation)
+                for c in shape.columns
+            ]
+            for shape in (ours, theirs)
+        ]
+        assert facts[0] == facts[1]
+        assert self.rows(table)[0] == self.rows(table)[1]
+
+
+@pytest.fixture
+def pair(database: Callable[..., ConnectionInfo]) -> Iterator[Pair]:
+    with (
+        connection.connect(database(), application="master", autocommit=True) as master,
+        connection.connect(database(), application="slave") as slave,
+    ):
+        for name in ("resources_v1", "values", "definition"):
+            master.execute(sql_files.render("postgres", name, prefix="demo_", schema='"public"').encode())
+        yield Pair(master, slave)
+
+
+def put(pair: Pair, statement: str) -> None:
+    pair.master.execute(statement)
+    pair.slave.execute(statement)
+
+
+def test_a_definition_reads_back_as_the_catalogue_has_it(pair: Pair) -> None:
+    odd = TableName("public", 'a "b" <&>.c')
+    pair.create(
+        'CREATE TABLE public."a ""b"" <&>.c" ("x<&>""y" numeric(10,2) DEFAULT 1.5 NOT NULL, "select" text COLLATE "C", '
+        'g int GENERATED ALWAYS AS ("x<&>""y"::int * 2) STORED, PRIMARY KEY ("select", "x<&>""y"))',
+        odd,
+    )
+    found = definition.parse(pair.described(odd) or "")
+    shape = catalog.shape(pair.master, odd)
+    assert shape is not None
+    assert [(c.name, c.type, c.position, c.nullable, c.key) for c in found.shape.columns] == [
+        (c.name, c.type, c.position, c.nullable, c.key) for c in shape.columns
+    ]
+    pair.same(odd)
+
+
+def test_create_leaves_an_existing_table_alone(pair: Pair) -> None:
+    pair.slave.execute("CREATE TABLE public.t (mine int); INSERT INTO public.t VALUES (1)")
+    pair.create("CREATE TABLE public.t (id int PRIMARY KEY)")
+    assert pair.rows()[1] == [(1,)]
+
+
+def test_create_makes_schema_identity_and_generated_columns(pair: Pair) -> None:
+    table = TableName("New Schema", "t")
+    pair.create(
+        'CREATE SCHEMA "New Schema"; CREATE TABLE "New Schema".t (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, '
+        "v text DEFAULT 'x', g text GENERATED ALWAYS AS (upper(v)) STORED, w int GENERATED ALWAYS AS (1))",
+        table,
+    )
+    pair.same(table)
+
+
+def test_a_default_that_the_slave_cannot_have_is_left_out(pair: Pair) -> None:
+    pair.master.execute(
+        "CREATE FUNCTION public.only_here() RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE SEQUENCE public.s"
+    )
+    pair.create("CREATE TABLE public.t (id int PRIMARY KEY, v int DEFAULT public.only_here(), w int DEFAULT 7)")
+    pair.alter("ALTER TABLE public.t ADD x bigint DEFAULT nextval('public.s')")
+    shape = catalog.shape(pair.slave, T)
+    assert shape is not None
+    assert [column.default for column in shape.columns] == [None, None, "7", None]
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["ADD c int"],
+        ["ADD c int DEFAULT 7 NOT NULL"],
+        ["ADD c timestamptz DEFAULT now()"],
+        ["ADD c text DEFAULT E'it''s \\\\ \"quoted\" <&> \\n'"],
+        ["ADD c int DEFAULT 7", "ALTER c DROP DEFAULT", "ALTER c SET DEFAULT 8"],
+        ["ADD c int[] DEFAULT '{1,2}'"],
+        ["DROP COLUMN v"],
+        ["DROP COLUMN v", "ADD v int DEFAULT 5"],
+        ["RENAME v TO c"],
+        ["RENAME v TO x", "RENAME w TO v", "RENAME x TO w"],
+        ["RENAME id TO nr"],
+        ["ALTER w TYPE numeric(12,3)", "ALTER v TYPE varchar(20)"],
+        ['ALTER v TYPE text COLLATE "C"'],
+        ["ALTER w SET DEFAULT 5", "ALTER w TYPE text"],
+        ["ALTER v SET NOT NULL", "ALTER v DROP NOT NULL"],
+        ["ALTER v SET NOT NULL", "DROP CONSTRAINT t_pkey", "ADD PRIMARY KEY (v, id)"],
+        ["DROP CONSTRAINT t_pkey"],
+        ["ALTER w SET NOT NULL", "ALTER w ADD GENERATED ALWAYS AS IDENTITY (START 100)", "ALTER w DROP IDENTITY"],
+        ["ADD g int GENERATED ALWAYS AS (id * 2) STORED"],
+        [
+            "ADD g int GENERATED ALWAYS AS (id * 2) STORED",
+            "ALTER g SET EXPRESSION AS (id * 3)",
+            "ALTER g DROP EXPRESSION",
+        ],
+        ["ADD g text GENERATED ALWAYS AS (v || v) VIRTUAL"],
+    ],
+    ids=lambda statements: ", ".join(statements)[:60],
+)
+def test_alter_follows(pair: Pair, statements: list[str]) -> None:
+    pair.create("CREATE TABLE public.t (id int PRIMARY KEY, v text, w int)")
+    put(pair, "INSERT INTO public.t (id, v, w) VALUES (1, 'a', 1), (2, 'b', 2)")
+    for statement in statements:
+        pair.alter(f"ALTER TABLE public.t {statement}")
+    pair.same()
+
+
+def test_names_that_change_places_in_one_comparison(pair: Pair) -> None:
+    pair.create("CREATE TABLE public.t (id int PRIMARY KEY, v text, w text)")
+    put(pair, "INSERT INTO public.t VALUES (1, 'v', 'w')")
+    before = pair.described()
+    pair.master.execute(
+        "ALTER TABLE public.t RENAME v TO x; ALTER TABLE public.t RENAME w TO v; ALTER TABLE public.t RENAME x TO w;"
+        "ALTER TABLE public.t DROP id, ADD id int DEFAULT 3"
+    )
+    pair.alterer.apply(Item(Action.ALTER, T, pair.described(), before))
+    assert pair.slave.execute("SELECT v, w, id FROM public.t").fetchall() == [("w", "v", 3)]
+
+
+def test_columns_of_the_slaves_own_stay(pair: Pair) -> None:
+    pair.create("CREATE TABLE public.t (id int PRIMARY KEY, v text)")
+    pair.slave.execute("ALTER TABLE public.t ADD mine int DEFAULT 9")
+    put(pair, "INSERT INTO public.t (id, v) VALUES (1, 'v')")
+    pair.alter("ALTER TABLE public.t DROP v, ADD u text DEFAULT 'u'")
+    assert pair.slave.execute("SELECT id, mine, u FROM public.t").fetchall() == [(1, 9, "u")]
+
+
+def test_drop_takes_foreign_keys_along_and_may_come_twice(pair: Pair) -> None:
+    pair.create("CREATE TABLE public.t (id int PRIMARY KEY)")
+    pair.slave.execute("CREATE TABLE public.child (t int REFERENCES public.t)")
+    for _ in range(2):
+        pair.alterer.apply(Item(Action.DROP, T))
+    assert catalog.shape(pair.slave, T) is None
+
+
+def test_a_view_in_the_way_is_named(pair: Pair) -> None:
+    pair.create("CREATE TABLE public.t (id int PRIMARY KEY, v text)")
+    pair.slave.execute("CREATE VIEW public.mine AS SELECT v FROM public.t")
+    before = pair.described()
+    pair.master.execute("ALTER TABLE public.t DROP v")
+    with pytest.raises(DefinitionRefused, match="view mine depends"):
+        pair.alterer.apply(Item(Action.ALTER, T, pair.described(), before))
+
+
+def test_truncate_empties_also_where_a_foreign_key_forbids_it(pair: Pair) -> None:
+    pair.slave.execute(
+        "CREATE TABLE public.t (id int PRIMARY KEY); CREATE TABLE public.child (t int REFERENCES public.t);"
+        "INSERT INTO public.t VALUES (1)"
+    )
+    pair.alterer.truncate(T)
+    pair.alterer.truncate(TableName("public", "child"))
+    assert pair.slave.execute("SELECT * FROM public.t").fetchall() == []
+
+
+def test_rows_can_be_deleted_by_key(pair: Pair) -> None:
+    pair.slave.execute(
+        "CREATE TABLE public.t (a text, b int, v text, PRIMARY KEY (b, a));"
+        "INSERT INTO public.t VALUES ('x', 1, ''), ('y', 1, ''), ('\\\"', 2, '')"
+    )
+    keys = pair.alterer.keys(T)
+    assert sorted(keys) == [("1", "x"), ("1", "y"), ("2", '\\"')]
+    assert pair.alterer.delete(T, [("1", "x"), ("2", '\\"'), ("7", "none")]) == 2
+    assert pair.slave.execute("SELECT a FROM public.t").fetchall() == [("y",)]
