@@ -1,0 +1,183 @@
+"""The hand that kills finds the processes of jobs, kills nothing twice before it is back; failures are explained."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from embedded.demo.chaos import Strike, Victim
+from embedded.demo.events import Events
+from embedded.demo.lifecycle import InitialUpdate
+from embedded.demo.replications import write
+from embedded.demo.strikes import Hand, running_job, victim_of
+from embedded.process import ProcessId, await_true
+from sluice import config
+from sluice.errors import Transient
+
+RUNNER = (
+    "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)', 'spark_jobs.apply'])"
+)
+
+
+@pytest.fixture
+def runner() -> Iterator[ProcessId]:
+    """A process that leads a session with a child whose command names a Spark job."""
+    child = subprocess.Popen([sys.executable, "-c", RUNNER], start_new_session=True)
+    identity = ProcessId.of(child.pid)
+    assert identity is not None
+    assert await_true(lambda: victim_of(identity, "driver") is not None, 10)
+    yield identity
+    if target := victim_of(identity, "driver"):
+        target.send(signal.SIGKILL)
+    child.kill()
+    child.wait()
+
+
+def record(
+    folder: Path, name: str, process: ProcessId, kind: str = "apply", slave: str = "dr1", launched: float = 1.0
+) -> Path:
+    file = folder / f"{name}.json"
+    values = {"pid": process.pid, "started": process.started, "kind": kind, "slave": slave, "launched": launched}
+    file.write_text(json.dumps(values))
+    return file
+
+
+def test_the_running_job_of_a_slave_is_found_among_others(tmp_path: Path, runner: ProcessId) -> None:
+    gone = ProcessId(runner.pid, runner.started - 1000)
+    record(tmp_path, "older", gone, launched=5.0)
+    record(tmp_path, "another kind", runner, kind="load")
+    record(tmp_path, "another slave", runner, slave="dr2")
+    (tmp_path / "damaged.json").write_text("{")
+    assert running_job(tmp_path, "apply", "dr1") is None
+    mine = record(tmp_path, "mine", runner)
+    assert running_job(tmp_path, "apply", "dr1") == runner
+    mine.with_suffix(".result").write_text("{}")
+    assert running_job(tmp_path, "apply", "dr1") is None
+
+
+def test_the_driver_is_killed_and_not_its_runner(runner: ProcessId) -> None:
+    target = victim_of(runner, "driver")
+    assert target is not None and target != runner
+
+
+class FakeHome:
+    def __init__(self, jobs: Path) -> None:
+        self.jobs = jobs
+
+
+class FakeStack:
+    """Remembers what was killed; a service is back when the test says so."""
+
+    def __init__(self, jobs: Path) -> None:
+        self.home = FakeHome(jobs)
+        self.killed: list[str] = []
+        self.back: set[str] = set()
+
+    def kill(self, service: str) -> ProcessId:
+        self.killed.append(service)
+        return ProcessId(1, 1.0)
+
+    def await_running(self, service: str, timeout: float, after: ProcessId | None = None) -> None:
+        if not await_true(lambda: service in self.back, 5, 0.01):
+            raise Transient(f"{service} is not back")
+
+
+def hand(stack: FakeStack, events: Events) -> Hand:
+    return Hand(stack, lambda: ["dr1"], lambda slave: False, 1, events)  # type: ignore[arg-type]
+
+
+def test_strikes_follow_the_plan_and_recoveries_are_told(tmp_path: Path) -> None:
+    stack, events = FakeStack(tmp_path), Events()
+    stack.back = {"master", "slave-dr1", "redis", "airflow-scheduler"}
+    killer = hand(stack, events)
+    strikes = [
+        Strike(0.0, Victim.MASTER),
+        Strike(0.01, Victim.SLAVE),
+        Strike(0, Victim.AIRFLOW, "scheduler"),
+        Strike(0, Victim.REDIS),
+    ]
+    killer.play(strikes, lambda: True)
+    killer.settle()
+    assert stack.killed == ["master", "slave-dr1", "airflow-scheduler", "redis"]
+    texts = [event.text for event in events.recent(50)]
+    assert [text for text in texts if text.startswith("kill -9")] == [f"kill -9 {name}" for name in stack.killed]
+    assert sum("is back after" in text for text in texts) == 4
+    assert (killer.kills, killer.problems) == (4, [])
+
+
+def test_nothing_is_killed_again_before_it_is_back(tmp_path: Path) -> None:
+    stack, events = FakeStack(tmp_path), Events()
+    killer = hand(stack, events)
+    killer.strike(Strike(0, Victim.REDIS))
+    stack.back.add("redis")
+    killer.strike(Strike(0, Victim.REDIS))
+    killer.settle()
+    texts = [event.text for event in events.recent(50)]
+    assert texts[0] == "kill -9 redis" and texts[1].startswith("redis is back") and texts[2] == "kill -9 redis"
+
+
+def test_what_does_not_come_back_is_a_problem(tmp_path: Path) -> None:
+    stack, events = FakeStack(tmp_path), Events()
+    killer = hand(stack, events)
+    killer.strike(Strike(0, Victim.MASTER))
+    killer.settle()
+    assert killer.problems == ["master is not back"]
+
+
+def test_a_job_that_does_not_run_is_not_killed(tmp_path: Path) -> None:
+    events = Events()
+    killer = hand(FakeStack(tmp_path), events)
+    killer.strike(Strike(0, Victim.LOAD, "driver"))
+    killer.strike(Strike(0, Victim.LOAD, "driver"))
+    assert killer.kills == 0
+    assert "nothing to kill" in events.recent(1)[0].text
+
+
+def test_strikes_end_when_the_scene_does(tmp_path: Path) -> None:
+    stack = FakeStack(tmp_path)
+    began = time.monotonic()
+    hand(stack, Events()).play([Strike(30.0, Victim.MASTER)], lambda: False)
+    assert stack.killed == [] and time.monotonic() - began < 5
+
+
+class FakeApi:
+    url = "http://127.0.0.1:1"
+
+    def get(self, path: str, **query: Any) -> Any:
+        return {
+            "task_instances": [
+                {"task_id": "check", "state": "success", "try_number": 1, "map_index": -1},
+                {"task_id": "plan", "state": "failed", "try_number": 2, "map_index": -1},
+                {"task_id": "load", "state": "upstream_failed", "try_number": 0, "map_index": -1},
+            ]
+        }
+
+    def task_log(self, dag: str, run_id: str, task: str, attempt: int, map_index: int) -> str:
+        assert (dag, run_id, task, attempt) == ("initial_update", "run 1", "plan", 2)
+        return "\n".join(["line"] * 50 + ["The master is down. Start it, then clear the task."])
+
+
+def test_a_failed_initial_update_is_explained_by_its_tasks_log() -> None:
+    update = InitialUpdate(FakeApi(), "dr1")  # type: ignore[arg-type]
+    update.run_id = "run 1"
+    message = str(update.failure())
+    assert "failed in its task 'plan'" in message
+    assert "The master is down. Start it, then clear the task." in message
+    assert message.count("line") <= 16
+    assert "http://127.0.0.1:1/dags/initial_update/runs/run 1" in message
+
+
+def test_the_configuration_of_a_demo_is_valid_and_names_its_slaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, ["dr1", "dr2"])
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
+    replication = config.load("DEMO_")
+    assert {name: slave.conn_id for name, slave in replication.slaves.items()} == {"dr1": "demo_dr1", "dr2": "demo_dr2"}
+    assert replication.master.conn_id == "demo_master"
