@@ -1,0 +1,70 @@
+"""The definition of a table as CREATE, ALTER and DROP items carry it in CONTENT and OLDCONTENT.
+
+    <desc schema="public" table="orders"><colname pos="1" type="integer" nullable="false" key="1">id</colname>…</desc>
+
+Attributes of a column are `pos` (stays when the column is renamed), `type`, `nullable` and, only where
+they say something, `key`, `default`, `identity`, `generated` with `expression`, `collation`, `missing`.
+See include/sql/postgres/definition.sql, which writes it.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from sluice.domain.content import MalformedContent, unescape
+from sluice.domain.names import TableName
+from sluice.domain.shape import Column, TableShape
+
+_DESC = re.compile(r"<desc((?: \w+=\"[^\"<>]*\")*)>")
+_COLUMN = re.compile(r"<colname((?: \w+=\"[^\"<>]*\")*)>([^<]*)</colname>")
+_ATTRIBUTE = re.compile(r" (\w+)=\"([^\"<>]*)\"")
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A table as the master defined it."""
+
+    shape: TableShape
+    """A generated column's expression stands in its `default`."""
+    missing: dict[str, str] = field(default_factory=dict)
+    """Column → the value of the rows that are older than the column."""
+
+    @property
+    def table(self) -> TableName:
+        return self.shape.table
+
+
+def parse(text: str) -> Definition:
+    """Raises `MalformedContent`."""
+    head = _DESC.match(text)
+    if head is None or not text.endswith("</desc>"):
+        raise MalformedContent(text, 0, "is no definition of a table")
+    names = _attributes(head[1])
+    columns: list[Column] = []
+    missing: dict[str, str] = {}
+    at, end = head.end(), len(text) - len("</desc>")
+    while at < end:
+        match = _COLUMN.match(text, at)
+        if match is None:
+            raise MalformedContent(text, at, "is no definition of a column")
+        name, found = unescape(match[2]), _attributes(match[1])
+        if "missing" in found:
+            missing[name] = found["missing"]
+        columns.append(
+            Column(
+                name=name,
+                type=found["type"],
+                position=int(found["pos"]),
+                nullable=found["nullable"] == "true",
+                key=int(found.get("key", "0")),
+                default=found.get("expression", found.get("default")),
+                identity=found.get("identity", ""),
+                generated=found.get("generated", ""),
+                collation=found.get("collation"),
+            )
+        )
+        at = match.end()
+    return Definition(TableShape(TableName(names["schema"], names["table"]), tuple(columns)), missing)
+
+
+def _attributes(text: str) -> dict[str, str]:
+    return {name: unescape(value) for name, value in _ATTRIBUTE.findall(text)}
