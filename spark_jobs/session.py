@@ -9,11 +9,14 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+_LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
+
 DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "512m",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING}",
     "spark.python.worker.reuse": "true",
     "spark.task.maxFailures": "4",
     # Passwords travel to the executors inside pickled tasks; nothing of them may show in a page or plan.
@@ -61,13 +64,14 @@ class SparkSpread:
         try:
             # Spark's workers take `python3` from the PATH unless told otherwise.
             os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+            if self._master.startswith("local"):
+                os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             from pyspark.sql import SparkSession
 
             builder = SparkSession.builder.appName(self._name).master(self._master)
             for key, value in self._conf.items():
                 builder = builder.config(key, value)
             session = builder.getOrCreate()
-            session.sparkContext.setLogLevel("ERROR")
             if not self._master.startswith("local"):
                 _ship_library(session)
             self._session = session

@@ -75,6 +75,12 @@ class Links:
         module = vendors.module(self.pair.slave_info.vendor, "replay")
         return module.Replayer(self.slave, self.merger.targets, self.pair.slave_info.place)
 
+    @property
+    def alterer(self) -> Any:
+        """Follows TRUNCATE and changes of definitions."""
+        module = vendors.module(self.pair.slave_info.vendor, "alter")
+        return module.Alterer(self.slave, self.merger.targets, self.pair.slave_info.place)
+
     def master_shape(self, table: TableName) -> TableShape:
         """The master's definition of a table, remembered until `forget`. Raises `TableGone`."""
         if table not in self._shapes:

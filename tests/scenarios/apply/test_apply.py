@@ -150,3 +150,29 @@ def test_conflicts_are_set_aside_where_the_policy_says_so(rig: Callable[..., Rig
     assert '<col name="balance">2</col>' in oldcontent
     assert "id = '2'" in reason
     assert pair.differences() == {"public.account": (["(2,b,3)"], [])}
+
+
+def test_definitions_and_truncate_cut_the_stream(rig: Callable[..., Rig]) -> None:
+    pair = rig(TABLES)
+    pair.master.execute("INSERT INTO public.account SELECT g, 'o', g FROM generate_series(1, 20) g")
+    with pair.apply():
+        pair.await_current()
+        with pair.master.transaction():
+            pair.master.execute("UPDATE public.account SET balance = 0 WHERE id = 1")
+            pair.master.execute("ALTER TABLE public.account ADD COLUMN note text DEFAULT 'new'")
+            pair.master.execute("ALTER TABLE public.account ALTER COLUMN owner TYPE varchar(9)")
+            pair.master.execute("UPDATE public.account SET note = 'changed' WHERE id <= 10")
+            pair.master.execute("ALTER TABLE public.account RENAME COLUMN owner TO holder")
+            pair.master.execute("INSERT INTO public.account VALUES (21, 'h', 21, 'inserted')")
+            pair.master.execute("ALTER TABLE public.account DROP COLUMN balance")
+            pair.master.execute("DELETE FROM public.account WHERE id = 5")
+        pair.await_current()
+        assert pair.differences() == {}
+        pair.master.execute("INSERT INTO public.history SELECT g, g, 'x' FROM generate_series(1, 20) g")
+        pair.master.execute("TRUNCATE public.history")
+        pair.master.execute("INSERT INTO public.history VALUES (1, 1, 'after')")
+        pair.await_current()
+        assert pair.differences() == {}
+    columns = pair.slave.execute("SELECT * FROM public.account LIMIT 0").description
+    assert columns is not None
+    assert [column.name for column in columns] == ["id", "holder", "note"]
