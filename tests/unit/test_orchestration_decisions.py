@@ -46,7 +46,7 @@ def test_waiting_doubles_while_jobs_die_young_and_kills_wait_less() -> None:
         return [judge(Kind.APPLY, result(rc), 1, attempt).delay for attempt in range(9)]
 
     assert delays(1) == [0, 1, 2, 4, 8, 16, 32, 60, 60]
-    assert delays(137) == [0, 1, 2, 4, 8, 10, 10, 10, 10]
+    assert delays(137) == [0, 1, 2, 4, 5, 5, 5, 5, 5]
 
 
 def test_a_load_that_is_through_ends_its_task_and_one_that_was_told_to_end_does_not() -> None:

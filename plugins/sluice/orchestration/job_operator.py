@@ -174,7 +174,7 @@ class ApplyOperator(SparkJobOperator):
     adopts = True
 
     def leave(self, job: Job) -> NoReturn:
-        raise AirflowSkipException(
+        self._skip(
             f"{job.pair} is already being applied by {job.owner}, job {job.id}. This run does nothing. "
             "To stop the apply, mark that run as failed."
         )
@@ -184,10 +184,14 @@ class ApplyOperator(SparkJobOperator):
 
         holder = foreign_holder(replication, self.slave)
         if holder is not None:
-            raise AirflowSkipException(
+            self._skip(
                 f"{replication.prefix}/{self.slave} is already being applied by {holder}, which renews its lease. "
                 "It was not launched by this Airflow; this run does nothing."
             )
+
+    def _skip(self, reason: str) -> NoReturn:
+        self.log.warning("%s", reason)  # Airflow logs no more than that it skips
+        raise AirflowSkipException(reason)
 
 
 class LoadOperator(SparkJobOperator):

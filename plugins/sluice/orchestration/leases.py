@@ -1,11 +1,11 @@
 """Whether somebody outside this Airflow holds the lease of a slave."""
 
-import os
 import socket
 import time
 from collections.abc import Callable
 
 from sluice.config import Replication
+from sluice.orchestration.process_identity import ProcessIdentity
 from sluice.stores import redis_store
 from sluice.stores.lease import Holder, holder, key
 
@@ -26,7 +26,7 @@ def foreign_holder(replication: Replication, slave: str, sleep: Callable[[float]
                 found = holder(client, name)
         except redis_store.StoreUnreachable:
             return None
-        if found is None or (found.host == socket.gethostname() and not _lives(found.pid)):
+        if found is None or (found.host == socket.gethostname() and ProcessIdentity.of(found.pid) is None):
             return None
         if first is not None and found != first:
             return found  # somebody took it just now
@@ -34,13 +34,3 @@ def foreign_holder(replication: Replication, slave: str, sleep: Callable[[float]
         if time.monotonic() > deadline:
             return found
         sleep(0.5)
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

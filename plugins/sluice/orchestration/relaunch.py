@@ -71,5 +71,5 @@ def describe(result: Result | None) -> str:
 
 def _delay(attempt: int, gave_up: bool) -> float:
     """0, 1, 2, 4, … seconds. A kill from outside says little about the next life: it waits less."""
-    longest = 60.0 if gave_up else 10.0
+    longest = 60.0 if gave_up else 5.0
     return 0.0 if attempt <= 1 else min(longest, 2.0 ** min(attempt - 2, 10))

@@ -1,0 +1,145 @@
+"""The apply outlives every component of Airflow, there is never a second one, and a person can end it.
+
+The slave stands in state INITIAL, in which the apply runs and waits: what it applies is another test's business.
+"""
+
+import os
+import shutil
+import signal
+import tempfile
+import time
+import urllib.parse
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from embedded.stack import Stack
+from sluice.domain.names import Prefix
+from sluice.domain.state import SlaveState
+from sluice.orchestration import jobs
+from sluice.orchestration.job import Job, JobState, Kind
+from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.vendors.postgres.connection import connect
+from tests.traces import nothing_runs
+
+DAG, TASK = "cdc_apply", "apply"
+PAIR = {"prefix": "DEMO_", "slave": "dr1"}
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    folder = Path(tempfile.mkdtemp(prefix="sluice-test-")) / "home"
+    made = Stack(folder)
+    before = os.environ.get("SLUICE_HOME")
+    os.environ["SLUICE_HOME"] = str(folder)
+    try:
+        made.up()
+        with connect(made.connection("dr1"), application="test") as slave:
+            store = CheckpointStore(slave, Prefix("DEMO_"), "public", "dr1")
+            store.ensure()
+            store.move(SlaveState.INITIAL, "held there by a test")
+        made.airflow.api().await_dags([DAG])
+        yield made
+    finally:
+        os.environ.pop("SLUICE_HOME")
+        if before is not None:
+            os.environ["SLUICE_HOME"] = before
+        made.down()
+        left = not nothing_runs(folder)
+        shutil.rmtree(folder.parent)
+    assert not left, "down left a process"
+
+
+@pytest.fixture
+def applying(stack: Stack) -> tuple[str, Job]:
+    """A run of cdc_apply that watches a living job; started by the first test that asks."""
+    running = jobs.live(Kind.APPLY, "DEMO_", "dr1")
+    if running is None:
+        run = stack.airflow.api().trigger(DAG, PAIR)
+        running = await_value(lambda: jobs.live(Kind.APPLY, "DEMO_", "dr1"), 30)
+    else:
+        run = running.owner.run_id
+    await_value(lambda: task_state(stack, run) == "deferred", 30)
+    return run, running
+
+
+def await_value(look: Callable[[], Any], seconds: float) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (value := look()):
+        assert time.monotonic() < deadline, "this never came true"
+        time.sleep(0.1)
+    return value
+
+
+def task_state(stack: Stack, run: str) -> str | None:
+    return next(state for _, _, state in stack.airflow.api().task_states(DAG, run))
+
+
+def successor(job: Job) -> Job | None:
+    """The job that runs now, if it is another one."""
+    running = jobs.live(Kind.APPLY, "DEMO_", "dr1")
+    return running if running is not None and running.id != job.id else None
+
+
+def test_the_job_goes_on_while_components_of_airflow_are_killed(stack: Stack, applying: tuple[str, Job]) -> None:
+    run, job = applying
+    components = ("airflow-triggerer", "airflow-scheduler", "airflow-dag-processor", "airflow-api-server")
+    killed = {component: stack.kill(component) for component in components}
+    for component, process in killed.items():
+        stack.await_running(component, 90, after=process)
+    assert job.state() is JobState.RUNNING
+    assert jobs.live(Kind.APPLY, "DEMO_", "dr1") == job
+    assert task_state(stack, run) == "deferred"
+
+
+def test_a_killed_job_is_launched_again_by_the_same_run(stack: Stack, applying: tuple[str, Job]) -> None:
+    run, job = applying
+    time.sleep(max(0.0, job.launched + 6 - time.time()))  # a triggerer that was just killed may still start
+    began = time.monotonic()
+    os.kill(job.runner.pid, signal.SIGKILL)
+    other = await_value(lambda: successor(job), 30)
+    assert time.monotonic() - began < 10
+    assert other.owner.run_id == run
+    await_value(lambda: task_state(stack, run) == "deferred", 10)
+
+
+def test_a_second_run_ends_at_once_and_says_why(stack: Stack, applying: tuple[str, Job]) -> None:
+    run, job = applying
+    api = stack.airflow.api()
+    second = api.trigger(DAG, PAIR)
+    await_value(lambda: api.run_state(DAG, second) == "success", 30)
+    assert task_state(stack, second) == "skipped"
+    assert f"already being applied by run {run} of cdc_apply" in api.task_log(DAG, second, TASK, 1)
+    assert jobs.live(Kind.APPLY, "DEMO_", "dr1") == job
+
+
+def test_a_cleared_task_gets_a_new_job_after_the_end_of_the_old_one(stack: Stack, applying: tuple[str, Job]) -> None:
+    run, job = applying
+    body = {"dry_run": False, "dag_run_id": run, "task_ids": [TASK], "only_failed": False, "reset_dag_runs": True}
+    stack.airflow.api().call("POST", f"dags/{DAG}/clearTaskInstances", body)
+    other = await_value(lambda: successor(job), 45)
+    assert job.state() is JobState.ENDED
+    result = job.result()
+    assert result is not None and result.ended <= other.launched
+    await_value(lambda: task_state(stack, run) == "deferred", 10)
+    assert jobs.live(Kind.APPLY, "DEMO_", "dr1") == other
+
+
+def test_what_the_job_says_is_in_the_task_log_and_no_password_is(stack: Stack, applying: tuple[str, Job]) -> None:
+    run, _ = applying
+    api = stack.airflow.api()
+    attempt = api.get(f"dags/{DAG}/dagRuns/{urllib.parse.quote(run)}/taskInstances/{TASK}")["try_number"]
+    await_value(lambda: "held there by a test" in api.task_log(DAG, run, TASK, attempt), 20)
+    everything = api.task_log(DAG, run, TASK, attempt)
+    assert stack.connection("dr1").password not in everything
+    assert stack.redis_url not in everything
+
+
+def test_marking_the_run_failed_ends_the_job(stack: Stack, applying: tuple[str, Job]) -> None:
+    run, job = applying
+    stack.airflow.api().call("PATCH", f"dags/{DAG}/dagRuns/{urllib.parse.quote(run)}", {"state": "failed"})
+    await_value(lambda: job.state() is JobState.ENDED, 30)
+    time.sleep(3)
+    assert successor(job) is None
