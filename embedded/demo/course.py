@@ -130,7 +130,10 @@ class Course:
             made.result()
             say(f"master made: pgbench's tables in scale {self.scale}, and those of the writer")
             self._start_traffic()
-            self.stage = "waiting for Airflow"
+            while not up.done():
+                missing = [entry.name for entry in self.stack.status().services if entry.state is not State.RUNNING]
+                self.stage = "waiting for " + (", ".join(missing) or "Airflow")
+                time.sleep(POLL)
             up.result()
         self.stack.airflow.api().await_dags([INITIAL_UPDATE, APPLY])
         say(f"Airflow is ready at {self.stack.airflow.url}")

@@ -34,6 +34,17 @@ def make(server: PostgresServer, scale: int) -> None:
             owner.execute(script(name, features))
         _fill_zoo(owner)
     pgbench.make_tables(server, scale)
+    with server.connect(DATABASE) as admin:
+        grant(admin)
+
+
+def grant(admin: Connection) -> None:
+    """What the replication account needs on the master: it reads the tables and puts triggers on them, and owns none."""
+    account = sql.Identifier(ACCOUNT)
+    for schema in ("public", "Mixed Case"):
+        names = {"schema": sql.Identifier(schema), "account": account}
+        admin.execute(sql.SQL("GRANT USAGE, CREATE ON SCHEMA {schema} TO {account}").format(**names))
+        admin.execute(sql.SQL("GRANT SELECT, TRIGGER ON ALL TABLES IN SCHEMA {schema} TO {account}").format(**names))
 
 
 def recreate_database(server: PostgresServer, owner: str) -> None:
