@@ -1,7 +1,6 @@
--- Event triggers that notice DDL on replicated tables in the transaction of the DDL, hence in the right place among the
--- changes of rows. Made where the account may (a superuser); elsewhere structure.sql is called from a poll.
+-- Functions of the event triggers that notice DDL on replicated tables (event_triggers.sql).
 -- Called by: sluice.install. Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
--- Privileges: superuser for the event triggers, else CREATE on the schema. Oldest version: PostgreSQL 14.
+-- Privileges: CREATE on the schema. Oldest version: PostgreSQL 14.
 
 -- After a command that made or changed something. Runs for every such command of the database, so it first looks
 -- whether a replicated table is concerned, and returns.
@@ -53,23 +52,3 @@ END
 $sluice$;
 
 REVOKE ALL ON FUNCTION ${schema}.${prefix}ddl_end(), ${schema}.${prefix}ddl_drop() FROM PUBLIC;
-
-DO $sluice$
-DECLARE
-    -- Event triggers belong to the database, not to a schema.
-    mark text := left(md5($s$${schema}$s$), 8);
-BEGIN
-    IF NOT EXISTS (SELECT FROM pg_catalog.pg_event_trigger e WHERE e.evtname = '${prefix}ddl_end_' || mark) THEN
-        EXECUTE format('CREATE EVENT TRIGGER %I ON ddl_command_end WHEN TAG IN (''CREATE TABLE'', ''CREATE TABLE AS'','
-            ' ''SELECT INTO'', ''ALTER TABLE'', ''CREATE INDEX'', ''ALTER INDEX'', ''CREATE TRIGGER'', ''ALTER SCHEMA'')'
-            ' EXECUTE FUNCTION ${schema}.${prefix}ddl_end()', '${prefix}ddl_end_' || mark);
-    END IF;
-    IF NOT EXISTS (SELECT FROM pg_catalog.pg_event_trigger e WHERE e.evtname = '${prefix}ddl_drop_' || mark) THEN
-        EXECUTE format('CREATE EVENT TRIGGER %I ON sql_drop WHEN TAG IN (''DROP TABLE'', ''DROP SCHEMA'', ''DROP INDEX'','
-            ' ''DROP OWNED'', ''DROP TYPE'', ''DROP DOMAIN'', ''DROP EXTENSION'')'
-            ' EXECUTE FUNCTION ${schema}.${prefix}ddl_drop()', '${prefix}ddl_drop_' || mark);
-    END IF;
-EXCEPTION WHEN insufficient_privilege THEN
-    RAISE NOTICE '${prefix}: no event triggers, as % is no superuser; changes of structure are found by comparison', current_user;
-END
-$sluice$;

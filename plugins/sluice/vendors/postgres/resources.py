@@ -5,6 +5,7 @@ files are run again whenever their text differs from what is installed.
 """
 
 import hashlib
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +19,11 @@ from sluice.vendors.postgres.connection import quoted
 STEPS: tuple[str, ...] = ("resources_v1",)
 """Files that make and change tables, in order; the version of an installation is the number of steps it has seen."""
 
-FUNCTIONS: tuple[str, ...] = ("values", "definition", "capture_expressions", "capture", "structure", "ddl")
+FUNCTIONS: tuple[str, ...] = ("values", "definition", "capture_expressions", "capture", "structure", "ddl", "purge")
 """Files of functions, in the order in which they refer to one another."""
+
+EVENT_TRIGGERS = "event_triggers"
+"""File that makes the event triggers, where the account may."""
 
 RELATIONS: tuple[str, ...] = (
     "seq",
@@ -100,6 +104,14 @@ def digest() -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def function_names() -> list[str]:
+    """Names, after the prefix, of every function the files make."""
+    texts = [sql_files.render("postgres", name, prefix="", schema="s") for name in FUNCTIONS]
+    return sorted(
+        {found for text in texts for found in re.findall(r"^CREATE OR REPLACE FUNCTION s\.(\w+)", text, re.M)}
+    )
+
+
 def installed(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> Installation | None:
     """What `schema` holds of `prefix`; None when nothing. Raises `ResourcesNewer`."""
     info = quoted(schema, f"{prefix.lower}info")
@@ -148,6 +160,8 @@ def upgrade(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, ha
     for name in files:
         connection.execute(sql_files.render("postgres", name, prefix=prefix.lower, schema=quoted(schema)))
     if files:
+        files.append(EVENT_TRIGGERS)
+        connection.execute(sql_files.render("postgres", EVENT_TRIGGERS, prefix=prefix.lower, schema=quoted(schema)))
         info = quoted(schema, f"{prefix.lower}info")
         connection.execute(
             f"INSERT INTO {info} AS i (name, value) VALUES ('version', %s), ('functions', %s) "
@@ -157,11 +171,21 @@ def upgrade(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, ha
     return files
 
 
+def remove(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> None:
+    """Drops all objects of the prefix, in the caller's transaction."""
+    connection.execute(sql_files.render("postgres", "uninstall", prefix=prefix.lower, schema=quoted(schema)))
+
+
 def _taken(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> list[str]:
-    names = [prefix.lower + name for name in RELATIONS]
     rows = connection.execute(
         "SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
-        "WHERE n.nspname = %s AND c.relname = ANY (%s) ORDER BY 1",
-        [schema, names],
+        "WHERE n.nspname = %(schema)s AND c.relname = ANY (%(relations)s) "
+        "UNION SELECT p.proname FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace "
+        "WHERE n.nspname = %(schema)s AND p.proname = ANY (%(functions)s) ORDER BY 1",
+        {
+            "schema": schema,
+            "relations": [prefix.lower + name for name in RELATIONS],
+            "functions": [prefix.lower + name for name in function_names()],
+        },
     ).fetchall()
     return [name for (name,) in rows]

@@ -56,6 +56,11 @@ class Registry:
             for schema, name, actions, status, repl_key, trigger, debug in rows
         ]
 
+    def names(self) -> list[TableName]:
+        """All registered tables in the order of their REPL_KEY."""
+        rows = self.connection.execute(f"SELECT schemaname, tablename FROM {self._name('tables')} ORDER BY repl_key")
+        return [TableName(schema, name) for schema, name in rows.fetchall()]
+
     def examine(self, tables: Iterable[TableName]) -> dict[TableName, str]:
         """Why each of `tables` that cannot be captured cannot be, with the remedy. One statement for all."""
         wanted = list(tables)

@@ -1,0 +1,41 @@
+-- Removes all DbResources of a prefix, and nothing else: objects are named one by one, so that prefix demo_ leaves
+-- demo_2_ alone. Queued changes go with ITEMS.
+-- Called by: sluice.install, after it removed each table's capture; by hand as resources_v1.sql.
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
+-- Privileges: the account that installed; superuser where event triggers were made. Oldest version: PostgreSQL 14.
+DO $sluice$
+DECLARE
+    mark text := left(md5($s$${schema}$s$), 8);
+    name text;
+    functions text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['ddl_end_', 'ddl_drop_'] LOOP
+        EXECUTE format('DROP EVENT TRIGGER IF EXISTS %I', '${prefix}' || name || mark);
+    END LOOP;
+    IF to_regclass($s$${schema}.${prefix}tables$s$) IS NOT NULL THEN
+        DELETE FROM ${schema}.${prefix}tables;
+        DROP TRIGGER IF EXISTS ${prefix}tables_created ON ${schema}.${prefix}tables;
+        DROP TRIGGER IF EXISTS ${prefix}tables_deleted ON ${schema}.${prefix}tables;
+    END IF;
+    SELECT string_agg(p.oid::regprocedure::text, ', ') INTO functions
+    FROM pg_proc p
+    WHERE p.pronamespace = $s$${schema}$s$::regnamespace
+      AND p.proname = ANY (SELECT '${prefix}' || f FROM unnest(ARRAY[
+        'capture_code', 'capture_faults', 'capture_fingerprint', 'capture_mode', 'captured_columns',
+        'changed_code', 'check_structure', 'check_table', 'col2xml', 'concat_code', 'content_code',
+        'create_trigger', 'ddl_drop', 'ddl_end', 'ddl_item', 'debug', 'desc_column', 'describe', 'described',
+        'drop_trigger', 'filenode', 'forget', 'guid_code', 'hold_off_writers', 'increment', 'key_content_code',
+        'lockstep_code', 'needs_prot', 'next_rows', 'oldcontent_code', 'position', 'purge', 'recapture',
+        'remember', 'rename', 'tables_trigger', 'trigger_fault', 'type_traits', 'value_code', 'values_changed',
+        'xml_escape'
+      ]) f);
+    IF functions IS NOT NULL THEN
+        EXECUTE 'DROP FUNCTION ' || functions;
+    END IF;
+END
+$sluice$;
+DROP VIEW IF EXISTS ${schema}.${prefix}cols_view;
+DROP TABLE IF EXISTS ${schema}.${prefix}cols_table, ${schema}.${prefix}captures, ${schema}.${prefix}longs_table,
+    ${schema}.${prefix}debug_table, ${schema}.${prefix}current_tables, ${schema}.${prefix}tables, ${schema}.${prefix}items,
+    ${schema}.${prefix}info;
+DROP SEQUENCE IF EXISTS ${schema}.${prefix}seq;

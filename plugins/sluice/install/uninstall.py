@@ -1,0 +1,35 @@
+"""Removes the DbResources of a prefix from a master."""
+
+import logging
+from typing import Any
+
+import psycopg
+
+from sluice.domain.names import Prefix
+from sluice.install.plan import Remove
+from sluice.install.reconcile import apply_plan
+from sluice.vendors.postgres import resources
+from sluice.vendors.postgres.tables_registry import Registry
+
+log = logging.getLogger(__name__)
+
+
+def uninstall(connection: psycopg.Connection[Any], prefix: Prefix, schema: str = "public") -> bool:
+    """Removes everything `prefix` owns in `schema`, changes not yet delivered included; False when there was nothing.
+
+    Other prefixes and the replicated tables stay as they are. The triggers go table by table first,
+    so that writers are held up one table at a time. Raises `TablesBusy`, and psycopg's errors.
+    """
+    resources.expect_idle(connection)
+    with connection.transaction():
+        have = resources.installed(connection, prefix, schema)
+        if have is None:
+            log.info("%s: there are no DbResources in schema %s", prefix, schema)
+            return False
+        tables = Registry(connection, prefix, schema).names()
+    apply_plan(connection, prefix, schema, [Remove(table) for table in tables])
+    with connection.transaction():
+        resources.lock(connection, prefix, schema)
+        resources.remove(connection, prefix, schema)
+    log.info("%s: DbResources in schema %s removed", prefix, schema)
+    return True

@@ -1,0 +1,43 @@
+"""Deletes from ITEMS what every slave has."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import psycopg
+
+from sluice.domain.names import Prefix
+from sluice.domain.position import Position
+from sluice.vendors.postgres.connection import quoted
+
+
+def purge(
+    connection: psycopg.Connection[Any],
+    prefix: Prefix,
+    schema: str,
+    positions: Iterable[Position],
+    *,
+    batch: int = 20_000,
+) -> int:
+    """Deletes the changes that all of `positions` cover; how many. Each batch is one transaction.
+
+    `positions` holds the checkpoint of every slave of the prefix: leaving one out loses its changes.
+    Raises `ValueError` without any.
+    """
+    seen = list(positions)
+    if not seen:
+        raise ValueError("purge needs the checkpoint of every slave; without one nothing may be deleted")
+    through = min(position.high for position in seen)
+    function = quoted(schema, f"{prefix.lower}purge")
+    total, above = 0, 0
+    while True:
+        with connection.transaction():
+            row = connection.execute(
+                f"SELECT deleted, last_key FROM {function}(%s::pg_snapshot[], %s, %s, %s)",
+                [[position.snapshot for position in seen], above, through, batch],
+            ).fetchone()
+        assert row is not None
+        deleted, last = row
+        total += deleted
+        if deleted < batch:
+            return total
+        above = last
