@@ -12,6 +12,7 @@ from sluice.orchestration import jobs
 from sluice.orchestration.failure import as_airflow
 from sluice.orchestration.job import Kind
 from sluice.orchestration.job_operator import is_active
+from sluice.orchestration.step import RETRY
 
 APPLY_DAG = "cdc_apply"
 
@@ -32,7 +33,9 @@ class EnsureApply(TriggerDagRunOperator):
     template_fields = ("prefix", "slave")
 
     def __init__(self, *, prefix: str = "{{ params.prefix }}", slave: str = "{{ params.slave }}", **kwargs: Any):
-        super().__init__(trigger_dag_id=APPLY_DAG, logical_date=None, fail_when_dag_is_paused=True, **kwargs)
+        super().__init__(
+            trigger_dag_id=APPLY_DAG, logical_date=None, fail_when_dag_is_paused=True, **{**RETRY, **kwargs}
+        )
         self.prefix = prefix
         self.slave = slave
 

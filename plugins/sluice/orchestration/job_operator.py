@@ -203,6 +203,10 @@ class LoadOperator(SparkJobOperator):
     def leave(self, job: Job) -> NoReturn:
         raise AlreadyLoading(job)
 
+    def payload(self, replication: config.Replication, context: Mapping[str, Any]) -> dict[str, Any]:
+        """With the name of the update that the job loads for."""
+        return {**super().payload(replication, context), "update_id": str(context["run_id"])}
+
 
 def is_active(owner: Owner) -> bool:
     """Whether the run of a task goes on, so that somebody watches its job."""

@@ -83,10 +83,8 @@ def reach(info: ConnectionInfo, application: str) -> Iterator[Any]:
     driver = vendors.module(info.vendor, "connection")
     connection = driver.connect(info, application=application, autocommit=True)
     try:
-        yield connection
-    except Exception as error:
-        known = driver.classify(error, info.place) if _of_a_driver(error) else error
-        raise known from (None if known is error else error)
+        with driver.classified(info):
+            yield connection
     finally:
         connection.close()
 
@@ -100,7 +98,3 @@ def checkpoint_of(info: ConnectionInfo, prefix: Prefix, slave: str, schema: str,
         store = vendors.module(info.vendor, "checkpoint").CheckpointStore(connection, prefix, schema, slave)
         found: Checkpoint | None = store.read()
         return found
-
-
-def _of_a_driver(error: Exception) -> bool:
-    return type(error).__module__.split(".")[0] in ("psycopg",)

@@ -1,0 +1,46 @@
+"""# Initial update of a slave
+
+Starts, or restarts, a replication: makes the **slave** equal to the master while both are in use, and
+ends with the slave in state **NORMAL** and the apply running. Other slaves do not notice.
+
+| task | does | state |
+|---|---|---|
+| `check` | reads the configuration, reaches master, slave and Redis | as it was |
+| `install_resources` | installs what the master lacks; what is there is not touched | |
+| `reconcile` | registers the configured tables, with their triggers; removes others | |
+| `begin` | takes the slave over, closes its gate | INITIAL |
+| `create_tables` | makes the slave's tables, or empties them | |
+| `plan` | takes the start position, plans blocks, opens the gate | TRANSITION |
+| `ensure_apply` | starts `cdc_apply` for the pair unless it runs | |
+| `load` | reads and stores the blocks, in parallel, while changes are applied | |
+| `await_normal` | waits until the apply has passed every block | NORMAL |
+| `finish` | makes indexes and foreign keys | |
+| `settle` | after a failure or a cancel: stops the load, says why | INCONSISTENT |
+
+To **cancel**, mark the run as failed, at any time. Outages are waited for. Blocks that are stored are
+not read again after one.
+"""
+
+from airflow.sdk import chain
+
+from sluice.orchestration.apply_start import EnsureApply
+from sluice.orchestration.await_normal import AwaitNormal
+from sluice.orchestration.forms import lifecycle_dag
+from sluice.orchestration.job_operator import LoadOperator
+from sluice.orchestration.steps_master import check, install_resources, reconcile
+from sluice.orchestration.steps_update import begin, create_tables, finish, plan, settle
+
+with lifecycle_dag("initial_update", __doc__, "prefix", "slave", "transfer") as dag:
+    chain(
+        check(),
+        install_resources(),
+        reconcile(),
+        begin(),
+        create_tables(),
+        plan(),
+        EnsureApply(task_id="ensure_apply"),
+        LoadOperator(task_id="load"),
+        AwaitNormal(task_id="await_normal"),
+        finish(),
+        settle(),
+    )

@@ -1,0 +1,75 @@
+"""The task that waits until the apply has made a slave NORMAL."""
+
+from typing import Any, NoReturn
+
+from airflow.sdk import BaseOperator
+
+from sluice import config
+from sluice.config import Replication
+from sluice.domain.state import SlaveState
+from sluice.errors import Terminal
+from sluice.orchestration import connections
+from sluice.orchestration.failure import as_airflow
+from sluice.orchestration.residence import earliest
+from sluice.orchestration.state_trigger import StateTrigger
+from sluice.orchestration.step import FOR_EVER
+from sluice.orchestration.work import checkpoint_of
+
+
+class NotNormal(Terminal):
+    """The slave went into another state than NORMAL."""
+
+    def __init__(self, replication: Replication, slave: str, state: str, message: str):
+        said = f": {message}" if message else ""
+        super().__init__(f"{replication.prefix} → {slave} is {state}{said}. Start a new initial update.")
+        self.state = state
+
+
+class AwaitNormal(BaseOperator):
+    """Waits in the triggerer until the apply has passed every block's marker: TRANSITION becomes NORMAL."""
+
+    template_fields = ("prefix", "slave")
+    ui_color = "#f6f1de"
+
+    def __init__(self, *, prefix: str = "{{ params.prefix }}", slave: str = "{{ params.slave }}", **kwargs: Any):
+        super().__init__(**{**FOR_EVER, **kwargs})
+        self.prefix = prefix
+        self.slave = slave
+
+    def execute(self, context: Any) -> str:
+        with as_airflow(context):
+            replication = config.load(self.prefix)
+            place = replication.slave(self.slave)
+            info = connections.info(place.conn_id, place.vendor, str(replication.source))
+            checkpoint = checkpoint_of(info, replication.prefix, place.name, place.schema, f"sluice {self.task_id}")
+            state = checkpoint.state if checkpoint else SlaveState.UNCONFIGURED
+            if state is SlaveState.TRANSITION:
+                self._wait(replication)
+            return self._judge(str(state), checkpoint.message if checkpoint else "")
+
+    def resume(self, context: Any, event: dict[str, Any]) -> str:
+        """The slave has left the state TRANSITION."""
+        with as_airflow(context):
+            return self._judge(event["state"], event["message"])
+
+    def _wait(self, replication: Replication) -> NoReturn:
+        place = replication.slave(self.slave)
+        trigger = StateTrigger(
+            str(replication.prefix),
+            place.name,
+            place.conn_id,
+            place.vendor,
+            place.schema,
+            str(SlaveState.TRANSITION),
+            earliest(),
+        )
+        self.defer(trigger=trigger, method_name="resume")
+
+    def _judge(self, state: str, message: str) -> str:
+        replication = config.load(self.prefix)
+        if state != SlaveState.NORMAL:
+            raise NotNormal(replication, self.slave, state, message)
+        self.log.info(
+            "%s → %s is NORMAL: every reader sees a state that the master had", replication.prefix, self.slave
+        )
+        return state

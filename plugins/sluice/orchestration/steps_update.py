@@ -1,0 +1,154 @@
+"""The tasks of an initial update, one a step of seed 000's workflow."""
+
+import inspect
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk import get_current_context, task
+
+from sluice.config import ConfigError, UnknownPrefix, UnknownSlave
+from sluice.domain.state import SlaveState
+from sluice.errors import Terminal
+from sluice.initial import steps
+from sluice.initial.owner import LoadEnded
+from sluice.initial.update import Update
+from sluice.orchestration import jobs
+from sluice.orchestration.failure import XCOM_KEY, as_airflow
+from sluice.orchestration.job import Kind
+from sluice.orchestration.step import FOR_EVER, step
+from sluice.orchestration.work import Work, checkpoint_of
+
+log = logging.getLogger("sluice.orchestration")
+
+KILL_SECONDS = 12.0
+"""In which Airflow has ended a running task that a person marked: a heartbeat, and its patience with a process."""
+UNFINISHED = frozenset({"failed", "upstream_failed", "skipped", None})
+"""States of the task `finish` with which an update is over without its end."""
+
+
+class UpdateIncomplete(Terminal):
+    """An initial update was cancelled or failed; `slave_state` is what it left behind."""
+
+    def __init__(self, update: Update, reason: str, slave_state: str):
+        super().__init__(f"{update}: {reason.rstrip('.')}. {slave_state}.")
+        self.reason = reason
+
+
+def update_of(work: Work) -> Update:
+    """The initial update that this run is."""
+    return Update.of(work.replication, work.slave.name, work.connections, work.update_id)
+
+
+@step
+def begin(work: Work) -> str:
+    """Takes the slave over: state INITIAL, gate closed, blocks of earlier updates forgotten."""
+    return "begun" if steps.begin(update_of(work), work.redis, by=_person(work)) else "gone on"
+
+
+@step
+def create_tables(work: Work) -> str:
+    """Makes the tables that the slave lacks; empties, keeps or refuses those it has, as configured."""
+    made = steps.create_tables(update_of(work))
+    for table in made:
+        log.info("%s: made table %s", work, table)
+    return f"{len(made)} tables made"
+
+
+@step
+def plan(work: Work) -> str:
+    """Takes the start position, plans the blocks, opens the gate: state TRANSITION, applying may begin."""
+    count = steps.plan(update_of(work), work.redis)
+    log.info("%s: %d tables are to be loaded", work, count)
+    return f"{count} tables planned"
+
+
+@step
+def finish(work: Work) -> str:
+    """Makes indexes, unique values, checks and foreign keys, and sets sequences. The apply goes on meanwhile."""
+    done = steps.finish(update_of(work))
+    for left_out in done.left_out:
+        log.warning("%s: left out: %s", work, left_out)
+    return f"{len(done.made)} indexes and constraints made, {len(done.left_out)} left out"
+
+
+def settle() -> Any:
+    """The teardown of the DAG: whatever happened before, the slave's state tells the truth afterwards."""
+
+    @task(task_id="settle", doc_md=inspect.getdoc(_settle), **FOR_EVER)
+    def run() -> str:
+        context = get_current_context()
+        with as_airflow(context):
+            return _settle(context)
+
+    return run().as_teardown(on_failure_fail_dagrun=True)
+
+
+def _settle(context: Mapping[str, Any]) -> str:
+    """Runs always, also after a cancel. Where the update did not reach its end it stops the load and leaves the
+    slave **INCONSISTENT** with the reason, and fails the run.
+    """
+    ti = context["ti"]
+    states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id]).get(ti.run_id, {})
+    if states.get("finish") not in UNFINISHED:
+        return "complete"
+    reason = _reason(context, states)
+    try:
+        work = Work.of(context)
+    except (UnknownPrefix, UnknownSlave, ConfigError):
+        raise UpdateIncompleteBeforeItBegan(reason) from None
+    running = jobs.live(Kind.LOAD, str(work.prefix), work.slave.name)
+    if running is not None and running.owner.run_id == ti.run_id:
+        jobs.stop(running, "Airflow", "its initial update is over")
+    update = update_of(work)
+    cancelled = _cancel(update, work, reason)
+    if reason.startswith(steps.INTERRUPTED):
+        # Airflow ends a task only after it says so: the step may have gone on for a moment.
+        time.sleep(KILL_SECONDS)
+        cancelled = _cancel(update, work, reason) or cancelled
+    raise UpdateIncomplete(update, reason, _left(work, cancelled))
+
+
+def _cancel(update: Update, work: Work, reason: str) -> bool:
+    try:
+        return steps.cancel(update, work.redis, reason)
+    except LoadEnded as owned:
+        log.info("%s: nothing to cancel: %s", work, owned)
+        return False
+
+
+def _left(work: Work, cancelled: bool) -> str:
+    """What the update leaves behind, and what to do about it."""
+    if cancelled:
+        return f"The slave is {SlaveState.INCONSISTENT}: start a new initial update"
+    place = work.slave
+    info = work.connections[place.conn_id]
+    checkpoint = checkpoint_of(info, work.prefix, place.name, place.schema, "sluice settle")
+    state = checkpoint.state if checkpoint else SlaveState.UNCONFIGURED
+    if state is SlaveState.NORMAL:
+        return "The slave is NORMAL. Should indexes or constraints be missing, clear the task finish"
+    return f"This update did not touch the slave, which is {state}"
+
+
+class UpdateIncompleteBeforeItBegan(Terminal):
+    """The configuration does not name what the update was asked for."""
+
+    def __init__(self, reason: str):
+        super().__init__(f"{reason.rstrip('.')}. Nothing was changed.")
+
+
+def _reason(context: Mapping[str, Any], states: Mapping[str, Any]) -> str:
+    """Which task ended the update, and why, in one sentence."""
+    ti = context["ti"]
+    failed = next((name for name, state in states.items() if str(state) == "failed" and name != ti.task_id), None)
+    if failed is None:
+        return steps.INTERRUPTED
+    said = ti.xcom_pull(task_ids=failed, key=XCOM_KEY)
+    return f"Initial Update failed in {failed}: {said}" if said else f"{steps.INTERRUPTED} in {failed}"
+
+
+def _person(work: Work) -> str:
+    """Who triggered the run, for the gate's closure."""
+    run = work.context.get("dag_run")
+    return str(getattr(run, "triggering_user_name", None) or "initial update")
