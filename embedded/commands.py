@@ -65,7 +65,7 @@ def table(reports: list[Report], now: float) -> str:
     """One line a service, and the reason below one that does not run."""
     rows = [("service", "state", "pid", "port", "since", "restarts")]
     for report in reports:
-        pid, port = str(report.pid or ""), str(report.port or "")
+        pid, port = str(report.process.pid if report.process else ""), str(report.port or "")
         rows.append((report.name, str(report.state), pid, port, duration(now - report.since), str(report.restarts)))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]

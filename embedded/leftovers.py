@@ -7,7 +7,7 @@ from pathlib import Path
 
 from embedded.home import Home
 from embedded.postgres import PostgresServer
-from embedded.process import ProcessId, await_true, descendants, end, marked, session
+from embedded.process import ProcessId, await_true, descendants, end, marked
 from embedded.redis import RedisServer
 from embedded.server import Server
 from embedded.services import MARKER
@@ -24,7 +24,7 @@ def servers(home: Home) -> list[Server]:
 
 def processes(home: Home) -> list[ProcessId]:
     """Everything of the stack that runs, its supervisor and its servers excepted."""
-    found = set(marked(MARKER, str(home.root))) | _recorded_sessions(home)
+    found = set(marked(MARKER, str(home.root)))
     apart = {process for server in servers(home) if (leader := server.process()) for process in descendants(leader.pid)}
     supervisor = read_process(home.supervisor)
     return sorted(found - apart - {supervisor, ProcessId.of(os.getpid())}, key=lambda process: process.pid)
@@ -53,7 +53,8 @@ def end_processes(home: Home) -> list[ProcessId]:
     Of each job only the leader of its session is told, which ends the rest in its own order; what then still runs is
     ended one by one. Returns what did not end by itself.
     """
-    end(_recorded_sessions(home), grace=10.0)
+    components = _component_sessions(home)
+    end((process for process in processes(home) if _leader(process) in components), grace=10.0)
     jobs = processes(home)
     for job in jobs:
         if _leader(job) not in {other.pid for other in jobs} - {job.pid}:
@@ -79,7 +80,7 @@ def read_process(file: Path) -> ProcessId | None:
     """A process as recorded in a JSON file (`pid`, `started`), if it still runs."""
     try:
         values = json.loads(file.read_text())
-        process = ProcessId(int(values["pid"]), float(values["started"]))
+        process = ProcessId.read(values)
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return process if process.alive() else None
@@ -98,17 +99,12 @@ def _leader(process: ProcessId) -> int:
         return process.pid
 
 
-def _recorded_sessions(home: Home) -> set[ProcessId]:
-    """The sessions of Airflow's components as recorded, also where the leader is gone."""
+def _component_sessions(home: Home) -> set[int]:
+    """The sessions of Airflow's components, as last recorded: an order of ending, no licence to end anything."""
     try:
         reports = json.loads(home.services.read_text())
     except (OSError, ValueError):
         return set()
-    found: set[ProcessId] = set()
-    for report in reports:
-        if report["pid"] and report["name"].startswith("airflow-"):
-            # A leader of another start time was given the pid later: its session is none of ours.
-            leader = ProcessId.of(report["pid"])
-            if leader is None or abs(leader.started - report["started"]) < 0.5:
-                found |= set(session(report["pid"]))
-    return found
+    return {
+        report["process"]["pid"] for report in reports if report["process"] and report["name"].startswith("airflow-")
+    }

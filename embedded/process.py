@@ -4,33 +4,52 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil  # type: ignore[import-untyped]
 
 
 @dataclass(frozen=True)
 class ProcessId:
-    """A pid with the time its process started (seconds since the epoch)."""
+    """A pid with the time its process started (seconds since the epoch).
+
+    `ticks` says the same by the kernel's counter (Linux), which does not move when the clock is set: it decides where
+    it is known.
+    """
 
     pid: int
     started: float
+    ticks: int | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, pid: int) -> "ProcessId | None":
         """The identity of a running process, None when there is none."""
         try:
-            return cls(pid, psutil.Process(pid).create_time())
+            return cls(pid, psutil.Process(pid).create_time(), _ticks(pid))
         except psutil.Error:
             return None
 
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> "ProcessId":
+        """From what `to_dict` wrote. Raises `KeyError`, `TypeError`, `ValueError`."""
+        ticks = values.get("ticks")
+        return cls(int(values["pid"]), float(values["started"]), None if ticks is None else int(ticks))
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
     def alive(self) -> bool:
         """Whether that very process still runs; a zombie does not."""
+        now = ProcessId.of(self.pid)
+        if now is None:
+            return False
+        known = self.ticks is not None and now.ticks is not None
+        same = self.ticks == now.ticks if known else abs(self.started - now.started) < 0.5
         try:
             process = psutil.Process(self.pid)
-            same = abs(process.create_time() - self.started) < 0.5
             # A zombie whose threads are still ending holds its ports and files.
             return same and bool(process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1)
         except psutil.Error:
@@ -41,6 +60,14 @@ class ProcessId:
         if self.alive():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
+
+
+def _ticks(pid: int) -> int | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    return int(text[text.rindex(")") + 2 :].split()[19])  # the name, in parentheses, may hold anything
 
 
 def await_true(condition: Callable[[], bool], timeout: float, interval: float = 0.05) -> bool:

@@ -44,8 +44,7 @@ class Report:
     state: State
     since: float
     """When the state was entered, seconds since the epoch."""
-    pid: int | None = None
-    started: float | None = None
+    process: ProcessId | None = None
     port: int | None = None
     restarts: int = 0
     failures: int = 0
@@ -55,6 +54,12 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+    @classmethod
+    def read(cls, values: dict[str, Any]) -> "Report":
+        """From what `to_dict` wrote."""
+        process = ProcessId.read(values["process"]) if values["process"] else None
+        return cls(**{**values, "state": State(values["state"]), "process": process})
 
 
 class Runner(threading.Thread):
@@ -122,8 +127,7 @@ class Runner(threading.Thread):
         offset = self._log_file.stat().st_size if self._log_file.exists() else 0
         with open(self._log_file, "ab", opener=_private) as output:
             child = self._child = program.spawn(output)
-        identity = ProcessId.of(child.pid)
-        self.report.pid, self.report.started = child.pid, identity.started if identity else None
+        self.report.process = ProcessId.of(child.pid)
         self.report.port = program.port
         self._changed()
 
@@ -155,7 +159,7 @@ class Runner(threading.Thread):
                 child.kill()
                 child.wait()
         end(session(child.pid), grace=3.0)
-        self.report.pid = self.report.started = None
+        self.report.process = None
 
     def _tail(self, offset: int) -> str:
         with open(self._log_file, "rb") as file:

@@ -210,18 +210,17 @@ class Stack:
         Returns what was killed. Raises `StackNotUp`, `UnknownService`.
         """
         report = self._report(service)
-        if report.pid is None or report.started is None:
+        if report.process is None:
             raise UpFailed(service, f"it is {report.state}: {report.message}", self.home.log(service))
-        process = ProcessId(report.pid, report.started)
-        process.send(signal.SIGKILL)
-        return process
+        report.process.send(signal.SIGKILL)
+        return report.process
 
     def await_running(self, service: str, timeout: float = 120.0, after: ProcessId | None = None) -> Report:
         """Wait until a service runs (as another process than `after`, where given)."""
 
         def runs() -> bool:
             report = self._report(service)
-            return report.state is State.RUNNING and (after is None or report.pid != after.pid)
+            return report.state is State.RUNNING and (after is None or report.process != after)
 
         if not await_true(runs, timeout, 0.1):
             report = self._report(service)
@@ -239,7 +238,7 @@ class Stack:
 
     def _reports(self) -> list[Report]:
         try:
-            return [Report(**{**v, "state": State(v["state"])}) for v in json.loads(self.home.services.read_text())]
+            return [Report.read(values) for values in json.loads(self.home.services.read_text())]
         except FileNotFoundError:
             return []
 

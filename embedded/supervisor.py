@@ -43,7 +43,7 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
         end_all(self.home)  # of a predecessor that was killed; a process cannot be adopted by another parent
-        write_private(self.home.supervisor, json.dumps({"pid": os.getpid(), "started": _own().started}))
+        write_private(self.home.supervisor, json.dumps(_own().to_dict()))
         mark_environment(self.home)
         self.start_services()
         while not self._stop:

@@ -20,7 +20,7 @@ import redis
 from embedded import leftovers
 from embedded.home import Home, HomeUnusable
 from embedded.ports import PortInUse, free_port
-from embedded.process import ProcessId, await_true
+from embedded.process import await_true
 from embedded.runner import State
 from embedded.services import MARKER
 from embedded.stack import MustBeDown, Stack, StackNotUp, UnknownService, UpFailed
@@ -47,7 +47,7 @@ def stack(folder: Path) -> Stack:
 
 
 def pids(stack: Stack) -> dict[str, int | None]:
-    return {report.name: report.pid for report in stack.status().services}
+    return {report.name: report.process and report.process.pid for report in stack.status().services}
 
 
 def test_a_second_up_changes_nothing_and_takes_no_time(stack: Stack, folder: Path) -> None:
@@ -150,7 +150,7 @@ def test_records_of_a_machine_that_was_switched_off_are_not_believed(folder: Pat
     stack.home.create()
     # After a reboot the recorded pids belong to others, here to us.
     stack.home.supervisor.write_text(json.dumps({"pid": os.getpid(), "started": 1.0}))
-    report = {"name": "airflow-scheduler", "pid": os.getpid(), "started": 1.0}
+    report = {"name": "airflow-scheduler", "process": {"pid": os.getpid(), "started": 1.0}}
     stack.home.services.write_text(json.dumps([report]))
     assert not stack.status().leftovers
     stack.up()
@@ -235,4 +235,3 @@ def test_a_service_that_dies_at_once_is_tried_ever_more_slowly(stack: Stack) -> 
         stack.await_running("redis", 30.0, after=killed)
     report = stack.status().services[0]
     assert report.restarts == 3 and report.state is State.RUNNING
-    assert isinstance(ProcessId.of(report.pid or 0), ProcessId)

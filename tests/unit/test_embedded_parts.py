@@ -85,7 +85,7 @@ def test_status_of_a_stack_that_never_was_changes_nothing(
 
 
 def test_the_table_gives_the_reason_below_the_service_that_does_not_run() -> None:
-    good = Report("redis", State.RUNNING, 90.0, 11, 80.0, 6379)
+    good = Report("redis", State.RUNNING, 90.0, ProcessId(11, 80.0), 6379)
     bad = Report("master", State.BACKING_OFF, 98.0, restarts=4, message="ended while starting\nout of memory")
     lines = table([bad, good], now=100.0).splitlines()
     assert [line.split()[0] for line in lines] == ["service", "master", "ended", "out", "redis"]
@@ -191,7 +191,11 @@ def test_a_process_is_known_by_pid_and_start_time() -> None:
     with subprocess.Popen(SLEEPER) as child:
         identity = ProcessId.of(child.pid)
         assert identity and identity.alive()
+        assert ProcessId(child.pid, identity.started).alive()
         assert not ProcessId(child.pid, identity.started - 60).alive(), "that was another process"
+        assert ProcessId(child.pid, identity.started - 60, identity.ticks).alive(), "only the clock was set"
+        assert not ProcessId(child.pid, identity.started, (identity.ticks or 0) - 1).alive()
+        assert ProcessId.read(identity.to_dict()) == identity
         identity.send(signal.SIGKILL)
         assert await_true(lambda: not identity.alive(), 5.0), "a zombie does not run"
         identity.send(signal.SIGKILL)
