@@ -160,6 +160,12 @@ class BlockStore:
         """
         return self._execute("blocks_release", loader=loader, others=others).rowcount
 
+    def left(self) -> tuple[int, int]:
+        """How many blocks are planned, and how many are begun."""
+        row = self._execute("blocks_left").fetchone()
+        assert row is not None
+        return row[0], row[1]
+
     def delete(self, table: TableName | None = None, *, unfinished: bool = False) -> int:
         """Forgets blocks, of one table or all; `unfinished` leaves the stored ones. Returns how many."""
         return self._execute(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 from urllib.parse import quote
 
 import psycopg
@@ -59,10 +59,12 @@ _REFUSED = ("28", "3D")
 def classify(error: BaseException, place: str) -> SluiceError:
     """The one place where a driver's error becomes Terminal or Transient.
 
-    `place` names the server for the message. A Sluice error comes back as it is.
+    `place` names the server for the message, unless the error came from a statement over a
+    connection of `connect`, which knows its own. A Sluice error comes back as it is.
     """
     if isinstance(error, SluiceError):
         return error
+    place = getattr(error, "place", place)
     sqlstate = getattr(error, "sqlstate", None)
     text = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and sqlstate is None:
@@ -106,7 +108,7 @@ def connect(
     """
     options = _options({**CANONICAL, "client_min_messages": "error", **(settings or {})})
     try:
-        return psycopg.connect(
+        connection = psycopg.connect(
             host=info.host,
             port=info.port,
             dbname=info.database,
@@ -125,6 +127,21 @@ def connect(
         )
     except psycopg.Error as error:
         raise classify(error, info.place) from error
+    connection.cursor_factory = type("PlacedCursor", (_PlacedCursor,), {"place": info.place})
+    return connection
+
+
+class _PlacedCursor(psycopg.Cursor[Any]):
+    """Notes on an error where it happened: a service often works on both servers at once."""
+
+    place: str
+
+    def execute(self, *args: Any, **options: Any) -> Self:
+        try:
+            return super().execute(*args, **options)
+        except psycopg.Error as error:
+            error.place = self.place  # type: ignore[attr-defined]
+            raise
 
 
 def uri(info: ConnectionInfo, application: str) -> str:

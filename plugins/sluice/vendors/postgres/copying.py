@@ -15,9 +15,10 @@ import psycopg
 from psycopg import pq
 from psycopg.errors import error_from_result
 
+from sluice.domain.blocks import Block
 from sluice.domain.shape import Column, TableShape
-from sluice.vendors.postgres.connection import quoted
-from sluice.vendors.postgres.ranges import select_list
+from sluice.vendors.postgres.connection import classify, quoted
+from sluice.vendors.postgres.ranges import KeyOrder, select_list
 
 PIECE_BYTES = 128 * 1024
 """Messages are joined up to this size before they are handed on."""
@@ -67,33 +68,55 @@ def copy(
     *,
     in_binary: bool,
     beat: Callable[[], None] = lambda: None,
+    place: str = "master",
 ) -> Copied:
     """Copies the rows of `query` into `columns` of `table`; both connections must be in a transaction.
 
     `query` selects the columns in this order. `beat` is called often (each piece, each second of
-    waiting) and may raise to stop. After any error the source connection is in the middle of a result: close it.
-    Raises psycopg's errors of either side.
+    waiting) and may raise to stop. After any error the source connection may be in the middle of a
+    result: close it. Errors of the source are raised classified, with its `place`; those of the
+    target are psycopg's.
     """
     options = "(FORMAT binary)" if in_binary else "(FORMAT text)"
-    name = quoted(table.table.schema, table.table.name)
-    result = source.pgconn.exec_(f"COPY ({query}) TO STDOUT {options}".encode())
-    if result.status != pq.ExecStatus.COPY_OUT:
-        raise error_from_result(result, encoding="utf-8")
+    into_columns = f"({select_list(columns)}) " if columns else ""
+    statement = f"COPY {quoted(table.table.schema, table.table.name)} {into_columns}FROM STDIN {options}"
     size = 0
+    pieces = _pieces(source.pgconn, f"COPY ({query}) TO STDOUT {options}")
     with target.cursor() as cursor:
-        with cursor.copy(f"COPY {name} ({select_list(columns)}) FROM STDIN {options}".encode()) as into:
-            for piece in _pieces(source.pgconn, beat):
-                into.write(piece)
-                size += len(piece)
+        with cursor.copy(statement.encode()) as into:
+            while (piece := _next(pieces, place)) is not None:
+                if piece:
+                    into.write(piece)
+                    size += len(piece)
+                beat()
         return Copied(cursor.rowcount, size)
 
 
-def _pieces(connection: pq.abc.PGconn, beat: Callable[[], None]) -> Iterator[bytes]:
-    """The data of a COPY TO STDOUT that has begun, in pieces of about `PIECE_BYTES`."""
+def clear(connection: psycopg.Connection[Any], order: KeyOrder, block: Block) -> None:
+    """Deletes the slave's rows of a block, in the transaction that stores it: readers never miss them.
+
+    Only where the slave orders keys as the master does (`KeyOrder.same_everywhere`), or for a
+    block that is a whole table.
+    """
+    connection.execute(f"DELETE FROM {order.source} WHERE {order.within(block.lo, block.hi)}".encode())
+
+
+def _next(pieces: Iterator[bytes], place: str) -> bytes | None:
+    try:
+        return next(pieces, None)
+    except psycopg.Error as error:
+        raise classify(error, place) from error
+
+
+def _pieces(connection: pq.abc.PGconn, statement: str) -> Iterator[bytes]:
+    """The data of a COPY TO STDOUT, in pieces of about `PIECE_BYTES`; an empty one for each second of waiting."""
+    begun = connection.exec_(statement.encode())
+    if begun.status != pq.ExecStatus.COPY_OUT:
+        raise error_from_result(begun, encoding="utf-8")
     take = connection.get_copy_data
     poll = select.poll()
     poll.register(connection.socket, select.POLLIN)
-    parts: list[Any] = []
+    parts: list[memoryview] = []
     size = 0
     while True:
         length, data = take(1)
@@ -103,11 +126,10 @@ def _pieces(connection: pq.abc.PGconn, beat: Callable[[], None]) -> Iterator[byt
             if size >= PIECE_BYTES:
                 yield b"".join(parts)
                 parts, size = [], 0
-                beat()
         elif length == 0:
             # Nothing complete yet: what arrives next may be the rest of a large row.
             if not poll.poll(BEAT_SECONDS * 1000):
-                beat()
+                yield b""
             connection.consume_input()
         else:
             break

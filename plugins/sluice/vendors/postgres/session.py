@@ -24,3 +24,13 @@ def begin_applying(connection: psycopg.Connection[Any], origin: str) -> bool:
         except psycopg.errors.InsufficientPrivilege:
             return False
     return True
+
+
+def may_silence(connection: psycopg.Connection[Any]) -> bool:
+    """Whether this account may switch triggers and foreign keys off for its own session."""
+    try:
+        with connection.transaction():
+            connection.execute("SET LOCAL session_replication_role = replica")
+    except psycopg.errors.InsufficientPrivilege:
+        return False
+    return True

@@ -44,6 +44,13 @@ def name(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, slave
     _execute(connection, "update_set", prefix, schema, slave=slave, update_id=update_id)
 
 
+def note(
+    connection: psycopg.Connection[Any], prefix: Prefix, schema: str, slave: str, update_id: str, message: str
+) -> None:
+    """Says on the slave why its load stands still; nothing when another update owns it by now."""
+    _execute(connection, "update_note", prefix, schema, slave=slave, update_id=update_id, message=message)
+
+
 def lock(connection: psycopg.Connection[Any], prefix: Prefix, slave: str) -> None:
     """The right to load the slave, as long as this session lives. Raises `LoadRuns`."""
     values = {"key": f"sluice load {prefix} {slave}"}

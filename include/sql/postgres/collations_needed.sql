@@ -1,0 +1,15 @@
+-- Collations of a database's own that the columns of tables use. Called by: the initial update, on the master.
+-- Parameters: schemas text[], names text[]: the tables (pairs).
+-- Result: schema, name, deterministic bool, provider (i ICU, c libc, b builtin), locale (ICU, builtin), collate and
+--   ctype (libc), rules (ICU). Columns that older versions lack are NULL. Privileges: none. Oldest version: PostgreSQL 14.
+SELECT DISTINCT cs.nspname::text, l.collname::text, l.collisdeterministic, l.collprovider::text,
+       coalesce(to_jsonb(l) ->> 'colllocale', to_jsonb(l) ->> 'colliculocale'),
+       to_jsonb(l) ->> 'collcollate', to_jsonb(l) ->> 'collctype', to_jsonb(l) ->> 'collicurules'
+FROM unnest(%(schemas)s::text[], %(names)s::text[]) AS w (schema, name)
+JOIN pg_catalog.pg_namespace n ON n.nspname = w.schema
+JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = w.name
+JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation
+JOIN pg_catalog.pg_namespace cs ON cs.oid = l.collnamespace
+WHERE l.oid >= 16384
+ORDER BY 1, 2

@@ -1,0 +1,114 @@
+"""A load job: the loaders of one slave, kept apart from those of any other job.
+
+    with LoadJob(update) as job:
+        loaders named job.loader(1), job.loader(2), … run somewhere
+        job.tick() every second or so, from the thread that made the job
+
+Two jobs never run together: the session that holds the lock lives as long as the job. What a dead
+job left begun is planned again, at the start and at every tick, so that loaders which outlived
+their job can do no harm: what they read they can no longer store.
+"""
+
+import logging
+import time
+import uuid
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from psycopg import Connection
+
+from sluice import vendors
+from sluice.errors import SluiceError
+from sluice.initial.owner import expect_loading
+from sluice.initial.update import Update
+
+log = logging.getLogger("sluice.initial")
+
+LOCK_PATIENCE_SECONDS = 20.0
+"""How long a job waits for a predecessor whose session has still to end."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """What is still to do."""
+
+    planned: int
+    begun: int
+
+    @property
+    def nothing(self) -> bool:
+        return self.planned == self.begun == 0
+
+
+class LoadJob:
+    """See above. Entering raises `LoadRuns`, `LoadEnded`, and errors of the connection."""
+
+    def __init__(self, update: Update):
+        self.update = update
+        self.name = f"{update.update_id}/{uuid.uuid4().hex[:8]}"
+        self._slave: Connection[Any] | None = None
+
+    def loader(self, number: int) -> str:
+        """The name of one of this job's loaders; one that is started again needs a new number."""
+        return f"{self.name}/{number}"
+
+    def __enter__(self) -> "LoadJob":
+        try:
+            self._slave = self.update.connect_slave(f"sluice load job {self.update.prefix} {self.update.slave.name}")
+            self._lock(self._slave)
+            updates = vendors.module(self.update.slave_info.vendor, "updates")
+            with self._on_slave():
+                ended = updates.end_sessions(self._slave, self.update.loader_application)
+            if ended:
+                log.info("%s: ended %s sessions that loaders of a former job left", self.update, ended)
+            self.tick()
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            with self._on_slave():
+                self._store().release()
+        except SluiceError as failure:
+            log.warning("%s: %s Blocks in hand are given back by the next job.", self.update, failure)
+        self._close()
+
+    def tick(self) -> Left:
+        """Gives back what other jobs' loaders hold. Raises `LoadEnded` when the update is over."""
+        assert self._slave is not None
+        with self._on_slave():
+            expect_loading(self.update, self._slave)
+            given_back = self._store().release(others=f"{self.name}/")
+            if given_back:
+                log.info("%s: %s blocks that a former job began are planned again", self.update, given_back)
+            return Left(*self._store().left())
+
+    def _lock(self, slave: Connection[Any]) -> None:
+        updates = vendors.module(self.update.slave_info.vendor, "updates")
+        deadline = time.monotonic() + LOCK_PATIENCE_SECONDS
+        while True:
+            try:
+                with self._on_slave():
+                    updates.lock(slave, self.update.prefix, self.update.slave.name)
+                return
+            except updates.LoadRuns:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.25)
+
+    def _store(self) -> Any:
+        module = vendors.module(self.update.slave_info.vendor, "blocks")
+        return module.BlockStore(self._slave, self.update.prefix, self.update.slave.schema, self.update.slave.name)
+
+    def _on_slave(self) -> Any:
+        return vendors.module(self.update.slave_info.vendor, "connection").classified(self.update.slave_info)
+
+    def _close(self) -> None:
+        if self._slave is not None:
+            self._slave.close()
+            self._slave = None

@@ -1,0 +1,34 @@
+"""How many rows the next block of a table should have. Pure functions, no I/O."""
+
+FIRST_BYTES = 32 * 1024 * 1024
+"""A table's first block is not planned larger than this: its rows may be wide."""
+CAUTIOUS_ROWS = 1_000
+"""The first block of a large table that was never analysed."""
+SMALLEST = 100
+LARGEST = 5_000_000
+GROWTH = 4.0
+"""From one block to the next the size changes by this factor at most: one block says little."""
+
+
+def first_rows(block_rows: int, rows: int | None, size: int) -> int:
+    """Rows of a table's first block: `block_rows`, less where rows are wide.
+
+    `rows` and `size` (bytes) as statistics have them; rows None when there are none.
+    """
+    if size <= FIRST_BYTES:
+        return block_rows
+    if not rows:
+        return min(block_rows, CAUTIOUS_ROWS)
+    return max(1, min(block_rows, FIRST_BYTES * rows // size))
+
+
+def next_rows(rows: int, seconds: float, target_seconds: float, block_rows: int) -> int:
+    """Rows of the block after one that had `rows` and took `seconds`.
+
+    A block without rows says nothing: `block_rows` then.
+    """
+    if rows <= 0:
+        return block_rows
+    factor = target_seconds / max(seconds, 0.001)
+    wanted = rows * min(max(factor, 1 / GROWTH), GROWTH)
+    return int(min(max(wanted, SMALLEST if seconds < target_seconds else 1), LARGEST))

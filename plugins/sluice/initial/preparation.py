@@ -1,0 +1,191 @@
+"""The slave's tables before the load: examined as a whole, then made or emptied.
+
+Everything that would go wrong is said at once, before anything is changed. Policy for tables that
+the slave has already (`existing_tables` of the configuration):
+
+- `empty`: their rows are deleted before the load.
+- `keep`: they stay readable with their old rows; each block replaces the rows of its range when it
+  is stored. A table is emptied all the same where that cannot be exact: where the order of its keys
+  differs between databases, or where old rows could collide with new ones on a second unique index.
+- `refuse`: the update ends before it changes anything.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from psycopg import Connection
+
+from sluice import vendors
+from sluice.domain.blocks import BlockMap
+from sluice.domain.compatibility import TablesDiffer, differences
+from sluice.domain.names import TableName
+from sluice.domain.shape import TableShape
+from sluice.errors import Terminal
+from sluice.initial.update import Update
+
+log = logging.getLogger("sluice.initial")
+
+
+class TablesExist(Terminal):
+    """The slave has tables that it must not have, by its policy `existing_tables: refuse`."""
+
+    def __init__(self, slave: str, tables: Sequence[TableName]):
+        super().__init__(
+            f"Slave {slave} already has {', '.join(map(str, tables))}, and its configuration says existing_tables: "
+            "refuse. Nothing was changed. Drop these tables, or say empty or keep."
+        )
+        self.tables = tuple(tables)
+
+
+class Preparation:
+    """One look at both databases, and what follows from it for the slave's tables.
+
+    Both connections in autocommit. Methods raise psycopg's errors as they are.
+    """
+
+    def __init__(self, update: Update, master: Connection[Any], slave: Connection[Any]):
+        self.update = update
+        self.master = master
+        self.slave = slave
+        self._of_master = _Vendor(update.master_info.vendor)
+        self._of_slave = _Vendor(update.slave_info.vendor)
+        existing = self._of_master.catalog.tables(master)
+        self.tables: list[TableName] = [resolved.table for resolved in update.replication.resolve(existing)]
+        self.definitions = self._of_master.tables.define(master, self.tables)
+        self.types = self._of_master.types.needed(master, self.tables)
+        self.collations = self._of_master.types.collations(master, self.tables)
+        self.there: dict[TableName, TableShape] = self._of_slave.catalog.shapes(slave, self.tables)
+        self.mine = frozenset(self._blocks().tables)
+        """Tables that this very update made: what it makes, it plans in the same transaction."""
+
+    def examine(self) -> None:
+        """Raises `TablesExist` or `TablesDiffer` with everything that stands in the way."""
+        foreign = [table for table in self.tables if table in self.there and table not in self.mine]
+        if foreign and self.update.slave.existing_tables == "refuse":
+            raise TablesExist(self.update.slave.name, foreign)
+        tables = self._of_slave.tables
+        problems = [
+            f"{table} is {what} on the slave" for table, what in tables.not_tables(self.slave, self.tables).items()
+        ]
+        problems += self._of_slave.types.differences(self.slave, self.types)
+        for definition in self.definitions:
+            if definition.table in foreign:
+                problems += differences(definition.shape, self.there[definition.table])
+        problems += [
+            f"this account may not {lacking} on {table}"
+            for table, lacking in tables.lacking_privileges(self.slave, foreign).items()
+        ]
+        problems += self._foreign_keys(foreign)
+        if problems:
+            raise TablesDiffer(self.update.slave.name, problems)
+
+    def unfit(self) -> list[TableName]:
+        """Tables the slave lacks, or that became different while the update was prepared."""
+        return [
+            definition.table
+            for definition in self.definitions
+            if definition.table not in self.there or differences(definition.shape, self.there[definition.table])
+        ]
+
+    def make(self) -> list[TableName]:
+        """Makes types and absent tables; makes anew what this update made before and the master changed since.
+
+        One transaction a table, so that thousands fit into a server's lock table. Returns what was made.
+        """
+        with self.slave.transaction():
+            for what in self._of_slave.types.create(self.slave, self.types, self.collations):
+                log.info("%s: %s made on the slave", self.update, what)
+        made = []
+        for definition in self.definitions:
+            table = definition.table
+            anew = table in self.mine and table in self.there and differences(definition.shape, self.there[table])
+            if table in self.there and not anew:
+                continue
+            with self.slave.transaction():
+                if anew:
+                    self._of_slave.tables.drop(self.slave, table)
+                self._of_slave.tables.create(self.slave, definition)
+                self._store().plan([table])
+            made.append(table)
+        return made
+
+    def empty(self) -> list[TableName]:
+        """Empties the tables that were there before, as the policy says. Returns which.
+
+        Their indexes and constraints that the master has too go with the rows: they come back after
+        the load, and until then could only slow it down, or refuse a value that moved between rows
+        of two blocks.
+        """
+        foreign = [table for table in self.tables if table in self.there and table not in self.mine]
+        emptied = foreign
+        if self.update.slave.existing_tables == "keep":
+            unique = self._of_slave.tables.with_unique_values(self.slave, foreign)
+            emptied = [table for table in foreign if table in unique or not self._same_order(table)]
+        if emptied:
+            stripped = self._of_slave.constraints.strip(
+                self.slave,
+                self._of_master.constraints.indexes(self.master, emptied),
+                self._of_master.constraints.constraints(self.master, emptied),
+            )
+            if stripped:
+                log.info("%s: dropped until the load is done: %s", self.update, ", ".join(stripped))
+            self._of_slave.tables.empty(self.slave, emptied)
+        return emptied
+
+    def order(self) -> list[TableName]:
+        """The tables as they are loaded: large ones without a key first, as each of those is a single block."""
+        found = self._of_master.estimates.read(self.master, self.tables)
+        keyless = {definition.table for definition in self.definitions if definition.shape.keyless}
+        alone = [table for table in self.tables if table in keyless]
+        alone.sort(key=lambda table: -(found[table].bytes if table in found else 0))
+        return alone + [table for table in self.tables if table not in keyless]
+
+    def _same_order(self, table: TableName) -> bool:
+        """Whether both databases order the table's keys alike; a table without a key is replaced as a whole."""
+        shape = next(definition.shape for definition in self.definitions if definition.table == table)
+        if shape.keyless:
+            return True
+        orders = (
+            self._of_master.ranges.key_order(self.master, shape),
+            self._of_slave.ranges.key_order(self.slave, self.there[table]),
+        )
+        return all(order.same_everywhere for order in orders)
+
+    def _foreign_keys(self, foreign: Sequence[TableName]) -> list[str]:
+        met = self._of_slave.tables.foreign_keys(self.slave, foreign) if foreign else []
+        problems = [
+            f"{key.child} is not replicated, but refers to {key.parent} by foreign key {key.name}: its rows would "
+            "point nowhere during the load; drop that foreign key, or replicate the table"
+            for key in met
+            if key.parent_loaded and not key.child_loaded
+        ]
+        inside = [key for key in met if key.child_loaded]
+        if inside and not self._of_slave.session.may_silence(self.slave):
+            problems += [
+                f"foreign key {key} would be violated while blocks load in any order: drop it, or GRANT SET ON "
+                "PARAMETER session_replication_role to this account"
+                for key in inside
+            ]
+        return problems
+
+    def _blocks(self) -> BlockMap:
+        blocks: BlockMap = self._of_slave.blocks.load(
+            self.slave, self.update.prefix, self.update.slave.schema, self.update.slave.name
+        )
+        return blocks
+
+    def _store(self) -> Any:
+        return self._of_slave.blocks.BlockStore(
+            self.slave, self.update.prefix, self.update.slave.schema, self.update.slave.name
+        )
+
+
+class _Vendor:
+    """The modules of one vendor as attributes."""
+
+    def __init__(self, vendor: str):
+        self._vendor = vendor
+
+    def __getattr__(self, noun: str) -> Any:
+        return vendors.module(self._vendor, noun)

@@ -1,0 +1,255 @@
+"""The steps of an initial update, one function a task of its DAG (seed 000, its workflow).
+
+    begin → create_tables → plan → (load: see `sluice.initial.job`) → finish,   cancel at any time
+
+Each step may be killed anywhere and run again. The state on the slave says where an update stands:
+INITIAL from `begin`, TRANSITION from `plan`, NORMAL by the apply, INCONSISTENT by `cancel`.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from psycopg import Connection
+from redis import Redis
+
+from sluice import vendors
+from sluice.domain.names import TableName
+from sluice.domain.state import ForbiddenMove, SlaveState
+from sluice.errors import Terminal, Transient
+from sluice.initial.owner import LoadEnded, owner_of
+from sluice.initial.preparation import Preparation
+from sluice.initial.update import Update
+from sluice.stores.gate import INITIAL_UPDATE, Gate
+
+log = logging.getLogger("sluice.initial")
+
+INTERRUPTED = "Initial Update interrupted by the ADMIN"
+PLAN_TRIES = 5
+
+
+class NotNormal(Terminal):
+    """Indexes and constraints can be made only when the slave's data is whole."""
+
+    def __init__(self, update: Update, state: SlaveState):
+        super().__init__(
+            f"{update}: the slave is {state}; its indexes and constraints can be made when it is NORMAL. "
+            "Wait until the apply got there, then run this step again."
+        )
+        self.state = state
+
+
+class MasterRestless(Transient):
+    """Tables of the master changed again and again while the update was prepared."""
+
+    def __init__(self, update: Update, tables: list[TableName]):
+        super().__init__(f"{update}: {', '.join(map(str, tables))} changed on the master while being prepared.")
+        self.tables = tuple(tables)
+
+
+def begin(update: Update, store: Redis, by: str = "initial update") -> bool:
+    """The slave belongs to this update: state INITIAL, gate closed, blocks of earlier updates forgotten.
+
+    False when this very update has begun before and simply goes on. Raises `ForbiddenMove` when
+    another one is under way.
+    """
+    with _slave(update) as slave:
+        checkpoints = _checkpoints(update, slave)
+        with slave.transaction():
+            checkpoints.ensure()
+        if _goes_on(update, slave):
+            log.info("%s: initial update %s goes on where it was", update, update.update_id)
+            return False
+        _expect_free(update, slave)
+        # Before the move: an apply that sees INITIAL and an open gate would not write either, but people look at both.
+        Gate(store, update.prefix, update.slave.name).close(INITIAL_UPDATE, by, f"initial update {update.update_id}")
+        with slave.transaction():
+            checkpoints.read(lock=True)
+            if _goes_on(update, slave):
+                return False
+            checkpoints.move(SlaveState.INITIAL, f"Initial update {update.update_id} is being prepared")
+            _updates(update).name(slave, update.prefix, update.slave.schema, update.slave.name, update.update_id)
+            forgotten = _blocks(update, slave).delete()
+        log.info(
+            "%s: initial update %s begins; %s blocks of earlier ones forgotten", update, update.update_id, forgotten
+        )
+        return True
+
+
+def create_tables(update: Update) -> list[TableName]:
+    """The slave's tables are there and empty (or kept, by policy). Returns those that were made.
+
+    Raises `TablesDiffer`, `TypesDiffer`, `TablesExist` before anything is changed, `LoadEnded`
+    when the update was cancelled. Does nothing when the load has begun.
+    """
+    with _slave(update) as slave:
+        if not _preparing(update, slave):
+            return []
+        with _master(update) as master:
+            return _prepare(update, master, slave)
+
+
+def plan(update: Update, store: Redis) -> int:
+    """The start position is taken, every table is one planned block, the slave is in TRANSITION, the gate open.
+
+    Every replicated table must have its triggers by now: changes before the start position are
+    nowhere but in the blocks. Returns the number of tables. Raises `LoadEnded`, `MasterRestless`,
+    and what `create_tables` raises.
+    """
+    with _slave(update) as slave, _master(update) as master:
+        count = 0
+        if _preparing(update, slave):
+            count = _plan(update, master, slave)
+        opened = Gate(store, update.prefix, update.slave.name).open(INITIAL_UPDATE)
+        log.info("%s: the gate's closure 'initial update' is %s", update, "removed" if opened else "not there")
+        return count or len(_blocks(update, slave).progress())
+
+
+def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Any:
+    """Indexes, unique values, checks and foreign keys of the master that the slave lacks; statistics; sequences.
+
+    While the apply goes on. What the slave cannot have (a function is missing, say) is left out,
+    logged and in the answer's `left_out`. Raises `NotNormal`, and `Transient` for outages.
+    """
+    with _slave(update) as slave, _master(update) as master:
+        owner = owner_of(update, slave)
+        if owner is None or owner.update_id != update.update_id:
+            raise LoadEnded(update, owner.state if owner else SlaveState.UNCONFIGURED, owner.message if owner else "")
+        if owner.state is not SlaveState.NORMAL:
+            raise NotNormal(update, owner.state)
+        made_here = vendors.module(update.slave_info.vendor, "constraints")
+        read_there = vendors.module(update.master_info.vendor, "constraints")
+        tables = vendors.module(update.slave_info.vendor, "tables")
+        sequences = vendors.module(update.slave_info.vendor, "sequences")
+        names = [progress.table for progress in _blocks(update, slave).progress()]
+        for table in names:
+            if stopped():
+                break
+            tables.analyze(slave, table)
+        done = made_here.complete_indexes(slave, read_there.indexes(master, names), stopped)
+        done.extend(made_here.complete_constraints(slave, read_there.constraints(master, names), names, stopped))
+        moved = sequences.advance(slave, sequences.read(master, names))
+        log.info(
+            "%s: %s indexes and constraints made, %s left out, %s sequences set",
+            update, len(done.made), len(done.left_out), moved,
+        )  # fmt: skip
+        return done
+
+
+def cancel(update: Update, store: Redis, reason: str = INTERRUPTED, *, any_update: bool = False) -> bool:
+    """The slave is INCONSISTENT with `reason`; loaders stop within a block. False when nothing was under way.
+
+    `any_update`: also one of another id. Raises `LoadEnded` when another update owns the slave.
+    """
+    with _slave(update) as slave:
+        checkpoints = _checkpoints(update, slave)
+        if not checkpoints.exists():
+            return False
+        with slave.transaction():
+            checkpoints.read(lock=True)
+            owner = owner_of(update, slave)
+            if owner is None or owner.state not in (SlaveState.INITIAL, SlaveState.TRANSITION):
+                return False
+            if owner.update_id != update.update_id and not any_update:
+                raise LoadEnded(update, owner.state, f"it belongs to initial update {owner.update_id}")
+            checkpoints.move(SlaveState.INCONSISTENT, reason)
+            gone = _blocks(update, slave).delete(unfinished=True)
+        Gate(store, update.prefix, update.slave.name).open(INITIAL_UPDATE)
+        log.info("%s: initial update %s cancelled (%s); %s blocks were left", update, owner.update_id, reason, gone)
+        return True
+
+
+def note(update: Update, message: str) -> None:
+    """Leaves word on the slave why the load stands still; the state stays, loading can go on."""
+    with _slave(update) as slave:
+        _updates(update).note(slave, update.prefix, update.slave.schema, update.slave.name, update.update_id, message)
+
+
+def _prepare(update: Update, master: Connection[Any], slave: Connection[Any]) -> list[TableName]:
+    preparation = Preparation(update, master, slave)
+    preparation.examine()
+    emptied = preparation.empty()
+    made = preparation.make()
+    log.info(
+        "%s: %s tables made, %s emptied, %s as they were",
+        update, len(made), len(emptied), len(preparation.tables) - len(made) - len(emptied),
+    )  # fmt: skip
+    return made
+
+
+def _plan(update: Update, master: Connection[Any], slave: Connection[Any]) -> int:
+    positions = vendors.module(update.master_info.vendor, "position")
+    for _ in range(PLAN_TRIES):
+        start = positions.take(master, update.prefix, update.replication.master.schema)
+        # DDL before the start position reaches the slave in no other way than by this look.
+        preparation = Preparation(update, master, slave)
+        unfit = preparation.unfit()
+        if not unfit:
+            with slave.transaction():
+                checkpoints = _checkpoints(update, slave)
+                checkpoints.read(lock=True)
+                if not _preparing(update, slave):
+                    return 0
+                _blocks(update, slave).plan(preparation.order())
+                checkpoints.start_at(start)
+                checkpoints.move(SlaveState.TRANSITION, f"Initial update {update.update_id} is loading")
+            log.info("%s: %s tables planned, applying starts at %s", update, len(preparation.tables), start.time)
+            return len(preparation.tables)
+        log.info("%s: %s changed on the master meanwhile, prepared again", update, ", ".join(map(str, unfit)))
+        _prepare(update, master, slave)
+    raise MasterRestless(update, unfit)
+
+
+def _goes_on(update: Update, slave: Connection[Any]) -> bool:
+    """Whether this very update owns the slave already and was not cancelled."""
+    owner = owner_of(update, slave)
+    return owner is not None and owner.update_id == update.update_id and owner.state is not SlaveState.INCONSISTENT
+
+
+def _preparing(update: Update, slave: Connection[Any]) -> bool:
+    """True while the update is being prepared, False when its load has begun. Raises `LoadEnded`."""
+    owner = owner_of(update, slave)
+    if owner is None or owner.update_id != update.update_id or owner.state is SlaveState.INCONSISTENT:
+        raise LoadEnded(update, owner.state if owner else SlaveState.UNCONFIGURED, owner.message if owner else "")
+    return owner.state is SlaveState.INITIAL
+
+
+def _expect_free(update: Update, slave: Connection[Any]) -> None:
+    owner = owner_of(update, slave)
+    if owner is not None and owner.state in (SlaveState.INITIAL, SlaveState.TRANSITION):
+        raise ForbiddenMove(update.slave.name, owner.state, SlaveState.INITIAL)
+
+
+@contextmanager
+def _slave(update: Update) -> Iterator[Connection[Any]]:
+    connection = update.connect_slave()
+    try:
+        with vendors.module(update.slave_info.vendor, "connection").classified(update.slave_info):
+            yield connection
+    finally:
+        connection.close()
+
+
+@contextmanager
+def _master(update: Update) -> Iterator[Connection[Any]]:
+    connection = update.connect_master()
+    try:
+        with vendors.module(update.master_info.vendor, "connection").classified(update.master_info):
+            yield connection
+    finally:
+        connection.close()
+
+
+def _checkpoints(update: Update, slave: Connection[Any]) -> Any:
+    module = vendors.module(update.slave_info.vendor, "checkpoint")
+    return module.CheckpointStore(slave, update.prefix, update.slave.schema, update.slave.name)
+
+
+def _blocks(update: Update, slave: Connection[Any]) -> Any:
+    module = vendors.module(update.slave_info.vendor, "blocks")
+    return module.BlockStore(slave, update.prefix, update.slave.schema, update.slave.name)
+
+
+def _updates(update: Update) -> Any:
+    return vendors.module(update.slave_info.vendor, "updates")

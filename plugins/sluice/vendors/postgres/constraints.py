@@ -1,0 +1,282 @@
+"""Indexes and constraints beyond the key, made on a PostgreSQL slave after the load, while changes are applied.
+
+Nothing here holds the apply up for long: indexes are built concurrently, constraints are added NOT
+VALID and then validated, and each statement that needs a strong lock waits for it a short while
+only, then gives way and tries again.
+
+Foreign keys take no action on the slave, whatever they do on the master: what the master cascades
+arrives as changes of its own. They are deferrable, so that the apply may write in any order.
+"""
+
+import logging
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import psycopg
+
+from sluice import sql_files
+from sluice.domain.names import TableName
+from sluice.vendors.postgres.connection import quoted
+
+log = logging.getLogger("sluice.initial")
+
+LOCK_TIMEOUT = "2s"
+TRIES = 60
+"""How often a statement that needs a strong lock gives way before it gives up."""
+
+# What a person may mend, or live without: a function or operator that the slave lacks, a name that is taken, no
+# privilege, rows of the slave's own that violate it. Everything else (disk full, lost connection) is an error.
+_LEFT_OUT = ("42", "23", "0A", "22")
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index, as `table_indexes.sql` gives it."""
+
+    table: TableName
+    name: str
+    unique: bool
+    valid: bool
+    rest: str
+    """What follows CREATE INDEX name ON table."""
+    constraint_kind: str | None
+    constraint: str | None
+    primary: bool
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A check constraint or foreign key, as `table_constraints.sql` gives it."""
+
+    table: TableName
+    name: str
+    kind: str
+    validated: bool
+    check: str | None
+    columns: list[str] | None
+    parent_schema: str | None
+    parent_name: str | None
+    parent_columns: list[str] | None
+    match: str
+    deferrable: bool
+    deferred: bool
+
+    @property
+    def parent(self) -> TableName:
+        assert self.parent_schema is not None and self.parent_name is not None
+        return TableName(self.parent_schema, self.parent_name)
+
+    @property
+    def definition(self) -> str:
+        """As ADD CONSTRAINT takes it on a slave."""
+        if self.kind == "c":
+            return str(self.check)
+        columns = ", ".join(quoted(column) for column in self.columns or [])
+        parents = ", ".join(quoted(column) for column in self.parent_columns or [])
+        match = " MATCH FULL" if self.match == "f" else ""
+        initially = "DEFERRED" if self.deferred else "IMMEDIATE"
+        return (
+            f"FOREIGN KEY ({columns}) REFERENCES {quoted(self.parent.schema, self.parent.name)} ({parents}){match} "
+            f"DEFERRABLE INITIALLY {initially}"
+        )
+
+
+@dataclass
+class Completed:
+    """What was made, and what could not be: `(what, why)`."""
+
+    made: list[str] = field(default_factory=list)
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+
+    def extend(self, other: "Completed") -> None:
+        self.made += other.made
+        self.left_out += other.left_out
+
+
+def indexes(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[Index]:
+    """All indexes of `tables`, primary keys' included."""
+    rows = connection.execute(sql_files.render("postgres", "table_indexes"), _pairs(tables)).fetchall()
+    return [Index(TableName(schema, name), *values) for schema, name, *values in rows]
+
+
+def constraints(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[Constraint]:
+    """Check constraints and foreign keys of `tables`."""
+    rows = connection.execute(sql_files.render("postgres", "table_constraints"), _pairs(tables)).fetchall()
+    return [Constraint(TableName(schema, name), *values) for schema, name, *values in rows]
+
+
+def keys(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> dict[TableName, tuple[str, str]]:
+    """Of each table that has a key its index's name, and its kind: `p` primary, `u` constraint, `i` index alone."""
+    rows = connection.execute(sql_files.render("postgres", "table_keys"), _pairs(tables)).fetchall()
+    return {TableName(schema, name): (index, kind) for schema, name, index, kind in rows}
+
+
+def complete_indexes(
+    connection: psycopg.Connection[Any],
+    master: Sequence[Index],
+    stopped: Callable[[], bool] = lambda: False,
+) -> Completed:
+    """Makes the indexes, unique and exclusion constraints that the slave lacks; over an autocommit connection.
+
+    One left invalid by an earlier, interrupted try is made again. `stopped` is asked before each.
+    """
+    done = Completed()
+    there = {
+        (index.table, index.name): index
+        for index in indexes(connection, list(dict.fromkeys(index.table for index in master)))
+    }
+    for wanted in master:
+        if stopped():
+            break
+        if wanted.primary or not wanted.valid:
+            continue
+        own = there.get((wanted.table, wanted.name))
+        if own and own.valid and (own.constraint_kind or not wanted.constraint_kind):
+            continue
+        _attempt(done, f"index {wanted.name} on {wanted.table}", partial(_index, connection, wanted, own))
+    return done
+
+
+def complete_constraints(
+    connection: psycopg.Connection[Any],
+    master: Sequence[Constraint],
+    replicated: Sequence[TableName],
+    stopped: Callable[[], bool] = lambda: False,
+) -> Completed:
+    """Makes the checks and foreign keys that the slave lacks, and validates those it has not validated.
+
+    Only foreign keys to `replicated` tables: rows of others are not there.
+    """
+    done = Completed()
+    known = set(replicated)
+    there = {
+        (constraint.table, constraint.name): constraint
+        for constraint in constraints(connection, list(dict.fromkeys(constraint.table for constraint in master)))
+    }
+    for wanted in sorted(master, key=lambda constraint: constraint.kind):  # checks first
+        if stopped():
+            break
+        own = there.get((wanted.table, wanted.name))
+        if not wanted.validated or (own and own.validated):
+            continue
+        what = f"{'check' if wanted.kind == 'c' else 'foreign key'} {wanted.name} on {wanted.table}"
+        if wanted.kind == "f" and wanted.parent not in known:
+            done.left_out.append((what, f"{wanted.parent} is not replicated"))
+            continue
+        _attempt(done, what, partial(_constraint, connection, wanted, own))
+    return done
+
+
+def strip(
+    connection: psycopg.Connection[Any], master: Sequence[Index], constraints_of_master: Sequence[Constraint]
+) -> list[str]:
+    """Drops from the slave what `complete_indexes` and `complete_constraints` will make again; over autocommit.
+
+    Only what is the same as on the master, name and definition, and never the key. Where this
+    account may not, it stays. Returns what was dropped.
+    """
+    tables = list(dict.fromkeys(index.table for index in master))
+    own_references = {
+        (own.table, own.name): own.definition
+        for own in constraints(connection, list(dict.fromkeys(wanted.table for wanted in constraints_of_master)))
+        if own.kind == "f"
+    }
+    own_indexes = {(own.table, own.name): own for own in indexes(connection, tables)}
+    own_keys = keys(connection, tables)
+    statements = []
+    for wanted in constraints_of_master:
+        if wanted.validated and own_references.get((wanted.table, wanted.name)) == wanted.definition:
+            statements.append((wanted.table, wanted.name, _drop_constraint(wanted.table, wanted.name)))
+    for index in master:
+        own = own_indexes.get((index.table, index.name))
+        if own is None or not index.valid or replace(own, valid=True) != index:
+            continue
+        if own.primary or own_keys.get(index.table, ("", ""))[0] == index.name:
+            continue
+        drop = f"DROP INDEX {quoted(index.table.schema, index.name)}"
+        if own.constraint_kind:
+            drop = _drop_constraint(index.table, index.name)
+        statements.append((index.table, index.name, drop))
+    dropped = []
+    for table, name, statement in statements:
+        try:
+            _patiently(connection, statement)
+            dropped.append(f"{name} on {table}")
+        except psycopg.errors.InsufficientPrivilege:
+            log.info("%s on %s stays during the load: this account does not own the table", name, table)
+    return dropped
+
+
+def _drop_constraint(table: TableName, name: str) -> str:
+    return f"ALTER TABLE {quoted(table.schema, table.name)} DROP CONSTRAINT {quoted(name)}"
+
+
+def _index(connection: psycopg.Connection[Any], wanted: Index, own: Index | None) -> None:
+    table = quoted(wanted.table.schema, wanted.table.name)
+    name = quoted(wanted.name)
+    if wanted.constraint_kind == "x":
+        # Cannot be built concurrently. Deferred, so that the apply may pass through states in between.
+        definition = re.sub(r"( NOT)? DEFERRABLE.*$", "", str(wanted.constraint)) + " DEFERRABLE INITIALLY DEFERRED"
+        _patiently(connection, f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition}")
+        return
+    drop = f"DROP INDEX CONCURRENTLY IF EXISTS {quoted(wanted.table.schema, wanted.name)}".encode()
+    if own and not own.valid:
+        connection.execute(drop)
+        own = None
+    if own is None:
+        unique = "UNIQUE " if wanted.unique else ""
+        try:
+            connection.execute(f"CREATE {unique}INDEX CONCURRENTLY {name} ON {table} {wanted.rest}".encode())
+        except psycopg.errors.DuplicateTable:
+            raise  # the name is another object's
+        except psycopg.Error:
+            if not connection.closed:
+                connection.execute(drop)  # what a failed build leaves behind would still be checked by every write
+            raise
+    if wanted.constraint_kind == "u":
+        deferrable = re.search(r"DEFERRABLE.*$", str(wanted.constraint))
+        suffix = deferrable.group(0) if deferrable and "NOT DEFERRABLE" not in str(wanted.constraint) else ""
+        _patiently(connection, f"ALTER TABLE {table} ADD CONSTRAINT {name} UNIQUE USING INDEX {name} {suffix}")
+
+
+def _constraint(connection: psycopg.Connection[Any], wanted: Constraint, own: Constraint | None) -> None:
+    table, name = quoted(wanted.table.schema, wanted.table.name), quoted(wanted.name)
+    if own is None:
+        _patiently(connection, f"ALTER TABLE {table} ADD CONSTRAINT {name} {wanted.definition} NOT VALID")
+    _patiently(connection, f"ALTER TABLE {table} VALIDATE CONSTRAINT {name}")
+
+
+def _patiently(connection: psycopg.Connection[Any], statement: str) -> None:
+    """Runs DDL that needs a strong lock, giving way to the apply again and again."""
+    for left in range(TRIES, -1, -1):
+        try:
+            with connection.transaction():
+                connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+                connection.execute(statement.encode())
+            return
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+            if not left:
+                raise
+            time.sleep(0.2)
+
+
+def _attempt(done: Completed, what: str, make: Callable[[], None]) -> None:
+    try:
+        make()
+    except psycopg.Error as error:
+        if not (error.sqlstate or "").startswith(_LEFT_OUT):
+            raise
+        reason = " ".join(str(error).split())
+        done.left_out.append((what, reason))
+        log.warning("%s left out on the slave: %s", what, reason)
+    else:
+        done.made.append(what)
+        log.info("%s made on the slave", what)
+
+
+def _pairs(tables: Sequence[TableName]) -> dict[str, list[str]]:
+    return {"schemas": [table.schema for table in tables], "names": [table.name for table in tables]}

@@ -1,0 +1,27 @@
+"""How large a PostgreSQL table is, from statistics."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from sluice import sql_files
+from sluice.domain.names import TableName
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Rows (None: the table was never analysed) and bytes, both as of the last statistics."""
+
+    rows: int | None
+    bytes: int
+
+
+def read(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> dict[TableName, Estimate]:
+    """One entry for each of `tables` that exists. Raises psycopg's errors."""
+    rows = connection.execute(
+        sql_files.render("postgres", "estimates"),
+        {"schemas": [table.schema for table in tables], "names": [table.name for table in tables]},
+    ).fetchall()
+    return {TableName(schema, name): Estimate(count, size) for schema, name, count, size in rows}

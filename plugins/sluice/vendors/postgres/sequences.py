@@ -1,0 +1,89 @@
+"""Sequences behind the columns of tables: made on a slave, so that it can be written to after a fail-over."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from sluice import sql_files
+from sluice.domain.names import TableName
+from sluice.vendors.postgres.connection import literal, quoted
+from sluice.vendors.postgres.types import create_schema
+
+
+@dataclass(frozen=True)
+class SequenceDefinition:
+    """One sequence behind one column, as `table_sequences.sql` gives it."""
+
+    table: TableName
+    column: str
+    identity: bool
+    owned: bool
+    schema: str
+    name: str
+    type: str
+    start: int
+    increment: int
+    minimum: int
+    maximum: int
+    cache: int
+    cycle: bool
+    last: int | None
+
+    @property
+    def options(self) -> str:
+        return (
+            f"START WITH {self.start} INCREMENT BY {self.increment} MINVALUE {self.minimum} MAXVALUE {self.maximum} "
+            f"CACHE {self.cache} {'CYCLE' if self.cycle else 'NO CYCLE'}"
+        )
+
+
+def read(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[SequenceDefinition]:
+    """The sequences behind columns of `tables`, by table and column."""
+    rows = connection.execute(
+        sql_files.render("postgres", "table_sequences"),
+        {"schemas": [table.schema for table in tables], "names": [table.name for table in tables]},
+    ).fetchall()
+    return [SequenceDefinition(TableName(schema, name), *values) for schema, name, *values in rows]
+
+
+def create(connection: psycopg.Connection[Any], sequence: SequenceDefinition) -> None:
+    """Makes the sequence of a default where it is absent; identity columns bring their own."""
+    if sequence.identity:
+        return
+    create_schema(connection, sequence.schema)
+    connection.execute(
+        f"CREATE SEQUENCE IF NOT EXISTS {quoted(sequence.schema, sequence.name)} AS {sequence.type} "
+        f"{sequence.options}".encode()
+    )
+
+
+def own(connection: psycopg.Connection[Any], sequence: SequenceDefinition) -> None:
+    """The sequence goes when its column goes, as on the master."""
+    if sequence.owned and not sequence.identity:
+        column = quoted(sequence.table.schema, sequence.table.name, sequence.column)
+        connection.execute(f"ALTER SEQUENCE {quoted(sequence.schema, sequence.name)} OWNED BY {column}".encode())
+
+
+def advance(connection: psycopg.Connection[Any], master: Sequence[SequenceDefinition]) -> int:
+    """Puts the slave's sequences where the master's stand, never back; how many moved.
+
+    A moment's picture: replication does not carry sequences. Sequences the slave lacks are passed over.
+    """
+    there = {
+        (found.table, found.column): found for found in read(connection, list(dict.fromkeys(s.table for s in master)))
+    }
+    moved = 0
+    for sequence in master:
+        own_sequence = there.get((sequence.table, sequence.column))
+        if own_sequence is None or sequence.last is None:
+            continue
+        ahead = own_sequence.last is not None and (
+            own_sequence.last >= sequence.last if sequence.increment > 0 else own_sequence.last <= sequence.last
+        )
+        if not ahead:
+            name = literal(quoted(own_sequence.schema, own_sequence.name))
+            connection.execute(f"SELECT setval({name}::regclass, {sequence.last})".encode())
+            moved += 1
+    return moved

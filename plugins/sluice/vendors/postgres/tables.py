@@ -1,0 +1,216 @@
+"""Tables of a PostgreSQL slave: defined as on the master, made where absent, emptied.
+
+What a slave's table is: the master's columns in their order with types, collations, NOT NULL,
+identity, generation expressions and defaults, and its key. Not: comments, ownership, privileges,
+storage parameters, user triggers. A partitioned table becomes a plain one of the same name, and a
+table of an inheritance tree stands for itself: the changes of all partitions arrive under the
+root's name, and a partition added or dropped on the master needs nothing on the slave. Identity
+columns are BY DEFAULT, since the values come from the master. Indexes and constraints beyond the
+key come after the load (`sluice.vendors.postgres.constraints`).
+"""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from sluice import sql_files
+from sluice.domain.names import TableName
+from sluice.domain.shape import Column, TableShape
+from sluice.vendors.postgres import catalog, constraints, sequences
+from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.sequences import SequenceDefinition
+from sluice.vendors.postgres.types import create_schema
+
+log = logging.getLogger("sluice.initial")
+
+TRUNCATED_TOGETHER = 100
+"""Tables one TRUNCATE takes: each needs locks for itself, its indexes and TOAST, and a server has only so many."""
+
+
+@dataclass(frozen=True)
+class TableDefinition:
+    """A table of the master, as a slave gets it."""
+
+    shape: TableShape
+    key_name: str | None
+    """The name of the key's index; None for a keyless table."""
+    key_kind: str
+    """`p` primary key, `u` unique constraint, `i` index alone."""
+    sequences: tuple[SequenceDefinition, ...]
+    generated: Mapping[str, str]
+    """The expressions of generated columns."""
+
+    @property
+    def table(self) -> TableName:
+        return self.shape.table
+
+    @property
+    def quoted(self) -> str:
+        return quoted(self.table.schema, self.table.name)
+
+
+@dataclass(frozen=True)
+class ForeignKeyMet:
+    """A foreign key of the slave that a load would meet."""
+
+    child: TableName
+    name: str
+    parent: TableName
+    child_loaded: bool
+    parent_loaded: bool
+
+    def __str__(self) -> str:
+        return f"{self.child}.{self.name} → {self.parent}"
+
+
+def define(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[TableDefinition]:
+    """The definitions of those of `tables` that exist on the master, in that order."""
+    shapes = catalog.shapes(connection, tables)
+    keys = constraints.keys(connection, tables)
+    behind: dict[TableName, list[SequenceDefinition]] = {}
+    for sequence in sequences.read(connection, tables):
+        behind.setdefault(sequence.table, []).append(sequence)
+    generated: dict[TableName, dict[str, str]] = {}
+    for schema, name, column, expression in connection.execute(
+        sql_files.render("postgres", "table_generated"), _pairs(tables)
+    ).fetchall():
+        generated.setdefault(TableName(schema, name), {})[column] = expression
+    return [
+        TableDefinition(
+            shapes[table],
+            keys[table][0] if table in keys else None,
+            keys[table][1] if table in keys else "i",
+            tuple(behind.get(table, ())),
+            generated.get(table, {}),
+        )
+        for table in tables
+        if table in shapes
+    ]
+
+
+def create(connection: psycopg.Connection[Any], definition: TableDefinition) -> None:
+    """Makes an absent table, in the caller's transaction.
+
+    A default that the slave cannot have, because it calls a function that is missing there, is
+    left out and logged: replicated values never need it.
+    """
+    shape, name = definition.shape, definition.quoted
+    create_schema(connection, definition.table.schema)
+    for sequence in definition.sequences:
+        sequences.create(connection, sequence)
+    identities = {sequence.column: sequence for sequence in definition.sequences if sequence.identity}
+    lines = [
+        _column(column, identities.get(column.name), definition.generated.get(column.name), connection)
+        for column in shape.columns
+    ]
+    key = ", ".join(quoted(column.name) for column in shape.key)
+    if definition.key_name and definition.key_kind in "pu":
+        word = "PRIMARY KEY" if definition.key_kind == "p" else "UNIQUE"
+        lines.append(f"CONSTRAINT {quoted(definition.key_name)} {word} ({key})")
+    body = ",\n    ".join(lines)
+    connection.execute(f"CREATE TABLE {name} (\n    {body}\n)".encode())
+    if definition.key_name and definition.key_kind == "i":
+        connection.execute(f"CREATE UNIQUE INDEX {quoted(definition.key_name)} ON {name} ({key})".encode())
+    for column in shape.columns:
+        if column.default is not None and not column.generated:
+            _set_default(connection, definition, column)
+    for sequence in definition.sequences:
+        sequences.own(connection, sequence)
+
+
+def drop(connection: psycopg.Connection[Any], table: TableName) -> None:
+    """Removes a table that this update made, in the caller's transaction."""
+    connection.execute(f"DROP TABLE IF EXISTS {quoted(table.schema, table.name)}".encode())
+
+
+def empty(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> None:
+    """Deletes all rows of `tables`, over an autocommit connection.
+
+    Tables that refer to one another go together, others in groups. Where the account may not
+    TRUNCATE, rows are deleted. Raises psycopg's errors; nothing is cascaded to other tables.
+    """
+    met = foreign_keys(connection, tables)
+    bound = {table for key in met for table in (key.child, key.parent) if key.child_loaded and key.parent_loaded}
+    groups = [[table for table in tables if table in bound]]
+    free = [table for table in tables if table not in bound]
+    groups += [free[start : start + TRUNCATED_TOGETHER] for start in range(0, len(free), TRUNCATED_TOGETHER)]
+    for group in groups:
+        if not group:
+            continue
+        names = ", ".join(quoted(table.schema, table.name) for table in group)
+        try:
+            connection.execute(f"TRUNCATE {names}".encode())
+        except psycopg.errors.InsufficientPrivilege:
+            with connection.transaction():
+                connection.execute("SET CONSTRAINTS ALL DEFERRED")
+                for table in group:
+                    connection.execute(f"DELETE FROM {quoted(table.schema, table.name)}".encode())
+
+
+def foreign_keys(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[ForeignKeyMet]:
+    """The slave's foreign keys from or to any of `tables`."""
+    rows = connection.execute(sql_files.render("postgres", "foreign_keys_touching"), _pairs(tables)).fetchall()
+    return [
+        ForeignKeyMet(TableName(schema, child), name, TableName(other, parent), own, theirs)
+        for schema, child, name, other, parent, own, theirs in rows
+    ]
+
+
+def with_unique_values(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> set[TableName]:
+    """Those of `tables` that keep more unique than their primary key."""
+    rows = connection.execute(sql_files.render("postgres", "table_indexes"), _pairs(tables)).fetchall()
+    return {TableName(row[0], row[1]) for row in rows if (row[3] or row[6] == "x") and not row[8]}
+
+
+def not_tables(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> dict[TableName, str]:
+    """Names of `tables` that the slave uses for something else, such as a view, and for what."""
+    rows = connection.execute(sql_files.render("postgres", "names_taken"), _pairs(tables)).fetchall()
+    return {TableName(schema, name): what for schema, name, what in rows}
+
+
+def lacking_privileges(connection: psycopg.Connection[Any], tables: Iterable[TableName]) -> dict[TableName, str]:
+    """What this account may not do with existing tables of the slave, per table, e.g. `INSERT, DELETE`."""
+    wanted = list(tables)
+    rows = connection.execute(sql_files.render("postgres", "privileges_lacking"), _pairs(wanted)).fetchall()
+    return {TableName(schema, name): ", ".join(lacking) for schema, name, lacking in rows}
+
+
+def analyze(connection: psycopg.Connection[Any], table: TableName) -> None:
+    """Statistics for the slave's planner, which has never seen these rows."""
+    connection.execute(f"ANALYZE {quoted(table.schema, table.name)}".encode())
+
+
+def _column(
+    column: Column,
+    identity: SequenceDefinition | None,
+    generated: str | None,
+    connection: psycopg.Connection[Any],
+) -> str:
+    parts = [quoted(column.name), column.type]
+    if column.collation:
+        parts.append(f"COLLATE {column.collation}")
+    if column.generated:
+        # Before version 18 there are none but stored ones; what they hold is the same.
+        stored = column.generated == "s" or connection.info.server_version < 180000
+        parts.append(f"GENERATED ALWAYS AS ({generated}) {'STORED' if stored else 'VIRTUAL'}")
+    if identity is not None:
+        parts.append(f"GENERATED BY DEFAULT AS IDENTITY ({identity.options})")
+    if not column.nullable:
+        parts.append("NOT NULL")
+    return " ".join(parts)
+
+
+def _set_default(connection: psycopg.Connection[Any], definition: TableDefinition, column: Column) -> None:
+    statement = f"ALTER TABLE {definition.quoted} ALTER COLUMN {quoted(column.name)} SET DEFAULT {column.default}"
+    try:
+        with connection.transaction():
+            connection.execute(statement.encode())
+    except psycopg.ProgrammingError as error:
+        log.warning("%s.%s: default left out on the slave: %s", definition.table, column.name, error)
+
+
+def _pairs(tables: Sequence[TableName]) -> dict[str, list[str]]:
+    return {"schemas": [table.schema for table in tables], "names": [table.name for table in tables]}

@@ -1,0 +1,171 @@
+"""Types and collations of a database's own that tables need, and making them on a PostgreSQL slave."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from sluice import sql_files
+from sluice.domain.names import TableName
+from sluice.errors import Terminal
+from sluice.vendors.postgres.connection import literal, quoted
+
+_KINDS = {"e": "enum", "d": "domain", "c": "composite type", "r": "range", "b": "base type", "t": "row type of a table"}
+
+
+class TypesDiffer(Terminal):
+    """Types that exist on the slave under the master's names, but are others; `differences` names each."""
+
+    def __init__(self, slave: str, differences: list[str]):
+        listed = "\n".join(f"- {difference}" for difference in differences)
+        super().__init__(
+            f"Slave {slave}: the master's tables need types that this slave cannot have as they are. "
+            f"Nothing was changed.\n{listed}"
+        )
+        self.slave = slave
+        self.differences = differences
+
+
+@dataclass(frozen=True)
+class TypeDefinition:
+    """One type, as `types_defined.sql` gives it."""
+
+    schema: str
+    name: str
+    kind: str
+    extension: str | None
+    extension_schema: str | None
+    labels: tuple[str, ...] | None
+    comparable: str | None
+    """What its values depend on: base of a domain, attributes of a composite, subtype of a range."""
+    ddl: str | None
+
+    @property
+    def quoted(self) -> str:
+        return quoted(self.schema, self.name)
+
+    @property
+    def create(self) -> str:
+        """The statement that makes it."""
+        return f"CREATE {'DOMAIN' if self.kind == 'd' else 'TYPE'} {self.quoted} {self.ddl}"
+
+
+@dataclass(frozen=True)
+class CollationDefinition:
+    """One collation of a database's own."""
+
+    schema: str
+    name: str
+    deterministic: bool
+    provider: str
+    locale: str | None
+    collate: str | None
+    ctype: str | None
+    rules: str | None
+
+    @property
+    def create(self) -> str:
+        """The statement that makes it where it is absent."""
+        if self.provider == "c":
+            options = [f"provider = libc, lc_collate = {literal(self.collate)}, lc_ctype = {literal(self.ctype)}"]
+        else:
+            options = [f"provider = {'icu' if self.provider == 'i' else 'builtin'}, locale = {literal(self.locale)}"]
+        if not self.deterministic:
+            options.append("deterministic = false")
+        if self.rules:
+            options.append(f"rules = {literal(self.rules)}")
+        return f"CREATE COLLATION IF NOT EXISTS {quoted(self.schema, self.name)} ({', '.join(options)})"
+
+
+def needed(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[TypeDefinition]:
+    """The types that columns of `tables` need, each after those it is made of."""
+    names = connection.execute(sql_files.render("postgres", "types_needed"), _pairs(tables)).fetchall()
+    found = defined(connection, names)
+    return [found[schema, name] for schema, name in names]
+
+
+def defined(
+    connection: psycopg.Connection[Any], names: Sequence[tuple[Any, ...]]
+) -> dict[tuple[str, str], TypeDefinition]:
+    """The definitions of those types (schema, name) that exist."""
+    rows = connection.execute(
+        sql_files.render("postgres", "types_defined"),
+        {"schemas": [schema for schema, _ in names], "names": [name for _, name in names]},
+    ).fetchall()
+    return {
+        (schema, name): TypeDefinition(
+            schema, name, kind, extension, where, None if labels is None else tuple(labels), comparable, ddl
+        )
+        for schema, name, kind, extension, where, labels, comparable, ddl in rows
+    }
+
+
+def collations(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[CollationDefinition]:
+    """The collations of the database's own that columns of `tables` use."""
+    rows = connection.execute(sql_files.render("postgres", "collations_needed"), _pairs(tables)).fetchall()
+    return [CollationDefinition(*row) for row in rows]
+
+
+def differences(connection: psycopg.Connection[Any], types: Sequence[TypeDefinition]) -> list[str]:
+    """Why the slave cannot have `types`, one sentence each; absent ones that can be made are no difference."""
+    there = defined(connection, [(wanted.schema, wanted.name) for wanted in types])
+    available = {name for (name,) in connection.execute("SELECT name::text FROM pg_available_extensions").fetchall()}
+    sentences = []
+    for wanted in types:
+        own = there.get((wanted.schema, wanted.name))
+        kind = _KINDS.get(wanted.kind, wanted.kind)
+        if own is None:
+            if wanted.extension:
+                if wanted.extension not in available:
+                    sentences.append(
+                        f"type {wanted.quoted} belongs to extension {wanted.extension}, which is not installed on the "
+                        "slave's machine: install its package there"
+                    )
+            elif wanted.ddl is None:
+                sentences.append(f"type {wanted.quoted} ({kind}) cannot be made by Sluice: create it on the slave")
+        elif own.kind != wanted.kind or own.extension != wanted.extension:
+            sentences.append(f"type {wanted.quoted} is another kind of type on the slave than the master's {kind}")
+        elif wanted.labels is not None:
+            lacking = [label for label in wanted.labels if label not in (own.labels or ())]
+            if lacking:
+                sentences.append(f"enum {wanted.quoted} lacks on the slave: {', '.join(map(repr, lacking))}")
+        elif own.comparable != wanted.comparable:
+            sentences.append(f"{kind} {wanted.quoted} is of {own.comparable} on the slave, of {wanted.comparable} here")
+    return sentences
+
+
+def create(
+    connection: psycopg.Connection[Any],
+    types: Sequence[TypeDefinition],
+    collations: Sequence[CollationDefinition] = (),
+) -> list[str]:
+    """Makes what is absent, in the caller's transaction; the names of what was made."""
+    there = defined(connection, [(wanted.schema, wanted.name) for wanted in types])
+    absent = [wanted for wanted in types if (wanted.schema, wanted.name) not in there]
+    for schema in dict.fromkeys([wanted.extension_schema or wanted.schema for wanted in absent]):
+        create_schema(connection, schema)
+    for collation in collations:
+        create_schema(connection, collation.schema)
+        connection.execute(collation.create.encode())
+    extensions = dict.fromkeys((wanted.extension, wanted.extension_schema) for wanted in absent if wanted.extension)
+    for extension, where in extensions:
+        assert extension is not None and where is not None
+        connection.execute(f"CREATE EXTENSION IF NOT EXISTS {quoted(extension)} SCHEMA {quoted(where)}".encode())
+    made = [f"extension {extension}" for extension, _ in extensions]
+    for wanted in absent:
+        if not wanted.extension:
+            connection.execute(wanted.create.encode())
+            made.append(f"type {wanted.quoted}")
+    return made
+
+
+def create_schema(connection: psycopg.Connection[Any], schema: str) -> None:
+    """Makes a schema where it is absent; needs no privilege where it is there."""
+    row = connection.execute("SELECT to_regnamespace(%s) IS NULL", [quoted(schema)]).fetchone()
+    if row and row[0]:
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}".encode())
+
+
+def _pairs(tables: Sequence[TableName]) -> dict[str, list[str]]:
+    return {"schemas": [table.schema for table in tables], "names": [table.name for table in tables]}

@@ -1,0 +1,168 @@
+"""A master with DbResources and a slave, for scenarios of the initial update."""
+
+import os
+import threading
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import psycopg
+import redis
+
+from sluice import config
+from sluice.config import Replication
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.names import TableName
+from sluice.domain.state import SlaveState
+from sluice.initial import steps
+from sluice.initial.job import LoadJob
+from sluice.initial.loader import LoadReport, load_worker
+from sluice.initial.update import Update
+from sluice.install import resources
+from sluice.stores import redis_store
+from sluice.vendors.postgres import blocks, catalog
+from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.vendors.postgres.connection import connect, quoted
+from sluice.vendors.postgres.tables_registry import Registry
+
+CONFIG = """
+prefix: DEMO_
+master: {{conn_id: m, vendor: postgres}}
+slaves:
+  dr1: {{conn_id: s, vendor: postgres, existing_tables: {policy}}}
+tables:
+{tables}
+initial: {{block_rows: {block_rows}, block_target_seconds: {seconds}, parallel: {parallel}}}
+"""
+
+
+@dataclass
+class Pair:
+    """Both databases, the replication between them, and what a test does with them."""
+
+    master_info: ConnectionInfo
+    slave_info: ConnectionInfo
+    replication: Replication
+    store: redis.Redis
+    master: psycopg.Connection[Any]
+    slave: psycopg.Connection[Any]
+
+    def update(self, update_id: str | None = None) -> Update:
+        connections = {"m": self.master_info, "s": self.slave_info}
+        return Update.of(self.replication, "dr1", connections, update_id or f"update {uuid.uuid4().hex[:6]}")
+
+    def with_slave(self, **options: Any) -> "Pair":
+        """The same pair with other options of its slave."""
+        slaves = {"dr1": replace(self.replication.slaves["dr1"], **options)}
+        return replace(self, replication=replace(self.replication, slaves=slaves))
+
+    def capture(self) -> None:
+        """What the DAG's tasks install_resources and reconcile do."""
+        prefix, schema = self.replication.prefix, self.replication.master.schema
+        resources.install(self.master, prefix, schema)
+        registry = Registry(self.master, prefix, schema)
+        for resolved in self.replication.resolve(catalog.tables(self.master)):
+            if not registry.has(resolved.table):
+                registry.register(resolved.table)
+            registry.capture(resolved.table)
+
+    def prepare(self, update: Update) -> None:
+        """All steps up to TRANSITION."""
+        self.capture()
+        steps.begin(update, self.store)
+        steps.create_tables(update)
+        steps.plan(update, self.store)
+
+    def load(self, update: Update, loaders: int = 2) -> list[LoadReport]:
+        """A load job with its loaders in threads; raises what the first failing one raised."""
+        reports: list[LoadReport] = []
+        failures: list[BaseException] = []
+        with LoadJob(update) as job:
+
+            def run(number: int) -> None:
+                try:
+                    reports.append(load_worker(update, job.loader(number), lambda: bool(failures)))
+                except BaseException as failure:
+                    failures.append(failure)
+
+            threads = [threading.Thread(target=run, args=[number]) for number in range(loaders)]
+            for thread in threads:
+                thread.start()
+            while any(thread.is_alive() for thread in threads):
+                threads[0].join(0.2)
+                if not failures:
+                    job.tick()
+                for thread in threads:
+                    thread.join(0.1)
+        if failures:
+            raise failures[0]
+        return reports
+
+    def blocks(self, table: str | None = None) -> list[Any]:
+        found = blocks.load(self.slave, self.replication.prefix, "public", "dr1").tables
+        return [
+            block for name, joined in found.items() for block in joined.blocks if table is None or name.name == table
+        ]
+
+    def checkpoint(self) -> CheckpointStore:
+        return CheckpointStore(self.slave, self.replication.prefix, "public", "dr1")
+
+    def state(self) -> SlaveState:
+        found = self.checkpoint().read()
+        return found.state if found else SlaveState.UNCONFIGURED
+
+    def declare_normal(self) -> None:
+        """What the apply does when no change came during the load."""
+        with self.slave.transaction():
+            self.checkpoint().move(SlaveState.NORMAL)
+
+    def assert_equal(self, tables: Iterable[TableName] | None = None) -> None:
+        """Every replicated table holds the same rows on both sides, compared as canonical texts."""
+        names = [resolved.table for resolved in self.replication.resolve(catalog.tables(self.master))]
+        for table in tables or names:
+            assert rows_of(self.slave, table, self.master) == rows_of(self.master, table, self.master), str(table)
+
+
+def rows_of(connection: psycopg.Connection[Any], table: TableName, master: psycopg.Connection[Any]) -> list[str]:
+    """The rows of a table, one text each, in the master's columns, sorted."""
+    shape = catalog.shape(master, table)
+    assert shape is not None
+    columns = ", ".join(f"{quoted(column.name)}::text" for column in shape.columns)
+    only = "" if shape.partitioned else "ONLY "
+    if catalog.shape(connection, table) is None:
+        return ["no such table"]
+    name = quoted(table.schema, table.name)
+    return sorted(str(row) for row in connection.execute(f"SELECT {columns} FROM {only}{name}".encode()).fetchall())
+
+
+def make_pair(
+    database: Callable[..., ConnectionInfo],
+    redis_url: str,
+    folder: Path,
+    tables: Iterable[str] = ("public.*",),
+    *,
+    policy: str = "empty",
+    block_rows: int = 50,
+    seconds: float = 0.5,
+    parallel: int = 2,
+    role: bool = False,
+) -> Pair:
+    """Two empty databases and a replication of `tables`."""
+    lines = "\n".join(f"  '{table}': {{}}" for table in tables)
+    text = CONFIG.format(policy=policy, tables=lines, block_rows=block_rows, seconds=seconds, parallel=parallel)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "DEMO.yaml").write_text(text)
+    with mock.patch.dict(os.environ, SLUICE_REPLICATIONS=str(folder)):
+        replication = config.load("DEMO_")
+    master_info, slave_info = database(role=role), database(role=role)
+    return Pair(
+        master_info,
+        slave_info,
+        replication,
+        redis_store.connect(redis_url),
+        connect(master_info, application="test", autocommit=True),
+        connect(slave_info, application="test", autocommit=True),
+    )
