@@ -17,6 +17,7 @@ from sluice.domain import content as reference
 from sluice.errors import SluiceError
 
 TEXT = pa.large_string()
+_UNCHECKED = pc.CastOptions(TEXT, allow_invalid_utf8=True)
 _END = "</col>"
 _CDATA = "<![CDATA["
 _PIECES = 8_000_000
@@ -157,7 +158,9 @@ def _values(pieces: Any, name: str) -> tuple[Any, np.ndarray[Any, Any]]:
 
 
 def _cut(pieces: Any, start: int, stop: int = 2**31 - 1) -> Any:
-    return pc.binary_slice(pieces.cast(pa.large_binary()), start, stop).cast(TEXT)
+    # Cut by bytes, which is fast. Of a piece without the expected markup that may leave half a character;
+    # nobody looks at it, hence no check here.
+    return pc.binary_slice(pieces.cast(pa.large_binary()), start, stop).cast(options=_UNCHECKED)
 
 
 def _reference_row(text: str, names: Sequence[str]) -> list[str | None]:

@@ -54,10 +54,12 @@ class Collision(SluiceError):
     No failure by itself: swapped unique values, chains of keys, foreign keys between the changes.
     """
 
-    def __init__(self, table: TableName, reason: str):
+    def __init__(self, table: TableName, reason: str, *, unique: bool = False):
         super().__init__(f"{table}: {reason}; the window is applied change by change")
         self.table = table
         self.reason = reason
+        self.unique = unique
+        """Whether a unique value was in the way."""
 
 
 def rows_found(number: int) -> str:

@@ -16,7 +16,7 @@ Raises, with everything it did undone and the transaction still usable:
 - the errors of `connection.classify`; the transaction is lost then.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -146,42 +146,54 @@ class Merger:
         wanted = [change for change in changes if isinstance(change, Staged) or change.rows]
         if not wanted:
             return Merged()
-        try:
+        fresh = False
+        anew: set[TableName] = set()
+        while True:
             try:
-                return self._merge(wanted, safe)
-            except psycopg.Error as error:
-                if error.sqlstate not in _STALE:
+                return self._merge(wanted, safe, anew)
+            except Collision as collision:
+                # Unique values change places: rows may go and come instead, where nothing hangs on them.
+                if not collision.unique or collision.table in anew or not self._free(collision.table, wanted):
                     raise
+                anew.add(collision.table)
+            except psycopg.Error as error:
+                if error.sqlstate not in _STALE or fresh:
+                    raise connections.classify(error, self.place) from error
                 self.targets.forget()  # somebody altered the slave's tables: look again, once
-                return self._merge(wanted, safe)
-        except psycopg.Error as error:
-            raise connections.classify(error, self.place) from error
+                fresh = True
 
     # What to do
 
-    def _merge(self, changes: Sequence[NetChanges | Staged], safe: bool) -> Merged:
+    def _merge(self, changes: Sequence[NetChanges | Staged], safe: bool, anew: Collection[TableName]) -> Merged:
         self.targets.load(change.table for change in changes)
         rank = {table: place for place, table in enumerate(self.targets.order(change.table for change in changes))}
-        steps = self._steps(changes, safe)
+        steps = self._steps(changes, safe, anew)
         first = [step for step in steps if step.kind in _FIRST]
         then = [step for step in steps if step.kind not in _FIRST]
         first.sort(key=lambda step: -rank[step.target.table])
         then.sort(key=lambda step: (rank[step.target.table], _THEN.index(step.kind)))
         return self._apply([*first, *then])
 
-    def _steps(self, changes: Sequence[NetChanges | Staged], safe: bool) -> list[Step]:
+    def _steps(self, changes: Sequence[NetChanges | Staged], safe: bool, anew: Collection[TableName]) -> list[Step]:
+        """`anew`: tables whose changed rows are deleted and inserted."""
         shares: dict[TableName, list[NetChanges | Staged]] = {}
         for change in changes:
             shares.setdefault(change.table, []).append(change)
         steps = []
         for table, parts in shares.items():
-            target, columns, key = self.targets[table], parts[0].columns or parts[-1].columns, parts[0].key
+            target, columns, key = self.targets[table], _columns(parts), parts[0].key
             sets: dict[str, list[Rows]] = {kind: [] for kind in stage.KINDS}
             for part in parts:
                 for kind, rows in stage.sets(part).items():
                     sets[kind] += rows
-            self._settle_moves(target, columns, sets, safe)
             kinds = _SAFE if safe and key else _STRICT
+            if key:
+                free = self._free(table, parts)
+                self._settle_moves(target, key, sets, free, safe)
+                rewritten = sets["updates"] or (safe and sets["inserts"])
+                if table in anew or (rewritten and _awkward(target, columns, key)):
+                    self._settle_updates(target, columns, key, sets, free, safe)
+                    kinds = _STRICT
             steps += [
                 Step(kinds[kind] if key or kind != "deletes" else "remove", target, columns, key, rows, not safe)
                 for kind, found in sets.items()
@@ -189,18 +201,41 @@ class Merger:
             ]
         return steps
 
-    def _settle_moves(self, target: Target, columns: Sequence[str], sets: dict[str, list[Rows]], safe: bool) -> None:
-        if not sets["moves"]:
+    def _free(self, table: TableName, changes: Sequence[NetChanges | Staged]) -> bool:
+        """Whether a row may be deleted and inserted again: nobody refers to it, and all its values come along."""
+        columns = _columns([change for change in changes if change.table == table])
+        return not self.cascades and not self.targets[table].has_own(columns)
+
+    def _settle_moves(
+        self, target: Target, key: Sequence[str], sets: dict[str, list[Rows]], free: bool, safe: bool
+    ) -> None:
+        moves = sets["moves"]
+        if not moves:
             return
-        if self.cascades or target.has_own(columns):
-            # The row must live on: others may refer to it, or it holds values that only this slave has.
-            if safe:
-                raise Collision(target.table, "keys change in safe mode")
-            return
-        # The old key goes, the new one comes: no chain or swap of keys can be in the way.
-        sets["deletes"] += [rows.only("kb") for rows in sets["moves"]]
-        sets["inserts"] += [rows.only("c") for rows in sets["moves"]]
-        sets["moves"] = []
+        if free:
+            # The old key goes, the new one comes: no chain or swap of keys can be in the way.
+            sets["deletes"] += [rows.only("kb") for rows in moves]
+            sets["inserts"] += [rows.only("c") for rows in moves]
+            sets["moves"] = []
+        elif safe or any(target.column(name).identity == "a" for name in key):
+            raise Collision(target.table, "the keys of rows change that others may refer to")
+
+    def _settle_updates(
+        self,
+        target: Target,
+        columns: Sequence[str],
+        key: Sequence[str],
+        sets: dict[str, list[Rows]],
+        free: bool,
+        safe: bool,
+    ) -> None:
+        if not free:
+            raise Collision(target.table, "a column changes that only the database itself may update")
+        places = [f"c{columns.index(name) + 1}" for name in key]
+        changed = sets["updates"] + (sets["inserts"] if safe else [])
+        sets["deletes"] += [rows.pick(places, "b") for rows in changed]
+        sets["inserts"] += [rows.only("c") for rows in sets["updates"]]
+        sets["updates"] = []
 
     # Doing it
 
@@ -298,7 +333,8 @@ class Merger:
         table = step.target.table
         if state in _COLLISIONS:
             drift = self._already_there(steps, step) if step.kind == "insert" and step.key else None
-            return drift or Collision(table, error.diag.message_primary or str(error))
+            reason = error.diag.message_primary or str(error)
+            return drift or Collision(table, reason, unique=state != "23503")
         if state.startswith(_UNFIT) and state:
             return self._unfit(step, error)
         return error
@@ -372,6 +408,16 @@ class Merger:
                 self._undo()
         reason = (error.diag.message_primary or str(error)) + (f" ({detail})" if detail else "")
         return stage.ValueUnfit(step.target.table, column, None, reason)
+
+
+def _columns(parts: Sequence[NetChanges | Staged]) -> tuple[str, ...]:
+    """The columns of the changes; a part that only deletes may know none."""
+    return max((part.columns for part in parts), key=len)
+
+
+def _awkward(target: Target, columns: Sequence[str], key: Sequence[str]) -> bool:
+    """Whether there is an identity that only the database itself may update. An insert may bring any value."""
+    return any(target.column(name).identity == "a" for name in columns if name not in key)
 
 
 class _Failed(Exception):

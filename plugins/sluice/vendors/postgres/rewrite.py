@@ -62,6 +62,11 @@ def safe(change: RowChange, target: Target, uniques: Sequence[Unique]) -> list[S
         return [_delete(change, target, change.key_of(change.old), counted=False)]
     new_key = change.key_of(change.new)
     found = [_displace(change, target, unique) for unique in uniques if not unique.is_key(change.key)]
+    found += [
+        _delete(change, target, {**new_key, name: value}, counted=False, unless=name)
+        for name, value in change.new.items()
+        if name not in change.key and target.column(name).identity == "a"
+    ]
     old_key = change.key_of(change.old) if change.old else new_key
     if old_key != new_key:
         found += _rename(change, target, old_key, new_key)
@@ -153,9 +158,16 @@ def _update(change: RowChange, target: Target, row: Row, which: Row, *, counted:
     return parameters.done(f"UPDATE {target.only} t SET {', '.join(assignments)} WHERE {where}", counted=counted)
 
 
-def _delete(change: RowChange, target: Target, which: Row, *, counted: bool = True) -> Statement:
+def _delete(
+    change: RowChange, target: Target, which: Row, *, counted: bool = True, unless: str | None = None
+) -> Statement:
+    """`unless`: a column of `which` that the row must not have: an identity that no UPDATE may set."""
     parameters = Parameters(target)
-    return parameters.done(f"DELETE FROM {target.only} t WHERE {_which(change, parameters, which)}", counted=counted)
+    if unless is None:
+        where = _which(change, parameters, which)
+    else:
+        where = f"{parameters.equal(change.key_of(which))} AND NOT ({parameters.equal({unless: which[unless]})})"
+    return parameters.done(f"DELETE FROM {target.only} t WHERE {where}", counted=counted)
 
 
 def _rename(change: RowChange, target: Target, old_key: Row, new_key: Row) -> list[Statement]:

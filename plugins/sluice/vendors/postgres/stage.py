@@ -74,7 +74,11 @@ class Rows:
 
     def only(self, letters: str) -> "Rows":
         """With the columns of these letters alone."""
-        names = tuple(name for name in self.names if name[0] in letters)
+        return self.pick((), letters)
+
+    def pick(self, chosen: Sequence[str], letters: str = "") -> "Rows":
+        """With the columns `chosen`, and those of these letters."""
+        names = tuple(name for name in self.names if name in chosen or name[0] in letters)
         return Rows(names, self.count, None if self.arrow is None else self.arrow.select(names), self.relation)
 
 
@@ -102,17 +106,18 @@ def sets(changes: NetChanges | Staged) -> dict[str, list[Rows]]:
 
 
 def joined(found: Sequence[Rows]) -> list[Rows]:
-    """The same rows in as few sets as possible: one here, one in stage tables."""
-    here = [rows for rows in found if rows.relation is None]
-    there = [rows for rows in found if rows.relation is not None]
+    """The same rows in as few sets as possible: for each kind of columns one here, one in stage tables."""
     result = []
-    if here:
-        table = here[0].arrow if len(here) == 1 else pa.concat_tables([rows.arrow for rows in here])
-        result.append(Rows(here[0].names, sum(rows.count for rows in here), arrow=table))
-    if there:
-        names = ", ".join(there[0].names)
-        union = " UNION ALL ".join(f"SELECT {names} FROM {rows.relation}" for rows in there)
-        result.append(Rows(there[0].names, sum(rows.count for rows in there), relation=f"({union})"))
+    for names in dict.fromkeys(rows.names for rows in found):
+        alike = [rows for rows in found if rows.names == names]
+        here = [rows for rows in alike if rows.relation is None]
+        there = [rows for rows in alike if rows.relation is not None]
+        if here:
+            table = here[0].arrow if len(here) == 1 else pa.concat_tables([rows.arrow for rows in here])
+            result.append(Rows(names, sum(rows.count for rows in here), arrow=table))
+        if there:
+            union = " UNION ALL ".join(f"SELECT {', '.join(names)} FROM {rows.relation}" for rows in there)
+            result.append(Rows(names, sum(rows.count for rows in there), relation=f"({union})"))
     return result
 
 

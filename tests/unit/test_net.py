@@ -1,0 +1,203 @@
+"""Of any history of a table, the net changes of a window turn its state before into its state after."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sluice.apply import net
+from sluice.domain.change import NetChanges
+from sluice.domain.names import TableName
+from tests.unit.changes import History, Values
+
+KEY = st.sampled_from(["1", "2", "3", "4"])
+OTHER = st.sampled_from(["x", "y:1", ""])
+TEXT = st.sampled_from([None, "", "a", "]]>", "<&", "\n"])
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["insert", "delete", "update", "key"]), KEY, OTHER, KEY, OTHER, TEXT), max_size=40
+)
+
+
+def play(steps: list[Any], key: tuple[str, ...]) -> History:
+    history = History(TableName("s", "t"), ("a", "b", "v"), key)
+
+    def holder(a: str, b: str) -> Values | None:
+        return next((row for row in history.rows if row[0] == a and (len(key) == 1 or row[1] == b)), None)
+
+    for what, a, b, a2, b2, v in steps:
+        row = holder(a, b)
+        if what == "insert" and row is None:
+            history.insert(a, b, v)
+        elif row is None:
+            continue
+        elif what == "delete":
+            history.delete(*row)
+        elif what == "update":
+            history.update(row, (row[0], b2 if len(key) == 1 else row[1], v))
+        elif holder(a2, b2) is None:
+            history.update(row, (a2, b2, v))
+    return history
+
+
+def rows_of(table: pa.Table, letter: str) -> list[tuple[Any, ...]]:
+    names = [name for name in table.column_names if name[0] == letter and name != "copies"]
+    return list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
+
+
+def apply(changes: NetChanges, before: list[Values]) -> list[Values]:
+    """The state after, checking that every change finds what it should."""
+    place = [("a", "b", "v").index(name) for name in changes.key]
+    rows = {tuple(row[p] for p in place): row for row in before}
+    for kind in ("deletes", "moves"):
+        table = getattr(changes, kind)
+        keys = rows_of(table, "k")
+        images = rows_of(table, "b") if "b1" in table.column_names else [rows[key] for key in keys]
+        for key, image in zip(keys, images, strict=True):
+            assert rows.pop(key) == image
+    for row in rows_of(changes.updates, "c"):
+        assert tuple(row[p] for p in place) in rows
+        rows[tuple(row[p] for p in place)] = row
+    for row in rows_of(changes.moves, "c") + rows_of(changes.inserts, "c"):
+        assert tuple(row[p] for p in place) not in rows
+        rows[tuple(row[p] for p in place)] = row
+    return list(rows.values())
+
+
+def state_at(history: History, stop: int, steps: list[Any], key: tuple[str, ...]) -> list[Values]:
+    """The rows after the first `stop` items."""
+    for count in range(len(steps) + 1):
+        shorter = play(steps[:count], key)
+        if len(shorter.items) == stop:
+            return list(shorter.rows)
+    raise AssertionError(stop)
+
+
+@settings(max_examples=300, deadline=None)
+@given(STEPS, st.sampled_from([("a",), ("a", "b"), ("b", "a")]), st.booleans(), st.data())
+def test_any_window_leads_from_its_start_to_its_end(
+    steps: list[Any], key: tuple[str, ...], before: bool, data: st.DataObject
+) -> None:
+    history = play(steps, key)
+    start = data.draw(st.integers(0, len(history.items)))
+    stop = data.draw(st.integers(start, len(history.items)))
+    window = history.window(start, stop)
+    if not window.num_rows:
+        return
+    changes = net.reduce(net.events(window, key), before=before)
+    old, new = state_at(history, start, steps, key), state_at(history, stop, steps, key)
+    assert sorted(apply(changes, old), key=repr) == sorted(new, key=repr)
+    assert changes.changes == stop - start
+    if before:
+        images = {tuple(row[("a", "b", "v").index(name)] for name in key): row for row in old}
+        for row, image in zip(rows_of(changes.updates, "c"), rows_of(changes.updates, "b"), strict=True):
+            assert images[tuple(row[("a", "b", "v").index(name)] for name in key)] == image
+
+
+@settings(max_examples=200, deadline=None)
+@given(STEPS, st.sampled_from([("a",), ("a", "b")]), st.data())
+def test_keys_whose_block_is_read_later_can_be_left_out(
+    steps: list[Any], key: tuple[str, ...], data: st.DataObject
+) -> None:
+    """What is dropped by marker of some keys changes nothing for the others."""
+    history = play(steps, key)
+    if not history.items:
+        return
+    found = net.events(history.window(), key)
+    dropped = set(data.draw(st.lists(st.sampled_from(sorted(set(found.guid.to_pylist()))))))
+    keep = np.array([guid not in dropped for guid in found.guid.to_pylist()])
+    changes = net.reduce(found, keep)
+    place = [("a", "b", "v").index(name) for name in key]
+
+    def kept(row: Values) -> bool:
+        return net._join_keys([pa.array([row[p]], pa.large_string()) for p in place])[0].as_py() not in dropped
+
+    assert sorted(apply(changes, []), key=repr) == sorted(filter(kept, history.rows), key=repr)
+    # The same, by way of the items that a replay would get.
+    items = net.kept_items(found, keep)
+    assert items.column("repl_key").to_pylist() == sorted(items.column("repl_key").to_pylist())
+    if items.num_rows:
+        again = net.reduce(net.events(items, key))
+        assert sorted(apply(again, []), key=repr) == sorted(filter(kept, history.rows), key=repr)
+
+
+@settings(max_examples=200, deadline=None)
+@given(STEPS, st.sampled_from([("a",), ("a", "b")]), st.integers(1, 3))
+def test_shares_and_entangled_keys_together_are_the_whole(steps: list[Any], key: tuple[str, ...], parts: int) -> None:
+    history = play(steps, key)
+    items = history.window()
+    apart = net.entangled(items, key)
+    rows = items.to_pylist()
+    driver = pa.Table.from_pylist(
+        [row for row in rows if row["guid"] is None or row["guid"] in apart], schema=items.schema
+    )
+    shares = [
+        pa.Table.from_pylist(
+            [row for row in rows if row["guid"] is not None and hash(row["guid"]) % parts == number],
+            schema=items.schema,
+        )
+        for number in range(parts)
+    ]
+    state: list[Values] = []
+    for share in [driver, *(net.without(share, apart) for share in shares)]:
+        if share.num_rows:
+            state = apply(net.reduce(net.events(share, key)), state)
+    assert sorted(state, key=repr) == sorted(history.rows, key=repr)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["insert", "delete", "update"]), KEY, TEXT, TEXT), max_size=30), st.data())
+def test_rows_without_a_key_are_counted(steps: list[Any], data: st.DataObject) -> None:
+    history = History(TableName("s", "t"), ("a", "v"), ())
+    states = [[]]
+    for what, a, v, other in steps:
+        if what == "insert":
+            history.insert(a, v)
+        elif (a, v) in history.rows:
+            history.delete(a, v) if what == "delete" else history.update((a, v), (a, other))
+        else:
+            continue
+        states.append(list(history.rows))
+    start = data.draw(st.integers(0, len(history.items)))
+    window = history.window(start)
+    if not window.num_rows:
+        return
+    changes = net.reduce(net.events(window, ()))
+    rows = list(states[start])
+    for row, copies in zip(rows_of(changes.deletes, "c")[:], changes.deletes.column("copies").to_pylist(), strict=True):
+        for _ in range(copies):
+            rows.remove(row)
+    rows += rows_of(changes.inserts, "c")
+    assert sorted(rows, key=repr) == sorted(history.rows, key=repr)
+
+
+def test_a_row_follows_its_key_through_a_chain() -> None:
+    history = History()
+    history.insert("1", "a")
+    history.insert("2", "b")
+    for old, new in ((("2", "b"), ("3", "b")), (("1", "a"), ("2", "a")), (("3", "b"), ("1", "b"))):
+        history.update(old, new)
+    changes = net.reduce(net.events(history.window(2), ("id",)))
+    assert rows_of(changes.moves, "k") == [("2",), ("1",)] or rows_of(changes.moves, "k") == [("1",), ("2",)]
+    assert sorted(zip(rows_of(changes.moves, "k"), rows_of(changes.moves, "c"), strict=True)) == [
+        (("1",), ("2", "a")),
+        (("2",), ("1", "b")),
+    ]
+
+
+def test_a_truncate_among_rows_is_refused() -> None:
+    history = History()
+    history.insert("1", "a")
+    history.items[0]["action"] = "TRUNCATE"
+    with pytest.raises(net.NotRowChanges):
+        net.events(history.window(), ("id",))
+
+
+def test_inserted_and_deleted_within_a_window_is_nothing() -> None:
+    history = History()
+    history.insert("1", "a")
+    history.update(("1", "a"), ("2", "a"))
+    history.delete("2", "a")
+    assert net.reduce(net.events(history.window(), ("id",))).rows == 0
