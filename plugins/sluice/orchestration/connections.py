@@ -50,12 +50,12 @@ class ConnectionsUnavailable(Transient):
 
 
 def all_of(replication: Replication, *slaves: str) -> dict[str, ConnectionInfo]:
-    """conn_id → how to reach it, for the master and `slaves` (none named: all of them).
+    """conn_id → how to reach it, for the master and those `slaves`.
 
     Raises `ConnectionMissing`, `ConnectionUnusable`, `ConnectionsUnavailable`, `UnknownSlave`.
     """
     places: list[Endpoint | SlaveConfig] = [replication.master]
-    places += [replication.slave(name) for name in slaves or replication.slaves]
+    places += [replication.slave(name) for name in slaves]
     return {place.conn_id: info(place.conn_id, place.vendor, str(replication.source)) for place in places}
 
 

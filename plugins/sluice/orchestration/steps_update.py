@@ -123,8 +123,7 @@ def _left(work: Work, cancelled: bool) -> str:
     if cancelled:
         return f"The slave is {SlaveState.INCONSISTENT}: start a new initial update"
     place = work.slave
-    info = work.connections[place.conn_id]
-    checkpoint = checkpoint_of(info, work.prefix, place.name, place.schema, "sluice settle")
+    checkpoint = checkpoint_of(work.info(place), work.prefix, place.name, place.schema, "sluice settle")
     state = checkpoint.state if checkpoint else SlaveState.UNCONFIGURED
     if state is SlaveState.NORMAL:
         return "The slave is NORMAL. Should indexes or constraints be missing, clear the task finish"

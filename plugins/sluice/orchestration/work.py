@@ -31,6 +31,11 @@ class Work:
         slave = params.get("slave")
         return cls(replication, replication.slave(slave).name if slave is not None else None, context)
 
+    @classmethod
+    def of_prefix(cls, prefix: str, context: Mapping[str, Any]) -> "Work":
+        """A replication, no slave chosen. Raises `UnknownPrefix`, `ConfigError`."""
+        return cls(config.load(prefix), None, context)
+
     @property
     def prefix(self) -> Prefix:
         return self.replication.prefix
@@ -47,8 +52,12 @@ class Work:
 
     @cached_property
     def connections(self) -> dict[str, ConnectionInfo]:
-        """conn_id → how to reach it, of the master and the slave."""
+        """conn_id → how to reach it, of the master and of the slave if one is chosen."""
         return connections.all_of(self.replication, *([self.slave_name] if self.slave_name else []))
+
+    def info(self, place: Endpoint | SlaveConfig) -> ConnectionInfo:
+        """How to reach one place. Raises `ConnectionMissing`, `ConnectionUnusable`, `ConnectionsUnavailable`."""
+        return connections.info(place.conn_id, place.vendor, str(self.replication.source))
 
     @cached_property
     def redis(self) -> Any:
@@ -58,8 +67,7 @@ class Work:
     @contextmanager
     def at(self, place: Endpoint | SlaveConfig) -> Iterator[Any]:
         """A connection in autocommit mode to the master or a slave; errors are classified."""
-        info = self.connections[place.conn_id]
-        with reach(info, f"sluice {self.prefix} {self.context['dag'].dag_id}") as connection:
+        with reach(self.info(place), f"sluice {self.prefix} {self.context['dag'].dag_id}") as connection:
             yield connection
 
     @contextmanager

@@ -1,0 +1,28 @@
+"""# Housekeeping
+
+Every ten minutes, for every replication:
+
+- **`purge_items`** deletes changes from ITEMS on the master once every slave has applied them. A slave
+  that cannot be reached holds the purge, and the task log says which one.
+- **`check_structure`** finds tables whose columns changed where no event trigger could be made.
+
+And on this Airflow: **`end_orphans`** ends jobs whose run is over, **`forget_jobs`** removes records and
+logs of jobs that ended a week ago.
+"""
+
+from airflow.sdk import chain
+
+from sluice.orchestration.forms import lifecycle_dag
+from sluice.orchestration.steps_housekeeping import (
+    check_structure,
+    configured,
+    end_orphans,
+    forget_jobs,
+    purge_items,
+)
+
+with lifecycle_dag("housekeeping", __doc__, schedule="*/10 * * * *", max_active_runs=1) as dag:
+    prefixes = configured()
+    purge_items.expand(prefix=prefixes)
+    check_structure.expand(prefix=prefixes)
+    chain(end_orphans(), forget_jobs())

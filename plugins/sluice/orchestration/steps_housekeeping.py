@@ -1,0 +1,166 @@
+"""The tasks of housekeeping: what nobody needs any more goes, and nothing else."""
+
+import inspect
+import logging
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import get_current_context, task
+
+from sluice import vendors
+from sluice.config import SlaveConfig
+from sluice.domain.position import Position
+from sluice.domain.state import SlaveState
+from sluice.errors import SluiceError
+from sluice.orchestration import forms, jobs, places
+from sluice.orchestration.failure import as_airflow
+from sluice.orchestration.job import JobState
+from sluice.orchestration.job_operator import is_active
+from sluice.orchestration.work import Work, checkpoint_of
+
+log = logging.getLogger("sluice.orchestration")
+
+RETRY: dict[str, Any] = {"retries": 2, "retry_delay": timedelta(seconds=20)}
+"""The next scheduled run comes soon enough."""
+KEPT_SECONDS = 7 * 24 * 3600.0
+"""How long the record and the log of an ended job stay."""
+NEEDS_ITEMS = frozenset({SlaveState.TRANSITION, SlaveState.NORMAL})
+"""In these states a slave applies from ITEMS, beyond its checkpoint."""
+
+
+def per_prefix(body: Callable[[Work], Any]) -> Callable[..., Any]:
+    """A task that is mapped over prefixes: `purge_items.expand(prefix=configured())`."""
+
+    @task(task_id=body.__name__, doc_md=inspect.getdoc(body), map_index_template="{{ prefix }}", **RETRY)
+    def run(prefix: str) -> Any:
+        context = get_current_context()
+        context["prefix"] = prefix  # type: ignore[typeddict-unknown-key]
+        with as_airflow(context):
+            return body(Work.of_prefix(prefix, context))
+
+    made: Callable[..., Any] = run
+    return made
+
+
+@task(**RETRY)  # type: ignore[untyped-decorator]
+def configured() -> list[str]:
+    """Lists the replications whose configuration can be used."""
+    replications, mistakes = forms.survey()
+    for mistake in mistakes:
+        log.warning("%s", mistake)
+    return [str(one.prefix) for one in replications]
+
+
+@per_prefix
+def purge_items(work: Work) -> str:
+    """Deletes from ITEMS what **every** slave has applied. A slave that cannot be asked holds the purge."""
+    with work.master() as master:
+        if not _installed(work, master):
+            return "not installed"
+        # Before the slaves are asked: an update that begins meanwhile takes a later start position.
+        positions = [_now(work, master)]
+        for slave in work.replication.slaves.values():
+            held, position = _needs(work, slave)
+            if held:
+                log.warning("%s: nothing is purged: %s", work, held)
+                return f"held: {held}"
+            if position is not None:
+                positions.append(position)
+        purged = vendors.module(work.replication.master.vendor, "purge").purge(
+            master, work.prefix, work.replication.master.schema, positions
+        )
+    log.info("%s: %d changes purged from ITEMS; %d slaves have them all", work, purged, len(positions) - 1)
+    return f"{purged} changes purged"
+
+
+@per_prefix
+def check_structure(work: Work) -> str:
+    """Looks for changed tables on the master where no event trigger reports them, and queues DDL items."""
+    with work.master() as master:
+        if not _installed(work, master):
+            return "not installed"
+        structure = vendors.module(work.replication.master.vendor, "structure")
+        found = structure.check(master, work.prefix, work.replication.master.schema)
+    log.info("%s: %d changes of structure found by comparison", work, found)
+    return f"{found} changes of structure"
+
+
+@task(**RETRY)  # type: ignore[untyped-decorator]
+def end_orphans() -> int:
+    """Ends jobs whose run is over: a person ended it while no triggerer was there to stop the job."""
+    ended = 0
+    for job in jobs.all_jobs():
+        if job.state() is JobState.RUNNING and job.stop_request() is None and not is_active(job.owner):
+            log.warning("The job %s is ended: %s, which watched it, is over", job.id, job.owner)
+            jobs.stop(job, "housekeeping", "the run that watched it is over")
+            ended += 1
+    log.info("%d jobs without a run were ended", ended)
+    return ended
+
+
+@task(**RETRY)  # type: ignore[untyped-decorator]
+def forget_jobs() -> int:
+    """Removes records and logs of jobs that ended a week ago; the last of each pair stays."""
+    known = jobs.all_jobs()
+    newest = {(job.kind, job.pair): job.id for job in known}
+    old = [
+        job
+        for job in known
+        if newest[job.kind, job.pair] != job.id
+        and job.state() is not JobState.RUNNING
+        and time.time() - job.gone_since() > KEPT_SECONDS
+    ]
+    for job in old:
+        jobs.forget(job)
+    strays = _strays({job.id for job in known})
+    log.info("%d jobs forgotten, %d files of lost ones removed, %d jobs kept", len(old), strays, len(known) - len(old))
+    return len(old)
+
+
+def _installed(work: Work, master: Any) -> bool:
+    resources = vendors.module(work.replication.master.vendor, "resources")
+    found = resources.installed(master, work.prefix, work.replication.master.schema)
+    if found is None:
+        log.info("%s: nothing is installed on the master yet", work)
+    return found is not None
+
+
+def _now(work: Work, master: Any) -> Position:
+    taken: Position = vendors.module(work.replication.master.vendor, "position").take(
+        master, work.prefix, work.replication.master.schema
+    )
+    return taken
+
+
+def _needs(work: Work, slave: SlaveConfig) -> tuple[str, Position | None]:
+    """Why the slave holds the purge (empty: it does not), and what it has applied (None: it needs nothing)."""
+    try:
+        info = work.info(slave)
+        checkpoint = checkpoint_of(info, work.prefix, slave.name, slave.schema, f"sluice {work.prefix} housekeeping")
+    except SluiceError as error:
+        return f"slave {slave.name} cannot be asked what it has: {error}", None
+    if checkpoint is None:
+        return "", None
+    if checkpoint.state is SlaveState.INITIAL:
+        # Its start position may be taken already and not written down yet.
+        return f"an initial update of slave {slave.name} is being prepared", None
+    if checkpoint.state not in NEEDS_ITEMS:
+        return "", None
+    if checkpoint.position is None:
+        return f"slave {slave.name} is {checkpoint.state} without a position", None
+    return "", checkpoint.position
+
+
+def _strays(known: set[str]) -> int:
+    """Files of jobs whose record is gone, once they are old."""
+    removed = 0
+    for folder in (places.jobs_folder(), places.job_logs_folder()):
+        for file in folder.iterdir():
+            job_id = file.name.removeprefix(".").split(".log")[0].rsplit(".", 1)[0]
+            old = time.time() - file.stat().st_mtime > KEPT_SECONDS
+            if old and file.suffix != ".lock" and file.stem not in known and job_id not in known:
+                file.unlink(missing_ok=True)
+                removed += 1
+    return removed
