@@ -36,7 +36,7 @@ def purge(
                 [[position.snapshot for position in seen], above, through, batch],
             ).fetchone()
         assert row is not None
-        deleted, last = row
+        deleted, last = int(row[0]), row[1]
         total += deleted
         if deleted < batch:
             return total
