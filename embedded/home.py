@@ -72,6 +72,9 @@ class Home:
             probe.unlink()
         except OSError as error:
             raise HomeUnusable(self.root, self._explain(error)) from error
+
+    def require_space(self) -> None:
+        """Raises `HomeUnusable` when its disk is too full for a start."""
         free = shutil.disk_usage(self.root).free
         if free < FREE_BYTES:
             raise HomeUnusable(self.root, f"{free >> 20} MB are free on its disk, {FREE_BYTES >> 20} MB are needed")
@@ -87,10 +90,11 @@ class Home:
                 holder = file.read().strip() or "unknown"
                 print(f"sluice: waiting for another command (pid {holder}) that changes {self.root}", file=sys.stderr)
                 fcntl.flock(file, fcntl.LOCK_EX)
-            file.seek(0)
-            file.truncate()
-            file.write(str(os.getpid()))
-            file.flush()
+            with contextlib.suppress(OSError):  # a full disk must not keep anybody from stopping the stack
+                file.seek(0)
+                file.truncate()
+                file.write(str(os.getpid()))
+                file.flush()
             yield
 
     def _explain(self, error: OSError) -> str:

@@ -184,9 +184,8 @@ class Stack:
 
     def down(self, say: Callable[[str], None] = lambda line: None) -> bool:
         """Stop everything and return when no process is left; False when nothing ran."""
-        if not self.home.root.exists():
+        if not self.home.run.exists():
             return False
-        self.home.create()
         with self.home.lock():
             return self._end(say)
 
@@ -267,6 +266,7 @@ class Stack:
         """What can be known before anything starts: leftovers, permissions, and the commonest mistake, a taken port."""
         if any_left(self.home):
             end_all(self.home)
+        self.home.require_space()
         account = service_account()  # here rather than in the supervisor, so that what is said is seen
         make_enterable(self.home.root / "postgres", account)
         share_binaries(account)

@@ -88,7 +88,10 @@ class Supervisor:
         """Publish the state of all services."""
         with self._writing:
             reports = [runner.report.to_dict() for runner in list(self.runners.values())]
-            write_private(self.home.services, json.dumps(reports, indent=1))
+            try:
+                write_private(self.home.services, json.dumps(reports, indent=1))
+            except OSError as error:  # a full disk, say: the services are watched all the same
+                log.error("the states could not be written: %s", error)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if number == signal.SIGHUP:

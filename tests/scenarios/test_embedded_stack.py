@@ -208,6 +208,16 @@ def test_an_unusable_home_says_why_and_what_else_to_do(folder: Path) -> None:
     folder.unlink()
 
 
+def test_a_full_disk_is_told_before_anything_starts_and_hinders_no_stop(
+    stack: Stack, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(100 << 20, 99 << 20, 1 << 20))
+    assert stack.down()
+    with pytest.raises(HomeUnusable, match="1 MB are free"):
+        Stack(folder).up()
+    assert nothing_runs(folder)
+
+
 def test_what_needs_a_running_stack_says_so(folder: Path) -> None:
     with pytest.raises(StackNotUp, match=r"\./sluice up"):
         Stack(folder).kill("master")
