@@ -50,8 +50,13 @@ class LoadJob:
         self._slave: Connection[Any] | None = None
 
     def loader(self, number: int) -> str:
-        """The name of one of this job's loaders; one that is started again needs a new number."""
+        """The name of one of this job's loaders. One that is started again adds something of its own after a dot."""
         return f"{self.name}/{number}"
+
+    def bury(self, number: int) -> None:
+        """Gives back what a loader held that died without a word."""
+        with self._on_slave():
+            self._store().release(kin=f"{self.loader(number)}.")
 
     def __enter__(self) -> "LoadJob":
         try:

@@ -1,0 +1,171 @@
+"""Loads the blocks of an initial update: `python -m spark_jobs.load`, its input on stdin (see `spark_jobs.job`).
+
+Further key of the input: `update_id`, the id of the initial update, which must have reached
+TRANSITION. Each loader is a Spark task of its own; all they share is BLOCKS on the slave. When one
+fails, the others are stopped: what they stored is stored, and the next start goes on from there.
+"""
+
+import logging
+import os
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from sluice import config
+from sluice.domain.state import SlaveState
+from sluice.errors import SluiceError, Terminal, Transient
+from sluice.initial import steps
+from sluice.initial.job import LoadJob
+from sluice.initial.loader import LoadReport, load_worker
+from sluice.initial.progress import estimates, progress
+from sluice.initial.update import Update
+from spark_jobs.job import JobInput, main
+from spark_jobs.session import SparkSpread
+
+log = logging.getLogger("sluice.initial")
+
+TICK_SECONDS = 1.0
+PROGRESS_SECONDS = 5.0
+LOADER_TRIES = 4
+"""How often one loader is started again after its task was lost with its executor."""
+
+
+class LoadStopped(Transient):
+    """The job was told to stop."""
+
+
+def run(job: JobInput, stop: threading.Event) -> None:
+    update_id = job.extra.get("update_id")
+    if not update_id:
+        raise Terminal("The load job was given no update_id. Start it from the DAG initial_update.")
+    update = Update.of(config.load(job.prefix), job.slave, job.connections, update_id)
+    spread = SparkSpread(f"sluice load {update}", _master(job.spark_master, update.options.parallel), job.spark_conf)
+    try:
+        with LoadJob(update) as load:
+            _load(load, spread, stop)
+    except Terminal as error:
+        _leave_word(update, str(error))
+        raise
+    finally:
+        spread.stop()
+
+
+def _load(load: LoadJob, spread: SparkSpread, stop: threading.Event) -> None:
+    """Runs the loaders, ticks and tells the progress until all have ended."""
+    update = load.update
+    ended = threading.Event()
+    loaders = [_Loader(load, number, spread, ended) for number in range(1, update.options.parallel + 1)]
+    tables = [entry.table for entry in progress(update, expected={}).tables]
+    expected = estimates(update, tables)
+    log.info("%s: %s loaders, %s tables", update, len(loaders), len(tables))
+    for loader in loaders:
+        loader.thread.start()
+    told = time.monotonic()
+    try:
+        while any(loader.thread.is_alive() for loader in loaders):
+            ended.wait(TICK_SECONDS)
+            ended.clear()
+            for loader in loaders:
+                loader.check()
+            if stop.is_set():
+                raise LoadStopped(f"{update}: told to stop. What is stored stays; start the load again to go on.")
+            load.tick()
+            if time.monotonic() - told >= PROGRESS_SECONDS:
+                told = time.monotonic()
+                log.info("%s: %s", update, progress(update, expected=expected))
+        for loader in loaders:
+            loader.check()
+    finally:
+        if any(loader.thread.is_alive() for loader in loaders):
+            spread.session.sparkContext.cancelAllJobs()
+            for loader in loaders:
+                loader.thread.join(10.0)
+    reports = [loader.report for loader in loaders if loader.report]
+    rows, seconds = sum(report.rows for report in reports), max(report.seconds for report in reports)
+    log.info(
+        "%s: loaded: %s rows in %s blocks, %.1f MB, %.1f s, %.0f rows/s",
+        update, f"{rows:,}", sum(report.blocks for report in reports), sum(report.bytes for report in reports) / 1e6,
+        seconds, rows / max(seconds, 0.001),
+    )  # fmt: skip
+
+
+class _Loader:
+    """One loader: a thread of the driver that waits for a Spark task."""
+
+    def __init__(self, load: LoadJob, number: int, spread: SparkSpread, ended: threading.Event):
+        self.load = load
+        self.number = number
+        self.spread = spread
+        self.ended = ended
+        self.report: LoadReport | None = None
+        self.failure: SluiceError | None = None
+        self.lost: list[str] = []
+        """Why Spark lost its tasks, for the driver's thread to bury their blocks."""
+        self.thread = threading.Thread(target=self._run, name=f"loader {number}", daemon=True)
+
+    def check(self) -> None:
+        """Raises the loader's failure; gives back what tasks held that were lost."""
+        if self.failure is not None:
+            raise self.failure
+        while self.lost:
+            log.warning("%s: a task of loader %s was lost: %s", self.load.update, self.number, self.lost.pop())
+            self.load.bury(self.number)
+
+    def _run(self) -> None:
+        task = _task(self.load.update, self.load.loader(self.number))
+        try:
+            for left in range(LOADER_TRIES - 1, -1, -1):
+                try:
+                    kind, outcome = self.spread.map(task, 1)[0]
+                except Exception as failure:  # Spark's own: a task lost with its executor or Python worker
+                    reason = str(failure).strip().split("\n", 1)[0] or type(failure).__name__
+                    if not left:
+                        self.failure = Transient(f"{self.load.update}: Spark loses the task of a loader: {reason}")
+                    self.lost.append(reason)
+                    self.ended.set()
+                    continue
+                if kind == "loaded":
+                    self.report = outcome
+                else:
+                    self.failure = Terminal(outcome) if kind == "terminal" else Transient(outcome)
+                return
+        finally:
+            self.ended.set()
+
+
+def _task(update: Update, loader: str) -> Callable[[int], tuple[str, Any]]:
+    """What an executor runs. Everything it needs travels in this closure, the passwords too.
+
+    Errors come back as values, so that their kind and text arrive whole.
+    """
+
+    def task(_: int) -> tuple[str, Any]:
+        try:
+            # Spark may run a task again while the first try is not surely dead: each has a name of its own.
+            return "loaded", load_worker(update, f"{loader}.{uuid.uuid4().hex[:8]}")
+        except Terminal as error:
+            return "terminal", str(error)
+        except SluiceError as error:
+            return "transient", str(error)
+
+    return task
+
+
+def _master(configured: str, parallel: int) -> str:
+    """Loaders wait for databases most of their time, so that `local[*]` may have more of them than cores."""
+    return f"local[{max(parallel, os.cpu_count() or 1)}]" if configured == "local[*]" else configured
+
+
+def _leave_word(update: Update, message: str) -> None:
+    try:
+        if progress(update, expected={}).state is SlaveState.TRANSITION:
+            steps.note(update, message)
+    except SluiceError as error:
+        log.warning("%s: could not leave word on the slave: %s", update, error)
+
+
+if __name__ == "__main__":
+    sys.exit(main(run))
