@@ -7,8 +7,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from sluice.apply.spread import ExecutorsFailed, SpreadLost
+
 T = TypeVar("T")
 
+_ROOT = Path(__file__).resolve().parents[1]
 _LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
 
 DEFAULTS = {
@@ -51,8 +54,16 @@ class SparkSpread:
 
     def map(self, task: Callable[[int], T], parts: int) -> list[T]:
         """See `sluice.apply.spread.Spread`."""
-        numbers = self.session.sparkContext.parallelize(range(parts), parts)
-        results: list[T] = numbers.map(task).collect()
+        from py4j.protocol import Py4JError, Py4JNetworkError
+        from pyspark.errors import PySparkException
+
+        try:
+            numbers = self.session.sparkContext.parallelize(range(parts), parts)
+            results: list[T] = numbers.map(task).collect()
+        except (Py4JNetworkError, ConnectionError) as error:
+            raise SpreadLost(f"Spark's driver process is gone: {error}. The job starts again.") from error
+        except (Py4JError, PySparkException) as error:
+            raise ExecutorsFailed(f"Spark's executors failed: {_first_line(error)}.") from error
         return results
 
     def stop(self) -> None:
@@ -62,7 +73,10 @@ class SparkSpread:
 
     def _start(self) -> None:
         try:
-            # Spark's workers take `python3` from the PATH unless told otherwise.
+            # Spark's workers take `python3` from the PATH unless told otherwise, and the library from PYTHONPATH.
+            known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+            own = [str(_ROOT), str(_ROOT / "plugins")]
+            os.environ["PYTHONPATH"] = os.pathsep.join([*own, *(path for path in known if path and path not in own)])
             os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
             if self._master.startswith("local"):
                 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -81,13 +95,18 @@ class SparkSpread:
             self._started.set()
 
 
+def _first_line(error: BaseException) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    # The last line of a Python worker's trace says what happened, the first of a JVM's.
+    return (lines[-1] if lines and "Traceback" in str(error) else lines[0] if lines else type(error).__name__).strip()
+
+
 def _ship_library(session: Any) -> None:
     """Sends the library to executors on other machines, as one archive."""
     import shutil
     import tempfile
 
-    plugins = Path(__file__).resolve().parents[1] / "plugins"
     folder = Path(tempfile.mkdtemp(prefix="sluice-library-"))
-    shutil.copytree(plugins / "sluice", folder / "tree" / "sluice", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(_ROOT / "plugins" / "sluice", folder / "tree" / "sluice", ignore=shutil.ignore_patterns("__pycache__"))
     archive = shutil.make_archive(str(folder / "sluice"), "zip", folder / "tree")
     session.sparkContext.addPyFile(archive)

@@ -22,7 +22,7 @@ from sluice.apply.links import Links
 from sluice.apply.markers import Markers, kept_items
 from sluice.apply.pair import Pair
 from sluice.apply.spread import Spread
-from sluice.apply.staging import Span, StageShare
+from sluice.apply.staging import Failure, Span, StageShare
 from sluice.apply.window import CutItem, Run
 from sluice.domain.blocks import Decision
 from sluice.domain.change import Action
@@ -207,6 +207,8 @@ class Batch:
         parts = self.spread.parallelism
         share = StageShare(self.pair, span, parts, epoch, str(next(self._labels)), apart)
         for staged in self.spread.map(share, parts):
+            if isinstance(staged, Failure):
+                raise staged.error()
             changes.extend(staged)
 
         def items_of(table: TableName) -> Any:

@@ -78,6 +78,9 @@ def overlay(values: Sequence[Any], names: Sequence[str], oldcontents: Any) -> li
     slow_rows = dict(zip(slow.tolist(), (dict(reference.parse(text)) for text in _pick(whole, slow)), strict=True))
     result = []
     for name, old, (value, here) in zip(names, values, found, strict=True):
+        if not len(here) and not slow_rows:
+            result.append(old)
+            continue
         owners = rows[here]
         replaced = np.full(len(whole), -1, dtype=np.int64)
         replaced[owners] = np.arange(len(owners))

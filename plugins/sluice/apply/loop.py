@@ -21,7 +21,7 @@ import redis
 from sluice.apply.batch import Batch
 from sluice.apply.links import Links
 from sluice.apply.pair import Pair
-from sluice.apply.spread import Spread
+from sluice.apply.spread import Spread, SpreadLost
 from sluice.domain import safemode
 from sluice.domain.checkpoint import Checkpoint, CheckpointMoved, Fenced
 from sluice.domain.position import Position
@@ -102,7 +102,7 @@ class Apply:
                         self._take_over()
                     self.turn()
                     backoff = 0.0
-                except Fenced:
+                except (Fenced, SpreadLost):
                     raise
                 except LeaseHeld as held:
                     self._await_lease(held)

@@ -303,9 +303,18 @@ def _old_images(found: Events, first: Indices, width: tuple[str, ...]) -> Any:
     def of(keys: Indices) -> list[Any]:
         item = pa.array(found.item[first[keys]])
         content, old = contents.take(item), olds.take(item)
-        # A DELETE has no content: its OLDCONTENT is whole.
-        base = pc.if_else(pc.is_null(content), old, content)
-        return overlay(columns(base, width), width, old)
+        # A DELETE has no content: its OLDCONTENT is whole. Only an UPDATE's is laid over its content.
+        bare = np.asarray(pc.is_null(content))
+        if bare.all():
+            return columns(old, width)
+        if not bare.any():
+            return overlay(columns(content, width), width, old)
+        order = np.empty(len(bare), dtype=np.int64)
+        order[np.concatenate([np.flatnonzero(bare), np.flatnonzero(~bare)])] = np.arange(len(bare))
+        there = pa.array(~bare)
+        laid = overlay(columns(content.filter(there), width), width, old.filter(there))
+        whole = columns(old.filter(pa.array(bare)), width)
+        return [pa.concat_arrays(two).take(pa.array(order)) for two in zip(whole, laid, strict=True)]
 
     return of
 

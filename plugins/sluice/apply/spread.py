@@ -4,7 +4,17 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVar
 
+from sluice.errors import Transient
+
 T = TypeVar("T")
+
+
+class ExecutorsFailed(Transient):
+    """A task died with its process, again and again. The window is taken anew."""
+
+
+class SpreadLost(Transient):
+    """Nothing can be spread any more by this process: it must end and be started again."""
 
 
 class Spread(Protocol):

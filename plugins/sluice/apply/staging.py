@@ -16,6 +16,26 @@ from sluice.apply.pair import Pair
 from sluice.apply.window import by_table
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
+from sluice.errors import SluiceError, Terminal, Transient
+
+
+class ShareRefused(Terminal):
+    """An executor met what a person must mend."""
+
+
+class ShareInterrupted(Transient):
+    """An executor met an outage."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a share could not be staged. Plain values, because an error need not survive the way back."""
+
+    message: str
+    terminal: bool
+
+    def error(self) -> SluiceError:
+        return ShareRefused(self.message) if self.terminal else ShareInterrupted(self.message)
 
 
 @dataclass(frozen=True)
@@ -42,8 +62,14 @@ class StageShare:
     label: str
     apart: Mapping[TableName, frozenset[str]]
 
-    def __call__(self, number: int) -> list[Any]:
-        """What was staged, one entry a table. Raises classified errors."""
+    def __call__(self, number: int) -> "list[Any] | Failure":
+        """What was staged, one entry a table. An error is told, not raised: Spark would try again and hide it."""
+        try:
+            return self._read_and_stage(number)
+        except SluiceError as error:
+            return Failure(str(error), terminal=isinstance(error, Terminal))
+
+    def _read_and_stage(self, number: int) -> list[Any]:
         pair, span = self.pair, self.span
         master, slave = pair.master_info, pair.slave_info
         queue = vendors.module(master.vendor, "queue")
