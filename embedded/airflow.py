@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from embedded.airflow_api import AirflowApi, ApiUnreachable
-from embedded.ports import HOST, PortInUse, free_port, is_free
+from embedded.ports import HOST, PortInUse, is_free
 from embedded.postgres import PostgresServer
-from embedded.secret import keep, write_private
-from embedded.server import clean_environment
+from embedded.secret import keep, keep_secret, write_private
+from embedded.server import clean_environment, kept_port
 from sluice.errors import Terminal
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -81,13 +81,7 @@ class Airflow:
     @property
     def port(self) -> int:
         """The given port, else the one of the last start, else a free one, which is then kept."""
-        file = self.directory / "port"
-        if self._given is None and file.exists():
-            return int(file.read_text())
-        port = self._given or free_port()
-        self.directory.mkdir(parents=True, exist_ok=True)
-        file.write_text(str(port))
-        return port
+        return kept_port(self.directory / "port", self._given)
 
     @property
     def url(self) -> str:
@@ -97,7 +91,7 @@ class Airflow:
     @property
     def password(self) -> str:
         """Of the user `admin`, generated."""
-        return keep(self.directory / "secrets" / "admin", 12)
+        return keep_secret(self.directory / "secrets" / "admin", 12)
 
     def api(self) -> AirflowApi:
         """A client of the public API, logged in on its first call."""
@@ -162,8 +156,8 @@ class Airflow:
             "DATABASE__SQL_ALCHEMY_CONN_ASYNC": f"postgresql+psycopg_async://{address}",
             "API__PORT": str(self.port),
             "API__BASE_URL": self.url,
-            "API__SECRET_KEY": keep(self.directory / "secrets" / "api"),
-            "API_AUTH__JWT_SECRET": keep(self.directory / "secrets" / "jwt", 64),
+            "API__SECRET_KEY": keep_secret(self.directory / "secrets" / "api"),
+            "API_AUTH__JWT_SECRET": keep_secret(self.directory / "secrets" / "jwt", 64),
             "LOGGING__BASE_LOG_FOLDER": str(self.directory / "logs"),
         }
         own = clean_environment("AIRFLOW__", "PYTHON", "SLUICE_")
@@ -196,10 +190,7 @@ class Airflow:
         return self.directory / "secrets" / "passwords.json"
 
     def _fernet_key(self) -> str:
-        path = self.directory / "secrets" / "fernet"
-        if not path.exists():
-            write_private(path, base64.urlsafe_b64encode(os.urandom(32)).decode())
-        return path.read_text()
+        return keep(self.directory / "secrets" / "fernet", lambda: base64.urlsafe_b64encode(os.urandom(32)).decode())
 
 
 class Component:

@@ -25,7 +25,7 @@ from psycopg import sql
 from embedded.account import Account, NotEnterable, make_enterable, make_readable, service_account
 from embedded.ports import HOST
 from embedded.process import await_true, processes_in
-from embedded.secret import keep
+from embedded.secret import keep_secret
 from embedded.server import Server, ServerDidNotStart, clean_environment
 from sluice.domain.connection import ConnectionInfo
 from sluice.errors import Terminal
@@ -96,7 +96,7 @@ class PostgresServer(Server):
 
     def info(self, database: str = "postgres", user: str = SUPERUSER) -> ConnectionInfo:
         """How a client reaches `database`; `user` is the superuser or a role made by `create_role`."""
-        return ConnectionInfo("postgres", HOST, self.port, database, user, keep(self._password(user)))
+        return ConnectionInfo("postgres", HOST, self.port, database, user, keep_secret(self._password(user)))
 
     def connect(self, database: str = "postgres", user: str = SUPERUSER) -> psycopg.Connection[Any]:
         """A plain connection in autocommit mode, for administration."""
@@ -114,7 +114,7 @@ class PostgresServer(Server):
 
     def create_role(self, role: str, attributes: str = "") -> None:
         """Make a role that can log in (nothing happens when it exists); `info(user=role)` knows its password."""
-        password = keep(self._password(role))
+        password = keep_secret(self._password(role))
         with self.connect() as connection:
             if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone():
                 return
@@ -188,7 +188,7 @@ class PostgresServer(Server):
             shutil.rmtree(self.data)
         self.data.mkdir(mode=0o700)
         with tempfile.NamedTemporaryFile("w", dir=self.directory, prefix="password-") as handover:  # mode 0600
-            handover.write(keep(self._password(SUPERUSER)))
+            handover.write(keep_secret(self._password(SUPERUSER)))
             handover.flush()
             if account:
                 account.own(self.data)

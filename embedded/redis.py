@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from embedded.ports import HOST
-from embedded.secret import keep, write_private
+from embedded.secret import keep_secret, write_private
 from embedded.server import Server, clean_environment
 from sluice.errors import Terminal
 
@@ -61,7 +61,7 @@ class RedisServer(Server):
 
     @property
     def _password(self) -> str:
-        return keep(self.directory / "password")
+        return keep_secret(self.directory / "password")
 
     def prepare(self) -> None:
         """Folders, port, configuration. Safe to repeat. Raises `PortInUse`, `RedisMissing`."""

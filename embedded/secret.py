@@ -1,23 +1,42 @@
-"""Generated secrets: made once, kept in a file that only its owner can read."""
+"""Generated values: made once, kept in a file that only its owner can read, the same for all who ask."""
 
+import contextlib
 import os
 import secrets
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 
-def write_private(path: Path, text: str) -> None:
-    """Write a file of mode 0600 that appears whole or not at all."""
+@contextlib.contextmanager
+def _aside(path: Path, text: str) -> Iterator[Path]:
+    """The text, safely on disk, in a file of mode 0600 beside `path`; removed at the end unless it was renamed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
+    try:
+        with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        yield aside
+    finally:
+        aside.unlink(missing_ok=True)
 
 
-def keep(path: Path, length: int = 32) -> str:
-    """The secret in `path`, generated when the file is new. URL- and shell-safe characters only."""
-    if not path.exists():
-        write_private(path, secrets.token_urlsafe(length))
-    return path.read_text()
+def write_private(path: Path, text: str) -> None:
+    """Write a file of mode 0600 that appears whole or not at all, in the place of an older one."""
+    with _aside(path, text) as aside:
+        aside.replace(path)
+
+
+def keep(path: Path, make: Callable[[], str]) -> str:
+    """The text in `path`; where there is none yet, what `make` returns, or another process made at the same time."""
+    while True:
+        with contextlib.suppress(FileNotFoundError):
+            return path.read_text()
+        with _aside(path, make()) as aside, contextlib.suppress(FileExistsError):
+            os.link(aside, path)
+
+
+def keep_secret(path: Path, length: int = 32) -> str:
+    """A generated password of so many random bytes, in characters that URLs and shells leave alone."""
+    return keep(path, lambda: secrets.token_urlsafe(length))

@@ -14,6 +14,7 @@ import psutil  # type: ignore[import-untyped]
 
 from embedded.ports import PortInUse, free_port, is_free
 from embedded.process import ProcessId, await_true, descendants
+from embedded.secret import keep, write_private
 from sluice.errors import Terminal
 
 
@@ -73,14 +74,7 @@ class Server(ABC):
     @property
     def port(self) -> int:
         """The given port, else the one of the last start, else a free one, which is then kept."""
-        file = self.directory / "port"
-        if self._given is None and file.exists():
-            return int(file.read_text())
-        port = self._given or free_port()
-        if not file.exists() or file.read_text() != str(port):
-            self.directory.mkdir(parents=True, exist_ok=True)
-            file.write_text(str(port))
-        return port
+        return kept_port(self.directory / "port", self._given)
 
     def require_port(self) -> None:
         """Raises `PortInUse` when somebody else listens on the port."""
@@ -168,6 +162,14 @@ class Server(ABC):
             return not process.alive()
 
         return await_true(ended, timeout, 0.02)
+
+
+def kept_port(file: Path, given: int | None) -> int:
+    """The given port, which is then kept in the file, else the one in the file, else a free one, likewise."""
+    port = int(keep(file, lambda: str(given or free_port())))
+    if given is not None and port != given:
+        write_private(file, str(given))
+    return given or port
 
 
 def clean_environment(*unwanted: str) -> dict[str, str]:

@@ -2,11 +2,13 @@
 
 import argparse
 import os
+import secrets
 import signal
 import stat
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -19,7 +21,8 @@ from embedded.logs import rotate
 from embedded.ports import free_port, holder, is_free
 from embedded.process import ProcessId, await_true, descendants, end, marked, processes_in, session
 from embedded.runner import Report, State
-from embedded.secret import keep, write_private
+from embedded.secret import keep, keep_secret, write_private
+from embedded.server import kept_port
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 
@@ -123,11 +126,25 @@ def test_a_name_that_can_be_no_slave_is_refused(name: str) -> None:
 
 
 def test_a_secret_is_made_once_and_kept_private(tmp_path: Path) -> None:
-    first = keep(tmp_path / "deep" / "secret")
-    assert len(first) >= 40 and keep(tmp_path / "deep" / "secret") == first
+    first = keep_secret(tmp_path / "deep" / "secret")
+    assert len(first) >= 40 and keep_secret(tmp_path / "deep" / "secret") == first
     assert stat.S_IMODE((tmp_path / "deep" / "secret").stat().st_mode) == 0o600
     write_private(tmp_path / "other", "text")
     assert {path.name for path in tmp_path.iterdir()} == {"deep", "other"}, "no temporary file is left"
+
+
+def test_all_who_ask_at_once_for_a_new_value_get_the_same(tmp_path: Path) -> None:
+    for number in range(20):
+        with ThreadPoolExecutor(8) as pool:
+            asked = [pool.submit(keep, tmp_path / f"{number}", lambda: secrets.token_hex(8)) for _ in range(8)]
+        assert len({future.result() for future in asked}) == 1
+    assert len(list(tmp_path.iterdir())) == 20
+
+
+def test_a_given_port_replaces_the_kept_one(tmp_path: Path) -> None:
+    first = kept_port(tmp_path / "port", None)
+    assert kept_port(tmp_path / "port", None) == first
+    assert kept_port(tmp_path / "port", 4711) == 4711 == kept_port(tmp_path / "port", None)
 
 
 # -- logs, permissions, ports
