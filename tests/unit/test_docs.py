@@ -141,7 +141,7 @@ def test_dags_that_are_named_exist(page: Path) -> None:
 
 def test_the_readme_names_every_dag() -> None:
     named = set(re.findall(r"\w+", text_of(ROOT / "README.md") + (ROOT / "docs/img/lifecycle.svg").read_text()))
-    assert DAGS <= named
+    assert named >= DAGS
 
 
 def test_names_of_the_code_exist(page: Path) -> None:
