@@ -1,5 +1,6 @@
 """Sluice's errors as Airflow understands them: a Terminal one ends the task, a Transient one is tried again."""
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from sluice.errors import SluiceError, Terminal, Transient
+
+log = logging.getLogger("sluice.orchestration")
 
 UNFORESEEN_TRIES = 3
 """How often a task is tried whose error nobody foresaw."""
@@ -46,6 +49,8 @@ def _classified(error: Exception) -> SluiceError | None:
 
 
 def _leave(context: Mapping[str, Any], text: str) -> None:
+    """Says it in the task log in plain words, above Airflow's traceback, and hands it to the task that settles."""
+    log.error("%s", text)
     try:
         context["ti"].xcom_push(key=XCOM_KEY, value=text[:2000])
     except Exception:  # what is to be reported matters more than the report

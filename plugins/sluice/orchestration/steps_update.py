@@ -24,7 +24,8 @@ log = logging.getLogger("sluice.orchestration")
 
 KILL_SECONDS = 12.0
 """In which Airflow has ended a running task that a person marked: a heartbeat, and its patience with a process."""
-UNFINISHED = frozenset({"failed", "upstream_failed", "skipped", None})
+NOT_RUN = frozenset({"upstream_failed", "skipped", "removed", None})
+UNFINISHED = NOT_RUN | {"failed"}
 """States of the task `finish` with which an update is over without its end."""
 
 
@@ -34,6 +35,13 @@ class UpdateIncomplete(Terminal):
     def __init__(self, update: Update, reason: str, slave_state: str):
         super().__init__(f"{update}: {reason.rstrip('.')}. {slave_state}.")
         self.reason = reason
+
+
+class UpdateNotBegun(Terminal):
+    """The update ended before it touched the slave."""
+
+    def __init__(self, reason: str):
+        super().__init__(f"{reason.rstrip('.')}. The slave was not touched.")
 
 
 def update_of(work: Work) -> Update:
@@ -94,10 +102,12 @@ def _settle(context: Mapping[str, Any]) -> str:
     if states.get("finish") not in UNFINISHED:
         return "complete"
     reason = _reason(context, states)
+    if states.get("begin") in NOT_RUN:
+        raise UpdateNotBegun(reason)
     try:
         work = Work.of(context)
     except (UnknownPrefix, UnknownSlave, ConfigError):
-        raise UpdateIncompleteBeforeItBegan(reason) from None
+        raise UpdateNotBegun(reason) from None
     running = jobs.live(Kind.LOAD, str(work.prefix), work.slave.name)
     if running is not None and running.owner.run_id == ti.run_id:
         jobs.stop(running, "Airflow", "its initial update is over")
@@ -128,13 +138,6 @@ def _left(work: Work, cancelled: bool) -> str:
     if state is SlaveState.NORMAL:
         return "The slave is NORMAL. Should indexes or constraints be missing, clear the task finish"
     return f"This update did not touch the slave, which is {state}"
-
-
-class UpdateIncompleteBeforeItBegan(Terminal):
-    """The configuration does not name what the update was asked for."""
-
-    def __init__(self, reason: str):
-        super().__init__(f"{reason.rstrip('.')}. Nothing was changed.")
 
 
 def _reason(context: Mapping[str, Any], states: Mapping[str, Any]) -> str:
