@@ -127,10 +127,10 @@ class Pulse(threading.Thread):
         """How far the slave is behind now: the age of the oldest beat that it does not show; None without any."""
         with self._lock:
             seen = self._seen
+        if not seen:
+            return None
         sent = self._beats.oldest_after(seen)
-        if sent is not None:
-            return time.monotonic() - sent
-        return 0.0 if seen else None
+        return time.monotonic() - sent if sent is not None else 0.0
 
     def stop(self) -> None:
         self._stopping.set()

@@ -39,7 +39,7 @@ def make(server: PostgresServer, scale: int) -> None:
 
 
 def grant(admin: Connection) -> None:
-    """What the replication account needs on the master: it reads the tables and puts triggers on them, and owns none."""
+    """What the replication account needs on the master: it reads the tables and puts triggers on them."""
     account = sql.Identifier(ACCOUNT)
     for schema in ("public", "Mixed Case"):
         names = {"schema": sql.Identifier(schema), "account": account}

@@ -30,11 +30,13 @@ CHECKPOINT = f"""
     SELECT state, message, position, changes, target IS NOT NULL FROM {TABLES}checkpoint WHERE slave = %s
 """
 BLOCKS = f"""
-    SELECT schema || '.' || tablename, count(*), count(*) FILTER (WHERE state = 'stored'), coalesce(sum(rows), 0)
+    SELECT schema || '.' || tablename, count(*),
+    count(*) FILTER (WHERE state = 'stored'), coalesce(sum(rows), 0)::bigint
     FROM {TABLES}blocks WHERE slave = %s GROUP BY 1 ORDER BY 4 DESC, 1
 """
 LOADED = f"""
-    SELECT coalesce(sum(rows), 0), extract(epoch FROM max(stored_at) - min(begun_at)) FROM {TABLES}blocks
+    SELECT coalesce(sum(rows), 0)::bigint, extract(epoch FROM max(stored_at) - min(begun_at))::float8
+    FROM {TABLES}blocks
     WHERE slave = %s AND state = 'stored'
 """
 BALANCES = f"""
