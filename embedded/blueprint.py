@@ -47,6 +47,9 @@ class Blueprint:
     replications: str = str(REPOSITORY / "include" / "replications")
     """The folder with the configuration of the replications, SLUICE_REPLICATIONS for everything that runs."""
 
+    durable: bool = True
+    """Whether the databases wait for the disk; without, they outlive a killed process, but no loss of power."""
+
     def __post_init__(self) -> None:
         for name in self.slaves:
             if not SLAVE_NAME.fullmatch(name):

@@ -62,6 +62,12 @@ class Report:
         return cls(**{**values, "state": State(values["state"]), "process": process})
 
 
+def back_off(tries: int, lived: float) -> tuple[int, float]:
+    """After a service that lived so many seconds died: the number of tries in a row, and the seconds to the next."""
+    tries = 0 if lived > PROVEN else tries
+    return tries + 1, BACK_OFF[min(tries, len(BACK_OFF) - 1)]
+
+
 class Runner(threading.Thread):
     """Keeps a service running until `stop()`. `changed` is called after each change of the report."""
 
@@ -88,9 +94,7 @@ class Runner(threading.Thread):
             if self._stopping.is_set():
                 break
             self.report.failures = 0 if self.report.state is State.RUNNING else self.report.failures + 1
-            tries = 0 if time.monotonic() - began > PROVEN else tries
-            pause = BACK_OFF[min(tries, len(BACK_OFF) - 1)]
-            tries += 1
+            tries, pause = back_off(tries, time.monotonic() - began)
             log.warning("%s: %s; next start in %.1f s", self.service.name, message, pause)
             self.report.restarts += 1
             self._enter(State.BACKING_OFF, message)

@@ -8,23 +8,27 @@ from pathlib import Path
 
 
 @contextlib.contextmanager
-def _aside(path: Path, text: str) -> Iterator[Path]:
-    """The text, safely on disk, in a file of mode 0600 beside `path`; removed at the end unless it was renamed."""
+def _aside(path: Path, text: str, *, synced: bool = True) -> Iterator[Path]:
+    """The text in a file of mode 0600 beside `path`; removed at the end unless it was renamed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
         with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+            if synced:
+                file.flush()
+                os.fsync(file.fileno())
         yield aside
     finally:
         aside.unlink(missing_ok=True)
 
 
-def write_private(path: Path, text: str) -> None:
-    """Write a file of mode 0600 that appears whole or not at all, in the place of an older one."""
-    with _aside(path, text) as aside:
+def write_private(path: Path, text: str, *, synced: bool = True) -> None:
+    """Write a file of mode 0600 that appears whole or not at all, in the place of an older one.
+
+    `synced` waits for the disk: needed where the file must outlive a loss of power.
+    """
+    with _aside(path, text, synced=synced) as aside:
         aside.replace(path)
 
 

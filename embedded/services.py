@@ -111,7 +111,8 @@ class Services:
 
     def _postgres(self, service: str, option: str | None, settings: dict[str, str]) -> PostgresServer:
         port = self.blueprint.ports.get(service)
-        server = PostgresServer(self.home.postgres(service), port, f"PostgreSQL '{service}'", settings)
+        durability = {} if self.blueprint.durable else {"fsync": "off"}
+        server = PostgresServer(self.home.postgres(service), port, f"PostgreSQL '{service}'", settings | durability)
         server.port_option = option or f"--port {service}=PORT"
         return server
 

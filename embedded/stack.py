@@ -100,6 +100,7 @@ class Stack:
         airflow: bool | None = None,
         ports: Mapping[str, int] | None = None,
         replications: Path | str | None = None,
+        durable: bool | None = None,
     ) -> None:
         """`slaves`: names; `ports`: by service (`airflow`, `master`, `redis`, `slave-<name>`), others chosen free."""
         self.home = Home(home)
@@ -111,6 +112,8 @@ class Stack:
             wanted = replace(wanted, slaves=tuple(slaves))
         if airflow is not None:
             wanted = replace(wanted, airflow=airflow)
+        if durable is not None:
+            wanted = replace(wanted, durable=durable)
         if ports:
             known = ["airflow", "master", "redis", "metadata", *(f"slave-{name}" for name in wanted.slaves)]
             for unknown in set(ports) - set(known):

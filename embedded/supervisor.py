@@ -89,7 +89,7 @@ class Supervisor:
         with self._writing:
             reports = [runner.report.to_dict() for runner in list(self.runners.values())]
             try:
-                write_private(self.home.services, json.dumps(reports, indent=1))
+                write_private(self.home.services, json.dumps(reports, indent=1), synced=False)
             except OSError as error:  # a full disk, say: the services are watched all the same
                 log.error("the states could not be written: %s", error)
 

@@ -17,7 +17,7 @@ from tests.traces import nothing_runs
 def stack() -> Iterator[Stack]:
     """A stack with Airflow, whose DAGs are none of this test's business."""
     folder = Path(tempfile.mkdtemp(prefix="sluice-test-")) / "home"
-    made = Stack(folder)
+    made = Stack(folder, durable=False)
     try:
         made.up()
         yield made

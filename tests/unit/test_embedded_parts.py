@@ -20,7 +20,7 @@ from embedded.commands import duration, table
 from embedded.logs import rotate
 from embedded.ports import free_port, holder, is_free
 from embedded.process import ProcessId, await_true, descendants, end, marked, processes_in, session
-from embedded.runner import Report, State
+from embedded.runner import Report, State, back_off
 from embedded.secret import keep, keep_secret, write_private
 from embedded.server import kept_port
 
@@ -100,6 +100,15 @@ def test_the_table_gives_the_reason_below_the_service_that_does_not_run() -> Non
 )
 def test_durations_are_short(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_a_service_that_dies_at_once_is_tried_ever_more_slowly_and_a_proven_one_at_once() -> None:
+    tries, pauses = 0, []
+    for _ in range(9):
+        tries, pause = back_off(tries, lived=1.0)
+        pauses.append(pause)
+    assert pauses == sorted(pauses) and pauses[0] < 0.5 and pauses[-2:] == [30.0, 30.0]
+    assert back_off(tries, lived=60.0) == (1, pauses[0])
 
 
 # -- what is remembered
