@@ -138,7 +138,8 @@ class Runner(threading.Thread):
         def decided() -> bool:
             return program.is_ready() or child.poll() is not None or self._stopping.is_set()
 
-        ready = await_true(decided, program.start_timeout, 0.1)
+        # Asking a component of Airflow costs its API a query: less often, so that it gets up.
+        ready = await_true(decided, program.start_timeout, 0.1 if self.service.tier == 0 else 0.4)
         if child.poll() is not None or not ready:
             said = self._tail(offset)
             return f"{'ended' if ready else 'was not ready in time'} while starting, last words:\n{said}"
