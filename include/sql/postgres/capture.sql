@@ -45,7 +45,7 @@ BEGIN
     mode := ${schema}.${prefix}capture_mode(relid);
     stem := coalesce(
         (SELECT x.stem FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table),
-        '${prefix}capture_' || left(regexp_replace(lower(p_table), '[^a-z0-9]', '_', 'g'), 12)
+        'capture_' || left(regexp_replace(lower(p_table), '[^a-z0-9]', '_', 'g'), 12)
             || '_' || left(md5('${prefix}' || target), 8));
     keyless := NOT EXISTS (SELECT FROM ${schema}.${prefix}captured_columns(relid) WHERE keypos > 0);
     SELECT coalesce(string_agg(format(' SET %I TO %s', s, CASE s
@@ -82,8 +82,8 @@ BEGIN
         referencing := '';
         source := '';
         insertion := format(
-            E'    INSERT INTO ${schema}.${prefix}items (dbid, tablename, guid, db_action, db_schema, content, oldcontent, version)\n'
-            '    SELECT %L, %L, %s, %L', current_database(), p_table, values_code, '1');
+            E'    INSERT INTO %s (dbid, tablename, guid, db_action, db_schema, content, oldcontent, version)\n'
+            '    SELECT %L, %L, %s, %L', ${schema}.${prefix}own('items'), current_database(), p_table, values_code, '1');
         declarations := '';
         IF mode = 'statement' AND event <> 'TRUNCATE' THEN
             referencing := CASE event
@@ -103,21 +103,22 @@ BEGIN
             declarations := E'DECLARE\n    old_rows refcursor;\n    new_rows refcursor;\n    taken bigint;\n';
         END IF;
         IF t.debug = 1 THEN
-            tail := tail || format('    PERFORM ${schema}.${prefix}debug(pg_catalog.concat(%L, pg_catalog.pg_current_xact_id(), %L, session_user));' || E'\n',
+            tail := tail || format(E'    PERFORM %s(pg_catalog.concat(%L, pg_catalog.pg_current_xact_id(), %L, session_user));\n',
+                ${schema}.${prefix}own('debug'),
                 event || ' ' || target || ' (' || mode || ' trigger) in transaction ', ' by ');
         END IF;
         function_code := format(
-            'CREATE OR REPLACE FUNCTION ${schema}.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER%s AS %L',
-            functionname, settings || CASE WHEN event = 'UPDATE' AND settings NOT LIKE '% SET search_path %'
+            'CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER%s AS %L',
+            ${schema}.${prefix}own(functionname), settings || CASE WHEN event = 'UPDATE' AND settings NOT LIKE '% SET search_path %'
                 THEN ' SET search_path TO pg_catalog, pg_temp' ELSE '' END,
             format(E'\n#variable_conflict use_column\n%sBEGIN\n%s%s%s;\n%s    RETURN NULL;\nEND\n',
                 declarations, CASE WHEN by_row THEN '' ELSE E'    IF ' || not_ours || E' THEN\n        RETURN NULL;\n    END IF;\n' END,
                 insertion, source, tail));
         trigger_code := format(
             'CREATE OR REPLACE TRIGGER %I AFTER %s ON %s%s FOR EACH %s'
-            '%s EXECUTE FUNCTION ${schema}.%I()',
+            '%s EXECUTE FUNCTION %s()',
             triggername, event, target, referencing, CASE WHEN by_row THEN 'ROW' ELSE 'STATEMENT' END,
-            CASE WHEN by_row THEN ' WHEN (NOT ' || not_ours || ')' ELSE '' END, functionname);
+            CASE WHEN by_row THEN ' WHEN (NOT ' || not_ours || ')' ELSE '' END, ${schema}.${prefix}own(functionname));
         RETURN NEXT;
     END LOOP;
 END
@@ -154,8 +155,8 @@ AS $sluice$
         || format(E'        OPEN new_rows NO SCROLL FOR SELECT %s FROM sluice_new;\n', names)
         || E'        LOOP\n' || p_insertion
         || E'\n    FROM ROWS FROM (\n'
-        || format(E'        ${schema}.${prefix}next_rows(old_rows, 10000) AS (%s),\n', types)
-        || format(E'        ${schema}.${prefix}next_rows(new_rows, 10000) AS (%s)\n    ) AS x (%s, %s)\n', types, old, new)
+        || format(E'        %s(old_rows, 10000) AS (%s),\n', ${schema}.${prefix}own('next_rows'), types)
+        || format(E'        %s(new_rows, 10000) AS (%s)\n    ) AS x (%s, %s)\n', ${schema}.${prefix}own('next_rows'), types, old, new)
         || format(E'    CROSS JOIN LATERAL (SELECT %s) AS o\n    CROSS JOIN LATERAL (SELECT %s) AS n;\n', old_as, new_as)
         || E'            GET DIAGNOSTICS taken = ROW_COUNT;\n'
            '            EXIT WHEN taken OPERATOR(pg_catalog.<) 10000;\n        END LOOP;\n'
@@ -177,10 +178,9 @@ AS $sluice$
             OR EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = p_relid OR i.inhparent = p_relid)
             OR EXISTS (SELECT FROM pg_trigger g
                        WHERE g.tgrelid = p_relid AND NOT g.tgisinternal AND g.tgtype & 1 = 1 AND g.tgtype & 2 = 0
-                         AND NOT EXISTS (SELECT FROM ${schema}.${prefix}captures x
-                                         JOIN pg_proc f ON f.pronamespace = $s$${schema}$s$::regnamespace
-                                                       AND f.proname = ANY (x.functions)
-                                         WHERE x.relid = p_relid AND f.oid = g.tgfoid))
+                         AND NOT EXISTS (SELECT FROM ${schema}.${prefix}captures x, unnest(x.functions) f (name)
+                                         WHERE x.relid = p_relid
+                                           AND g.tgfoid = to_regprocedure(${schema}.${prefix}own(f.name) || '()')))
         THEN 'row' ELSE 'statement' END
     FROM pg_class c WHERE c.oid = p_relid
 $sluice$;
@@ -191,8 +191,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT CASE
         WHEN g.oid IS NULL THEN format('trigger %I is missing', p_trigger)
-        WHEN g.tgfoid IS DISTINCT FROM to_regprocedure(format('${schema}.%I()', p_function))::oid
-            THEN format('trigger %I does not call function %I', p_trigger, p_function)
+        WHEN g.tgfoid IS DISTINCT FROM to_regprocedure(${schema}.${prefix}own(p_function) || '()')::oid
+            THEN format('trigger %I does not call function %s', p_trigger, ${schema}.${prefix}own(p_function))
         WHEN g.tgenabled NOT IN ('O', 'A') THEN format('trigger %I is disabled', p_trigger)
     END
     FROM (VALUES (true)) AS one (row)
@@ -203,8 +203,9 @@ $sluice$;
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}capture_fingerprint(p_schema text, p_table text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    SELECT md5(coalesce(string_agg(c.function_code || c.trigger_code, '' ORDER BY c.triggername), ''))
-    FROM ${schema}.${prefix}capture_code(p_schema, p_table) c
+    SELECT md5(coalesce(string_agg(c.function_code, '' ORDER BY n), '') || coalesce(string_agg(c.trigger_code, '' ORDER BY n), ''))
+    FROM ${schema}.${prefix}capture_code(p_schema, p_table) WITH ORDINALITY
+        AS c (relid, mode, event, triggername, functionname, function_code, trigger_code, n)
 $sluice$;
 
 -- Everything that is wrong with the captures of the registered tables, one row a fault.
@@ -260,58 +261,67 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
     c record;
+    n integer;
     had ${schema}.${prefix}captures;
-    v_relid oid := to_regclass(format('%I.%I', p_schema, p_table));
-    v_mode text;
-    v_stem text;
-    v_triggers text[] := '{}';
-    v_functions text[] := '{}';
-    v_fingerprint text;
+    now ${schema}.${prefix}captures;
+    function_codes text[] := '{}';
+    trigger_codes text[] := '{}';
     done text[] := '{}';
 BEGIN
-    IF v_relid IS NULL THEN
+    SELECT * INTO had FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table;
+    now := had;
+    now.schemaname := p_schema;
+    now.tablename := p_table;
+    now.relid := to_regclass(format('%I.%I', p_schema, p_table));
+    IF now.relid IS NULL THEN
         RAISE EXCEPTION 'Table %.% does not exist', quote_ident(p_schema), quote_ident(p_table) USING ERRCODE = 'undefined_table';
     END IF;
-    SELECT * INTO had FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table;
+    now.mode := 'none';
+    now.stem := coalesce(had.stem, '');
+    now.triggers := '{}';
+    now.functions := '{}';
     FOR c IN SELECT * FROM ${schema}.${prefix}capture_code(p_schema, p_table) LOOP
-        v_mode := c.mode;
-        v_stem := left(c.functionname, -2);
-        v_triggers := v_triggers || c.triggername;
-        v_functions := v_functions || c.functionname;
+        now.mode := c.mode;
+        now.stem := left(c.functionname, -2);
+        now.triggers := now.triggers || c.triggername;
+        now.functions := now.functions || c.functionname;
+        function_codes := function_codes || c.function_code;
+        trigger_codes := trigger_codes || c.trigger_code;
     END LOOP;
-    v_fingerprint := ${schema}.${prefix}capture_fingerprint(p_schema, p_table);
-    IF had.tablename IS NOT NULL AND (had.relid <> v_relid OR had.triggers <> v_triggers OR had.mode <> coalesce(v_mode, 'none')) THEN
+    now.fingerprint := md5(array_to_string(function_codes || trigger_codes, ''));
+    now.trigger_fingerprint := md5(array_to_string(trigger_codes, ''));
+    now.filenode := ${schema}.${prefix}filenode(now.relid);
+
+    IF had.relid <> now.relid OR had.triggers <> now.triggers OR had.mode <> now.mode THEN
         PERFORM ${schema}.${prefix}drop_trigger(p_schema, p_table);
         done := done || 'the former triggers removed'::text;
     END IF;
-    FOR c IN SELECT * FROM ${schema}.${prefix}capture_code(p_schema, p_table) LOOP
-        IF had.fingerprint IS DISTINCT FROM v_fingerprint
-            OR to_regprocedure(format('${schema}.%I()', c.functionname)) IS NULL THEN
-            EXECUTE c.function_code;
-            EXECUTE format('REVOKE ALL ON FUNCTION ${schema}.%I() FROM PUBLIC', c.functionname);
+    FOR n IN 1 .. cardinality(now.triggers) LOOP
+        IF had.fingerprint IS DISTINCT FROM now.fingerprint
+            OR to_regprocedure(${schema}.${prefix}own(now.functions[n]) || '()') IS NULL THEN
+            EXECUTE function_codes[n];
+            EXECUTE format('REVOKE ALL ON FUNCTION %s() FROM PUBLIC', ${schema}.${prefix}own(now.functions[n]));
         END IF;
-        IF ${schema}.${prefix}trigger_fault(v_relid, c.triggername, c.functionname) IS NOT NULL THEN
-            IF EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = v_relid AND g.tgname = c.triggername
-                       AND g.tgfoid IS DISTINCT FROM to_regprocedure(format('${schema}.%I()', c.functionname))) THEN
+        IF had.trigger_fingerprint IS DISTINCT FROM now.trigger_fingerprint
+            OR ${schema}.${prefix}trigger_fault(now.relid, now.triggers[n], now.functions[n]) IS NOT NULL THEN
+            IF EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = now.relid AND g.tgname = now.triggers[n]
+                       AND g.tgfoid IS DISTINCT FROM to_regprocedure(${schema}.${prefix}own(now.functions[n]) || '()')) THEN
                 RAISE EXCEPTION 'Table %.% already has a trigger % that is not of prefix ${prefix}',
-                    quote_ident(p_schema), quote_ident(p_table), quote_ident(c.triggername)
+                    quote_ident(p_schema), quote_ident(p_table), quote_ident(now.triggers[n])
                     USING ERRCODE = 'duplicate_object', HINT = 'Configure another trigger name for this table.';
             END IF;
-            EXECUTE c.trigger_code;
-            done := done || format('trigger %I made', c.triggername);
+            EXECUTE trigger_codes[n];
+            done := done || format('trigger %I made', now.triggers[n]);
         END IF;
     END LOOP;
-    IF had.fingerprint IS DISTINCT FROM v_fingerprint THEN
+    IF had.fingerprint IS DISTINCT FROM now.fingerprint THEN
         done := done || 'functions written'::text;
     END IF;
-    INSERT INTO ${schema}.${prefix}captures AS x
-        (schemaname, tablename, relid, mode, stem, triggers, functions, fingerprint, filenode)
-    VALUES (p_schema, p_table, v_relid, coalesce(v_mode, 'none'), coalesce(v_stem, had.stem, ''), v_triggers, v_functions,
-            v_fingerprint, ${schema}.${prefix}filenode(v_relid))
-    ON CONFLICT (schemaname, tablename) DO UPDATE
-        SET relid = excluded.relid, mode = excluded.mode, stem = excluded.stem, triggers = excluded.triggers,
-            functions = excluded.functions, fingerprint = excluded.fingerprint, filenode = excluded.filenode
-        WHERE x.* IS DISTINCT FROM excluded.*;
+
+    IF now IS DISTINCT FROM had OR done <> '{}' THEN
+        DELETE FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table;
+        INSERT INTO ${schema}.${prefix}captures SELECT now.*;
+    END IF;
     PERFORM ${schema}.${prefix}remember(p_schema, p_table);
     UPDATE ${schema}.${prefix}tables x SET status = 'OK'
         WHERE x.schemaname = p_schema AND x.tablename = p_table AND x.status <> 'OK';
@@ -340,7 +350,7 @@ DECLARE
 BEGIN
     FOR name IN SELECT unnest(x.functions) FROM ${schema}.${prefix}captures x
                 WHERE x.schemaname = p_schema AND x.tablename = p_table LOOP
-        EXECUTE format('DROP FUNCTION IF EXISTS ${schema}.%I() CASCADE', name);
+        EXECUTE format('DROP FUNCTION IF EXISTS %s() CASCADE', ${schema}.${prefix}own(name));
     END LOOP;
     DELETE FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table;
 END

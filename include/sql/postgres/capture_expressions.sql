@@ -107,12 +107,16 @@ CREATE OR REPLACE FUNCTION ${schema}.${prefix}captured_columns(
 RETURNS SETOF record
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    SELECT v.attname, '<col name="' || ${schema}.${prefix}xml_escape(v.attname) || '"', v.atttype, NOT v.attnotnull, v.keypos,
+    WITH found AS MATERIALIZED (
+        SELECT * FROM ${schema}.${prefix}cols_view v WHERE v.relid = p_relid AND v.attgenerated = ''
+    ), traits AS MATERIALIZED (
+        SELECT d.atttypid, t.* FROM (SELECT DISTINCT f.atttypid FROM found f) d
+        CROSS JOIN LATERAL ${schema}.${prefix}type_traits(d.atttypid) t
+    )
+    SELECT f.attname, '<col name="' || ${schema}.${prefix}xml_escape(f.attname) || '"', f.atttype, NOT f.attnotnull, f.keypos,
         t.plain, t.exact, t.plain AND NOT t.cast_to_text, t.settings
-    FROM ${schema}.${prefix}cols_view v
-    CROSS JOIN LATERAL ${schema}.${prefix}type_traits(v.atttypid) t
-    WHERE v.relid = p_relid AND v.attgenerated = ''
-    ORDER BY v.attnum
+    FROM found f JOIN traits t USING (atttypid)
+    ORDER BY f.attnum
 $sluice$;
 
 -- The code of a whole row's CONTENT. p_row names the row: NEW, OLD or an alias.
@@ -144,7 +148,7 @@ BEGIN
         ELSE
             texts := texts || value;
             protected := protected || quote_literal(protected_end)
-                || format('${schema}.${prefix}col2xml(%L, %s)', c.attname, value);
+                || format('%s(%L, %s)', ${schema}.${prefix}own('col2xml'), c.attname, value);
             protected_end := '';
         END IF;
     END LOOP;
@@ -200,7 +204,7 @@ BEGIN
     FOR c IN SELECT * FROM ${schema}.${prefix}captured_columns(p_relid) LOOP
         value := ${schema}.${prefix}value_code(p_old || '.' || quote_ident(c.attname), c.atttype, c.direct);
         IF NOT c.plain THEN
-            element := format('${schema}.${prefix}col2xml(%L, %s)', c.attname, value);
+            element := format('%s(%L, %s)', ${schema}.${prefix}own('col2xml'), c.attname, value);
         ELSE
             element := format('pg_catalog.concat(%L, %s, %L)', c.opening || '>', value, '</col>');
             IF c.nullable THEN
@@ -222,8 +226,8 @@ $sluice$;
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}key_content_code(p_relid oid, p_row text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    SELECT ${schema}.${prefix}concat_code(coalesce(array_agg(format('${schema}.${prefix}col2xml(%L, (%s.%I)::pg_catalog.text)',
-        c.attname, p_row, c.attname)), '{}'))
+    SELECT ${schema}.${prefix}concat_code(coalesce(array_agg(format('%s(%L, (%s.%I)::pg_catalog.text)',
+        ${schema}.${prefix}own('col2xml'), c.attname, p_row, c.attname)), '{}'))
     FROM ${schema}.${prefix}captured_columns(p_relid) c WHERE c.keypos > 0
 $sluice$;
 

@@ -13,12 +13,12 @@ BEGIN
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_event_trigger e WHERE e.evtname = '${prefix}ddl_end_' || mark) THEN
         EXECUTE format('CREATE EVENT TRIGGER %I ON ddl_command_end WHEN TAG IN (''CREATE TABLE'', ''CREATE TABLE AS'','
             ' ''SELECT INTO'', ''ALTER TABLE'', ''CREATE INDEX'', ''ALTER INDEX'', ''CREATE TRIGGER'', ''ALTER SCHEMA'')'
-            ' EXECUTE FUNCTION ${schema}.${prefix}ddl_end()', '${prefix}ddl_end_' || mark);
+            ' EXECUTE FUNCTION %s()', '${prefix}ddl_end_' || mark, ${schema}.${prefix}own('ddl_end'));
     END IF;
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_event_trigger e WHERE e.evtname = '${prefix}ddl_drop_' || mark) THEN
         EXECUTE format('CREATE EVENT TRIGGER %I ON sql_drop WHEN TAG IN (''DROP TABLE'', ''DROP SCHEMA'', ''DROP INDEX'','
             ' ''DROP OWNED'', ''DROP TYPE'', ''DROP DOMAIN'', ''DROP EXTENSION'')'
-            ' EXECUTE FUNCTION ${schema}.${prefix}ddl_drop()', '${prefix}ddl_drop_' || mark);
+            ' EXECUTE FUNCTION %s()', '${prefix}ddl_drop_' || mark, ${schema}.${prefix}own('ddl_drop'));
     END IF;
 EXCEPTION WHEN insufficient_privilege THEN
     RAISE NOTICE '${prefix}: no event triggers, as % is no superuser; changes of structure are found by comparison', current_user;

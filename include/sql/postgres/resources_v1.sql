@@ -76,18 +76,6 @@ WITH replicated AS (
     FROM ${schema}.${prefix}tables t
     JOIN pg_catalog.pg_namespace n ON n.nspname = t.schemaname
     JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename AND c.relkind IN ('r', 'p')
-), keys AS (
-    -- The key: the primary key, else the oldest unique index that is immediate, plain and all NOT NULL;
-    -- never one over a generated column, whose value does not travel.
-    SELECT DISTINCT ON (i.indrelid) i.indrelid, i.indkey, i.indnkeyatts
-    FROM pg_catalog.pg_index i
-    JOIN replicated r ON r.oid = i.indrelid
-    WHERE i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
-      AND NOT EXISTS (
-          SELECT FROM pg_catalog.pg_attribute k
-          WHERE k.attrelid = i.indrelid AND k.attnum = ANY (i.indkey[0:i.indnkeyatts - 1])
-            AND (NOT k.attnotnull OR k.attgenerated <> ''))
-    ORDER BY i.indrelid, i.indisprimary DESC, i.indexrelid
 )
 SELECT r.schemaname,
        r.tablename,
@@ -110,14 +98,28 @@ FROM replicated r
 JOIN pg_catalog.pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped
 JOIN pg_catalog.pg_type y ON y.oid = a.atttypid
 LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-LEFT JOIN keys k ON k.indrelid = r.oid;
+-- The key: the primary key, else the oldest unique index that is immediate, plain and all NOT NULL;
+-- never one over a generated column, whose value does not travel.
+LEFT JOIN LATERAL (
+    SELECT i.indkey, i.indnkeyatts
+    FROM pg_catalog.pg_index i
+    WHERE i.indrelid = r.oid
+      AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
+      AND NOT EXISTS (
+          SELECT FROM pg_catalog.pg_attribute k
+          WHERE k.attrelid = i.indrelid AND k.attnum = ANY (i.indkey[0:i.indnkeyatts - 1])
+            AND (NOT k.attnotnull OR k.attgenerated <> ''))
+    ORDER BY i.indisprimary DESC, i.indexrelid
+    LIMIT 1
+) k ON true;
 
 -- The snapshot that COLS_VIEW is compared with: the structure the capture of each table was written for.
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}cols_table AS SELECT * FROM ${schema}.${prefix}cols_view WITH NO DATA;
 
 -- The capture each registered table has. MODE: by statement or by row triggers; none where nothing is to be captured,
 -- dropped where the table went. STEM begins the names of FUNCTIONS and stays when the table is renamed. FINGERPRINT
--- identifies the code that was generated, FILENODE the files of the table: other files mean rewritten rows.
+-- identifies the code that was generated, TRIGGER_FINGERPRINT that of the triggers alone, FILENODE the files of the
+-- table: other files mean rewritten rows.
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}captures (
     schemaname text NOT NULL,
     tablename text NOT NULL,
@@ -127,6 +129,7 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}captures (
     triggers text[] NOT NULL,
     functions text[] NOT NULL,
     fingerprint text NOT NULL,
+    trigger_fingerprint text NOT NULL,
     filenode text NOT NULL,
     CONSTRAINT ${prefix}captures_pkey PRIMARY KEY (schemaname, tablename)
 );

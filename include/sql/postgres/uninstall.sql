@@ -25,7 +25,7 @@ BEGIN
         'changed_code', 'check_structure', 'check_table', 'col2xml', 'concat_code', 'content_code',
         'create_trigger', 'ddl_drop', 'ddl_end', 'ddl_item', 'debug', 'desc_column', 'describe', 'described',
         'drop_trigger', 'filenode', 'forget', 'guid_code', 'hold_off_writers', 'increment', 'key_content_code',
-        'lockstep_code', 'needs_prot', 'next_rows', 'oldcontent_code', 'position', 'purge', 'recapture',
+        'lockstep_code', 'needs_prot', 'next_rows', 'oldcontent_code', 'own', 'position', 'purge', 'recapture',
         'remember', 'rename', 'tables_trigger', 'trigger_fault', 'type_traits', 'value_code', 'values_changed',
         'xml_escape'
       ]) f);

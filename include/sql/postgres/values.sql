@@ -5,6 +5,11 @@
 -- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
 -- Privileges: CREATE on the schema. Oldest version: PostgreSQL 14.
 
+-- The qualified, quoted name of an object of this prefix, for code that is put together as text.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}own(name text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN $s$${schema}$s$ || '.' || quote_ident('${prefix}' || name);
+
 -- How a value must be protected inside CONTENT: 0 not at all, 1 as CDATA, 2 as base64.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}needs_prot(value text) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE

@@ -61,6 +61,11 @@ class Registry:
         rows = self.connection.execute(f"SELECT schemaname, tablename FROM {self._name('tables')} ORDER BY repl_key")
         return [TableName(schema, name) for schema, name in rows.fetchall()]
 
+    def tables(self) -> list[TableName]:
+        """All registered tables, without a look at their capture."""
+        rows = self.connection.execute(f"SELECT schemaname, tablename FROM {self._name('tables')} ORDER BY repl_key")
+        return [TableName(schema, name) for schema, name in rows]
+
     def examine(self, tables: Iterable[TableName]) -> dict[TableName, str]:
         """Why each of `tables` that cannot be captured cannot be, with the remedy. One statement for all."""
         wanted = list(tables)
