@@ -114,8 +114,8 @@ def test_the_job_ends_when_a_person_ends_its_task_and_not_when_another_triggerer
     assert job.state() is state
 
 
-def test_watching_does_not_block_the_event_loop() -> None:
-    job = launch(flood=200_000, sleep=2)
+def test_a_flood_neither_blocks_the_event_loop_nor_fills_the_task_log(capsys: pytest.CaptureFixture[str]) -> None:
+    job = launch(Kind.LOAD, flood=200_000, sleep=2)
 
     async def scenario() -> float:
         watching = asyncio.create_task(event_of(JobTrigger.of(job)))
@@ -127,6 +127,9 @@ def test_watching_does_not_block_the_event_loop() -> None:
         return worst
 
     assert asyncio.run(scenario()) < 0.5
+    said = capsys.readouterr().out
+    assert said.count("\n") < 20_000
+    assert f"more lines are only in {job.log}" in said
 
 
 def test_a_trigger_survives_its_serialisation() -> None:

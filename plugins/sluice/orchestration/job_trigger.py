@@ -16,6 +16,8 @@ from sluice.orchestration.relaunch import Next, Verdict, judge
 from sluice.orchestration.residence import stay
 
 POLL_SECONDS = 1.0
+LINES_A_LOOK = 500
+"""So many lines go into the task log with each look: writing them holds the event loop up."""
 _SAID = re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-][\d:]+)? (?P<level>[A-Z]+) (?P<text>.*)")
 
 
@@ -54,8 +56,7 @@ class JobTrigger(BaseTrigger):
         while await asyncio.to_thread(self._runs):
             await self._copy(output)
             await asyncio.sleep(POLL_SECONDS)
-        while await self._copy(output, rest=True):
-            continue
+        await self._copy(output, rest=True)
         verdict, gone = await asyncio.to_thread(self._verdict)
         wait = max(0.0, gone + verdict.delay - time.time())
         match verdict.next:
@@ -91,14 +92,19 @@ class JobTrigger(BaseTrigger):
         return judge(self.kind, job.result() if job else None, gone - self.launched, self.attempt), gone
 
     async def _copy(self, output: JobOutput, *, rest: bool = False) -> bool:
-        """Copies what is new; whether there was anything."""
-        lines = await asyncio.to_thread(output.read, rest=rest)
-        for line in lines:
-            level, text = parse_line(line)
-            self.log.log(level, "%s", text)
-        if lines:
+        """Copies what is new, a flood only in part; whether there was anything."""
+        copied = left_out = 0
+        while lines := await asyncio.to_thread(output.read, rest=rest):
+            shown = lines[: max(0, LINES_A_LOOK - copied)]
+            for line in shown:
+                level, text = parse_line(line)
+                self.log.log(level, "%s", text)
+            copied += len(shown)
+            left_out += len(lines) - len(shown)
             await asyncio.to_thread(output.keep)
-        return bool(lines)
+        if left_out:
+            self.log.warning("%d more lines are only in %s", left_out, output.path)
+        return copied + left_out > 0
 
     async def _handed_over(self) -> bool:
         """Airflow also calls `on_kill` when it gives a trigger to another triggerer: the task stays deferred then."""

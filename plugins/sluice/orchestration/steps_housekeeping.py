@@ -41,6 +41,7 @@ def per_prefix(body: Callable[[Work], Any]) -> Callable[..., Any]:
             return body(Work.of_prefix(prefix, context))
 
     made: Callable[..., Any] = run
+    made.body = body  # type: ignore[attr-defined]
     return made
 
 

@@ -1,0 +1,86 @@
+"""From Airflow's connections to ConnectionInfo: what is wrong is named, what is secret stays so."""
+
+import json
+from typing import Any
+
+import pytest
+
+from sluice.orchestration import connections
+from sluice.orchestration.connections import ConnectionMissing, ConnectionUnusable
+from sluice.stores.redis_store import StoreNotConfigured
+from sluice.vendors import UnknownVendor
+
+FULL = {
+    "conn_type": "postgres", "host": "db", "port": 5433, "schema": "shop", "login": "anna", "password": "p@ss/w:rd",
+    "extra": {"sslmode": "require", "cursor": "dictcursor"},
+}  # fmt: skip
+
+
+@pytest.fixture
+def connection(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def define(conn_id: str, **values: Any) -> None:
+        monkeypatch.setenv(f"AIRFLOW_CONN_{conn_id.upper()}", json.dumps({**FULL, **values}))
+
+    return define
+
+
+def test_all_that_is_needed_is_taken_over(connection: Any) -> None:
+    connection("one")
+    info = connections.info("one", "postgres", "DEMO.yaml")
+    assert (info.host, info.port, info.database, info.user, info.password) == ("db", 5433, "shop", "anna", "p@ss/w:rd")
+    assert dict(info.options) == {"sslmode": "require"}
+    assert "p@ss" not in repr(info)
+
+
+def test_the_port_has_a_default(connection: Any) -> None:
+    connection("one", port=None)
+    assert connections.info("one", "postgres", "DEMO.yaml").port == 5432
+
+
+def test_a_missing_connection_is_named_with_the_place_to_add_it() -> None:
+    with pytest.raises(ConnectionMissing, match=r"no connection 'nowhere', which DEMO.yaml names. Add it in Airflow"):
+        connections.info("nowhere", "postgres", "DEMO.yaml")
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"conn_type": "mysql"}, "is of type 'mysql'; it must be 'postgres'"),
+        ({"host": None}, "has no host"),
+        ({"schema": None}, "has no database"),
+        ({"login": None}, "has no login"),
+    ],
+)
+def test_a_connection_that_cannot_do_is_explained(connection: Any, values: dict[str, Any], said: str) -> None:
+    connection("odd", **values)
+    with pytest.raises(ConnectionUnusable, match=said) as raised:
+        connections.info("odd", "postgres", "DEMO.yaml")
+    assert "p@ss" not in str(raised.value)
+
+
+def test_a_vendor_nobody_knows_is_refused(connection: Any) -> None:
+    connection("one")
+    with pytest.raises(UnknownVendor):
+        connections.info("one", "dbase", "DEMO.yaml")
+
+
+def test_spark_runs_here_unless_a_connection_says_otherwise(connection: Any) -> None:
+    assert connections.spark() == {"master": "local[*]", "conf": {}}
+    extra = {"spark.executor.memory": "2g", "conf": {"spark.cores.max": "8"}, "queue": "x"}
+    connection("spark_default", conn_type="spark", host="spark://head", port=7077, extra=extra)
+    assert connections.spark() == {
+        "master": "spark://head:7077",
+        "conf": {"spark.executor.memory": "2g", "spark.cores.max": "8"},
+    }
+
+
+def test_a_spark_that_jobs_cannot_use_is_refused(connection: Any) -> None:
+    connection("spark_default", conn_type="spark", host="yarn", extra={})
+    with pytest.raises(ConnectionUnusable, match=r"jobs run on local\[N\] or spark://host:port"):
+        connections.spark()
+
+
+def test_redis_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLUICE_REDIS_URL", raising=False)
+    with pytest.raises(StoreNotConfigured, match="SLUICE_REDIS_URL"):
+        connections.redis_url()

@@ -1,0 +1,171 @@
+"""The DAG files: they load, whatever the configuration holds, and say what a person needs to know."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk.exceptions import ParamValidationError
+
+ROOT = Path(__file__).resolve().parents[2]
+DAGS = ROOT / "dags"
+IDS = {"install_resources", "reconcile_tables", "initial_update", "cdc_apply", "housekeeping"}
+GOOD = "prefix: {prefix}\nmaster: {{conn_id: m}}\nslaves:\n{slaves}\ntables:\n  public.*: {{}}\n"
+
+
+@pytest.fixture
+def replications(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty configuration folder."""
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
+    return tmp_path
+
+
+def configure(folder: Path, prefix: str, *slaves: str) -> None:
+    lines = "\n".join(f"  {name}: {{conn_id: {name}}}" for name in slaves)
+    (folder / f"{prefix}.yaml").write_text(GOOD.format(prefix=prefix, slaves=lines))
+
+
+def load() -> DagBag:
+    return DagBag(str(DAGS))
+
+
+@pytest.fixture(scope="module")
+def bag() -> DagBag:
+    """The DAGs with the configuration that comes with the product."""
+    return load()
+
+
+def test_all_dags_load_without_an_error(bag: DagBag) -> None:
+    assert bag.import_errors == {}
+    assert set(bag.dags) == IDS
+
+
+@pytest.mark.parametrize("file", sorted(DAGS.glob("*.py")), ids=lambda file: file.name)
+def test_a_dag_file_is_short_and_holds_no_sql(file: Path) -> None:
+    text = file.read_text()
+    assert text.count("\n") < 60
+    assert not re.search(r"\b(SELECT|INSERT|UPDATE|DELETE|CREATE)\b [A-Za-z$*]+ ", text)
+
+
+def test_parsing_connects_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    import socket
+
+    import psycopg
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("a DAG file connects to something when it is read")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(psycopg, "connect", refuse)
+    assert load().import_errors == {}
+
+
+def test_dags_are_documented_tagged_and_active_at_once(bag: DagBag) -> None:
+    for dag in bag.dags.values():
+        assert dag.doc_md is not None and dag.doc_md.startswith("# ")
+        assert dag.description and not dag.description.startswith("#")
+        assert "sluice" in dag.tags
+        assert dag.is_paused_upon_creation is False
+        assert dag.catchup is False
+
+
+def test_every_function_task_says_what_it_does(bag: DagBag) -> None:
+    for dag in bag.dags.values():
+        for task in dag.tasks:
+            if type(task).__name__ == "_PythonDecoratedOperator":
+                assert task.doc_md, f"{dag.dag_id}.{task.task_id}"
+
+
+def test_no_task_that_waits_has_an_end_by_the_clock(bag: DagBag) -> None:
+    for dag in bag.dags.values():
+        assert dag.dagrun_timeout is None
+        assert all(task.execution_timeout is None for task in dag.tasks)
+
+
+def test_tasks_survive_the_death_of_their_worker(bag: DagBag) -> None:
+    assert all(task.retries >= 2 for dag in bag.dags.values() for task in dag.tasks)
+
+
+def test_the_initial_update_follows_the_workflow(bag: DagBag) -> None:
+    dag = bag.dags["initial_update"]
+    order, task = [], next(task for task in dag.tasks if not task.upstream_task_ids)
+    while True:
+        order.append(task.task_id)
+        following = list(task.downstream_task_ids)
+        if not following:
+            break
+        assert len(following) == 1
+        task = dag.get_task(following[0])
+    assert order == [
+        "check", "install_resources", "reconcile", "begin", "create_tables", "plan",
+        "ensure_apply", "load", "await_normal", "finish", "settle",
+    ]  # fmt: skip
+
+
+def test_a_cancelled_update_still_settles_and_counts_as_failed(bag: DagBag) -> None:
+    settle = bag.dags["initial_update"].get_task("settle")
+    assert settle.is_teardown and settle.on_failure_fail_dagrun
+    # A teardown without a setup runs once all before it is over, however.
+    assert not any(task.is_setup for task in bag.dags["initial_update"].tasks)
+
+
+def test_many_pairs_are_applied_at_the_same_time(bag: DagBag) -> None:
+    assert bag.dags["cdc_apply"].max_active_runs >= 1000
+    assert bag.dags["initial_update"].max_active_runs >= 16
+    assert bag.dags["housekeeping"].max_active_runs == 1
+
+
+def test_params_are_those_of_the_contract(bag: DagBag) -> None:
+    found = {dag_id: set(dag.params) for dag_id, dag in bag.dags.items()}
+    assert found == {
+        "install_resources": {"prefix"},
+        "reconcile_tables": {"prefix"},
+        "initial_update": {"prefix", "slave", "transfer"},
+        "cdc_apply": {"prefix", "slave"},
+        "housekeeping": set(),
+    }
+
+
+def test_forms_offer_what_is_configured(replications: Path) -> None:
+    configure(replications, "DEMO_", "dr1", "dr2")
+    configure(replications, "SALES_", "dr2")
+    params = load().dags["cdc_apply"].params
+    prefix, slave = params.get_param("prefix"), params.get_param("slave")
+    assert prefix.schema["enum"] == ["DEMO_", "SALES_"]
+    assert slave.schema["values_display"] == {"dr1": "dr1 (of DEMO_)", "dr2": "dr2 (of DEMO_, SALES_)"}
+    assert not prefix.has_value and not slave.has_value, "among several a person chooses"
+
+
+def test_the_only_choice_is_chosen_and_others_are_refused_with_what_would_be_right(replications: Path) -> None:
+    configure(replications, "DEMO_", "dr1")
+    params = load().dags["cdc_apply"].params
+    assert params.dump() == {"prefix": "DEMO_", "slave": "dr1"}
+    with pytest.raises(ParamValidationError, match=r"'NOPE_' is not one of \['DEMO_'\]"):
+        params.get_param("prefix").resolve("NOPE_")
+
+
+def test_a_mistake_takes_its_own_replication_out_and_no_other(replications: Path) -> None:
+    configure(replications, "DEMO_", "dr1")
+    (replications / "BAD.yaml").write_text("prefix: BAD_\nmaster: {conn_id: m}\nslavs: {}\n")
+    bag = load()
+    assert set(bag.dags) == IDS
+    assert bag.dags["cdc_apply"].params.get_param("prefix").schema["enum"] == ["DEMO_"]
+    (message,) = bag.import_errors.values()
+    assert "BAD.yaml:3: slavs: is not known" in message
+    assert "did you mean slaves?" in message
+    assert all("BAD.yaml:3: slavs" in (dag.doc_md or "") for dag in bag.dags.values())
+
+
+def test_without_any_configuration_dags_load_and_say_so(replications: Path) -> None:
+    bag = load()
+    assert set(bag.dags) == IDS
+    assert bag.import_errors == {}
+    assert "No replication is configured" in bag.dags["cdc_apply"].params.get_param("prefix").schema["description_md"]
+
+
+def test_without_the_configuration_folder_dags_load_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLUICE_REPLICATIONS", "/nowhere/at/all")
+    bag = load()
+    assert set(bag.dags) == IDS
+    assert any("/nowhere/at/all" in message for message in bag.import_errors.values())

@@ -1,0 +1,56 @@
+"""How errors end a task: at once where a person must act, with another try where an outage may pass."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import psycopg
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException, TaskDeferred
+
+from sluice.errors import Terminal, Transient
+from sluice.orchestration.failure import UNFORESEEN_TRIES, XCOM_KEY, as_airflow
+
+
+class Instance(SimpleNamespace):
+    """A task instance that remembers what was pushed."""
+
+    def __init__(self, try_number: int = 1) -> None:
+        super().__init__(try_number=try_number, pushed={})
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.pushed[key] = value
+
+
+def ended_by(error: BaseException, try_number: int = 1) -> tuple[BaseException, Instance]:
+    ti = Instance(try_number)
+    with pytest.raises(BaseException) as raised, as_airflow({"ti": ti}):
+        raise error
+    return raised.value, ti
+
+
+def test_what_needs_a_person_ends_the_task_at_once_and_says_why() -> None:
+    error, ti = ended_by(Terminal("Add the column."))
+    assert isinstance(error, AirflowFailException) and str(error) == "Add the column."
+    assert ti.pushed == {XCOM_KEY: "Add the column."}
+
+
+def test_an_outage_is_tried_again() -> None:
+    error, _ = ended_by(Transient("The master is down."))
+    assert isinstance(error, AirflowException) and not isinstance(error, AirflowFailException)
+
+
+def test_an_error_of_a_driver_is_classified() -> None:
+    assert isinstance(ended_by(psycopg.errors.UndefinedColumn("no such column"))[0], AirflowFailException)
+    assert not isinstance(ended_by(psycopg.errors.AdminShutdown("bye"))[0], AirflowFailException)
+
+
+def test_an_error_nobody_foresaw_is_tried_a_few_times() -> None:
+    assert not isinstance(ended_by(KeyError("x"), 1)[0], AirflowFailException)
+    assert isinstance(ended_by(KeyError("x"), UNFORESEEN_TRIES)[0], AirflowFailException)
+
+
+@pytest.mark.parametrize("way", [AirflowSkipException("enough"), TaskDeferred(trigger=None, method_name="x")])
+def test_airflows_own_ways_of_leaving_a_task_pass_through(way: BaseException) -> None:
+    error, ti = ended_by(way)
+    assert error is way
+    assert ti.pushed == {}
