@@ -1,6 +1,7 @@
 """What `./sluice up`, `down` and `status` do."""
 
 import argparse
+import contextlib
 import json
 import sys
 import time
@@ -99,4 +100,8 @@ def duration(seconds: float) -> str:
 
 
 def _say(quiet: bool) -> Callable[[str], None]:
-    return (lambda line: None) if quiet else (lambda line: print(line, flush=True))
+    def say(line: str) -> None:
+        with contextlib.suppress(BrokenPipeError):  # a reader that went away is no reason to give a start up
+            print(line, flush=True)
+
+    return (lambda line: None) if quiet else say
