@@ -11,7 +11,7 @@ decided by the block its key lies in.
 
 import itertools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from sluice import vendors
 from sluice.apply import net, window
 from sluice.apply.content import MixedShapes
 from sluice.apply.links import Links
-from sluice.apply.markers import Markers, kept_items
+from sluice.apply.markers import Markers
 from sluice.apply.pair import Pair
 from sluice.apply.spread import Spread
 from sluice.apply.staging import Failure, Span, StageShare
@@ -47,6 +47,8 @@ class Rows:
     """`NetChanges` or staged ones, several of a table allowed."""
     items: Callable[[TableName], Any]
     """All changes of a table in this run, to replay them one by one."""
+    keys: Mapping[TableName, tuple[str, ...]]
+    """The key under which each table's changes were captured."""
     ordered: frozenset[TableName] = frozenset()
     """Tables that must be replayed from the start."""
 
@@ -123,9 +125,7 @@ class Batch:
         complete = whole and markers is not None and markers.complete(target)
         if not items.num_rows and not complete and not checkpoint.catching_up:
             return None
-        steps: list[Step] = []
-        for run in window.runs(items):
-            steps.append(self._cut(run, markers) if isinstance(run, CutItem) else self._reduce(run, markers))
+        steps = self._steps(items, seen, checkpoint.slice_key or 0, markers)
         complete = whole and markers is not None and markers.complete(target)
         if whole:
             after = checkpoint.advanced(target, items.num_rows)
@@ -136,8 +136,16 @@ class Batch:
             after = replace(after, state=SlaveState.NORMAL)
         return self._commit(checkpoint, after, steps, markers, safe)
 
+    def _steps(self, items: Any, seen: Position, above: int, markers: Markers | None) -> list[Step]:
+        steps: list[Step] = []
+        for run in window.runs(items):
+            self.links.definitions.load([run.table] if isinstance(run, CutItem) else run, seen, above)
+            steps.append(self._cut(run, markers) if isinstance(run, CutItem) else self._reduce(run, markers))
+        return steps
+
     def _cut(self, cut: CutItem, markers: Markers | None) -> Step:
         if cut.action is not Action.TRUNCATE:
+            self.links.definitions.follow(cut)
             return cut
         # Decided before the slave's transaction begins: it may have to wait for a block.
         return Truncation(cut, markers.truncated(cut.table, cut.transaction) if markers else Decision.APPLY)
@@ -146,18 +154,18 @@ class Batch:
         kept: dict[TableName, Any] = {}
         changes: list[Any] = []
         ordered: set[TableName] = set()
+        keys = {table: self.links.definitions.key(table) for table in run}
         for table, items in run.items():
-            key = self.links.master_key(table)
             try:
-                found = net.events(items, key)
+                found = net.events(items, keys[table])
                 keep = markers.keep(found, table) if markers is not None else None
-                kept[table] = items if keep is None else kept_items(found, keep)
+                kept[table] = items if keep is None else net.kept_items(found, keep)
                 changes.append(net.reduce(found, keep))
             except MixedShapes as mixed:
                 log.info("%s: %s", self.pair, mixed)
                 kept.setdefault(table, items)
                 ordered.add(table)
-        return Rows(changes, kept.__getitem__, frozenset(ordered))
+        return Rows(changes, kept.__getitem__, keys, frozenset(ordered))
 
     # By the executors
 
@@ -175,14 +183,23 @@ class Batch:
         if changes > limit:
             survey = self.links.reader.survey(seen, target, above=above, limit=limit)
             changes, end = survey.changes, survey.last
+        self._load_definitions(seen, above)
         steps: list[Step] = []
         begin = above
         for cut in survey.cuts:
             steps += self._stage(Span(seen, target, begin, cut.repl_key - 1), checkpoint.epoch)
+            if cut.action != Action.TRUNCATE:
+                # What follows needs the new definition, and the slave has it only within the transaction.
+                rest = self.links.reader.items(
+                    seen, target, above=cut.repl_key - 1, up_to=end, images=self._rejecting
+                )
+                steps += self._steps(rest, seen, above, None)
+                break
             item = self.links.reader.items(seen, target, above=cut.repl_key - 1, up_to=cut.repl_key)
-            steps += [self._cut(run, None) for run in window.runs(item) if isinstance(run, CutItem)]
+            steps += self._steps(item, seen, above, None)
             begin = cut.repl_key
-        steps += self._stage(Span(seen, target, begin, end), checkpoint.epoch)
+        else:
+            steps += self._stage(Span(seen, target, begin, end), checkpoint.epoch)
         after = checkpoint.advanced(target, changes) if end is None else checkpoint.sliced(target, end, changes)
         try:
             done = self._commit(checkpoint, after, steps, None, safe)
@@ -194,19 +211,22 @@ class Batch:
         previous, target, bounds = span.previous, span.target, {"above": span.above, "up_to": span.up_to}
         reader = self.links.reader
         moved = reader.key_changes(previous, target, **bounds)
+        definitions = self.links.definitions
         apart: dict[TableName, frozenset[str]] = {}
         changes: list[Any] = []
         if moved.num_rows:
             tables = window.by_table(moved)
-            apart = {
-                table: frozenset(net.entangled(items, self.links.master_key(table))) for table, items in tables.items()
-            }
+            apart = {table: frozenset(net.entangled(items, definitions.key(table))) for table, items in tables.items()}
             here = reader.key_changes(previous, target, **bounds, guids=apart)
             for table, items in window.by_table(here).items():
-                changes.append(net.reduce(net.events(items, self.links.master_key(table))))
+                changes.append(net.reduce(net.events(items, definitions.key(table))))
+        keys = definitions.known()
         parts = self.spread.parallelism
-        share = StageShare(self.pair, span, parts, epoch, str(next(self._labels)), apart)
+        share = StageShare(self.pair, span, parts, epoch, str(next(self._labels)), keys, apart)
         for staged in self.spread.map(share, parts):
+            if isinstance(staged, Failure) and staged.unknown_table:
+                # Not captured any more, and met for the first time: reduced here, where its definition is looked up.
+                return self._steps(reader.items(previous, target, **bounds, images=self._rejecting), previous, 0, None)
             if isinstance(staged, Failure):
                 raise staged.error()
             changes.extend(staged)
@@ -214,7 +234,17 @@ class Batch:
         def items_of(table: TableName) -> Any:
             return window.by_table(reader.items(previous, target, **bounds, images=self._rejecting))[table]
 
-        return [Rows(changes, items_of)] if changes else []
+        return [Rows(changes, items_of, keys)] if changes else []
+
+    def _load_definitions(self, seen: Position, above: int) -> None:
+        """Of all captured tables, because the executors will meet any of them."""
+        info = self.pair.master_info
+        with self.links.on(info):
+            registry = vendors.module(info.vendor, "tables_registry").Registry(
+                self.links.master, self.pair.prefix, self.pair.replication.master.schema
+            )
+            tables = registry.tables()
+        self.links.definitions.load(tables, seen, above)
 
     def _drop_stages(self) -> None:
         info = self.pair.slave_info
@@ -249,7 +279,6 @@ class Batch:
                             self._truncate(step, markers)
                         else:
                             self.links.alterer.apply(step, safe=safe)
-                            self.links.forget(step.table)
                     self._keep_lease()
                     self.links.checkpoints().advance(before, after)
                 return after
@@ -264,8 +293,7 @@ class Batch:
         self.links.merger.merge([change for change in rows.changes if change.table not in replayed], safe=safe)
         present = {change.table for change in rows.changes} | rows.ordered
         for table in sorted(replayed & present):
-            key = {table: self.links.master_key(table)}
-            done = self.links.replayer.replay(rows.items(table), key, safe=safe, reject=self._rejecting)
+            done = self.links.replayer.replay(rows.items(table), rows.keys, safe=safe, reject=self._rejecting)
             if done.rejects:
                 self.links.put_rejects(done.rejects)
 

@@ -12,26 +12,13 @@ from typing import Any
 import psycopg
 
 from sluice import vendors
+from sluice.apply.definitions import Definitions
 from sluice.apply.pair import Pair
 from sluice.domain.checkpoint import Checkpoint, CheckpointMoved, Fenced
 from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import TableName
 from sluice.domain.position import Position
-from sluice.domain.shape import TableShape
-from sluice.errors import Terminal
 
 log = logging.getLogger("sluice.apply")
-
-
-class TableGone(Terminal):
-    """Changes wait for a table that the master no longer has, and whose key is therefore unknown."""
-
-    def __init__(self, table: TableName):
-        super().__init__(
-            f"Table {table} is gone from the master while changes of it still wait, so their key is unknown. "
-            "Start an initial update of this slave."
-        )
-        self.table = table
 
 
 class Links:
@@ -43,7 +30,7 @@ class Links:
         self._slave: psycopg.Connection[Any] | None = None
         self._reader: Any = None
         self._merger: Any = None
-        self._shapes: dict[TableName, TableShape] = {}
+        self.definitions = Definitions(self)
         self.replica_role = False
         """Whether this account may switch the slave's triggers and foreign keys off for its session."""
 
@@ -80,26 +67,6 @@ class Links:
         """Follows TRUNCATE and changes of definitions."""
         module = vendors.module(self.pair.slave_info.vendor, "alter")
         return module.Alterer(self.slave, self.merger.targets, self.pair.slave_info.place)
-
-    def master_shape(self, table: TableName) -> TableShape:
-        """The master's definition of a table, remembered until `forget`. Raises `TableGone`."""
-        if table not in self._shapes:
-            info = self.pair.master_info
-            with self.on(info):
-                found = vendors.module(info.vendor, "catalog").shape(self.master, table)
-            if found is None:
-                raise TableGone(table)
-            self._shapes[table] = found
-        return self._shapes[table]
-
-    def master_key(self, table: TableName) -> tuple[str, ...]:
-        """The columns of the key under which the master captures a table; empty for none."""
-        return tuple(column.name for column in self.master_shape(table).key)
-
-    def forget(self, table: TableName) -> None:
-        """The table's definition changed: what was remembered of it is void."""
-        self._shapes.pop(table, None)
-        self.merger.targets.forget(table)
 
     def open(self) -> None:
         """Opens what is not open. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
@@ -138,7 +105,7 @@ class Links:
             except Exception as error:  # a broken connection may fail in any way when closed
                 log.debug("closing a lost connection: %s", error)
         self._reader = self._master = self._slave = self._merger = None
-        self._shapes.clear()
+        self.definitions.clear()
 
     @contextmanager
     def on(self, info: ConnectionInfo) -> Iterator[None]:

@@ -138,6 +138,7 @@ class Apply:
             self._wait(f"the slave is {self.checkpoint.state}: {self.checkpoint.message or 'start an initial update'}")
             self.checkpoint = self.links.read_checkpoint(self.checkpoint)
             self.seen = self.checkpoint.position
+            self.mode = self._mode_at_start(self.checkpoint)
             return
         self._waiting_for = ""
         self._apply_next()
@@ -222,8 +223,8 @@ class Apply:
         self.stop.wait(WAIT_SECONDS)
 
     def _mode_at_start(self, checkpoint: Checkpoint) -> SafeMode:
-        if checkpoint.position is None:
-            return safemode.OFF
+        if checkpoint.position is None or checkpoint.state not in APPLYING:
+            return safemode.OFF  # decided when there is something to apply
         return safemode.at_start(
             configured=self.pair.slave.safe_mode or self.pair.slave.on_conflict == "overwrite",
             exit_point=checkpoint.safemode_exit,

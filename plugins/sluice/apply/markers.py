@@ -11,15 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from sluice import vendors
 from sluice.apply.links import Links
 from sluice.apply.net import Events
 from sluice.apply.pair import Pair
-from sluice.domain import content
 from sluice.domain.blocks import BlockMap, Decision, Key, TableBlocks, decide, decisions
-from sluice.domain.change import Action
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
 
@@ -118,7 +115,7 @@ class Markers:
         distinct = list(dict.fromkeys(keys))
         info = self.pair.master_info
         with self.links.on(info):
-            shape = self.links.master_shape(table)
+            shape = self.links.definitions[table]
             places = vendors.module(info.vendor, "blocks").locate(self.links.master, shape, bounds, distinct)
         place_of = dict(zip(distinct, places, strict=True))
         return [place_of[key] for key in keys]
@@ -135,30 +132,3 @@ class Markers:
         self._pause()
         self.map = self._look()
         return self.map.tables[table].merged(self.applied)
-
-
-def kept_items(found: Events, keep: Kept) -> Any:
-    """The items behind the kept events, for applying them one by one.
-
-    Of a key change of which one half is kept, that half remains: a DELETE of the old key or an
-    INSERT under the new one.
-    """
-    items = found.items
-    partner = found.partner
-    other = np.where(partner >= 0, keep[partner], keep)
-    whole = items.take(pa.array(np.unique(found.item[keep & other])))
-    halves = np.flatnonzero(keep & ~other)
-    if not len(halves):
-        return whole
-    rewritten = []
-    for event in halves.tolist():
-        item = items.slice(int(found.item[event]), 1).to_pylist()[0]
-        guid = found.guid[event].as_py()
-        if found.before[event]:
-            old = content.format_row(content.overlay(item["content"], item["oldcontent"]))
-            item |= {"action": str(Action.DELETE), "guid": guid, "content": None, "oldcontent": old}
-        else:
-            item |= {"action": str(Action.INSERT), "guid": guid, "oldcontent": None}
-        rewritten.append(item)
-    both = pa.concat_tables([whole, pa.Table.from_pylist(rewritten, schema=items.schema)])
-    return both.sort_by("repl_key")

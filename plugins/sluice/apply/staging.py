@@ -12,6 +12,7 @@ import psycopg
 
 from sluice import vendors
 from sluice.apply import net
+from sluice.apply.definitions import TableGone
 from sluice.apply.pair import Pair
 from sluice.apply.window import by_table
 from sluice.domain.names import TableName
@@ -33,6 +34,7 @@ class Failure:
 
     message: str
     terminal: bool
+    unknown_table: bool = False
 
     def error(self) -> SluiceError:
         return ShareRefused(self.message) if self.terminal else ShareInterrupted(self.message)
@@ -52,7 +54,8 @@ class Span:
 class StageShare:
     """The task of an executor, called with the number of its share; it may run twice.
 
-    `label` makes the stage tables' names unique within the epoch. `apart`: keys the driver handles.
+    `label` makes the stage tables' names unique within the epoch. `keys`: the key columns of each
+    table. `apart`: keys the driver handles.
     """
 
     pair: Pair
@@ -60,6 +63,7 @@ class StageShare:
     parts: int
     epoch: int
     label: str
+    keys: Mapping[TableName, tuple[str, ...]]
     apart: Mapping[TableName, frozenset[str]]
 
     def __call__(self, number: int) -> "list[Any] | Failure":
@@ -67,7 +71,7 @@ class StageShare:
         try:
             return self._read_and_stage(number)
         except SluiceError as error:
-            return Failure(str(error), terminal=isinstance(error, Terminal))
+            return Failure(str(error), isinstance(error, Terminal), isinstance(error, TableGone))
 
     def _read_and_stage(self, number: int) -> list[Any]:
         pair, span = self.pair, self.span
@@ -82,15 +86,13 @@ class StageShare:
         changes = by_table(items)
         connections = vendors.module(slave.vendor, "connection")
         try:
-            with vendors.module(master.vendor, "connection").connect(master, application=pair.application) as source:
-                shapes = vendors.module(master.vendor, "catalog").shapes(source, changes)
             with connections.connect(slave, application=pair.application) as connection:
-                return self._stage(connection, number, changes, shapes)
+                return self._stage(connection, number, changes)
         except psycopg.Error as error:
             raise connections.classify(error, slave.place) from error
 
     def _stage(
-        self, connection: psycopg.Connection[Any], number: int, changes: Mapping[TableName, Any], shapes: Any
+        self, connection: psycopg.Connection[Any], number: int, changes: Mapping[TableName, Any]
     ) -> list[Any]:
         vendor = self.pair.slave_info.vendor
         stage = vendors.module(vendor, "stage")
@@ -100,11 +102,12 @@ class StageShare:
         connection.execute("SET LOCAL synchronous_commit = off")
         staged = []
         for place, (table, items) in enumerate(changes.items()):
-            key = tuple(column.name for column in shapes[table].key)
+            if table not in self.keys:
+                raise TableGone(table)
             mine = net.without(items, self.apart.get(table, frozenset()))
             if not mine.num_rows:
                 continue
-            changed = net.reduce(net.events(mine, key))
+            changed = net.reduce(net.events(mine, self.keys[table]))
             staged.append(
                 stage.put(
                     connection,

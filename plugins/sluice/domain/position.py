@@ -94,6 +94,10 @@ class Position:
             floors.append(self.gap_floor)
         return min(floors)
 
+    def floor_of_all(self) -> int:
+        """A REPL_KEY below every change not covered here, whenever it commits."""
+        return min([self.low, self.gap_floor, *(self.floors.get(xid, 0) for xid in self.xip)])
+
     def _floor_of(self, xid: int) -> int:
         """A key below all that a transaction not covered here can have drawn."""
         if xid in self.xip:

@@ -1,0 +1,100 @@
+"""The master's definition of each table, at the place in the stream of changes where the apply stands.
+
+A change is read by the definition under which it was captured, above all by its key: the master's
+present definition may be a later one. So a table met for the first time has the definition that its
+first change of definition still to come names as the former one, and only without such a change the
+present one. From there on every change of definition that is passed moves it along.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from sluice import sql_files, vendors
+from sluice.domain import definition
+from sluice.domain.change import Action
+from sluice.domain.names import TableName
+from sluice.domain.position import Position
+from sluice.domain.shape import TableShape
+from sluice.errors import Terminal
+
+if TYPE_CHECKING:
+    from sluice.apply.links import Links
+    from sluice.apply.window import CutItem
+
+
+class TableGone(Terminal):
+    """Changes wait for a table that the master no longer has, and nothing says what its key was."""
+
+    def __init__(self, table: TableName):
+        super().__init__(
+            f"Table {table} is gone from the master while changes of it still wait, so their key is unknown. "
+            "Start an initial update of this slave."
+        )
+        self.table = table
+
+
+class Definitions:
+    """Follows the stream; void as soon as a window that was followed is not committed (`clear`)."""
+
+    def __init__(self, links: "Links"):
+        self.links = links
+        self._shapes: dict[TableName, TableShape] = {}
+
+    def load(self, tables: Iterable[TableName], seen: Position, above: int) -> None:
+        """Learns those not known yet, as of the changes after `seen` (and above the REPL_KEY `above`)."""
+        wanted = [table for table in dict.fromkeys(tables) if table not in self._shapes]
+        if not wanted:
+            return
+        pair = self.links.pair
+        info, schema = pair.master_info, pair.replication.master.schema
+        connection = vendors.module(info.vendor, "connection")
+        with self.links.on(info):
+            # In this order: a change of definition that commits in between is found by the second look.
+            present = vendors.module(info.vendor, "catalog").shapes(self.links.master, wanted)
+            statement = sql_files.render(
+                info.vendor, "queue_definitions", prefix=pair.prefix.lower, schema=connection.quoted(schema)
+            )
+            rows = self.links.master.execute(
+                statement,
+                {
+                    "schemas": [table.schema for table in wanted],
+                    "names": [table.name for table in wanted],
+                    "floor": max(above, seen.floor_of_all()),
+                    "snapshot": seen.snapshot,
+                },
+            ).fetchall()
+        former = {TableName(schema, name): text for schema, name, text in rows}
+        for table in wanted:
+            text = former.get(table)
+            if text is not None:
+                self._shapes[table] = definition.parse(text).shape
+            elif table in present:
+                self._shapes[table] = present[table]
+
+    def __getitem__(self, table: TableName) -> TableShape:
+        """The definition of a table that was loaded. Raises `TableGone`."""
+        try:
+            return self._shapes[table]
+        except KeyError:
+            raise TableGone(table) from None
+
+    def key(self, table: TableName) -> tuple[str, ...]:
+        """The columns of its key; empty for none. Raises `TableGone`."""
+        return tuple(column.name for column in self[table].key)
+
+    def known(self) -> dict[TableName, tuple[str, ...]]:
+        """The keys of all tables that are known."""
+        return {table: self.key(table) for table in self._shapes}
+
+    def follow(self, cut: "CutItem") -> None:
+        """What comes after this change of a definition is read by the new one."""
+        if cut.action is Action.TRUNCATE:
+            return
+        self._shapes.pop(cut.table, None)
+        if cut.content is not None:
+            now = definition.parse(cut.content)
+            self._shapes[now.table] = now.shape
+
+    def clear(self) -> None:
+        """Nothing is known any more."""
+        self._shapes.clear()
