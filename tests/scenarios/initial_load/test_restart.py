@@ -1,0 +1,294 @@
+"""Loaders that are killed, cut off, paused, overtaken and cancelled; DDL while blocks are read."""
+
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from initial_load import load_process
+from initial_load.applier import Applier
+from initial_load.conftest import MakePair
+from initial_load.pair import Pair
+from initial_load.traffic import Traffic, Writable
+from sluice.domain.blocks import BlockState
+from sluice.domain.names import TableName
+from sluice.domain.state import SlaveState
+from sluice.initial import steps
+from sluice.initial.job import LoadJob
+from sluice.initial.loader import load_worker
+from sluice.initial.owner import LoadEnded
+from sluice.initial.update import Update
+from sluice.vendors.postgres import catalog, copying, snapshot, updates
+from sluice.vendors.postgres.connection import connect
+
+ORDERS = Writable("public.orders", ("id",), "floor(random() * 40000)::int")
+NOTES = Writable("public.notes", ("a", "b"), "floor(random() * 90)::int, chr(65 + floor(random() * 99)::int)")
+
+
+def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        threading.Event().wait(0.05)
+
+
+@pytest.fixture
+def shop(pair_of: MakePair) -> Pair:
+    pair = pair_of(block_rows=400, seconds=0.05)
+    pair.master.execute("CREATE TABLE public.orders (id int PRIMARY KEY, v text)")
+    pair.master.execute("INSERT INTO public.orders SELECT g, repeat(md5(g::text), 8) FROM generate_series(1, 30000) g")
+    pair.master.execute("CREATE TABLE public.notes (b text, a int, v text, PRIMARY KEY (a, b))")
+    pair.master.execute(
+        "INSERT INTO public.notes SELECT chr(65 + (g / 90)::int), g % 90, 'old' FROM generate_series(1, 3000) g"
+    )
+    return pair
+
+
+def loading(update: Update) -> "subprocess.Popen[bytes]":
+    root = Path(__file__).resolve().parents[3]
+    process = subprocess.Popen(
+        [sys.executable, load_process.__file__],
+        stdin=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": f"{root / 'plugins'}:{root / 'tests' / 'scenarios'}"},
+    )
+    assert process.stdin is not None
+    process.stdin.write(pickle.dumps(update))
+    process.stdin.close()
+    return process
+
+
+def begun_or_ended(pair: Pair, process: "subprocess.Popen[bytes]") -> bool:
+    return process.poll() is not None or any(block.state is BlockState.BEGUN for block in pair.blocks())
+
+
+def test_killed_again_and_again_it_ends_equal_and_reads_no_stored_block_twice(shop: Pair) -> None:
+    chance = random.Random(7)
+    shop.capture()
+    update = shop.update()
+    seen: dict[tuple[TableName, int], Any] = {}
+    kills = 0
+    with Traffic(shop.master_info, [ORDERS, NOTES]):
+        shop.prepare(update)
+        applier = Applier(shop)
+        applier.start()
+        while True:
+            process = loading(update)
+            planned = sum(block.state is not BlockState.STORED for block in shop.blocks())
+            until(partial(begun_or_ended, shop, process))
+            if kills < 6:
+                threading.Event().wait(chance.random() * 0.3)
+                process.send_signal(signal.SIGKILL)
+                kills += process.wait() == -signal.SIGKILL
+            else:
+                assert process.wait(120) == 0
+            for block in shop.blocks():
+                if block.state is BlockState.STORED:
+                    place = (block.table, block.number)
+                    assert seen.setdefault(place, block) == block
+            if process.returncode == 0:
+                break
+            assert planned
+        until(lambda: shop.state() is SlaveState.NORMAL or applier.failure is not None)
+    applier.finish()
+    shop.assert_equal()
+    assert kills >= 2
+    assert len(seen) == len(shop.blocks()) > 10
+
+
+def test_cut_connections_on_either_side_are_made_again(shop: Pair) -> None:
+    shop.capture()
+    update = shop.update()
+    cut = 0
+    done = threading.Event()
+
+    def cutter() -> None:
+        nonlocal cut
+        chance = random.Random(3)
+        for info in (shop.master_info, shop.slave_info) * 5:
+            if done.wait(0.1 + chance.random() * 0.2):
+                return
+            with connect(info, application="cutter", autocommit=True) as connection:
+                cut += updates.end_sessions(connection, update.loader_application)
+
+    shop.prepare(update)
+    applier = Applier(shop)
+    applier.start()
+    thread = threading.Thread(target=cutter)
+    thread.start()
+    with Traffic(shop.master_info, [ORDERS, NOTES], writers=1):
+        shop.load(update, 2)
+        done.set()
+        thread.join()
+        until(lambda: shop.state() is SlaveState.NORMAL or applier.failure is not None)
+    applier.finish()
+    shop.assert_equal()
+    assert cut
+
+
+def test_a_loader_that_was_given_up_can_store_nothing(shop: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.capture()
+    update = shop.update()
+    shop.prepare(update)
+    reading, go_on = threading.Event(), threading.Event()
+    real = copying.copy
+
+    def slow(*args: Any, **options: Any) -> Any:
+        if threading.current_thread().name == "zombie":
+            reading.set()
+            assert go_on.wait(60)
+        return real(*args, **options)
+
+    monkeypatch.setattr(copying, "copy", slow)
+    monkeypatch.setattr(updates, "end_sessions", lambda *_: 0)
+    dead = LoadJob(update)
+    dead.__enter__()
+    zombie = threading.Thread(target=load_worker, args=[update, dead.loader(1)], name="zombie")
+    zombie.start()
+    assert reading.wait(30)
+    assert dead._slave is not None
+    dead._slave.close()
+    (begun,) = [block for block in shop.blocks() if block.state is BlockState.BEGUN]
+    with LoadJob(update) as job:
+        report = load_worker(update, job.loader(1))
+        stored = {(block.table, block.number): block for block in shop.blocks()}
+        assert stored[begun.table, begun.number].loader == job.loader(1)
+        go_on.set()
+        zombie.join(30)
+        assert not zombie.is_alive()
+    assert report.blocks == len(stored)
+    assert {(block.table, block.number): block for block in shop.blocks()} == stored
+    shop.assert_equal()
+
+
+def test_two_jobs_never_load_together(shop: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sluice.initial.job.LOCK_PATIENCE_SECONDS", 0.3)
+    shop.capture()
+    update = shop.update()
+    shop.prepare(update)
+    with LoadJob(update), pytest.raises(updates.LoadRuns, match=r"by another job \(session \d+ of postgres from 127"):
+        LoadJob(update).__enter__()
+    with LoadJob(update):
+        pass
+
+
+def test_cancelling_stops_a_loader_in_the_middle_of_a_block(shop: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.master.execute("CREATE TABLE public.heap (v text)")
+    shop.master.execute("INSERT INTO public.heap SELECT repeat(md5(g::text), 20) FROM generate_series(1, 50000) g")
+    shop.capture()
+    update = shop.update()
+    shop.prepare(update)
+    copied = threading.Event()
+    real = copying._next
+
+    def slow(*args: Any) -> Any:
+        copied.set()
+        threading.Event().wait(0.2)
+        return real(*args)
+
+    monkeypatch.setattr(copying, "_next", slow)
+    failures: list[BaseException] = []
+
+    def load() -> None:
+        try:
+            shop.load(update, 1)
+        except BaseException as failure:
+            failures.append(failure)
+
+    thread = threading.Thread(target=load)
+    thread.start()
+    assert copied.wait(30)
+    assert steps.cancel(update, shop.store)
+    thread.join(10)
+    assert not thread.is_alive()
+    assert isinstance(failures[0], LoadEnded)
+    assert "Initial Update interrupted by the ADMIN" in str(failures[0])
+    assert shop.blocks() == []
+
+
+def test_a_block_waits_for_the_column_that_the_apply_has_still_to_add(shop: Pair) -> None:
+    shop.capture()
+    update = shop.update()
+    shop.prepare(update)
+    shop.master.execute("ALTER TABLE public.notes ADD COLUMN w int DEFAULT 5, ALTER COLUMN v SET DEFAULT 'x'")
+    thread = threading.Thread(target=shop.load, args=[update, 2])
+    thread.start()
+    until(lambda: any(block.state is BlockState.STORED for block in shop.blocks("orders")))
+    until(lambda: all(block.state is BlockState.STORED for block in shop.blocks("orders")))
+    assert not any(block.state is BlockState.STORED for block in shop.blocks("notes"))
+    shop.slave.execute("ALTER TABLE public.notes ADD COLUMN w int DEFAULT 5")
+    thread.join(30)
+    assert not thread.is_alive()
+    shop.assert_equal()
+
+
+def test_a_value_that_moved_between_blocks_waits_for_the_apply(pair_of: MakePair) -> None:
+    pair = pair_of(block_rows=10, seconds=0.01)
+    pair.master.execute("CREATE TABLE public.t (id int PRIMARY KEY, v text)")
+    pair.master.execute("INSERT INTO public.t SELECT g, 'v' || g FROM generate_series(1, 500) g")
+    # The slave's own unique index: it stays, and only the end state satisfies it.
+    pair.slave.execute("CREATE TABLE public.t (id int PRIMARY KEY, v text)")
+    pair.slave.execute("CREATE UNIQUE INDEX own ON public.t (v)")
+    pair.capture()
+    update = pair.update()
+    pair.prepare(update)
+    with LoadJob(update) as job:
+        once = iter([False, False, False, True])
+        load_worker(update, job.loader(1), lambda: next(once, True))
+    stored = [block for block in pair.blocks() if block.state is BlockState.STORED]
+    assert 0 < len(stored) < len(pair.blocks())
+    pair.master.execute("UPDATE public.t SET v = 'moved' WHERE id = 1")
+    pair.master.execute("UPDATE public.t SET v = 'v1' WHERE id = 500")
+    thread = threading.Thread(target=pair.load, args=[update, 2])
+    thread.start()
+    until(lambda: all(block.state is BlockState.STORED or block.hi is None for block in pair.blocks()))
+    applier = Applier(pair)
+    applier.start()
+    thread.join(60)
+    until(lambda: pair.state() is SlaveState.NORMAL or applier.failure is not None)
+    applier.finish()
+    pair.assert_equal()
+
+
+def test_a_marker_is_never_older_than_a_truncate_its_block_misses(shop: Pair) -> None:
+    """TRUNCATE empties a table for older snapshots too: none may be taken before it and used after."""
+    shop.capture()
+    update = shop.update()
+    shape = catalog.shape(shop.master, TableName("public", "orders"))
+    assert shape is not None
+    reader = update.connect_master()
+    with snapshot.reading(reader, shape, update.prefix, "public") as seen:
+        shop.master.execute("SET lock_timeout = '200ms'")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            shop.master.execute("TRUNCATE public.orders")
+        assert reader.execute("SELECT count(*) FROM public.orders").fetchone() == (30000,)
+    truncating = update.connect_master()
+    with truncating.transaction():
+        truncating.execute("TRUNCATE public.orders")
+        row = truncating.execute("SELECT pg_current_xact_id()::text::bigint").fetchone()
+        assert row is not None
+        found: list[snapshot.Snapshot] = []
+
+        def read() -> None:
+            with snapshot.reading(reader, shape, update.prefix, "public") as later:
+                found.append(later)
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'LOCK TABLE%%'"
+        until(lambda: shop.master.execute(waiting.replace("%%", "%")).fetchone() == (1,))
+    thread.join(10)
+    assert not seen.marker.covers(row[0])
+    assert found[0].marker.covers(row[0])
+    reader.close()
+    truncating.close()
