@@ -258,6 +258,8 @@ $sluice$;
 -- The table is locked against writers only when a trigger must be made.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}create_trigger(p_schema text, p_table text) RETURNS text
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+-- Tells the event triggers that what follows is our own work.
+SET sluice.capturing = '${prefix}'
 AS $sluice$
 DECLARE
     c record;

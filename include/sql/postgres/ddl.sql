@@ -10,6 +10,9 @@ AS $sluice$
 DECLARE
     relids oid[];
 BEGIN
+    IF current_setting('sluice.capturing', true) = '${prefix}' THEN
+        RETURN;  -- create_trigger makes a trigger.
+    END IF;
     SELECT array_agg(DISTINCT coalesce(i.indrelid, g.tgrelid, p.relid, c.objid)) INTO relids
     FROM pg_event_trigger_ddl_commands() c
     LEFT JOIN pg_index i ON c.classid = 'pg_class'::regclass AND i.indexrelid = c.objid
