@@ -149,8 +149,8 @@ def _later(module: str, function: str) -> Callable[[argparse.Namespace], int]:
 
 
 def _port(text: str) -> int:
-    if not text.isdigit() or not 0 < int(text) < 65536:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port: a number from 1 to 65535")
+    if not text.isdigit() or not 1024 <= int(text) < 65536:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: a number from 1024 to 65535")
     return int(text)
 
 

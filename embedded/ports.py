@@ -1,5 +1,6 @@
 """Ports on the loopback address: free ones, and who holds one that is not."""
 
+import errno
 import random
 import socket
 from pathlib import Path
@@ -36,8 +37,8 @@ def is_free(port: int) -> bool:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: TIME_WAIT is no obstacle
         try:
             probe.bind((HOST, port))
-        except OSError:
-            return False
+        except OSError as error:
+            return error.errno != errno.EADDRINUSE  # whatever else is wrong, the server says itself
         return True
 
 

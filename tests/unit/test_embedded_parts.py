@@ -53,9 +53,10 @@ def test_help_needs_no_package() -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["up", "--master-port", "70000"], "1 to 65535"),
+        (["up", "--master-port", "70000"], "1024 to 65535"),
+        (["up", "--redis-port", "80"], "1024 to 65535"),
         (["up", "--port", "slave-dr1"], "SERVICE=PORT"),
-        (["up", "--port", "slave-dr1=x"], "1 to 65535"),
+        (["up", "--port", "slave-dr1=x"], "1024 to 65535"),
         (["up", "--slaves", "0"], "1 to 20"),
         (["upp"], "invalid choice"),
     ],
