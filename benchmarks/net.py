@@ -23,7 +23,8 @@ def row(number: int, version: int) -> str:
     note = '<col name="note" type="null"></col>' if number % 5 == 0 else f'<col name="note">note {number}</col>'
     return (
         f'<col name="id">{number}</col><col name="customer">customer {number % 977}</col>'
-        f'<col name="amount">{number % 10000}.{version:02}</col><col name="status">{"open" if version % 2 else "closed"}</col>'
+        f'<col name="amount">{number % 10000}.{version:02}</col>'
+        f'<col name="status">{"open" if version % 2 else "closed"}</col>'
         f'{note}<col name="created">2026-01-01 10:00:{number % 60:02}.{number:06}+00</col>'
     )
 

@@ -444,6 +444,27 @@ def test_an_identity_that_only_the_database_updates(slave: Any, size: str) -> No
         same(slave, history)
 
 
+def test_a_table_that_is_all_key(slave: Any, size: str) -> None:
+    slave.execute("CREATE TABLE public.t (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY)")
+    history = History(T, ("id",))
+    for number in ("1", "2", "3"):
+        history.insert(number)
+    at = len(history.items)
+    history.update(("1",), ("1",))
+    history.update(("2",), ("5",))
+    apply = merger(slave)
+    apply.merge([net.reduce(net.events(history.window(0, at), history.key))])
+    apply.merge([reduced(history, at)])
+    same(slave, history)
+    apply.merge([reduced(history, at)], safe=True)
+    same(slave, history)
+    history.delete("3")
+    slave.execute("DELETE FROM public.t WHERE id = 1")
+    history.update(("1",), ("1",))
+    with pytest.raises(Drift):
+        apply.merge([reduced(history, at + 2)])
+
+
 def test_a_column_that_only_the_slave_generates_is_left_to_it(slave: Any, size: str) -> None:
     slave.execute("CREATE TABLE public.t (id int PRIMARY KEY, v text GENERATED ALWAYS AS ('computed') STORED)")
     history = History()

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sluice.apply import net
+from sluice.apply import content, net
 from sluice.domain.change import NetChanges
 from sluice.domain.names import TableName
 from tests.unit.changes import History, Values
@@ -19,6 +19,15 @@ TEXT = st.sampled_from([None, "", "a", "]]>", "<&", "\n"])
 STEPS = st.lists(
     st.tuples(st.sampled_from(["insert", "delete", "update", "key"]), KEY, OTHER, KEY, OTHER, TEXT), max_size=40
 )
+
+
+ANY_TIME = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture(autouse=True, params=["few", "many"])
+def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both readers of contents."""
+    monkeypatch.setattr(content, "FEW", 1000 if request.param == "few" else 0)
 
 
 def play(steps: list[Any], key: tuple[str, ...]) -> History:
@@ -75,7 +84,7 @@ def state_at(history: History, stop: int, steps: list[Any], key: tuple[str, ...]
     raise AssertionError(stop)
 
 
-@settings(max_examples=300, deadline=None)
+@ANY_TIME
 @given(STEPS, st.sampled_from([("a",), ("a", "b"), ("b", "a")]), st.booleans(), st.data())
 def test_any_window_leads_from_its_start_to_its_end(
     steps: list[Any], key: tuple[str, ...], before: bool, data: st.DataObject
@@ -96,7 +105,7 @@ def test_any_window_leads_from_its_start_to_its_end(
             assert images[tuple(row[("a", "b", "v").index(name)] for name in key)] == image
 
 
-@settings(max_examples=200, deadline=None)
+@ANY_TIME
 @given(STEPS, st.sampled_from([("a",), ("a", "b")]), st.data())
 def test_keys_whose_block_is_read_later_can_be_left_out(
     steps: list[Any], key: tuple[str, ...], data: st.DataObject
@@ -123,7 +132,7 @@ def test_keys_whose_block_is_read_later_can_be_left_out(
         assert sorted(apply(again, []), key=repr) == sorted(filter(kept, history.rows), key=repr)
 
 
-@settings(max_examples=200, deadline=None)
+@ANY_TIME
 @given(STEPS, st.sampled_from([("a",), ("a", "b")]), st.integers(1, 3))
 def test_shares_and_entangled_keys_together_are_the_whole(steps: list[Any], key: tuple[str, ...], parts: int) -> None:
     history = play(steps, key)
@@ -147,7 +156,7 @@ def test_shares_and_entangled_keys_together_are_the_whole(steps: list[Any], key:
     assert sorted(state, key=repr) == sorted(history.rows, key=repr)
 
 
-@settings(max_examples=200, deadline=None)
+@ANY_TIME
 @given(st.lists(st.tuples(st.sampled_from(["insert", "delete", "update"]), KEY, TEXT, TEXT), max_size=30), st.data())
 def test_rows_without_a_key_are_counted(steps: list[Any], data: st.DataObject) -> None:
     history = History(TableName("s", "t"), ("a", "v"), ())

@@ -25,7 +25,7 @@ from sluice.errors import Terminal
 from sluice.vendors.postgres import connection as connections
 from sluice.vendors.postgres import rewrite, unique
 from sluice.vendors.postgres.drift import Drift, rows_found
-from sluice.vendors.postgres.rewrite import Statement
+from sluice.vendors.postgres.rewrite import Rewriter, Statement
 from sluice.vendors.postgres.stage import ValueUnfit
 from sluice.vendors.postgres.target import Targets
 from sluice.vendors.postgres.unique import Unique
@@ -89,6 +89,7 @@ class Replayer:
         """
         done = Replayed()
         self._uniques.clear()
+        rewriter = Rewriter(safe=safe, images=images)
         try:
             self.connection.execute(f"SAVEPOINT {_ALL}")
             try:
@@ -96,7 +97,7 @@ class Replayer:
                     changes = [
                         RowChange.of(item, keys[TableName(item["schema"], item["table"])]) for item in batch.to_pylist()
                     ]
-                    self._batch(changes, done, safe=safe, images=images, reject=reject)
+                    self._batch(changes, done, rewriter, safe=safe, reject=reject)
                     done.changes += len(changes)
             except Terminal:
                 self.connection.execute(f"ROLLBACK TO SAVEPOINT {_ALL}")
@@ -106,9 +107,17 @@ class Replayer:
             raise connections.classify(error, self.place) from error
         return done
 
-    def _batch(self, changes: Sequence[RowChange], done: Replayed, *, safe: bool, images: bool, reject: bool) -> None:
+    def _batch(
+        self, changes: Sequence[RowChange], done: Replayed, rewriter: Rewriter, *, safe: bool, reject: bool
+    ) -> None:
         self.targets.load(change.table for change in changes)
-        steps = [(change, self._rewrite(change, safe=safe, images=images)) for change in changes]
+        steps = [
+            (
+                change,
+                rewriter.statements(change, self.targets[change.table], self._unique(change.table) if safe else ()),
+            )
+            for change in changes
+        ]
         self.connection.execute(f"SAVEPOINT {_BATCH}")
         try:
             fits = self._fits(statement for _, found in steps for statement in found)
@@ -149,13 +158,10 @@ class Replayer:
                 sent.append((statement, cursor))
         return all(cursor.rowcount == 1 for statement, cursor in sent if statement.counted)
 
-    def _rewrite(self, change: RowChange, *, safe: bool, images: bool) -> list[Statement]:
-        target = self.targets[change.table]
-        if not safe:
-            return rewrite.strict(change, target, images=images)
-        if change.table not in self._uniques:
-            self._uniques[change.table] = unique.read(self.connection, change.table)
-        return rewrite.safe(change, target, self._uniques[change.table])
+    def _unique(self, table: TableName) -> list[Unique]:
+        if table not in self._uniques:
+            self._uniques[table] = unique.read(self.connection, table)
+        return self._uniques[table]
 
     def _missing(self, change: RowChange) -> Drift:
         """The row that a change should have found."""

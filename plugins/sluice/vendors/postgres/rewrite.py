@@ -16,7 +16,8 @@ A keyless row is named by all its columns, and one copy is meant.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from sluice import sql_files
 from sluice.domain.change import Action, RowChange
@@ -33,8 +34,43 @@ class Statement:
     """A text with `$1`… and its parameters; `counted` when it must touch exactly one row."""
 
     text: str
-    parameters: tuple[str | None, ...]
+    parameters: tuple[Any, ...]
     counted: bool
+
+
+class Rewriter:
+    """Rewrites changes, one mode and one table definition long; texts are made once for each form of change."""
+
+    def __init__(self, *, safe: bool, images: bool):
+        self._safe = safe
+        self._images = images
+        self._forms: dict[tuple[Any, ...], list[Statement]] = {}
+
+    def statements(self, change: RowChange, target: Target, uniques: Sequence[Unique]) -> list[Statement]:
+        """Raises `ColumnMissing`. `uniques` matter in safe mode alone."""
+        new, old = change.new, change.old
+        kept = frozenset(
+            name
+            for name in new
+            if name in old and (name in change.key or target.column(name).identity == "a") and old[name] == new[name]
+        )
+        form = (change.table, change.action, tuple(new), tuple(old), kept)
+        if form not in self._forms:
+            # Values stand for themselves: `n` or `o`, new or old, and the column's name.
+            symbolic = replace(
+                change,
+                new={name: f"n{name}" for name in new},
+                old={name: f"{'n' if name in kept else 'o'}{name}" for name in old},
+            )
+            self._forms[form] = (
+                safe(symbolic, target, uniques) if self._safe else strict(symbolic, target, images=self._images)
+            )
+        return [
+            replace(
+                statement, parameters=tuple((new if text[0] == "n" else old)[text[1:]] for text in statement.parameters)
+            )
+            for statement in self._forms[form]
+        ]
 
 
 def strict(change: RowChange, target: Target, *, images: bool) -> list[Statement]:
@@ -151,10 +187,10 @@ def _update(change: RowChange, target: Target, row: Row, which: Row, *, counted:
         for column in chosen
         if column.name not in keep
     ]
-    if not assignments:
-        column = target.columns[0]
-        assignments = [f"{column.quoted} = {'DEFAULT' if column.identity == 'a' else f't.{column.quoted}'}"]
     where = _which(change, parameters, which)
+    if not assignments:
+        # Nothing but the key, or an identity that only the database sets: the row must be there all the same.
+        return parameters.done(f"SELECT FROM {target.only} t WHERE {where}", counted=counted)
     return parameters.done(f"UPDATE {target.only} t SET {', '.join(assignments)} WHERE {where}", counted=counted)
 
 

@@ -23,6 +23,8 @@ from sluice.vendors.postgres.target import Target, TargetColumn
 
 KINDS = ("deletes", "updates", "moves", "inserts")
 _COPY_ROWS = 100_000
+_FEW = 64
+"""Values up to which Python is faster than Arrow's kernels."""
 _TEXT = pa.large_string()
 _CONTEXT = re.compile(r"COPY .*?, \S+ (\d+)(?:, \S+ (.*))?", re.DOTALL)
 
@@ -269,11 +271,21 @@ def _definition(rows: Any, typed: Sequence[TargetColumn | None]) -> str:
 
 def _array(column: Any) -> str:
     """A text[] literal."""
+    if len(column) <= _FEW:
+        quoted_texts = (
+            "NULL" if text is None else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+            for text in map(_text, column.to_pylist())
+        )
+        return "{" + ",".join(quoted_texts) + "}"
     texts = column.cast(_TEXT)
     escaped = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '\\"')
     empty = pa.scalar("", _TEXT)
     elements = pc.binary_join_element_wise(empty, escaped, empty, pa.scalar('"', _TEXT)).fill_null("NULL")
     return "{" + ",".join(elements.to_pylist()) + "}"
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
 
 
 def _escaped(column: Any) -> Any:

@@ -20,9 +20,8 @@ def update(target: Target, columns: Sequence[str], source: str, match: str, skip
     pairs = [(column, f"s.c{number}") for number, column in writable(target, columns) if column.identity != "a"]
     chosen = [(column, value) for column, value in pairs if column.name not in skip]
     if not chosen:
-        # Nothing but the key (or an identity that only the database sets): touch the row, to count it.
-        column = target.column(columns[0]) if columns else target.columns[0]
-        chosen = [(column, "DEFAULT" if column.identity == "a" else f"t.{column.quoted}")]
+        # Nothing but the key, or an identity that only the database sets: the rows are counted all the same.
+        return f"SELECT FROM {target.only} t, {source} s WHERE {match}"
     assignments = ", ".join(f"{column.quoted} = {value}" for column, value in chosen)
     return sql_files.render(
         "postgres", "merge_update", target=target.only, source=source, match=match, assignments=assignments
