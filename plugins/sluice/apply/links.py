@@ -143,6 +143,22 @@ class Links:
             )
             return position
 
+    def compare_structure(self) -> int:
+        """Finds changed definitions where no event trigger tells of them; how many. None while locks are in the way."""
+        info = self.pair.master_info
+        structure = vendors.module(info.vendor, "structure")
+        with self.on(info):
+            found: int = structure.compare(self.master, self.pair.prefix, self.pair.replication.master.schema)
+            return found
+
+    def told_of_ddl(self) -> bool:
+        """Whether event triggers on the master notice changes of definitions by themselves."""
+        info = self.pair.master_info
+        structure = vendors.module(info.vendor, "structure")
+        with self.on(info):
+            told: bool = structure.told(self.master, self.pair.prefix, self.pair.replication.master.schema)
+            return told
+
     def claim(self) -> Checkpoint | None:
         """A new epoch, committed; None where the slave was never configured."""
         with self.on(self.pair.slave_info), self.slave_transaction():

@@ -43,6 +43,8 @@ BLOCK_SECONDS = 0.02
 """How often a block that is being read is looked at, while changes to it wait."""
 SUMMARY_SECONDS = 60.0
 STATUS_SECONDS = 0.5
+COMPARE_SECONDS, COMPARE_SHARE = 1.0, 20.0
+"""Between two comparisons of definitions at least so long, and so many times as long as one takes."""
 LONGEST_BACKOFF_SECONDS = 15.0
 
 
@@ -89,6 +91,8 @@ class Apply:
         self.mode = safemode.OFF
         self.tally = Tally()
         self._waiting_for = ""
+        self._told_of_ddl = True
+        self._compare_at = 0.0
         self._patience: float | None = None
         self._written = self._summed = self._said = time.monotonic()
 
@@ -145,6 +149,7 @@ class Apply:
 
     def _apply_next(self) -> None:
         assert self.checkpoint is not None and self.seen is not None
+        self._compare_structure()
         target = self.checkpoint.target or self.links.take_position(self.seen)
         self._leave_safe_mode(self.seen)
         started = time.monotonic()
@@ -178,6 +183,17 @@ class Apply:
         self._summarise()
         self.stop.wait(self.pair.options.poll_interval)
 
+    def _compare_structure(self) -> None:
+        """Where no event trigger tells of DDL, looks for it now and then, and spends little time on it."""
+        if self._told_of_ddl or time.monotonic() < self._compare_at:
+            return
+        started = time.monotonic()
+        changed = self.links.compare_structure()
+        ended = time.monotonic()
+        self._compare_at = ended + max(COMPARE_SECONDS, COMPARE_SHARE * (ended - started))
+        if changed:
+            log.info("%s: %d changed definitions found on the master by comparison", self.pair, changed)
+
     def _leave_safe_mode(self, applied: Position) -> None:
         assert self.checkpoint is not None
         after = self.mode.after(applied, time.monotonic())
@@ -200,6 +216,7 @@ class Apply:
             raise NotConfigured(self.pair)
         if self.gate.open(ERROR):
             log.info("%s: the gate's closure 'error' is opened by this start", self.pair)
+        self._told_of_ddl = self.links.told_of_ddl()
         self.checkpoint = claimed
         self.seen = claimed.position
         self.mode = self._mode_at_start(claimed)

@@ -88,10 +88,14 @@ class Rig:
     def install(self) -> None:
         """Captures every table of the schema `public`."""
         resources.install(self.master, self.pair.prefix, "public")
-        registry = Registry(self.master, self.pair.prefix, "public")
         for table in self.tables(self.master):
-            registry.register(table)
-            registry.capture(table)
+            self.capture(table.name)
+
+    def capture(self, table: str) -> None:
+        """Registers a table of the schema `public` and makes its triggers."""
+        registry = Registry(self.master, self.pair.prefix, "public")
+        registry.register(TableName("public", table))
+        registry.capture(TableName("public", table))
 
     @property
     def store(self) -> CheckpointStore:

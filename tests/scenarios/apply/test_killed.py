@@ -57,7 +57,8 @@ class Traffic(threading.Thread):
         amount, key = self.chance.randint(1, 100), self.chance.randint(1, 300)
         execute = self.connection.execute
         upsert = (
-            "INSERT INTO public.{} (id, balance) VALUES (%s, %s) ON CONFLICT (id) DO UPDATE SET balance = {}.balance + %s"
+            "INSERT INTO public.{} (id, balance) VALUES (%s, %s)"
+            " ON CONFLICT (id) DO UPDATE SET balance = {}.balance + %s"
         )
         choice = self.chance.random()
         if choice < 0.6:

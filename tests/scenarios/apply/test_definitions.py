@@ -1,0 +1,155 @@
+"""Changes of definitions in the stream: what precedes them is read by the old one, what follows by the new.
+
+Each case is one transaction of the master. It meets an apply that knows the table already, one that
+starts when everything waits, and it comes at the end of a window that executors stage.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from sluice.domain.state import SlaveState
+from sluice.vendors.postgres import position
+from tests.scenarios.apply.rig import Rig
+
+KEYED = "CREATE TABLE public.t (id int PRIMARY KEY, n int NOT NULL, v text)"
+KEYLESS = "CREATE TABLE public.t (id int NOT NULL, n int NOT NULL, v text)"
+
+CASES: dict[str, tuple[str, list[str]]] = {
+    "a column is added and used": (
+        KEYED,
+        [
+            "UPDATE public.t SET v = '0' WHERE id = 1",
+            "ALTER TABLE public.t ADD COLUMN w int DEFAULT 5",
+            "UPDATE public.t SET w = 9 WHERE id = 2",
+            "ALTER TABLE public.t DROP COLUMN v",
+            "INSERT INTO public.t VALUES (-100, 1, 1)",
+        ],
+    ),
+    "a column is renamed": (
+        KEYED,
+        ["ALTER TABLE public.t RENAME COLUMN v TO x", "UPDATE public.t SET x = 'b' WHERE id = 7"],
+    ),
+    "another column becomes the key": (
+        KEYED,
+        [
+            "UPDATE public.t SET id = -id WHERE id <= 3",
+            "ALTER TABLE public.t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (n)",
+            "DELETE FROM public.t WHERE n = 3",
+            "UPDATE public.t SET n = -n WHERE n = 4",
+            "UPDATE public.t SET v = 'new' WHERE n = 5",
+        ],
+    ),
+    "a table without a key gets one": (
+        KEYLESS,
+        [
+            "INSERT INTO public.t VALUES (-21, 1, 'x')",
+            "UPDATE public.t SET v = 'y' WHERE id = -21",
+            "ALTER TABLE public.t ADD PRIMARY KEY (id)",
+            "UPDATE public.t SET v = 'z' WHERE id = -21",
+            "DELETE FROM public.t WHERE id = 3",
+        ],
+    ),
+    "a table is dropped": (KEYED, ["INSERT INTO public.t VALUES (-2, 1, 'a')", "DROP TABLE public.t"]),
+    "a table is dropped and made anew": (
+        KEYED,
+        [
+            "INSERT INTO public.t VALUES (-2, 1, 'a')",
+            "DROP TABLE public.t",
+            "CREATE TABLE public.t (k text PRIMARY KEY)",
+            "INSERT INTO public.t VALUES ('x')",
+        ],
+    ),
+    "a table is renamed": (
+        KEYED,
+        [
+            "INSERT INTO public.t VALUES (-2, 1, 'a')",
+            "ALTER TABLE public.t RENAME TO t2",
+            "INSERT INTO public.t2 VALUES (-3, 1, 'a')",
+        ],
+    ),
+    "a table is truncated": (
+        KEYED,
+        ["UPDATE public.t SET v = 'b'", "TRUNCATE public.t", "INSERT INTO public.t VALUES (1, 1, 'c')"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("when", ["while applying", "before applying", "in a large window"])
+def test_a_change_of_definition_cuts_the_stream(rig: Callable[..., Rig], case: str, when: str) -> None:
+    tables, statements = CASES[case]
+    pair = rig(tables)
+    rows = 21_000 if when == "in a large window" else 20
+    fill = f"INSERT INTO public.t SELECT g, {rows + 1} - g, 'a' FROM generate_series(1, {rows}) g"
+
+    def change() -> None:
+        with pair.master.transaction():
+            for statement in statements:
+                pair.master.execute(statement.encode())
+
+    if when != "while applying":
+        pair.master.execute(fill.encode())
+        change()
+    with pair.apply() as running:
+        if when == "while applying":
+            pair.master.execute(fill.encode())
+            pair.await_current()
+            pair.await_that(lambda: not running.loop.mode.on)
+            change()
+        pair.await_current(60)
+        assert pair.differences() == {}
+        assert pair.tables(pair.master) == pair.tables(pair.slave)
+
+
+def test_a_table_registered_within_a_large_window_is_made(rig: Callable[..., Rig]) -> None:
+    pair = rig(KEYED)
+    pair.master.execute("INSERT INTO public.t SELECT g, g, 'a' FROM generate_series(1, 21000) g")
+    pair.master.execute("CREATE TABLE public.later (id int PRIMARY KEY)")
+    pair.capture("later")
+    pair.master.execute("INSERT INTO public.later VALUES (1)")
+    with pair.apply():
+        pair.await_current(60)
+        assert pair.differences() == {}
+
+
+def test_a_restored_master_matters_only_to_a_slave_that_is_applied_to(rig: Callable[..., Rig]) -> None:
+    pair = rig(KEYED)
+    now = position.take(pair.master, pair.pair.prefix, "public")
+    ahead = replace(now, xmin=now.xmin + 10**6, xmax=now.xmax + 10**6, xip=frozenset(), high=now.high + 100)
+    with pair.slave.transaction():
+        pair.store.start_at(ahead)
+        pair.store.move(SlaveState.INITIAL, "being prepared")
+    with pair.apply() as running:
+        pair.await_that(lambda: "being prepared" in str(running.loop.status.read().get("activity")))
+
+
+def test_without_event_triggers_changes_of_definitions_are_found_by_comparison(rig: Callable[..., Rig]) -> None:
+    pair = rig(KEYED)
+    triggers = pair.master.execute("SELECT evtname FROM pg_event_trigger").fetchall()
+    for (name,) in triggers:
+        pair.master.execute(f'DROP EVENT TRIGGER "{name}"'.encode())
+    pair.master.execute("INSERT INTO public.t SELECT g, g, 'a' FROM generate_series(1, 20) g")
+    with pair.apply():
+        pair.await_current()
+        for statement in (
+            "ALTER TABLE public.t ADD COLUMN w int",
+            "UPDATE public.t SET w = id WHERE id <= 3",
+            "INSERT INTO public.t VALUES (21, 21, 'b', 7)",
+            "ALTER TABLE public.t RENAME COLUMN v TO x",
+            "UPDATE public.t SET x = 'c' WHERE id = 5",
+            "ALTER TABLE public.t DROP COLUMN n",
+            "DELETE FROM public.t WHERE id = 4",
+            "UPDATE public.t SET w = 9 WHERE id = 6",
+        ):
+            pair.master.execute(statement.encode())
+        pair.await_that(lambda: _columns(pair, pair.slave) == _columns(pair, pair.master))
+        pair.await_current()
+        assert pair.differences() == {}
+
+
+def _columns(pair: Rig, connection: object) -> list[str]:
+    assert connection in (pair.master, pair.slave)
+    described = connection.execute("SELECT * FROM public.t LIMIT 0").description  # type: ignore[attr-defined]
+    return [column.name for column in described or []]
