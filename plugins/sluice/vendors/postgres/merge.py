@@ -27,7 +27,7 @@ import psycopg
 from sluice.domain.change import NetChanges
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import connection as connections
-from sluice.vendors.postgres import stage, statements
+from sluice.vendors.postgres import pipeline, stage, statements
 from sluice.vendors.postgres.drift import Collision, Drift, rows_found
 from sluice.vendors.postgres.stage import Relation, Rows, Source, Staged
 from sluice.vendors.postgres.target import Target, TargetColumn, Targets
@@ -277,21 +277,21 @@ class Merger:
         return counts
 
     def _pipelined(self, steps: Sequence[Step]) -> list[int]:
-        sent: list[tuple[Step, list[psycopg.RawCursor[Any]]]] = []
+        statements: list[tuple[str, Sequence[str]]] = []
+        owners: list[int] = []
+        for place, step in enumerate(steps):
+            source = stage.arrays(step.rows.arrow, step.typed)
+            for text in step.texts(source):
+                statements.append((text, source.parameters))
+                owners.append(place)
         try:
-            with self.connection.pipeline():
-                for step in steps:
-                    source = stage.arrays(step.rows.arrow, step.typed)
-                    cursors = []
-                    for text in step.texts(source):
-                        cursor = psycopg.RawCursor(self.connection)
-                        cursor.execute(text, source.parameters, prepare=True)
-                        cursors.append(cursor)
-                    sent.append((step, cursors))
-        except psycopg.Error as error:
-            unanswered = [step for step, cursors in sent if any(cursor.pgresult is None for cursor in cursors)]
-            raise _Failed(unanswered[0] if unanswered else steps[-1], error) from error
-        return [sum(cursor.rowcount for cursor in cursors) for _, cursors in sent]
+            touched = pipeline.send(self.connection, statements)
+        except pipeline.StatementsFailed as failed:
+            raise _Failed(steps[owners[failed.index]], failed.error) from failed.error
+        counts = [0] * len(steps)
+        for place, count in zip(owners, touched, strict=True):
+            counts[place] += count
+        return counts
 
     def _alone(self, step: Step) -> int:
         try:

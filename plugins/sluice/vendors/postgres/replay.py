@@ -13,7 +13,7 @@ the transaction still usable: `Drift`, `ValueUnfit`, `ChangeRefused`, `ColumnMis
 `MalformedContent`; else errors of `connection.classify`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,7 @@ from sluice.domain.change import Action, RowChange
 from sluice.domain.names import TableName
 from sluice.errors import Terminal
 from sluice.vendors.postgres import connection as connections
-from sluice.vendors.postgres import rewrite, unique
+from sluice.vendors.postgres import pipeline, rewrite, unique
 from sluice.vendors.postgres.drift import Drift, rows_found
 from sluice.vendors.postgres.rewrite import Rewriter, Statement
 from sluice.vendors.postgres.stage import ValueUnfit
@@ -120,7 +120,7 @@ class Replayer:
         ]
         self.connection.execute(f"SAVEPOINT {_BATCH}")
         try:
-            fits = self._fits(statement for _, found in steps for statement in found)
+            fits = self._fits([statement for _, found in steps for statement in found])
         except psycopg.Error:
             fits = False
         if not fits:
@@ -148,15 +148,13 @@ class Replayer:
         self.connection.execute(f"RELEASE SAVEPOINT {_ONE}")
         return problem
 
-    def _fits(self, found: Iterable[Statement]) -> bool:
-        """Sends the statements in one go; whether each counted one touched one row."""
-        sent = []
-        with self.connection.pipeline():
-            for statement in found:
-                cursor = psycopg.RawCursor(self.connection)
-                cursor.execute(statement.text, statement.parameters, prepare=True)
-                sent.append((statement, cursor))
-        return all(cursor.rowcount == 1 for statement, cursor in sent if statement.counted)
+    def _fits(self, found: Sequence[Statement]) -> bool:
+        """Sends the statements in one go; whether each counted one touched one row. Raises psycopg's errors."""
+        try:
+            touched = pipeline.send(self.connection, ((statement.text, statement.parameters) for statement in found))
+        except pipeline.StatementsFailed as failed:
+            raise failed.error from None
+        return all(count == 1 for statement, count in zip(found, touched, strict=True) if statement.counted)
 
     def _unique(self, table: TableName) -> list[Unique]:
         if table not in self._uniques:

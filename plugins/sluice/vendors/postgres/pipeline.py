@@ -1,0 +1,42 @@
+"""Many statements in one round trip."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import psycopg
+
+
+class StatementsFailed(Exception):
+    """One of the statements failed; those after it were not run. `index` is its place, `error` the driver's error."""
+
+    def __init__(self, index: int, error: psycopg.Error):
+        super().__init__(str(error))
+        self.index = index
+        self.error = error
+
+
+def send(connection: psycopg.Connection[Any], statements: Iterable[tuple[str, Sequence[Any]]]) -> list[int]:
+    """Runs `(text with $1…, parameters)` in order without waiting for each; rows touched by each.
+
+    Each is prepared: its text should come again. Raises `StatementsFailed`; the transaction is
+    lost then, up to a savepoint set before.
+    """
+    cursors: list[psycopg.RawCursor[Any]] = []
+    try:
+        with connection.pipeline() as pipeline:
+            try:
+                for text, parameters in statements:
+                    cursor = psycopg.RawCursor(connection)
+                    cursors.append(cursor)
+                    cursor.execute(text, parameters, prepare=True)
+                pipeline.sync()
+            except psycopg.Error:
+                # What was sent after the failed one answers that it was skipped; that is no news.
+                with suppress(psycopg.Error):
+                    pipeline.sync()
+                raise
+    except psycopg.Error as error:
+        silent = (place for place, cursor in enumerate(cursors) if cursor.pgresult is None)
+        raise StatementsFailed(next(silent, len(cursors) - 1), error) from error
+    return [cursor.rowcount for cursor in cursors]
