@@ -1,0 +1,228 @@
+"""The tasks that keep a job: when they launch, join, replace or leave one. Real processes, no Airflow around them."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
+
+from sluice.orchestration import job_operator, jobs
+from sluice.orchestration.job import Job, JobState, Kind
+from sluice.orchestration.job_operator import ApplyOperator, LoadOperator, SparkJobOperator
+from sluice.orchestration.job_trigger import JobTrigger
+from sluice.orchestration.steps_housekeeping import end_orphans, forget_jobs
+
+
+class FakePayload(SparkJobOperator):
+    """Launches the driver of the tests, which sleeps."""
+
+    module = "tests.unit.fake_job"
+
+    def payload(self, *_: Any) -> dict[str, Any]:
+        return {"sleep": 60}
+
+    def before_launch(self, *_: Any) -> None:
+        return
+
+
+class Apply(FakePayload, ApplyOperator):
+    """As in cdc_apply."""
+
+
+class Load(FakePayload, LoadOperator):
+    """As in initial_update."""
+
+
+class Store(dict[str, Any]):
+    """A task's state store."""
+
+    def set(self, key: str, value: Any, retention: Any = None) -> None:
+        self[key] = value
+
+
+@pytest.fixture(autouse=True)
+def active_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
+    """The runs that go on, as far as Airflow would say."""
+    runs: set[str] = {"run1"}
+    monkeypatch.setenv("SLUICE_HOME", str(tmp_path / "home"))
+    (tmp_path / "DEMO.yaml").write_text(
+        "prefix: DEMO_\nmaster: {conn_id: m}\nslaves:\n  dr1: {conn_id: s}\ntables:\n  public.*: {}\n"
+    )
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
+    monkeypatch.setattr(job_operator, "is_active", lambda owner: owner.run_id in runs)
+    monkeypatch.setattr("sluice.orchestration.steps_housekeeping.is_active", lambda owner: owner.run_id in runs)
+    yield runs
+    for job in jobs.all_jobs():
+        job.runner.send(signal.SIGKILL)
+        await_true(lambda job=job: not job.runner.alive())
+        jobs.clear_away(job)
+
+
+def await_true(condition: Callable[[], Any], seconds: float = 15) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "this never came true"
+        time.sleep(0.02)
+    return value
+
+
+def context(run: str = "run1", try_number: int = 1, max_tries: int = 10) -> dict[str, Any]:
+    ti = SimpleNamespace(
+        dag_id="cdc_apply", run_id=run, task_id="apply", try_number=try_number, max_tries=max_tries,
+        xcom_push=lambda **_: None,
+    )  # fmt: skip
+    return {"ti": ti, "run_id": run, "task_state_store": Store()}
+
+
+def begin(operator: type[FakePayload] = Apply, **values: Any) -> Job:
+    """Runs the task until it defers; the job it watches then."""
+    given = context(**values)
+    with pytest.raises(TaskDeferred) as raised:
+        operator(task_id="apply", prefix="demo_", slave="dr1").execute(given)
+    trigger = raised.value.trigger
+    assert isinstance(trigger, JobTrigger) and trigger.earliest > time.time()
+    assert given["task_state_store"]["job"] == trigger.job_id
+    return watched(trigger.job_id)
+
+
+def watched(job_id: str) -> Job:
+    job = Job.read(job_id)
+    assert job is not None
+    return job
+
+
+def test_the_first_try_launches_a_job_and_waits_without_a_worker() -> None:
+    job = begin()
+    assert job.state() is JobState.RUNNING
+    assert (job.kind, job.prefix, job.slave, job.owner.run_id) == (Kind.APPLY, "DEMO_", "dr1", "run1")
+
+
+def test_a_retry_goes_on_with_the_job_that_runs() -> None:
+    first = begin()
+    second = begin(try_number=2)
+    assert second.id == first.id
+    assert second.owner.try_number == 2
+
+
+def test_a_cleared_task_waits_for_the_end_of_its_job_and_launches_another() -> None:
+    first = begin()
+    second = begin(try_number=2, max_tries=11)
+    assert second.id != first.id
+    assert first.state() is JobState.ENDED
+    assert second.state() is JobState.RUNNING
+
+
+def test_a_dying_job_is_replaced_not_joined() -> None:
+    first = begin()
+    jobs.stop(first, "anna", "maintenance")
+    second = begin(try_number=2)
+    assert second.id != first.id and first.state() is JobState.ENDED
+
+
+def test_a_second_run_leaves_the_job_to_the_first_and_says_so() -> None:
+    job = begin()
+    with pytest.raises(AirflowSkipException, match=f"already being applied by run run1 of cdc_apply, job {job.id}"):
+        Apply(task_id="apply", prefix="DEMO_", slave="dr1").execute(context("run2"))
+    assert job.state() is JobState.RUNNING
+
+
+def test_an_apply_whose_run_is_over_is_adopted(active_runs: set[str]) -> None:
+    first = begin()
+    active_runs.clear()
+    second = begin(run="run2")
+    assert second.id == first.id
+    assert watched(first.id).owner.run_id == "run2"
+
+
+def test_a_load_whose_run_is_over_is_replaced_and_one_that_goes_on_is_respected(active_runs: set[str]) -> None:
+    first = begin(Load)
+    with pytest.raises(AirflowFailException, match="is being loaded by run run1"):
+        Load(task_id="load", prefix="DEMO_", slave="dr1").execute(context("run2"))
+    active_runs.clear()
+    second = begin(Load, run="run2")
+    assert second.id != first.id and first.state() is JobState.ENDED
+
+
+def test_a_lost_job_is_cleared_away_and_launched_again_with_its_attempt_counted() -> None:
+    first = begin()
+    os.kill(first.runner.pid, signal.SIGKILL)
+    await_true(lambda: first.state() is JobState.LOST)
+    event = {"job_id": first.id, "next": "relaunch", "why": "It is gone.", "attempt": 3}
+    with pytest.raises(TaskDeferred) as raised:
+        Apply(task_id="apply", prefix="DEMO_", slave="dr1").resume(context(), event)
+    second = watched(raised.value.trigger.job_id)
+    assert second.id != first.id and second.attempt == 3
+
+
+def test_a_job_that_needs_a_person_fails_the_task_with_its_words() -> None:
+    event = {"job_id": "apply-x", "next": "fail", "why": "Add column c to a.b.", "attempt": 0}
+    with pytest.raises(AirflowFailException, match=r"Add column c to a\.b\. \(job apply-x\)"):
+        Apply(task_id="apply", prefix="DEMO_", slave="dr1").resume(context(), event)
+
+
+def test_a_load_that_is_through_ends_its_task() -> None:
+    event = {"job_id": "load-x", "next": "finish", "why": "loaded: 5 rows", "attempt": 0}
+    assert Load(task_id="load", prefix="DEMO_", slave="dr1").resume(context(), event) == "loaded: 5 rows"
+
+
+def test_a_pair_that_does_not_exist_is_explained_and_nothing_is_launched() -> None:
+    with pytest.raises(AirflowFailException, match="has no slave 'dr9'; it has dr1"):
+        Apply(task_id="apply", prefix="DEMO_", slave="dr9").execute(context())
+    assert jobs.all_jobs() == []
+
+
+def test_two_runs_at_the_same_moment_launch_one_job(active_runs: set[str]) -> None:
+    import concurrent.futures
+
+    active_runs |= {f"run{number}" for number in range(8)}
+
+    def start(number: int) -> str:
+        try:
+            Apply(task_id=f"apply{number}", prefix="DEMO_", slave="dr1").execute(context(f"run{number}"))
+        except TaskDeferred:
+            return "watches"
+        except AirflowSkipException:
+            return "skipped"
+        return "ended"
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        ends = list(pool.map(start, range(8)))
+    assert sorted(ends) == ["skipped"] * 7 + ["watches"]
+    assert len(jobs.all_jobs()) == 1
+
+
+def test_a_person_who_ends_the_task_before_it_defers_ends_the_job() -> None:
+    operator = Apply(task_id="apply", prefix="DEMO_", slave="dr1")
+    with pytest.raises(TaskDeferred) as raised:
+        operator.execute(context())
+    operator.on_kill()
+    job = watched(raised.value.trigger.job_id)
+    await_true(lambda: job.state() is JobState.ENDED)
+
+
+def test_housekeeping_ends_jobs_whose_run_is_over(active_runs: set[str]) -> None:
+    job = begin()
+    assert end_orphans.function() == 0
+    active_runs.clear()
+    assert end_orphans.function() == 1
+    await_true(lambda: job.state() is JobState.ENDED)
+
+
+def test_housekeeping_forgets_jobs_that_ended_long_ago_except_the_last_of_a_pair() -> None:
+    first = begin()
+    jobs.stop(first, "anna", "x")
+    second = begin(try_number=2)
+    jobs.stop(second, "anna", "x")
+    for job in (first, second):
+        await_true(lambda job=job: job.state() is JobState.ENDED)
+        values = json.loads(job.file("result").read_text())
+        job.file("result").write_text(json.dumps({**values, "ended": 1.0}))
+    assert forget_jobs.function() == 1
+    assert [job.id for job in jobs.all_jobs()] == [second.id]
+    assert not first.log.exists() and second.log.exists()

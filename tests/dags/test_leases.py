@@ -1,0 +1,81 @@
+"""Telling a lease that a dead apply left behind from one that somebody holds elsewhere."""
+
+import json
+import os
+import socket
+import subprocess
+import threading
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import redis
+
+from sluice.domain.names import Prefix
+from sluice.orchestration.leases import foreign_holder
+from sluice.stores.lease import key
+
+REPLICATION: Any = SimpleNamespace(prefix=Prefix("DEMO_"), apply=SimpleNamespace(lease=1.0))
+KEY = key(Prefix("DEMO_"), "dr1")
+
+
+@pytest.fixture
+def client(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("SLUICE_REDIS_URL", redis_url)
+    return redis.from_url(redis_url)
+
+
+def hold(client: Any, host: str, pid: int, seconds: float) -> None:
+    client.set(KEY, json.dumps({"host": host, "pid": pid, "token": "t"}), px=int(seconds * 1000))
+
+
+def test_nobody_holds_it(client: Any) -> None:
+    assert foreign_holder(REPLICATION, "dr1") is None
+
+
+def test_a_dead_process_of_this_host_is_known_at_once(client: Any) -> None:
+    child = subprocess.Popen(["true"])
+    child.wait()
+    hold(client, socket.gethostname(), child.pid, 30)
+    began = time.monotonic()
+    assert foreign_holder(REPLICATION, "dr1") is None
+    assert time.monotonic() - began < 1
+
+
+def test_a_zombie_counts_as_dead(client: Any) -> None:
+    child = subprocess.Popen(["true"])
+    while b") Z" not in open(f"/proc/{child.pid}/stat", "rb").read():
+        time.sleep(0.01)
+    hold(client, socket.gethostname(), child.pid, 30)
+    assert foreign_holder(REPLICATION, "dr1") is None
+    child.wait()
+
+
+def test_a_dead_process_elsewhere_is_known_when_its_lease_expires(client: Any) -> None:
+    hold(client, "elsewhere", 1, 1.0)
+    assert foreign_holder(REPLICATION, "dr1") is None
+
+
+@pytest.mark.parametrize("host", ["elsewhere", socket.gethostname()])
+def test_who_renews_is_alive_and_named(client: Any, host: str) -> None:
+    done = threading.Event()
+
+    def renew() -> None:
+        while not done.is_set():
+            hold(client, host, os.getpid(), 1.0)
+            done.wait(0.2)
+
+    thread = threading.Thread(target=renew)
+    thread.start()
+    try:
+        found = foreign_holder(REPLICATION, "dr1")
+    finally:
+        done.set()
+        thread.join()
+    assert str(found) == f"process {os.getpid()} on {host}"
+
+
+def test_redis_away_is_left_to_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLUICE_REDIS_URL", "redis://127.0.0.1:1/0")
+    assert foreign_holder(REPLICATION, "dr1") is None
