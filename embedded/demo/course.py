@@ -296,6 +296,7 @@ class Course:
         )
         self.traffic.start()
         threading.Thread(target=self._count_captured, name="counter", daemon=True).start()
+        threading.Thread(target=self._administer, name="administrator", daemon=True).start()
         changes = self.traffic.mix.changes + self.traffic.writer_rate
         self.events.say(f"traffic starts: {changes:,.0f} row changes a second are aimed at")
 
@@ -383,6 +384,15 @@ class Course:
                         time.sleep(0.5)
             except psycopg.Error:  # not installed yet, or the master restarts
                 time.sleep(0.5)
+
+    def _administer(self) -> None:
+        """What only a superuser can do, once the replication is installed."""
+        while self.traffic is not None and self.traffic.running:
+            with contextlib.suppress(psycopg.Error):
+                if master.make_event_triggers(self.stack.master):
+                    self.events.say("event triggers made by the administrator: DDL is noticed at once")
+                    return
+            time.sleep(0.3)
 
     def _captured(self, began: float, ended: float) -> float:
         samples = [sample for sample in list(self._drawn) if began <= sample[0] <= ended]

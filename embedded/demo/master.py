@@ -8,10 +8,14 @@ import psycopg
 from psycopg import sql
 
 from embedded.demo import pgbench, zoo
-from embedded.demo.accounts import ACCOUNT, DATABASE, OWNER
+from embedded.demo.accounts import ACCOUNT, DATABASE, OWNER, PREFIX, SCHEMA
 from embedded.postgres import PostgresServer
+from sluice import sql_files
+from sluice.vendors.postgres.connection import quoted
 
 SQL = Path(__file__).parent / "sql"
+SCHEMAS = ("public", "Mixed Case")
+"""Where the tables are."""
 Connection = psycopg.Connection[Any]
 
 _OPTIONAL = re.compile(r"^ *-- if (\w+)\n(.*?)^ *-- end\n", re.MULTILINE | re.DOTALL)
@@ -39,12 +43,24 @@ def make(server: PostgresServer, scale: int) -> None:
 
 
 def grant(admin: Connection) -> None:
-    """What the replication account needs on the master: it reads the tables and puts triggers on them."""
-    account = sql.Identifier(ACCOUNT)
-    for schema in ("public", "Mixed Case"):
-        names = {"schema": sql.Identifier(schema), "account": account}
-        admin.execute(sql.SQL("GRANT USAGE, CREATE ON SCHEMA {schema} TO {account}").format(**names))
-        admin.execute(sql.SQL("GRANT SELECT, TRIGGER ON ALL TABLES IN SCHEMA {schema} TO {account}").format(**names))
+    """Grant the replication account what it needs, schema by schema; it owns none of the tables."""
+    role, schema = quoted(ACCOUNT), quoted(SCHEMA)
+    for tables in SCHEMAS:
+        admin.execute(sql_files.render("postgres", "grants", role=role, schema=schema, tables=quoted(tables)))
+
+
+def make_event_triggers(server: PostgresServer) -> bool:
+    """As an administrator does once, after the installation: DDL is noticed at once. False before the installation.
+
+    Raises psycopg's errors.
+    """
+    with server.connect(DATABASE) as admin:
+        function = f"{quoted(SCHEMA)}.{PREFIX.lower()}ddl_end()"
+        row = admin.execute("SELECT to_regprocedure(%s) IS NOT NULL", [function]).fetchone()
+        if row is None or not row[0]:
+            return False
+        admin.execute(sql_files.render("postgres", "event_triggers", prefix=PREFIX.lower(), schema=quoted(SCHEMA)))
+        return True
 
 
 def recreate_database(server: PostgresServer, owner: str) -> None:

@@ -104,6 +104,10 @@ def test_making_the_master_again_forgets_the_last_demo_with_its_users_and_transa
 )
 def test_every_operation_works_and_changes_rows(server: PostgresServer, operation: operations.Operation) -> None:
     session = _session(server, seed=3)
+    with server.connect(DATABASE) as admin:
+        admin.execute("CREATE OR REPLACE FUNCTION noticed() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END'")
+        admin.execute("DROP EVENT TRIGGER IF EXISTS noticing")
+        admin.execute("CREATE EVENT TRIGGER noticing ON ddl_command_end EXECUTE FUNCTION noticed()")
     try:
         changed = 0
         for _ in range(60):
