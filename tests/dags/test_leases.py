@@ -6,6 +6,7 @@ import socket
 import subprocess
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -45,7 +46,7 @@ def test_a_dead_process_of_this_host_is_known_at_once(client: Any) -> None:
 
 def test_a_zombie_counts_as_dead(client: Any) -> None:
     child = subprocess.Popen(["true"])
-    while b") Z" not in open(f"/proc/{child.pid}/stat", "rb").read():
+    while b") Z" not in Path(f"/proc/{child.pid}/stat").read_bytes():
         time.sleep(0.01)
     hold(client, socket.gethostname(), child.pid, 30)
     assert foreign_holder(REPLICATION, "dr1") is None
@@ -66,6 +67,7 @@ def test_who_renews_is_alive_and_named(client: Any, host: str) -> None:
             hold(client, host, os.getpid(), 1.0)
             done.wait(0.2)
 
+    hold(client, host, os.getpid(), 1.0)
     thread = threading.Thread(target=renew)
     thread.start()
     try:
