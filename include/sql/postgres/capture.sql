@@ -258,8 +258,6 @@ $sluice$;
 -- The table is locked against writers only when a trigger must be made.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}create_trigger(p_schema text, p_table text) RETURNS text
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
--- Tells the event triggers that what follows is our own work.
-SET sluice.capturing = '${prefix}'
 AS $sluice$
 DECLARE
     c record;
@@ -270,6 +268,9 @@ DECLARE
     trigger_codes text[] := '{}';
     done text[] := '{}';
 BEGIN
+    -- Tells the event triggers that what follows is our own work. Not by a SET clause of the function: an account that is
+    -- no superuser may give none for a parameter of ours.
+    PERFORM set_config('sluice.capturing', '${prefix}', true);
     SELECT * INTO had FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table;
     now := had;
     now.schemaname := p_schema;
@@ -327,6 +328,7 @@ BEGIN
     PERFORM ${schema}.${prefix}remember(p_schema, p_table);
     UPDATE ${schema}.${prefix}tables x SET status = 'OK'
         WHERE x.schemaname = p_schema AND x.tablename = p_table AND x.status <> 'OK';
+    PERFORM set_config('sluice.capturing', '', true);
     RETURN nullif(array_to_string(done, ', '), '');
 END
 $sluice$;
