@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sluice.apply import content, net
+from sluice.domain import content as reference
 from sluice.domain.change import NetChanges
 from sluice.domain.names import TableName
 from tests.unit.changes import History, Values
@@ -118,10 +119,9 @@ def test_keys_whose_block_is_read_later_can_be_left_out(
     dropped = set(data.draw(st.lists(st.sampled_from(sorted(set(found.guid.to_pylist()))))))
     keep = np.array([guid not in dropped for guid in found.guid.to_pylist()])
     changes = net.reduce(found, keep)
-    place = [("a", "b", "v").index(name) for name in key]
 
     def kept(row: Values) -> bool:
-        return net._join_keys([pa.array([row[p]], pa.large_string()) for p in place])[0].as_py() not in dropped
+        return reference.key_text(dict(zip(("a", "b", "v"), row, strict=True)), key) not in dropped
 
     assert sorted(apply(changes, []), key=repr) == sorted(filter(kept, history.rows), key=repr)
     # The same, by way of the items that a replay would get.
@@ -210,3 +210,39 @@ def test_inserted_and_deleted_within_a_window_is_nothing() -> None:
     history.update(("1", "a"), ("2", "a"))
     history.delete("2", "a")
     assert net.reduce(net.events(history.window(), ("id",))).rows == 0
+
+
+def test_changes_captured_under_another_key_are_refused() -> None:
+    """Reduced by GUIDs that mean something else, rows would be lost."""
+    history = History(TableName("s", "t"), ("a", "b"), ("a",))
+    history.insert("1", "x")
+    history.insert("2", "x")
+    keyless = History(TableName("s", "t"), ("a", "b"), ())
+    keyless.insert("1", "x")
+    keyless.insert("2", "y")
+    for items, key in (
+        (history.window(), ()),
+        (history.window(), ("b",)),
+        (history.window(), ("a", "b")),
+        (keyless.window(), ("a",)),
+        (keyless.window(), ("a", "b")),
+    ):
+        with pytest.raises(net.WrongKey, match=r"s\.t.*initial update"):
+            net.events(items, key)
+    with pytest.raises(content.MixedShapes):
+        net.events(history.window(), ("gone",))
+
+
+def test_a_key_may_be_the_empty_text() -> None:
+    history = History()
+    history.insert("", "x")
+    history.insert("a", "x")
+    history.delete("", "x")
+    assert rows_of(net.reduce(net.events(history.window(), ("id",))).inserts, "c") == [("a", "x")]
+
+
+def test_a_table_without_replicated_columns_is_refused() -> None:
+    history = History(TableName("s", "t"), (), ())
+    history.insert()
+    with pytest.raises(net.NoColumns):
+        net.reduce(net.events(history.window(), ()))
