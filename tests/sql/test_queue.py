@@ -106,13 +106,34 @@ def test_a_survey_says_where_a_slice_ends_and_what_cuts_it(master: ConnectionInf
         whole = reader.survey(start, end)
         assert (whole.changes, whole.last, whole.key_changes) == (4, end.high, 1)
         assert whole.cuts == (Cut(end.high - 1, "TRUNCATE", TableName("public", "t")),)
+        assert not whole.more
         slice_ = reader.survey(start, end, limit=2)
-        assert (slice_.changes, slice_.cuts) == (2, ())
+        assert (slice_.changes, slice_.cuts, slice_.more) == (2, (), True)
+        assert not reader.survey(start, end, limit=4).more
         rest = reader.survey(start, end, above=slice_.last or 0)
         assert rest.changes == 2
         assert reader.items(start, end, above=slice_.last or 0, limit=1).column("action").to_pylist() == ["TRUNCATE"]
         nothing = reader.survey(end, end)
-        assert (nothing.changes, nothing.last, nothing.bytes, nothing.cuts) == (0, None, 0, ())
+        assert (nothing.changes, nothing.last, nothing.bytes, nothing.cuts, nothing.more) == (0, None, 0, (), False)
+
+
+def test_a_slice_ends_before_its_contents_outgrow_the_memory(master: ConnectionInfo) -> None:
+    with connection.connect(master, application="a", autocommit=True) as link:
+        start = take(link)
+        put(link, *[("t", str(number), "INSERT") for number in range(10)])
+        link.execute(
+            "INSERT INTO public.demo_items (tablename, guid, db_action, db_schema, content) "
+            "VALUES ('t', 'x', 'INSERT', 'public', repeat('a', 10000000))"
+        )
+        put(link, ("t", "y", "INSERT"))
+        end = take(link, start)
+    with Reader(master, PREFIX, "public") as reader:
+        counts, above, more = [], 0, True
+        while more:
+            found = reader.survey(start, end, above=above, max_bytes=48)
+            counts.append((found.changes, found.bytes))
+            above, more = found.last or 0, found.more
+        assert counts == [(8, 48), (3, 12 + 10_000_000), (1, 6)]
 
 
 def test_a_reader_connects_anew_after_an_outage(master: ConnectionInfo) -> None:

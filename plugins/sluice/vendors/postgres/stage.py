@@ -23,6 +23,8 @@ from sluice.vendors.postgres.target import Target, TargetColumn
 
 KINDS = ("deletes", "updates", "moves", "inserts")
 _COPY_ROWS = 100_000
+_COPY_BYTES = 16 << 20
+"""A COPY is written in pieces of about so many rows and bytes."""
 _FEW = 64
 """Values up to which Python is faster than Arrow's kernels."""
 _TEXT = pa.large_string()
