@@ -1,189 +1,8 @@
--- Generates and installs the capture of one table: functions with its columns written out, and their triggers.
+-- Installs the capture of one table, looks after it, and removes it.
 -- Called by: sluice.install when it reconciles; structure.sql and ddl.sql when a table's structure changed.
 -- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
 -- Privileges: CREATE on the schema; to install a capture, TRIGGER on the table (not its ownership).
 -- Oldest version: PostgreSQL 14.
---
--- Statement triggers read the transition tables of a whole statement at once, at a third of the cost of a row
--- trigger. A table that inherits, has heirs or partitions, or has row triggers of the application, gets row triggers:
--- transition tables would miss rows there, or see them after the application's triggers changed them again.
-
--- The triggers a table needs now, with the code of each and of its function. No row: nothing to capture.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}capture_code(
-    p_schema text, p_table text,
-    OUT relid oid, OUT mode text, OUT event text, OUT triggername text, OUT functionname text,
-    OUT function_code text, OUT trigger_code text
-)
-RETURNS SETOF record
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
-AS $sluice$
-DECLARE
-    t ${schema}.${prefix}tables;
-    target text := format('%I.%I', p_schema, p_table);
-    stem text;
-    keyless boolean;
-    row_new text;
-    row_old text;
-    values_code text;
-    source text;
-    referencing text;
-    settings text;
-    -- Changes that the apply of another replication writes are not captured again. A statement trigger asks in its
-    -- function, because a WHEN clause is parsed anew for every statement; a row trigger asks in a WHEN clause,
-    -- because that spares the call for every row.
-    not_ours text := $s$(coalesce(pg_catalog.current_setting('sluice.origin', true), '') OPERATOR(pg_catalog.<>) '')$s$;
-    by_row boolean;
-    insertion text;
-    declarations text;
-    tail text;
-BEGIN
-    SELECT * INTO t FROM ${schema}.${prefix}tables x WHERE x.schemaname = p_schema AND x.tablename = p_table;
-    relid := to_regclass(target);
-    IF t.tablename IS NULL OR relid IS NULL OR t.actions = '' THEN
-        RETURN;
-    END IF;
-    mode := ${schema}.${prefix}capture_mode(relid);
-    stem := coalesce(
-        (SELECT x.stem FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table),
-        'capture_' || left(regexp_replace(lower(p_table), '[^a-z0-9]', '_', 'g'), 12)
-            || '_' || left(md5('${prefix}' || target), 8));
-    keyless := NOT EXISTS (SELECT FROM ${schema}.${prefix}captured_columns(relid) WHERE keypos > 0);
-    SELECT coalesce(string_agg(format(' SET %I TO %s', s, CASE s
-            WHEN 'DateStyle' THEN quote_literal('ISO, YMD') WHEN 'TimeZone' THEN quote_literal('UTC')
-            WHEN 'IntervalStyle' THEN quote_literal('postgres') WHEN 'extra_float_digits' THEN '1'
-            WHEN 'bytea_output' THEN quote_literal('hex') WHEN 'lc_monetary' THEN quote_literal('C')
-            WHEN 'search_path' THEN 'pg_catalog, pg_temp' WHEN 'quote_all_identifiers' THEN 'off' END), '' ORDER BY s), '')
-        INTO settings
-        FROM (SELECT DISTINCT unnest(x.settings) FROM ${schema}.${prefix}captured_columns(relid) x) AS u (s);
-
-    FOREACH event IN ARRAY ARRAY['INSERT', 'UPDATE', 'DELETE', 'TRUNCATE'] LOOP
-        -- TRUNCATE removes rows: it is captured where deletes are.
-        CONTINUE WHEN t.actions IS NOT NULL
-            AND position(CASE event WHEN 'TRUNCATE' THEN 'D' ELSE left(event, 1) END IN t.actions) = 0;
-        triggername := t.trigger_name || '_' || lower(left(event, 1));
-        by_row := mode = 'row' AND event <> 'TRUNCATE';
-        functionname := stem || '_' || lower(left(event, 1));
-        IF mode = 'statement' THEN
-            row_new := 'n';
-            row_old := 'o';
-        ELSE
-            row_new := 'NEW';
-            row_old := 'OLD';
-        END IF;
-        values_code := CASE event
-            WHEN 'INSERT' THEN format('%s, %L, %L, %s, NULL', ${schema}.${prefix}guid_code(relid, row_new), event, p_schema,
-                ${schema}.${prefix}content_code(relid, row_new))
-            WHEN 'UPDATE' THEN format('%s, %L, %L, %s, %s', ${schema}.${prefix}guid_code(relid, row_new, row_old), event, p_schema,
-                ${schema}.${prefix}content_code(relid, row_new), ${schema}.${prefix}oldcontent_code(relid, row_new, row_old))
-            WHEN 'DELETE' THEN format('%s, %L, %L, NULL, %s', ${schema}.${prefix}guid_code(relid, row_old), event, p_schema,
-                ${schema}.${prefix}content_code(relid, row_old))
-            ELSE format('NULL, %L, %L, NULL, NULL', event, p_schema)
-        END;
-        referencing := '';
-        source := '';
-        insertion := format(
-            E'    INSERT INTO %s (dbid, tablename, guid, db_action, db_schema, content, oldcontent, version)\n'
-            '    SELECT %L, %L, %s, %L', ${schema}.${prefix}own('items'), current_database(), p_table, values_code, '1');
-        declarations := '';
-        IF mode = 'statement' AND event <> 'TRUNCATE' THEN
-            referencing := CASE event
-                WHEN 'INSERT' THEN ' REFERENCING NEW TABLE AS sluice_new'
-                WHEN 'DELETE' THEN ' REFERENCING OLD TABLE AS sluice_old'
-                ELSE ' REFERENCING OLD TABLE AS sluice_old NEW TABLE AS sluice_new' END;
-            source := CASE event
-                WHEN 'INSERT' THEN ' FROM sluice_new n'
-                WHEN 'DELETE' THEN ' FROM sluice_old o'
-                ELSE E'\n    FROM sluice_old o CROSS JOIN sluice_new n'
-                    '\n    WHERE NOT EXISTS (SELECT FROM sluice_new OFFSET 1)' END;
-        END IF;
-        tail := '';
-        IF mode = 'statement' AND event = 'UPDATE' THEN
-            tail := E'    IF NOT FOUND AND EXISTS (SELECT FROM sluice_new) THEN\n'
-                || ${schema}.${prefix}lockstep_code(relid, insertion) || E'    END IF;\n';
-            declarations := E'DECLARE\n    old_rows refcursor;\n    new_rows refcursor;\n    taken bigint;\n';
-        END IF;
-        IF t.debug = 1 THEN
-            tail := tail || format(E'    PERFORM %s(pg_catalog.concat(%L, pg_catalog.pg_current_xact_id(), %L, session_user));\n',
-                ${schema}.${prefix}own('debug'),
-                event || ' ' || target || ' (' || mode || ' trigger) in transaction ', ' by ');
-        END IF;
-        function_code := format(
-            'CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER%s AS %L',
-            ${schema}.${prefix}own(functionname), settings || CASE WHEN event = 'UPDATE' AND settings NOT LIKE '% SET search_path %'
-                THEN ' SET search_path TO pg_catalog, pg_temp' ELSE '' END,
-            format(E'\n#variable_conflict use_column\n%sBEGIN\n%s%s%s;\n%s    RETURN NULL;\nEND\n',
-                declarations, CASE WHEN by_row THEN '' ELSE E'    IF ' || not_ours || E' THEN\n        RETURN NULL;\n    END IF;\n' END,
-                insertion, source, tail));
-        trigger_code := format(
-            'CREATE OR REPLACE TRIGGER %I AFTER %s ON %s%s FOR EACH %s'
-            '%s EXECUTE FUNCTION %s()',
-            triggername, event, target, referencing, CASE WHEN by_row THEN 'ROW' ELSE 'STATEMENT' END,
-            CASE WHEN by_row THEN ' WHEN (NOT ' || not_ours || ')' ELSE '' END, ${schema}.${prefix}own(functionname));
-        RETURN NEXT;
-    END LOOP;
-END
-$sluice$;
-
--- Hands on the next rows of an open cursor, so that two cursors can be read side by side in one FROM.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}next_rows(p_cursor refcursor, p_count integer) RETURNS SETOF record
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $sluice$
-BEGIN
-    RETURN QUERY EXECUTE format('FETCH FORWARD %s FROM %I', p_count, p_cursor);
-END
-$sluice$;
-
--- The code that pairs the rows of an update of many rows. Both transition tables list the rows in the order in which
--- the statement changed them, a row that it changed twice included (a foreign key to the same table can do that), so
--- reading them side by side pairs old and new whatever happened to the keys, and keeps REPL_KEY in that order.
--- A join over row numbers does the same at twice the cost; only it has room for more than 800 columns.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}lockstep_code(p_relid oid, p_insertion text) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $sluice$
-    WITH listed AS (
-        SELECT count(*) AS number,
-            string_agg(quote_ident(c.attname), ', ' ORDER BY n) AS names,
-            string_agg(format('c%s %s', n, c.atttype), ', ' ORDER BY n) AS types,
-            string_agg('o' || n, ', ' ORDER BY n) AS old, string_agg('n' || n, ', ' ORDER BY n) AS new,
-            string_agg(format('x.o%s AS %I', n, c.attname), ', ' ORDER BY n) AS old_as,
-            string_agg(format('x.n%s AS %I', n, c.attname), ', ' ORDER BY n) AS new_as
-        FROM ${schema}.${prefix}captured_columns(p_relid) WITH ORDINALITY AS
-            c (attname, opening, atttype, nullable, keypos, plain, exact, direct, settings, n)
-    )
-    SELECT CASE WHEN number BETWEEN 1 AND 800 THEN
-        format(E'        OPEN old_rows NO SCROLL FOR SELECT %s FROM sluice_old;\n', names)
-        || format(E'        OPEN new_rows NO SCROLL FOR SELECT %s FROM sluice_new;\n', names)
-        || E'        LOOP\n' || p_insertion
-        || E'\n    FROM ROWS FROM (\n'
-        || format(E'        %s(old_rows, 10000) AS (%s),\n', ${schema}.${prefix}own('next_rows'), types)
-        || format(E'        %s(new_rows, 10000) AS (%s)\n    ) AS x (%s, %s)\n', ${schema}.${prefix}own('next_rows'), types, old, new)
-        || format(E'    CROSS JOIN LATERAL (SELECT %s) AS o\n    CROSS JOIN LATERAL (SELECT %s) AS n;\n', old_as, new_as)
-        || E'            GET DIAGNOSTICS taken = ROW_COUNT;\n'
-           '            EXIT WHEN taken OPERATOR(pg_catalog.<) 10000;\n        END LOOP;\n'
-           '        CLOSE old_rows;\n        CLOSE new_rows;\n'
-    ELSE
-        p_insertion || E'\n    FROM (SELECT *, pg_catalog.row_number() OVER () AS sluice_row FROM sluice_old) o\n'
-           '    FULL JOIN (SELECT *, pg_catalog.row_number() OVER () AS sluice_row FROM sluice_new) n\n'
-           '    ON n.sluice_row OPERATOR(pg_catalog.=) o.sluice_row ORDER BY n.sluice_row;\n'
-    END
-    FROM listed
-$sluice$;
-
--- How the changes of a table can be captured: 'statement' or 'row'.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}capture_mode(p_relid oid) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $sluice$
-    SELECT CASE
-        WHEN c.relkind = 'p' OR c.relispartition
-            OR EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = p_relid OR i.inhparent = p_relid)
-            OR EXISTS (SELECT FROM pg_trigger g
-                       WHERE g.tgrelid = p_relid AND NOT g.tgisinternal AND g.tgtype & 1 = 1 AND g.tgtype & 2 = 0
-                         AND NOT EXISTS (SELECT FROM ${schema}.${prefix}captures x, unnest(x.functions) f (name)
-                                         WHERE x.relid = p_relid
-                                           AND g.tgfoid = to_regprocedure(${schema}.${prefix}own(f.name) || '()')))
-        THEN 'row' ELSE 'statement' END
-    FROM pg_class c WHERE c.oid = p_relid
-$sluice$;
 
 -- What is wrong with a trigger; NULL when it is in place, enabled and calls its function.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}trigger_fault(p_relid oid, p_trigger text, p_function text) RETURNS text
@@ -205,7 +24,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT md5(coalesce(string_agg(c.function_code, '' ORDER BY n), '') || coalesce(string_agg(c.trigger_code, '' ORDER BY n), ''))
     FROM ${schema}.${prefix}capture_code(p_schema, p_table) WITH ORDINALITY
-        AS c (relid, mode, event, triggername, functionname, function_code, trigger_code, n)
+        AS c (target, mode, triggername, functionname, function_code, trigger_code, n)
 $sluice$;
 
 -- Everything that is wrong with the captures of the registered tables, one row a fault.
@@ -219,29 +38,25 @@ DECLARE
 BEGIN
     FOR t IN
         SELECT x.*, to_regclass(format('%I.%I', x.schemaname, x.tablename))::oid AS now_relid,
-               h.relid, h.fingerprint, h.triggers
+               h.relid, h.mode, h.fingerprint, h.triggers
         FROM ${schema}.${prefix}tables x
         LEFT JOIN ${schema}.${prefix}captures h ON h.schemaname = x.schemaname AND h.tablename = x.tablename
         ORDER BY x.repl_key
     LOOP
         schemaname := t.schemaname;
         tablename := t.tablename;
-        IF t.now_relid IS NULL THEN
-            fault := 'the table does not exist';
+        fault := CASE
+            WHEN t.now_relid IS NULL THEN 'the table does not exist'
+            WHEN t.relid IS NULL THEN 'no trigger was made yet'
+            WHEN t.mode = 'dropped' OR t.relid <> t.now_relid THEN 'the table was made again'
+            WHEN t.status <> 'OK' THEN format('status is %s', t.status)
+        END;
+        IF fault IS NOT NULL THEN
             RETURN NEXT;
             CONTINUE;
-        END IF;
-        IF t.relid IS DISTINCT FROM t.now_relid THEN
-            fault := CASE WHEN t.relid IS NULL THEN 'no trigger was made yet' ELSE 'the table was made again' END;
-            RETURN NEXT;
-            CONTINUE;
-        END IF;
-        IF t.status <> 'OK' THEN
-            fault := format('status is %s', t.status);
-            RETURN NEXT;
         END IF;
         FOR c IN SELECT * FROM ${schema}.${prefix}capture_code(t.schemaname, t.tablename) LOOP
-            fault := ${schema}.${prefix}trigger_fault(t.relid, c.triggername, c.functionname);
+            fault := ${schema}.${prefix}trigger_fault(c.target, c.triggername, c.functionname);
             IF fault IS NOT NULL AND c.triggername = ANY (t.triggers) THEN
                 RETURN NEXT;
             END IF;
@@ -255,22 +70,25 @@ END
 $sluice$;
 
 -- Brings the capture of a registered table up to date; returns what was done, NULL when nothing had to be.
--- The table is locked against writers only when a trigger must be made.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}create_trigger(p_schema text, p_table text) RETURNS text
+-- The table is locked against writers only when a trigger must be made; with p_light nothing is locked, and false
+-- comes back as NULL with nothing done where that would be needed.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}create_trigger(p_schema text, p_table text, p_light boolean DEFAULT false) RETURNS text
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+-- Tells the event triggers that what follows is our own work.
+SET sluice.capturing = '${prefix}'
 AS $sluice$
 DECLARE
     c record;
     n integer;
     had ${schema}.${prefix}captures;
     now ${schema}.${prefix}captures;
+    target_of oid[] := '{}';
     function_codes text[] := '{}';
     trigger_codes text[] := '{}';
+    trigger_names text[] := '{}';
+    function_names text[] := '{}';
     done text[] := '{}';
 BEGIN
-    -- Tells the event triggers that what follows is our own work. Not by a SET clause of the function: an account that is
-    -- no superuser may give none for a parameter of ours.
-    PERFORM set_config('sluice.capturing', '${prefix}', true);
     SELECT * INTO had FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table;
     now := had;
     now.schemaname := p_schema;
@@ -281,40 +99,48 @@ BEGIN
     END IF;
     now.mode := 'none';
     now.stem := coalesce(had.stem, '');
-    now.triggers := '{}';
-    now.functions := '{}';
     FOR c IN SELECT * FROM ${schema}.${prefix}capture_code(p_schema, p_table) LOOP
         now.mode := c.mode;
         now.stem := left(c.functionname, -2);
-        now.triggers := now.triggers || c.triggername;
-        now.functions := now.functions || c.functionname;
+        target_of := target_of || c.target;
+        trigger_names := trigger_names || c.triggername;
+        function_names := function_names || c.functionname;
         function_codes := function_codes || c.function_code;
         trigger_codes := trigger_codes || c.trigger_code;
     END LOOP;
+    now.triggers := ARRAY(SELECT DISTINCT t FROM unnest(trigger_names) t ORDER BY t);
+    now.functions := ARRAY(SELECT DISTINCT f FROM unnest(function_names) f ORDER BY f);
     now.fingerprint := md5(array_to_string(function_codes || trigger_codes, ''));
-    now.trigger_fingerprint := md5(array_to_string(trigger_codes, ''));
+    -- Without the table's name: a rename changes no trigger.
+    now.trigger_fingerprint := md5(replace(array_to_string(trigger_codes, ''), format('%I.%I', p_schema, p_table), ''));
     now.filenode := ${schema}.${prefix}filenode(now.relid);
+    now.signature := ${schema}.${prefix}signature(now.relid);
+    now.leaves := ${schema}.${prefix}leaves(now.relid);
+    now.rewritten := coalesce(had.rewritten, false);
+    IF p_light AND (had.trigger_fingerprint IS DISTINCT FROM now.trigger_fingerprint OR had.triggers IS DISTINCT FROM now.triggers) THEN
+        RETURN NULL;
+    END IF;
 
     IF had.relid <> now.relid OR had.triggers <> now.triggers OR had.mode <> now.mode THEN
         PERFORM ${schema}.${prefix}drop_trigger(p_schema, p_table);
         done := done || 'the former triggers removed'::text;
     END IF;
-    FOR n IN 1 .. cardinality(now.triggers) LOOP
+    FOR n IN 1 .. cardinality(trigger_names) LOOP
         IF had.fingerprint IS DISTINCT FROM now.fingerprint
-            OR to_regprocedure(${schema}.${prefix}own(now.functions[n]) || '()') IS NULL THEN
+            OR to_regprocedure(${schema}.${prefix}own(function_names[n]) || '()') IS NULL THEN
             EXECUTE function_codes[n];
-            EXECUTE format('REVOKE ALL ON FUNCTION %s() FROM PUBLIC', ${schema}.${prefix}own(now.functions[n]));
+            EXECUTE format('REVOKE ALL ON FUNCTION %s() FROM PUBLIC', ${schema}.${prefix}own(function_names[n]));
         END IF;
         IF had.trigger_fingerprint IS DISTINCT FROM now.trigger_fingerprint
-            OR ${schema}.${prefix}trigger_fault(now.relid, now.triggers[n], now.functions[n]) IS NOT NULL THEN
-            IF EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = now.relid AND g.tgname = now.triggers[n]
-                       AND g.tgfoid IS DISTINCT FROM to_regprocedure(${schema}.${prefix}own(now.functions[n]) || '()')) THEN
+            OR ${schema}.${prefix}trigger_fault(target_of[n], trigger_names[n], function_names[n]) IS NOT NULL THEN
+            IF EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = target_of[n] AND g.tgname = trigger_names[n]
+                       AND g.tgfoid IS DISTINCT FROM to_regprocedure(${schema}.${prefix}own(function_names[n]) || '()')) THEN
                 RAISE EXCEPTION 'Table %.% already has a trigger % that is not of prefix ${prefix}',
-                    quote_ident(p_schema), quote_ident(p_table), quote_ident(now.triggers[n])
+                    quote_ident(p_schema), quote_ident(p_table), quote_ident(trigger_names[n])
                     USING ERRCODE = 'duplicate_object', HINT = 'Configure another trigger name for this table.';
             END IF;
             EXECUTE trigger_codes[n];
-            done := done || format('trigger %I made', now.triggers[n]);
+            done := done || format('trigger %I made', trigger_names[n]);
         END IF;
     END LOOP;
     IF had.fingerprint IS DISTINCT FROM now.fingerprint THEN
@@ -328,8 +154,27 @@ BEGIN
     PERFORM ${schema}.${prefix}remember(p_schema, p_table);
     UPDATE ${schema}.${prefix}tables x SET status = 'OK'
         WHERE x.schemaname = p_schema AND x.tablename = p_table AND x.status <> 'OK';
-    PERFORM set_config('sluice.capturing', '', true);
     RETURN nullif(array_to_string(done, ', '), '');
+END
+$sluice$;
+
+-- Identifies all that the capture of a table depends on; cheap enough to compare for every table again and again.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}signature(p_relid oid) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    signature text;
+BEGIN
+    EXECUTE 'SELECT ' || ${schema}.${prefix}signature_code(p_relid) INTO signature;
+    RETURN concat_ws(' ', signature,
+        (SELECT sum(hash_record_extended(ROW(a.attnum, a.attidentity, a.attcollation), 0)) FROM pg_attribute a
+         WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped),
+        (SELECT sum(hash_record_extended(ROW(d.oid, d.adnum), 0)) FROM pg_attrdef d WHERE d.adrelid = p_relid),
+        (SELECT sum(hash_record_extended(ROW(g.tgname, g.tgfoid, g.tgtype), 0)) FROM pg_trigger g
+         WHERE g.tgrelid = p_relid AND NOT g.tgisinternal),
+        (SELECT sum(hash_record_extended(ROW(i.inhrelid, i.inhparent), 0)) FROM pg_inherits i
+         WHERE i.inhrelid = p_relid OR i.inhparent = p_relid),
+        ${schema}.${prefix}leaves(p_relid), ${schema}.${prefix}filenode(p_relid), ${schema}.${prefix}has_event_triggers());
 END
 $sluice$;
 

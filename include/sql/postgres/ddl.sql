@@ -2,6 +2,23 @@
 -- Called by: sluice.install. Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
 -- Privileges: CREATE on the schema. Oldest version: PostgreSQL 14.
 
+-- Checks the registered tables that are, were or are named like one of p_relids, or hold one as a partition; all: NULL.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}ddl_check(p_relids oid[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    t record;
+BEGIN
+    FOR t IN
+        SELECT h.schemaname, h.tablename FROM ${schema}.${prefix}captures h
+        WHERE p_relids IS NULL OR h.relid = ANY (p_relids) OR h.leaves && p_relids
+           OR to_regclass(format('%I.%I', h.schemaname, h.tablename)) = ANY (p_relids)
+    LOOP
+        PERFORM ${schema}.${prefix}check_table(t.schemaname, t.tablename, p_in_ddl => true);
+    END LOOP;
+END
+$sluice$;
+
 -- After a command that made or changed something. Runs for every such command of the database, so it first looks
 -- whether a replicated table is concerned, and returns.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}ddl_end() RETURNS event_trigger
@@ -21,11 +38,7 @@ BEGIN
     LEFT JOIN LATERAL pg_partition_ancestors(CASE WHEN c.classid = 'pg_class'::regclass THEN c.objid END) p (relid) ON true
     WHERE c.classid IN ('pg_class'::regclass, 'pg_trigger'::regclass, 'pg_namespace'::regclass)
       AND c.schema_name IS DISTINCT FROM 'pg_temp';
-    IF TG_TAG = 'ALTER SCHEMA' THEN
-        PERFORM ${schema}.${prefix}check_structure();
-    ELSIF relids IS NOT NULL THEN
-        PERFORM ${schema}.${prefix}check_structure(relids);
-    END IF;
+    PERFORM ${schema}.${prefix}ddl_check(CASE WHEN TG_TAG <> 'ALTER SCHEMA' THEN coalesce(relids, '{}') END);
 END
 $sluice$;
 
@@ -45,12 +58,7 @@ BEGIN
             relids := relids || gone.objid;
         END IF;
     END LOOP;
-    IF relids <> '{}' THEN
-        PERFORM ${schema}.${prefix}check_structure(relids);
-    END IF;
-    IF indexes AND TG_TAG = 'DROP INDEX' THEN
-        PERFORM ${schema}.${prefix}check_structure();
-    END IF;
+    PERFORM ${schema}.${prefix}ddl_check(CASE WHEN NOT indexes OR TG_TAG <> 'DROP INDEX' THEN relids END);
 END
 $sluice$;
 

@@ -1,7 +1,7 @@
 -- DbResources of one prefix on a PostgreSQL master, step 1: sequence, tables and view.
 -- Called by: sluice.install (inside its transaction, under an advisory lock); by hand, in this order:
---   for f in resources_v1 values definition capture_expressions capture structure ddl purge event_triggers; do
---     sed -e 's/${prefix}/demo_/g' -e 's/${schema}/public/g' $f.sql; done | psql -1 -v ON_ERROR_STOP=1 DATABASE
+--   for f in resources_v1 values definition capture_expressions capture_code partitions capture structure ddl purge \
+--     event_triggers; do sed -e 's/${prefix}/demo_/g' -e 's/${schema}/public/g' $f.sql; done | psql -1 -v ON_ERROR_STOP=1 DATABASE
 -- Placeholders: ${prefix} lower-case prefix, e.g. demo_; ${schema} quoted schema of the resources.
 -- Result: none. What exists stays as it is: a second run changes nothing.
 -- Privileges: CREATE and USAGE on the schema. Oldest version: PostgreSQL 14.
@@ -119,7 +119,8 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}cols_table AS SELECT * FROM ${sche
 -- The capture each registered table has. MODE: by statement or by row triggers; none where nothing is to be captured,
 -- dropped where the table went. STEM begins the names of FUNCTIONS and stays when the table is renamed. FINGERPRINT
 -- identifies the code that was generated, TRIGGER_FINGERPRINT that of the triggers alone, FILENODE the files of the
--- table: other files mean rewritten rows.
+-- table: other files mean rewritten rows. SIGNATURE identifies the structure, LEAVES the partitions with the rows.
+-- REWRITTEN: rows that got other values by an ALTER still have to be queued.
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}captures (
     schemaname text NOT NULL,
     tablename text NOT NULL,
@@ -131,6 +132,9 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}captures (
     fingerprint text NOT NULL,
     trigger_fingerprint text NOT NULL,
     filenode text NOT NULL,
+    signature text NOT NULL,
+    leaves oid[] NOT NULL,
+    rewritten boolean NOT NULL,
     CONSTRAINT ${prefix}captures_pkey PRIMARY KEY (schemaname, tablename)
 );
 

@@ -12,9 +12,11 @@
 --   DROP    the table of OLDCONTENT is gone on the master. What the slave does with its own is its configuration's word.
 -- A table that is renamed stays registered, under its new name.
 
--- Writes all rows of a table to ITEMS again: p_action INSERT for a table that begins with rows, UPDATE after its rows
--- were rewritten.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}recapture(p_schema text, p_table text, p_action text) RETURNS bigint
+-- Queues all rows of a table, or of p_from, one of its partitions or formerly so: p_action INSERT for rows that came
+-- without a trigger, DELETE for those that went, UPDATE for those that were rewritten.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}recapture(
+    p_schema text, p_table text, p_action text, p_from oid DEFAULT NULL
+) RETURNS bigint
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET "DateStyle" = 'ISO, YMD' SET "TimeZone" = 'UTC' SET "IntervalStyle" = 'postgres' SET extra_float_digits = 1
 SET bytea_output = 'hex' SET lc_monetary = 'C' SET quote_all_identifiers = off
@@ -31,11 +33,12 @@ BEGIN
     END IF;
     EXECUTE format(
         'INSERT INTO %s (dbid, tablename, guid, db_action, db_schema, content, oldcontent, version)'
-        ' SELECT %L, %L, %s, %L, %L, %s, %s, %L FROM %s %I.%I n',
+        ' SELECT %L, %L, %s, %L, %L, %s, %s, %L FROM %s %s n',
         ${schema}.${prefix}own('items'), current_database(), p_table, ${schema}.${prefix}guid_code(relid, 'n'), p_action, p_schema,
-        ${schema}.${prefix}content_code(relid, 'n'),
-        CASE WHEN p_action = 'UPDATE' THEN ${schema}.${prefix}key_content_code(relid, 'n') ELSE 'NULL' END,
-        '1', CASE WHEN kind = 'p' THEN '' ELSE 'ONLY' END, p_schema, p_table);
+        CASE WHEN p_action = 'DELETE' THEN 'NULL' ELSE ${schema}.${prefix}content_code(relid, 'n') END,
+        CASE p_action WHEN 'UPDATE' THEN ${schema}.${prefix}key_content_code(relid, 'n')
+            WHEN 'DELETE' THEN ${schema}.${prefix}content_code(relid, 'n') ELSE 'NULL' END,
+        '1', CASE WHEN kind = 'p' AND p_from IS NULL THEN '' ELSE 'ONLY' END, coalesce(p_from, relid)::regclass);
     GET DIAGNOSTICS written = ROW_COUNT;
     RETURN written;
 END
@@ -56,7 +59,11 @@ AS $sluice$
 $sluice$;
 
 -- Compares one registered table with its snapshot and does what the difference asks for; what was found, NULL: nothing.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}check_table(p_schema text, p_table text) RETURNS text
+-- p_light: called from a statement of the application; nothing may lock the table. p_in_ddl: called from an event
+-- trigger, in the transaction of the change.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}check_table(
+    p_schema text, p_table text, p_light boolean DEFAULT false, p_in_ddl boolean DEFAULT false
+) RETURNS text
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
@@ -66,7 +73,8 @@ DECLARE
     new_table text;
     old_desc text;
     new_desc text;
-    rewritten boolean;
+    altered boolean;
+    moved boolean;
 BEGIN
     SELECT * INTO had FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table FOR UPDATE;
     IF had.tablename IS NULL THEN
@@ -78,7 +86,7 @@ BEGIN
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.oid = had.relid AND had.mode <> 'dropped';
     IF new_table IS NOT NULL AND had.relid IS DISTINCT FROM relid THEN
-        PERFORM ${schema}.${prefix}rename(p_schema, p_table, new_schema, new_table, old_desc);
+        PERFORM ${schema}.${prefix}rename(p_schema, p_table, new_schema, new_table, old_desc, p_light);
         RETURN format('renamed to %I.%I', new_schema, new_table);
     END IF;
 
@@ -91,6 +99,7 @@ BEGIN
         had.mode := 'dropped';
         had.triggers := '{}';
         had.functions := '{}';
+        had.leaves := '{}';
         INSERT INTO ${schema}.${prefix}captures SELECT had.*;
         IF relid IS NULL THEN
             RETURN 'dropped';
@@ -114,29 +123,70 @@ BEGIN
         RETURN 'created';
     END IF;
 
+    IF p_in_ddl THEN
+        moved := ${schema}.${prefix}follow_partitions(p_schema, p_table, relid, had.leaves);
+    ELSIF ${schema}.${prefix}leaves(relid) <> had.leaves THEN
+        RAISE WARNING 'Partitions of the replicated table %.% came or went unnoticed; if they held rows, start an initial update',
+            quote_ident(p_schema), quote_ident(p_table);
+    END IF;
     new_desc := ${schema}.${prefix}describe(p_schema, p_table);
     -- The value of old rows counts only when its column is new: a rewrite of the table writes it into the rows.
-    IF regexp_replace(new_desc, ' missing="[^"]*"', '', 'g') = regexp_replace(old_desc, ' missing="[^"]*"', '', 'g') THEN
-        IF ${schema}.${prefix}filenode(relid) <> had.filenode
-            OR ${schema}.${prefix}capture_fingerprint(p_schema, p_table) <> had.fingerprint THEN
-            RETURN ${schema}.${prefix}create_trigger(p_schema, p_table);
-        END IF;
-        RETURN NULL;
+    altered := regexp_replace(new_desc, ' missing="[^"]*"', '', 'g') <> regexp_replace(old_desc, ' missing="[^"]*"', '', 'g');
+    IF altered THEN
+        PERFORM ${schema}.${prefix}ddl_item('ALTER', p_schema, p_table, new_desc, old_desc);
+        had.rewritten := had.rewritten OR (${schema}.${prefix}filenode(relid) <> had.filenode
+            AND ${schema}.${prefix}values_changed(p_schema, p_table));
+        UPDATE ${schema}.${prefix}captures x SET rewritten = had.rewritten
+            WHERE x.schemaname = p_schema AND x.tablename = p_table AND x.rewritten <> had.rewritten;
     END IF;
-    rewritten := ${schema}.${prefix}filenode(relid) <> had.filenode AND ${schema}.${prefix}values_changed(p_schema, p_table);
-    PERFORM ${schema}.${prefix}ddl_item('ALTER', p_schema, p_table, new_desc, old_desc);
-    PERFORM ${schema}.${prefix}create_trigger(p_schema, p_table);
-    IF rewritten THEN
+    IF altered OR ${schema}.${prefix}signature(relid) <> had.signature THEN
+        PERFORM ${schema}.${prefix}create_trigger(p_schema, p_table, p_light);
+    END IF;
+    IF had.rewritten AND NOT p_light THEN
         PERFORM ${schema}.${prefix}hold_off_writers(p_schema, p_table);
         PERFORM ${schema}.${prefix}recapture(p_schema, p_table, 'UPDATE');
+        UPDATE ${schema}.${prefix}captures x SET rewritten = false WHERE x.schemaname = p_schema AND x.tablename = p_table;
+        RETURN 'altered and rewritten';
     END IF;
-    RETURN CASE WHEN rewritten THEN 'altered and rewritten' ELSE 'altered' END;
+    RETURN CASE WHEN altered THEN 'altered' WHEN moved THEN 'partitions changed' END;
+END
+$sluice$;
+
+-- For a statement that met a structure its capture function was not written for: settles that as far as it can without
+-- locking anything, and returns the statement that captures its rows.
+-- Where another session is at it and has not committed, the ALTER item is written a second time, so that it stands
+-- before the rows whichever of the two commits first.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}late_code(p_relid oid, p_event text) RETURNS text
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    had ${schema}.${prefix}captures;
+    turn bigint := hashtextextended(${schema}.${prefix}own('captures') || p_relid, 0);
+BEGIN
+    SELECT * INTO had FROM ${schema}.${prefix}captures x WHERE x.relid = p_relid AND x.mode <> 'dropped';
+    IF had.tablename IS NULL THEN
+        RETURN 'SELECT';
+    END IF;
+    IF p_event <> 'BEFORE' AND to_regclass(format('%I.%I', had.schemaname, had.tablename)) = p_relid
+        AND NOT pg_try_advisory_xact_lock(turn) THEN
+        PERFORM ${schema}.${prefix}ddl_item('ALTER', had.schemaname, had.tablename,
+            ${schema}.${prefix}describe(had.schemaname, had.tablename), ${schema}.${prefix}described(had.schemaname, had.tablename));
+    ELSE
+        PERFORM pg_advisory_xact_lock(turn);
+        PERFORM ${schema}.${prefix}check_table(had.schemaname, had.tablename, p_light => true);
+        SELECT * INTO had FROM ${schema}.${prefix}captures x WHERE x.relid = p_relid AND x.mode <> 'dropped';
+    END IF;
+    IF p_event = 'BEFORE' THEN
+        RETURN 'SELECT';
+    END IF;
+    RETURN ${schema}.${prefix}insertion_code(had.schemaname, had.tablename, p_relid, p_event, 'n', 'o')
+        || ${schema}.${prefix}transition_code(p_event);
 END
 $sluice$;
 
 -- Keeps a table's writers out until the transaction ends, with no other right than TRIGGER.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}hold_off_writers(p_schema text, p_table text) RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET sluice.capturing = '${prefix}'
 AS $sluice$
 DECLARE
     code text;
@@ -149,7 +199,7 @@ $sluice$;
 
 -- Follows a table to its new name: registration, snapshot, capture, and one ALTER item under the old name.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}rename(
-    p_schema text, p_table text, p_new_schema text, p_new_table text, p_old_desc text
+    p_schema text, p_table text, p_new_schema text, p_new_table text, p_old_desc text, p_light boolean
 ) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -166,13 +216,12 @@ BEGIN
     PERFORM ${schema}.${prefix}forget(p_schema, p_table);
     PERFORM ${schema}.${prefix}ddl_item('ALTER', p_schema, p_table,
         ${schema}.${prefix}describe(p_new_schema, p_new_table), p_old_desc);
-    PERFORM ${schema}.${prefix}create_trigger(p_new_schema, p_new_table);
+    PERFORM ${schema}.${prefix}create_trigger(p_new_schema, p_new_table, p_light);
 END
 $sluice$;
 
--- Checks every registered table, or those of p_relids only; how many had changed. One session does this at a time;
--- another that comes meanwhile leaves it to the first.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}check_structure(p_relids oid[] DEFAULT NULL) RETURNS integer
+-- Checks every registered table; how many had changed.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}check_structure() RETURNS integer
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
@@ -180,13 +229,13 @@ DECLARE
     changed integer := 0;
 BEGIN
     FOR t IN
-        SELECT x.schemaname, x.tablename FROM ${schema}.${prefix}tables x
+        SELECT h.* FROM ${schema}.${prefix}tables x
         JOIN ${schema}.${prefix}captures h ON h.schemaname = x.schemaname AND h.tablename = x.tablename
-        WHERE p_relids IS NULL OR h.relid = ANY (p_relids)
-           OR to_regclass(format('%I.%I', x.schemaname, x.tablename)) = ANY (p_relids)
         ORDER BY x.repl_key
     LOOP
-        IF ${schema}.${prefix}check_table(t.schemaname, t.tablename) IS NOT NULL THEN
+        IF (t.rewritten OR t.mode = 'dropped' OR t.relid IS DISTINCT FROM to_regclass(format('%I.%I', t.schemaname, t.tablename))
+            OR ${schema}.${prefix}signature(t.relid) <> t.signature)
+            AND ${schema}.${prefix}check_table(t.schemaname, t.tablename) IS NOT NULL THEN
             changed := changed + 1;
         END IF;
     END LOOP;

@@ -21,12 +21,15 @@ BEGIN
     FROM pg_proc p
     WHERE p.pronamespace = $s$${schema}$s$::regnamespace
       AND p.proname = ANY (SELECT '${prefix}' || f FROM unnest(ARRAY[
-        'capture_code', 'capture_faults', 'capture_fingerprint', 'capture_mode', 'captured_columns',
-        'changed_code', 'check_structure', 'check_table', 'col2xml', 'concat_code', 'content_code',
-        'create_trigger', 'ddl_drop', 'ddl_end', 'ddl_item', 'debug', 'desc_column', 'describe', 'described',
-        'drop_trigger', 'filenode', 'forget', 'guid_code', 'hold_off_writers', 'increment', 'key_content_code',
-        'lockstep_code', 'needs_prot', 'next_rows', 'oldcontent_code', 'own', 'position', 'purge', 'recapture',
-        'remember', 'rename', 'tables_trigger', 'trigger_fault', 'type_traits', 'value_code', 'values_changed',
+        'body_code', 'capture_code', 'capture_faults', 'capture_fingerprint', 'capture_mode',
+        'captured_columns', 'changed_code', 'check_structure', 'check_table', 'col2xml', 'concat_code',
+        'content_code', 'create_trigger', 'ddl_check', 'ddl_drop', 'ddl_end', 'ddl_item', 'debug',
+        'desc_column', 'describe', 'described', 'drop_trigger', 'filenode', 'follow_partitions',
+        'foreign_triggers', 'forget', 'guard_code', 'guid_code', 'has_event_triggers', 'hold_off_writers',
+        'increment', 'insertion_code', 'key_content_code', 'late_code', 'leaves', 'lockstep_code', 'needs_prot',
+        'next_rows', 'oldcontent_code', 'own', 'partition_code', 'position', 'purge', 'recapture', 'remember',
+        'rename', 'replayed_code', 'settings_code', 'settle_code', 'signature', 'signature_code',
+        'tables_trigger', 'transition_code', 'trigger_fault', 'type_traits', 'value_code', 'values_changed',
         'xml_escape'
       ]) f);
     IF functions IS NOT NULL THEN

@@ -26,7 +26,7 @@ def uninstall(connection: psycopg.Connection[Any], prefix: Prefix, schema: str =
         if have is None:
             log.info("%s: there are no DbResources in schema %s", prefix, schema)
             return False
-        tables = Registry(connection, prefix, schema).names()
+        tables = Registry(connection, prefix, schema).tables()
     apply_plan(connection, prefix, schema, [Remove(table) for table in tables])
     with connection.transaction():
         resources.lock(connection, prefix, schema)

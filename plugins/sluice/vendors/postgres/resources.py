@@ -19,7 +19,17 @@ from sluice.vendors.postgres.connection import quoted
 STEPS: tuple[str, ...] = ("resources_v1",)
 """Files that make and change tables, in order; the version of an installation is the number of steps it has seen."""
 
-FUNCTIONS: tuple[str, ...] = ("values", "definition", "capture_expressions", "capture", "structure", "ddl", "purge")
+FUNCTIONS: tuple[str, ...] = (
+    "values",
+    "definition",
+    "capture_expressions",
+    "capture_code",
+    "partitions",
+    "capture",
+    "structure",
+    "ddl",
+    "purge",
+)
 """Files of functions, in the order in which they refer to one another."""
 
 EVENT_TRIGGERS = "event_triggers"

@@ -12,8 +12,8 @@ from sluice.domain.registration import RegisteredTable
 from sluice.errors import Terminal
 from sluice.vendors.postgres.connection import quoted
 
-LONGEST_TRIGGER = 61
-"""Bytes; each trigger adds `_i`, `_u`, `_d` or `_t`, and PostgreSQL's names have 63."""
+LONGEST_TRIGGER = 60
+"""Bytes; each trigger adds an ending such as `_i`, some a leading `!` to fire first, and PostgreSQL's names have 63."""
 
 
 class TablesUnfit(Terminal):
@@ -55,11 +55,6 @@ class Registry:
             )
             for schema, name, actions, status, repl_key, trigger, debug in rows
         ]
-
-    def names(self) -> list[TableName]:
-        """All registered tables in the order of their REPL_KEY."""
-        rows = self.connection.execute(f"SELECT schemaname, tablename FROM {self._name('tables')} ORDER BY repl_key")
-        return [TableName(schema, name) for schema, name in rows.fetchall()]
 
     def tables(self) -> list[TableName]:
         """All registered tables, without a look at their capture."""

@@ -1,0 +1,333 @@
+-- Writes the capture of one table as text: functions with its columns written out, and their triggers.
+-- Called by: capture.sql, which installs it; structure.sql, when a table's structure turns out to have changed.
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
+-- Privileges: CREATE on the schema. Oldest version: PostgreSQL 14.
+--
+-- Statement triggers read the transition tables of a whole statement at once, at a third of the cost of a row
+-- trigger or less. Row triggers are used where transition tables would miss rows (a table that inherits, has heirs or
+-- partitions), and where a row trigger of the application may change the table's rows again: its changes would be
+-- queued before those it follows.
+
+-- The application's triggers on a table. MAY_WRITE is a guess on the safe side: false only for functions in C, and for
+-- PL/pgSQL functions that contain no statement (one that sets a column of NEW is the common case).
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}foreign_triggers(
+    p_relid oid, OUT name text, OUT by_row boolean, OUT fires_after boolean, OUT may_write boolean
+)
+RETURNS SETOF record
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT g.tgname, g.tgtype & 1 = 1, g.tgtype & 66 = 0,
+        NOT (l.lanname IN ('c', 'internal')
+             OR (l.lanname = 'plpgsql' AND regexp_replace(p.prosrc, '''[^'']*''|--[^\n]*', '', 'g')
+                 !~* '\m(insert|update|delete|merge|truncate|copy|select|perform|execute|call)\M'))
+    FROM pg_trigger g
+    JOIN pg_proc p ON p.oid = g.tgfoid
+    JOIN pg_language l ON l.oid = p.prolang
+    WHERE g.tgrelid = p_relid AND NOT g.tgisinternal
+      -- Capture functions, of this prefix or of another.
+      AND NOT (p.prosecdef AND p.proname ~ '^[a-z][a-z0-9_]*capture_[a-z0-9_]*_[0-9a-f]{8}_[iudtgbp]$')
+$sluice$;
+
+-- How the changes of a table are captured: 'statement' or 'row'.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}capture_mode(p_relid oid) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT CASE
+        WHEN c.relkind = 'p' OR c.relispartition
+            OR EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = p_relid OR i.inhparent = p_relid)
+            OR EXISTS (SELECT FROM ${schema}.${prefix}foreign_triggers(p_relid) g WHERE g.by_row AND g.may_write)
+        THEN 'row' ELSE 'statement' END
+    FROM pg_class c WHERE c.oid = p_relid
+$sluice$;
+
+-- Whether DDL on replicated tables is noticed by event triggers.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}has_event_triggers() RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT count(*) = 2 FROM pg_event_trigger e
+    WHERE e.evtname IN ('${prefix}ddl_end_' || left(md5($s$${schema}$s$), 8), '${prefix}ddl_drop_' || left(md5($s$${schema}$s$), 8))
+      AND e.evtenabled IN ('O', 'A')
+$sluice$;
+
+-- INSERT INTO items … SELECT …, up to where FROM belongs, for rows named p_new and p_old.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}insertion_code(
+    p_schema text, p_table text, p_relid oid, p_event text, p_new text, p_old text
+) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT format(
+        E'INSERT INTO %s (dbid, tablename, guid, db_action, db_schema, content, oldcontent, version)\n    SELECT %L, %L, %s, %L',
+        ${schema}.${prefix}own('items'), current_database(), p_table,
+        CASE p_event
+            WHEN 'INSERT' THEN format('%s, %L, %L, %s, NULL', ${schema}.${prefix}guid_code(p_relid, p_new), p_event, p_schema,
+                ${schema}.${prefix}content_code(p_relid, p_new))
+            WHEN 'UPDATE' THEN format('%s, %L, %L, %s, %s', ${schema}.${prefix}guid_code(p_relid, p_new, p_old), p_event,
+                p_schema, ${schema}.${prefix}content_code(p_relid, p_new),
+                ${schema}.${prefix}oldcontent_code(p_relid, p_new, p_old))
+            WHEN 'DELETE' THEN format('%s, %L, %L, NULL, %s', ${schema}.${prefix}guid_code(p_relid, p_old), p_event, p_schema,
+                ${schema}.${prefix}content_code(p_relid, p_old))
+            ELSE format('NULL, %L, %L, NULL, NULL', p_event, p_schema)
+        END, '1')
+$sluice$;
+
+-- The FROM clause that reads a statement's transition tables in one go.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}transition_code(p_event text) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT CASE p_event
+        WHEN 'INSERT' THEN E'\n    FROM sluice_new n'
+        WHEN 'DELETE' THEN E'\n    FROM sluice_old o'
+        WHEN 'UPDATE' THEN
+            E'\n    FROM (SELECT *, pg_catalog.row_number() OVER () AS sluice_row FROM sluice_old) o'
+            '\n    FULL JOIN (SELECT *, pg_catalog.row_number() OVER () AS sluice_row FROM sluice_new) n'
+            '\n    ON n.sluice_row OPERATOR(pg_catalog.=) o.sluice_row ORDER BY n.sluice_row'
+        ELSE '' END
+$sluice$;
+
+-- Hands on the next rows of an open cursor, so that two cursors can be read side by side in one FROM.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}next_rows(p_cursor refcursor, p_count integer) RETURNS SETOF record
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+BEGIN
+    RETURN QUERY EXECUTE format('FETCH FORWARD %s FROM %I', p_count, p_cursor);
+END
+$sluice$;
+
+-- The code that pairs the rows of an update of many rows. Both transition tables list the rows in the order in which
+-- the statement changed them, a row that it changed twice included (a foreign key to the same table can do that), so
+-- reading them side by side pairs old and new whatever happened to the keys, and keeps REPL_KEY in that order.
+-- A join over row numbers does the same at twice the cost; only it has room for more than 800 columns.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}lockstep_code(p_relid oid, p_insertion text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    WITH listed AS (
+        SELECT count(*) AS number,
+            string_agg(quote_ident(c.attname), ', ' ORDER BY n) AS names,
+            string_agg(format('c%s %s', n, c.atttype), ', ' ORDER BY n) AS types,
+            string_agg('o' || n, ', ' ORDER BY n) AS old, string_agg('n' || n, ', ' ORDER BY n) AS new,
+            string_agg(format('x.o%s AS %I', n, c.attname), ', ' ORDER BY n) AS old_as,
+            string_agg(format('x.n%s AS %I', n, c.attname), ', ' ORDER BY n) AS new_as
+        FROM ${schema}.${prefix}captured_columns(p_relid) WITH ORDINALITY AS
+            c (attname, opening, atttype, nullable, keypos, plain, exact, direct, settings, n)
+    )
+    SELECT CASE WHEN number BETWEEN 1 AND 800 THEN
+        format(E'    OPEN old_rows NO SCROLL FOR SELECT %s FROM sluice_old;\n', names)
+        || format(E'    OPEN new_rows NO SCROLL FOR SELECT %s FROM sluice_new;\n    LOOP\n    ', names)
+        || p_insertion
+        || E'\n    FROM ROWS FROM (\n'
+        || format(E'        %s(old_rows, 10000) AS (%s),\n', ${schema}.${prefix}own('next_rows'), types)
+        || format(E'        %s(new_rows, 10000) AS (%s)\n    ) AS x (%s, %s)\n', ${schema}.${prefix}own('next_rows'), types, old, new)
+        || format(E'    CROSS JOIN LATERAL (SELECT %s) AS o\n    CROSS JOIN LATERAL (SELECT %s) AS n;\n', old_as, new_as)
+        || E'    GET DIAGNOSTICS taken = ROW_COUNT;\n'
+           '    EXIT WHEN taken OPERATOR(pg_catalog.<) 10000;\n    END LOOP;\n'
+           '    CLOSE old_rows;\n    CLOSE new_rows;\n'
+    ELSE
+        '    ' || p_insertion || ${schema}.${prefix}transition_code('UPDATE') || E';\n'
+    END
+    FROM listed
+$sluice$;
+
+-- An expression that changes with everything a capture function was written for: name, columns and keys of the table.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}signature_code(p_relid oid) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT format($code$pg_catalog.concat(
+        (SELECT pg_catalog.hash_record_extended(ROW(c.relname, c.relnamespace), 0) FROM pg_catalog.pg_class c
+         WHERE c.oid OPERATOR(pg_catalog.=) %1$s::pg_catalog.oid), ' ',
+        (SELECT pg_catalog.sum(pg_catalog.hash_record_extended(
+            ROW(a.attnum, a.attname, a.atttypid, a.atttypmod, a.attnotnull, a.attgenerated), 0)) FROM pg_catalog.pg_attribute a
+         WHERE a.attrelid OPERATOR(pg_catalog.=) %1$s::pg_catalog.oid
+           AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped), ' ',
+        (SELECT pg_catalog.sum(pg_catalog.hash_record_extended(
+            ROW(i.indexrelid, i.indisunique, i.indisprimary, i.indisvalid, i.indimmediate), 0)) FROM pg_catalog.pg_index i
+         WHERE i.indrelid OPERATOR(pg_catalog.=) %1$s::pg_catalog.oid))$code$, p_relid)
+$sluice$;
+
+-- The code that notices, where no event trigger does, that the table is no longer what the function was written for:
+-- it writes the ALTER item, and captures this statement by fresh code. Nothing is locked, nothing waits, and a column
+-- that was renamed or dropped fails no statement.
+-- A transaction whose snapshot is older than the change sees the old columns here, and must be tried again.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}guard_code(p_relid oid, p_event text) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    signature text;
+BEGIN
+    EXECUTE 'SELECT ' || ${schema}.${prefix}signature_code(p_relid) INTO signature;
+    RETURN format(E'    IF %s OPERATOR(pg_catalog.<>) %L THEN\n        EXECUTE %s(%s, %L);\n        RETURN NULL;\n    END IF;\n',
+            ${schema}.${prefix}signature_code(p_relid), signature, ${schema}.${prefix}own('late_code'), p_relid, p_event)
+        || format(E'    IF pg_catalog.has_column_privilege(%s::pg_catalog.oid, %s::pg_catalog.int2, %L) IS NOT NULL THEN\n'
+            '        RAISE serialization_failure USING MESSAGE = %L, HINT = %L;\n    END IF;\n',
+            p_relid, (SELECT c.relnatts + 1 FROM pg_class c WHERE c.oid = p_relid), 'SELECT',
+            'The table was altered after this transaction took its snapshot', 'Try the transaction again.');
+END
+$sluice$;
+
+-- The code that sets right, in row triggers, what a trigger of the application may have done to the row meanwhile: its
+-- own statement was queued before the one that fired it, so the row as it is now is queued once more.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}settle_code(p_schema text, p_table text, p_relid oid, p_event text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    WITH keys AS (
+        SELECT string_agg(format('c.%1$I OPERATOR(pg_catalog.=) %2$s.%1$I', k.attname, CASE p_event WHEN 'DELETE' THEN 'OLD' ELSE 'NEW' END),
+            ' AND ' ORDER BY k.keypos) AS same
+        FROM ${schema}.${prefix}captured_columns(p_relid) k WHERE k.keypos > 0
+    )
+    SELECT coalesce(E'    IF pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1 THEN\n'
+        '        PERFORM pg_catalog.set_config(''sluice.nested'', ''yes'', true);\n    END IF;\n'
+        '    IF pg_catalog.current_setting(''sluice.nested'', true) OPERATOR(pg_catalog.=) ''yes'' THEN\n'
+        || CASE WHEN p_event = 'DELETE' THEN
+            format(E'    %s\n    FROM %I.%I c WHERE %s;\n',
+                ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'INSERT', 'c', NULL), p_schema, p_table, same)
+        ELSE
+            format(E'    %s\n    FROM %I.%I c WHERE %s AND %s OPERATOR(pg_catalog.<>) %s;\n',
+                ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'UPDATE', 'c', 'NEW'), p_schema, p_table, same,
+                ${schema}.${prefix}content_code(p_relid, 'c'), ${schema}.${prefix}content_code(p_relid, 'NEW'))
+            || format(E'    IF NOT EXISTS (SELECT FROM %I.%I c WHERE %s) THEN\n    %s;\n    END IF;\n', p_schema, p_table, same,
+                ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'DELETE', NULL, 'NEW'))
+        END || E'    END IF;\n', '')
+    FROM keys
+$sluice$;
+
+-- True in a session that applies the changes of another replication: they are not captured again. A statement trigger
+-- asks in its function, because a WHEN clause is parsed anew for every statement; a row trigger asks in a WHEN clause,
+-- because that spares a call for every row.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}replayed_code() RETURNS text
+LANGUAGE sql IMMUTABLE
+RETURN $s$(coalesce(pg_catalog.current_setting('sluice.origin', true), '') OPERATOR(pg_catalog.<>) '')$s$;
+
+-- The body of one capture function.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}body_code(
+    p_schema text, p_table text, p_relid oid, p_event text, p_by_row boolean, p_settle boolean, p_guard boolean, p_debug boolean
+) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    insertion text := ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, p_event,
+        CASE WHEN p_by_row THEN 'NEW' ELSE 'n' END, CASE WHEN p_by_row THEN 'OLD' ELSE 'o' END);
+    declarations text := '';
+    body text := '';
+BEGIN
+    IF NOT p_by_row THEN
+        body := E'    IF ' || ${schema}.${prefix}replayed_code() || E' THEN\n        RETURN NULL;\n    END IF;\n';
+        IF p_guard THEN
+            body := body || ${schema}.${prefix}guard_code(p_relid, p_event);
+        END IF;
+    END IF;
+    IF p_by_row OR p_event = 'TRUNCATE' THEN
+        body := body || '    ' || insertion || E';\n';
+    ELSIF p_event = 'UPDATE' THEN
+        -- One row: no pairing needed. NOT FOUND also when nothing was updated.
+        declarations := E'DECLARE\n    old_rows refcursor;\n    new_rows refcursor;\n    taken bigint;\n';
+        body := body || '    ' || insertion
+            || E'\n    FROM sluice_old o CROSS JOIN sluice_new n\n    WHERE NOT EXISTS (SELECT FROM sluice_new OFFSET 1);\n'
+            || E'    IF NOT FOUND AND EXISTS (SELECT FROM sluice_new) THEN\n'
+            || ${schema}.${prefix}lockstep_code(p_relid, insertion) || E'    END IF;\n';
+    ELSE
+        body := body || '    ' || insertion || ${schema}.${prefix}transition_code(p_event) || E';\n';
+    END IF;
+    IF p_by_row AND p_settle THEN
+        body := body || ${schema}.${prefix}settle_code(p_schema, p_table, p_relid, p_event);
+    END IF;
+    IF p_event = 'TRUNCATE' AND (SELECT c.relkind = 'p' FROM pg_class c WHERE c.oid = p_relid) THEN
+        body := body || E'    PERFORM pg_catalog.set_config(''sluice.truncating'', '''', true);\n';
+    END IF;
+    IF p_debug THEN
+        body := body || format(E'    PERFORM %s(pg_catalog.concat(%L, pg_catalog.pg_current_xact_id(), %L, session_user));\n',
+            ${schema}.${prefix}own('debug'), format('%s %I.%I (%s trigger) in transaction ', p_event, p_schema, p_table,
+                CASE WHEN p_by_row THEN 'row' ELSE 'statement' END), ' by ');
+    END IF;
+    RETURN format(E'\n#variable_conflict use_column\n%sBEGIN\n%s    RETURN NULL;\nEND\n', declarations, body);
+END
+$sluice$;
+
+-- The settings the texts of a table's values depend on, as clauses of its functions. Each costs half a microsecond a
+-- call, so only those that the types need are pinned. Functions of updates pin search_path too, because nothing else
+-- qualifies the operator behind IS DISTINCT FROM.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}settings_code(p_relid oid, p_event text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT coalesce(string_agg(format(' SET %I TO %s', u.s, CASE u.s
+            WHEN 'DateStyle' THEN quote_literal('ISO, YMD') WHEN 'TimeZone' THEN quote_literal('UTC')
+            WHEN 'IntervalStyle' THEN quote_literal('postgres') WHEN 'extra_float_digits' THEN '1'
+            WHEN 'bytea_output' THEN quote_literal('hex') WHEN 'lc_monetary' THEN quote_literal('C')
+            WHEN 'search_path' THEN 'pg_catalog, pg_temp' WHEN 'quote_all_identifiers' THEN 'off' END), '' ORDER BY u.s), '')
+    FROM (SELECT unnest(x.settings) FROM ${schema}.${prefix}captured_columns(p_relid) x WHERE p_event <> 'TRUNCATE'
+          UNION SELECT 'search_path' WHERE p_event = 'UPDATE') AS u (s)
+$sluice$;
+
+-- The triggers a table needs now, with the code of each and of its function. No row: nothing to capture.
+-- TARGET is the relation of the trigger: the table itself, or one of its partitions.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}capture_code(
+    p_schema text, p_table text,
+    OUT target oid, OUT mode text, OUT triggername text, OUT functionname text, OUT function_code text, OUT trigger_code text
+)
+RETURNS SETOF record
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    t ${schema}.${prefix}tables;
+    relid oid := to_regclass(format('%I.%I', p_schema, p_table));
+    stem text;
+    mark text;
+    event text;
+    by_row boolean;
+    settle boolean;
+    guard boolean := NOT ${schema}.${prefix}has_event_triggers();
+    own text;
+BEGIN
+    SELECT * INTO t FROM ${schema}.${prefix}tables x WHERE x.schemaname = p_schema AND x.tablename = p_table;
+    IF t.tablename IS NULL OR relid IS NULL OR t.actions = '' THEN
+        RETURN;
+    END IF;
+    target := relid;
+    mode := ${schema}.${prefix}capture_mode(relid);
+    stem := coalesce(
+        (SELECT nullif(x.stem, '') FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table),
+        'capture_' || left(regexp_replace(lower(p_table), '[^a-z0-9]', '_', 'g'), 12)
+            || '_' || left(md5('${prefix}' || format('%I.%I', p_schema, p_table)), 8));
+    settle := EXISTS (SELECT FROM ${schema}.${prefix}foreign_triggers(relid) g WHERE g.by_row AND g.may_write);
+    -- Triggers fire in the order of their names: ours come before any that could change rows again. Those of foreign keys
+    -- are called RI_ConstraintTrigger.
+    mark := CASE WHEN mode = 'row' OR EXISTS (
+            SELECT FROM ${schema}.${prefix}foreign_triggers(relid) g
+            WHERE g.fires_after AND g.name COLLATE "C" < t.trigger_name || '_u' COLLATE "C")
+        THEN '!' ELSE '' END;
+
+    FOREACH event IN ARRAY ARRAY['INSERT', 'UPDATE', 'DELETE', 'TRUNCATE'] LOOP
+        -- TRUNCATE removes rows: it is captured where deletes are.
+        CONTINUE WHEN t.actions IS NOT NULL
+            AND position(CASE event WHEN 'TRUNCATE' THEN 'D' ELSE left(event, 1) END IN t.actions) = 0;
+        by_row := mode = 'row' AND event <> 'TRUNCATE';
+        triggername := mark || t.trigger_name || '_' || lower(left(event, 1));
+        functionname := stem || '_' || lower(left(event, 1));
+        own := ${schema}.${prefix}own(functionname);
+        function_code := format('CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER%s AS %L',
+            own, ${schema}.${prefix}settings_code(relid, event),
+            ${schema}.${prefix}body_code(p_schema, p_table, relid, event, by_row, settle, guard, t.debug = 1));
+        trigger_code := format('CREATE OR REPLACE TRIGGER %I AFTER %s ON %I.%I%s FOR EACH %s%s EXECUTE FUNCTION %s()',
+            triggername, event, p_schema, p_table,
+            CASE WHEN by_row OR event = 'TRUNCATE' THEN '' ELSE ' REFERENCING'
+                || CASE WHEN event IN ('UPDATE', 'DELETE') THEN ' OLD TABLE AS sluice_old' ELSE '' END
+                || CASE WHEN event IN ('UPDATE', 'INSERT') THEN ' NEW TABLE AS sluice_new' ELSE '' END END,
+            CASE WHEN by_row THEN 'ROW' ELSE 'STATEMENT' END,
+            CASE WHEN by_row THEN ' WHEN (NOT ' || ${schema}.${prefix}replayed_code() || ')' ELSE '' END, own);
+        RETURN NEXT;
+    END LOOP;
+
+    IF mode = 'row' AND guard THEN
+        -- Row triggers are looked after once a statement, before its rows.
+        triggername := mark || t.trigger_name || '_g';
+        functionname := stem || '_g';
+        own := ${schema}.${prefix}own(functionname);
+        function_code := format('CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS %L', own,
+            format(E'\nBEGIN\n%s    RETURN NULL;\nEND\n', ${schema}.${prefix}guard_code(relid, 'BEFORE')));
+        trigger_code := format('CREATE OR REPLACE TRIGGER %I BEFORE INSERT OR UPDATE OR DELETE ON %I.%I FOR EACH STATEMENT'
+            ' EXECUTE FUNCTION %s()', triggername, p_schema, p_table, own);
+        RETURN NEXT;
+    END IF;
+    RETURN QUERY SELECT p.target, mode, p.triggername, p.functionname, p.function_code, p.trigger_code
+        FROM ${schema}.${prefix}partition_code(p_schema, p_table, relid, mark || t.trigger_name, stem) p
+        WHERE t.actions IS NULL OR position('D' IN t.actions) > 0;
+END
+$sluice$;
