@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, ClassVar, NoReturn
 
 from airflow.sdk import NEVER_EXPIRE, BaseOperator  # type: ignore[attr-defined]
@@ -60,7 +61,7 @@ class SparkJobOperator(BaseOperator):
     ui_color = "#e8f4ee"
 
     def __init__(self, *, prefix: str = "{{ params.prefix }}", slave: str = "{{ params.slave }}", **kwargs: Any):
-        super().__init__(**{**FOR_EVER, **kwargs})
+        super().__init__(**{**FOR_EVER, "max_retry_delay": timedelta(seconds=15), **kwargs})
         self.prefix = prefix
         self.slave = slave
         self._job: Job | None = None

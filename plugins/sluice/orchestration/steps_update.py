@@ -9,14 +9,15 @@ from typing import Any
 from airflow.sdk import get_current_context, task
 
 from sluice.config import ConfigError, UnknownPrefix, UnknownSlave
-from sluice.domain.state import SlaveState
+from sluice.domain.state import ForbiddenMove, SlaveState
 from sluice.errors import Terminal
 from sluice.initial import steps
-from sluice.initial.owner import LoadEnded
+from sluice.initial.owner import LoadEnded, owner_of
 from sluice.initial.update import Update
 from sluice.orchestration import jobs
 from sluice.orchestration.failure import XCOM_KEY, as_airflow
-from sluice.orchestration.job import Kind
+from sluice.orchestration.job import Kind, Owner
+from sluice.orchestration.job_operator import is_active
 from sluice.orchestration.step import FOR_EVER, step
 from sluice.orchestration.work import Work, checkpoint_of
 
@@ -52,7 +53,14 @@ def update_of(work: Work) -> Update:
 @step
 def begin(work: Work) -> str:
     """Takes the slave over: state INITIAL, gate closed, blocks of earlier updates forgotten."""
-    return "begun" if steps.begin(update_of(work), work.redis, by=_person(work)) else "gone on"
+    update, by = update_of(work), _person(work)
+    try:
+        begun = steps.begin(update, work.redis, by=by)
+    except ForbiddenMove:
+        if not _cancel_abandoned(update, work):
+            raise
+        begun = steps.begin(update, work.redis, by=by)
+    return "begun" if begun else "gone on"
 
 
 @step
@@ -126,6 +134,17 @@ def _cancel(update: Update, work: Work, reason: str) -> bool:
     except LoadEnded as owned:
         log.info("%s: nothing to cancel: %s", work, owned)
         return False
+
+
+def _cancel_abandoned(update: Update, work: Work) -> bool:
+    """Ends an update that nobody drives any more: its run was deleted, or Airflow's database was lost."""
+    with work.at(work.slave) as slave:
+        owner = owner_of(update, slave)
+    dag_id = work.context["ti"].dag_id
+    if owner is None or (owner.update_id and is_active(Owner(dag_id, owner.update_id, "begin"))):
+        return False
+    log.warning("%s: initial update %s is under way and no run drives it; it is cancelled", work, owner.update_id)
+    return steps.cancel(update, work.redis, "Initial Update abandoned: its run is gone", any_update=True)
 
 
 def _left(work: Work, cancelled: bool) -> str:
