@@ -1,0 +1,28 @@
+"""A slave, and both ways rows travel to it."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from sluice.domain.connection import ConnectionInfo
+from sluice.vendors.postgres import connection, merge
+
+
+@pytest.fixture
+def info(database: Callable[..., ConnectionInfo]) -> ConnectionInfo:
+    return database()
+
+
+@pytest.fixture
+def slave(info: ConnectionInfo) -> Iterator[Any]:
+    with connection.connect(info, application="test merge") as link:
+        yield link
+
+
+@pytest.fixture(params=["parameters", "stage tables"])
+def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both ways rows travel."""
+    if request.param == "stage tables":
+        monkeypatch.setattr(merge, "SMALL_ROWS", 0)
+    return str(request.param)

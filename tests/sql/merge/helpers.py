@@ -1,0 +1,35 @@
+"""A history of a table and the slave that should be like it."""
+
+from typing import Any
+
+from sluice.apply import net
+from sluice.domain.change import NetChanges
+from sluice.domain.names import TableName
+from sluice.vendors.postgres.merge import Merger
+from tests.unit.changes import History
+
+T = TableName("public", "t")
+
+
+def reduced(history: History, start: int = 0, *, images: bool = False) -> NetChanges:
+    return net.reduce(net.events(history.window(start), history.key), before=images)
+
+
+def rows(link: Any, table: TableName = T, columns: str = "*") -> list[tuple[str | None, ...]]:
+    found = link.execute(f"SELECT {columns} FROM {table}").fetchall()
+    return sorted((tuple(None if value is None else str(value) for value in row) for row in found), key=repr)
+
+
+def same(link: Any, history: History, columns: str = "*") -> None:
+    assert rows(link, history.table, columns) == sorted(history.rows, key=repr)
+
+
+def merger(link: Any, *, cascades: bool = False) -> Merger:
+    return Merger(link, "the slave", cascades=cascades)
+
+
+def filled(history: History, count: int = 5) -> int:
+    """Rows 0 … count - 1; where the history stands then."""
+    for number in range(count):
+        history.insert(str(number), *[f"v{number}"] * (len(history.columns) - 1))
+    return len(history.items)

@@ -1,0 +1,155 @@
+"""Net changes reach the slave exactly, in a few statements, by one writer or by several."""
+
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+
+from sluice.apply import net
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.names import Prefix, TableName
+from sluice.vendors.postgres import connection, stage
+from sluice.vendors.postgres.drift import Drift
+from sluice.vendors.postgres.merge import Merged, Merger
+from tests.sql.merge.helpers import T, filled, merger, reduced, same
+from tests.unit.changes import History
+
+
+def test_the_slave_becomes_equal_and_the_rows_are_counted(slave: Any, size: str) -> None:
+    slave.execute("CREATE TABLE public.t (id int PRIMARY KEY, v text)")
+    history = History()
+    apply = merger(slave)
+    at = filled(history)
+    assert apply.merge([reduced(history)]) == Merged(inserted=5)
+    same(slave, history)
+    history.update(("1", "v1"), ("1", ""))
+    history.update(("2", "v2"), ("7", None))
+    history.delete("3", "v3")
+    history.insert("8", "tab\t, newline\n, \\N, \\. and ]]>")
+    assert apply.merge([reduced(history, at, images=True)]).updated == 1
+    same(slave, history)
+
+
+def test_nothing_to_do_is_fine(slave: Any) -> None:
+    assert merger(slave).merge([]) == Merged()
+    history = History()
+    history.insert("1", "a")
+    history.delete("1", "a")
+    assert merger(slave).merge([reduced(history)]) == Merged()
+
+
+# Stage tables that several writers fill
+
+
+def test_shares_staged_by_others_merge_as_one(slave: Any, info: ConnectionInfo) -> None:
+    slave.execute("CREATE TABLE public.t (id int PRIMARY KEY, v text); CREATE TABLE public.h (a int, b text)")
+    slave.commit()
+    history, keyless = History(), History(TableName("public", "h"), ("a", "b"), ())
+    filled(history, 40)
+    filled(keyless, 10)
+    apply = merger(slave)
+    apply.merge([reduced(history), reduced(keyless)])
+    slave.commit()
+    at, keyless_at = len(history.items), len(keyless.items)
+    for number in range(0, 40, 2):
+        history.update((str(number), f"v{number}"), (str(number), "new"))
+    for number in range(1, 40, 4):
+        history.delete(str(number), f"v{number}")
+    history.insert("100", "v")
+    history.update(("3", "v3"), ("333", "moved"))
+    keyless.delete("1", "v1")
+    keyless.insert("1", "v2")
+    apart = net.entangled(history.window(at), ("id",))
+    assert apart == {"3", "333"}
+    staged: list[Any] = []
+    for part in range(3):
+        with connection.connect(info, application="executor") as executor:
+            targets = Merger(executor, "x", cascades=False).targets
+            for source, begin in ((history, at), (keyless, keyless_at)):
+                items = net.without(source.window(begin), apart)
+                chosen = [
+                    item for item in items.to_pylist() if (int(item["guid"]) % 3 == part if item["guid"] else part == 0)
+                ]
+                if chosen:
+                    changes = net.reduce(net.events(pa.Table.from_pylist(chosen, items.schema), source.key))
+                    staged.append(
+                        stage.put(
+                            executor,
+                            changes,
+                            targets[source.table],
+                            prefix=Prefix("DEMO_"),
+                            schema="public",
+                            epoch=3,
+                            number=f"{part}_{source.table.name}",
+                        )
+                    )
+            executor.commit()
+    rows_apart = [item for item in history.window(at).to_pylist() if item["guid"] is None or item["guid"] in apart]
+    mine = net.reduce(net.events(pa.Table.from_pylist(rows_apart, history.window().schema), ("id",)))
+    merged = apply.merge([*staged, mine])
+    assert merged == Merged(deleted=10 + 1 + 1, updated=20, inserted=1 + 1 + 1)
+    same(slave, history)
+    same(slave, keyless)
+    assert stage.drop(slave, Prefix("DEMO_"), "public", below=3) == 0
+    assert stage.drop(slave, Prefix("DEMO_"), "public") > 3
+    left = slave.execute("SELECT count(*) FROM pg_class WHERE relname LIKE 'demo_stage%'").fetchone()
+    assert left == (0,)
+
+
+def test_drift_in_staged_rows_is_named_too(slave: Any) -> None:
+    slave.execute("CREATE TABLE public.t (id int PRIMARY KEY, v text)")
+    history = History()
+    at = filled(history)
+    history.update(("3", "v3"), ("3", "new"))
+    apply = merger(slave)
+    staged = stage.put(
+        slave, reduced(history, at), apply.targets[T], prefix=Prefix("DEMO_"), schema="public", epoch=1, number="0_0"
+    )
+    with pytest.raises(Drift) as caught:
+        apply.merge([staged])
+    assert caught.value.key == {"id": "3"}
+
+
+def test_a_hundred_windows_leave_no_statement_unprepared(slave: Any) -> None:
+    """A window of ten tables costs a few round trips, not a few for each table."""
+    histories = []
+    for number in range(10):
+        table = TableName("public", f"t{number}")
+        slave.execute(f"CREATE TABLE {table} (id int PRIMARY KEY, v text)")
+        histories.append(History(table))
+    slave.commit()
+    apply = merger(slave)
+    for turn in range(8):
+        windows = []
+        for history in histories:
+            at = len(history.items)
+            history.insert(str(turn), "x")
+            if turn:
+                history.update((str(turn - 1), "x"), (str(turn - 1), "y"))
+            windows.append(reduced(history, at))
+        apply.merge(windows)
+        slave.commit()
+    for history in histories:
+        same(slave, history)
+    prepared = slave.execute("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%public%'").fetchone()
+    assert prepared == (20,)
+    assert isinstance(slave, psycopg.Connection)
+
+
+@pytest.mark.parametrize("safe", [False, True])
+def test_staged_rows_whose_unique_values_change_places(slave: Any, safe: bool) -> None:
+    slave.execute("CREATE TABLE public.t (id int PRIMARY KEY, v text UNIQUE)")
+    history = History()
+    at = filled(history, 3)
+    apply = merger(slave)
+    apply.merge([reduced(history)])
+    for old, new in ((("1", "v1"), ("1", "x")), (("2", "v2"), ("2", "v1")), (("1", "x"), ("1", "v2"))):
+        history.update(old, new)
+    history.update(("0", "v0"), ("7", "v0"))
+    history.insert("8", "v8")
+    changes = reduced(history, at)
+    staged = stage.put(slave, changes, apply.targets[T], prefix=Prefix("DEMO_"), schema="public", epoch=1, number="0_0")
+    for _ in range(2 if safe else 1):
+        apply.merge([staged], safe=safe)
+        same(slave, history)
