@@ -11,7 +11,6 @@ from sluice.vendors.postgres.replay import Replayer
 from tests.sql.merge.helpers import T, filled, merger, reduced, rows, same
 from tests.unit.changes import History
 
-
 PARENT, CHILD = TableName("public", "a_parent"), TableName("public", "b_child")
 
 

@@ -11,7 +11,6 @@ from sluice.vendors.postgres.drift import Drift
 from tests.sql.merge.helpers import T, filled, merger, reduced, rows, same
 from tests.unit.changes import History
 
-
 TYPES = {
     "a": ("integer", ["-2147483648", "0", None]),
     "b": ("numeric", ["NaN", "Infinity", "1" * 60 + "." + "2" * 40, "1.50"]),
