@@ -69,13 +69,22 @@ BEGIN
 END
 $sluice$;
 
+-- Makes one trigger, and lets the event triggers know that this is our own work.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}make_trigger(p_code text) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+BEGIN
+    PERFORM set_config('sluice.capturing', '${prefix}', true);
+    EXECUTE p_code;
+    PERFORM set_config('sluice.capturing', '', true);
+END
+$sluice$;
+
 -- Brings the capture of a registered table up to date; returns what was done, NULL when nothing had to be.
 -- The table is locked against writers only when a trigger must be made; with p_light nothing is locked, and false
 -- comes back as NULL with nothing done where that would be needed.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}create_trigger(p_schema text, p_table text, p_light boolean DEFAULT false) RETURNS text
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
--- Tells the event triggers that what follows is our own work.
-SET sluice.capturing = '${prefix}'
 AS $sluice$
 DECLARE
     c record;
@@ -139,7 +148,7 @@ BEGIN
                     quote_ident(p_schema), quote_ident(p_table), quote_ident(trigger_names[n])
                     USING ERRCODE = 'duplicate_object', HINT = 'Configure another trigger name for this table.';
             END IF;
-            EXECUTE trigger_codes[n];
+            PERFORM ${schema}.${prefix}make_trigger(trigger_codes[n]);
             done := done || format('trigger %I made', trigger_names[n]);
         END IF;
     END LOOP;

@@ -186,13 +186,13 @@ $sluice$;
 
 -- Keeps a table's writers out until the transaction ends, with no other right than TRIGGER.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}hold_off_writers(p_schema text, p_table text) RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET sluice.capturing = '${prefix}'
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
     code text;
 BEGIN
     FOR code IN SELECT c.trigger_code FROM ${schema}.${prefix}capture_code(p_schema, p_table) c LIMIT 1 LOOP
-        EXECUTE code;
+        PERFORM ${schema}.${prefix}make_trigger(code);
     END LOOP;
 END
 $sluice$;

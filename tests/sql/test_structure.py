@@ -1,0 +1,384 @@
+"""DDL on replicated tables is queued in its place among the changes, with event triggers and without."""
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+from master import Item, Master, Model, wanted
+
+from embedded.postgres import PostgresServer
+from sluice import sql_files
+from sluice.domain import definition
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.names import TableName
+
+ORDERS = "CREATE TABLE orders (id int PRIMARY KEY, v text, n int)"
+
+
+@pytest.fixture(params=["event triggers", "comparison"])
+def any_master(request: pytest.FixtureRequest, database: Callable[..., ConnectionInfo]) -> Master:
+    """With a superuser's event triggers, and as an account that may not make any."""
+    made = Master(database(role=request.param == "comparison"))
+    made.sql("CREATE SCHEMA IF NOT EXISTS public", ORDERS)
+    made.install()
+    assert made.value("SELECT demo_has_event_triggers()") is (request.param == "event triggers")
+    made.register("orders")
+    made.sql("INSERT INTO orders VALUES (1, 'a', 10)")
+    return made
+
+
+@pytest.fixture
+def orders(master: Master) -> Master:
+    master.sql(ORDERS)
+    master.register("orders")
+    master.sql("INSERT INTO orders VALUES (1, 'a', 10)")
+    return master
+
+
+def ddl(master: Master, after: int) -> list[Item]:
+    return [item for item in master.items(after, ddl=True) if item.action in ("CREATE", "ALTER", "DROP")]
+
+
+def columns(text: str | None) -> dict[str, str]:
+    return {column.name: column.type for column in definition.parse(text or "").shape.columns}
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("ALTER TABLE orders ADD w numeric(5,2)", {"id": "integer", "v": "text", "n": "integer", "w": "numeric(5,2)"}),
+        ("ALTER TABLE orders DROP n", {"id": "integer", "v": "text"}),
+        ('ALTER TABLE orders RENAME v TO "V v"', {"id": "integer", "V v": "text", "n": "integer"}),
+        ("ALTER TABLE orders ALTER n TYPE text", {"id": "integer", "v": "text", "n": "text"}),
+        ("ALTER TABLE orders ALTER v TYPE varchar(7)", {"id": "integer", "v": "character varying(7)", "n": "integer"}),
+        ("ALTER TABLE orders ALTER v SET NOT NULL", {"id": "integer", "v": "text", "n": "integer"}),
+        ("ALTER TABLE orders ALTER v SET DEFAULT 'x'", {"id": "integer", "v": "text", "n": "integer"}),
+        ("ALTER TABLE orders DROP CONSTRAINT orders_pkey", {"id": "integer", "v": "text", "n": "integer"}),
+        (
+            "ALTER TABLE orders DROP v, ADD v int, ADD z text",
+            {"id": "integer", "n": "integer", "v": "integer", "z": "text"},
+        ),
+    ],
+)
+def test_an_alter_stands_before_the_rows_it_is_about(
+    any_master: Master, statement: str, expected: dict[str, str]
+) -> None:
+    after = any_master.last_key()
+    before = columns(any_master.value("SELECT demo_describe('public', 'orders')"))
+    any_master.sql(
+        statement,
+        "UPDATE orders SET id = id + 0",
+        "INSERT INTO orders (id) VALUES (2)" if "NOT NULL" not in statement else "SELECT",
+    )
+    # Without event triggers a change that leaves the columns alone is found by the poll.
+    any_master.sql("SELECT demo_check_structure()")
+    alter, *rest = any_master.items(after, ddl=True)
+    if alter.action != "ALTER":
+        assert "DEFAULT" in statement
+        rest = any_master.items(after)
+        alter = ddl(any_master, after)[0]
+    assert len(ddl(any_master, after)) == 1
+    assert columns(alter.oldcontent) == before
+    assert columns(alter.content) == expected
+    assert all(set(item.new) == set(expected) for item in rest if item.action in ("INSERT", "UPDATE"))
+    assert any_master.rows("SELECT * FROM demo_capture_faults()") == []
+
+
+def test_no_statement_of_the_application_fails_or_slips_between_alter_and_poll(any_master: Master) -> None:
+    any_master.sql("INSERT INTO orders SELECT g, 'x', g FROM generate_series(2, 50) g")
+    after = any_master.last_key()
+    # A session with cached plans of the old structure.
+    application = any_master.session()
+    for _ in range(7):
+        application.execute("UPDATE orders SET n = n + 1 WHERE id = 3")
+    any_master.sql("ALTER TABLE orders RENAME v TO w", "ALTER TABLE orders DROP n", "ALTER TABLE orders ADD big bytea")
+    application.execute("INSERT INTO orders SELECT g, '<&', '\\x00ff' FROM generate_series(51, 70) g")
+    application.execute("UPDATE orders SET id = id + 1000, w = 'moved' WHERE id <= 60")
+    application.execute("UPDATE orders SET w = E'\\n' WHERE id = 70")
+    application.execute("DELETE FROM orders WHERE id = 1002")
+    application.execute("TRUNCATE orders")
+    application.execute("INSERT INTO orders VALUES (1, NULL, NULL)")
+    items = any_master.items(after, ddl=True)
+    last_alter = max(number for number, item in enumerate(items) if item.action == "ALTER")
+    assert [item.action for item in items[:7]] == ["UPDATE"] * 7
+    assert all(
+        list(item.new) == ["id", "w", "big"] for item in items[last_alter:] if item.action in ("INSERT", "UPDATE")
+    )
+    assert items[-1].new == {"id": "1", "w": None, "big": None}
+    changed = [item for item in items[last_alter:] if item.action == "UPDATE" and item.guid is None]
+    assert len(changed) == 60
+    assert all(int(item.new["id"] or 0) == int(item.old["id"] or 0) + 1000 for item in changed)
+
+
+def test_concurrent_transactions_after_an_alter_wait_for_nobody(database: Callable[..., ConnectionInfo]) -> None:
+    master = Master(database(role=True))
+    master.sql(ORDERS)
+    master.install()
+    master.register("orders")
+    master.sql("ALTER TABLE orders ADD w text")
+    after = master.last_key()
+    first, second = (master.session(autocommit=False, lock_timeout="2s") for _ in range(2))
+    first.execute("INSERT INTO orders VALUES (1, 'a', 1, 'first')")
+    second.execute("INSERT INTO orders VALUES (2, 'b', 2, 'second')")
+    second.commit()
+    # The one that commits first brought its own ALTER.
+    assert [item.action for item in master.items(after, ddl=True)] == ["ALTER", "INSERT"]
+    first.commit()
+    assert [item.action for item in master.items(after, ddl=True)] == ["ALTER", "INSERT", "ALTER", "INSERT"]
+    master.sql("INSERT INTO orders VALUES (3, 'c', 3, 'third')")
+    assert len(ddl(master, after)) == 2
+    assert [item.new["w"] for item in master.items(after)] == ["first", "second", "third"]
+
+
+def test_a_transaction_with_an_older_snapshot_is_told_to_try_again(database: Callable[..., ConnectionInfo]) -> None:
+    master = Master(database(role=True))
+    master.sql(ORDERS)
+    master.install()
+    master.register("orders")
+    old = master.session(autocommit=False)
+    old.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    old.execute("SELECT 1")
+    master.sql("ALTER TABLE orders ADD w text")
+    with pytest.raises(psycopg.errors.SerializationFailure, match="altered after"):
+        old.execute("INSERT INTO orders VALUES (1, 'a', 1, 'x')")
+
+
+def test_an_alter_that_is_rolled_back_leaves_nothing(any_master: Master) -> None:
+    after = any_master.last_key()
+    with any_master.connection.transaction() as transaction:
+        any_master.sql("ALTER TABLE orders ADD w int", "INSERT INTO orders VALUES (2, 'b', 1, 5)")
+        raise psycopg.Rollback(transaction)
+    any_master.sql("INSERT INTO orders VALUES (2, 'b', 1)")
+    assert [(item.action, list(item.new)) for item in any_master.items(after, ddl=True)] == [
+        ("INSERT", ["id", "v", "n"])
+    ]
+    assert any_master.rows("SELECT * FROM demo_capture_faults()") == []
+
+
+def test_several_alters_and_rows_in_one_transaction_stay_in_order(any_master: Master) -> None:
+    after = any_master.last_key()
+    with any_master.connection.transaction():
+        any_master.sql(
+            "INSERT INTO orders VALUES (2, 'b', 1)",
+            "ALTER TABLE orders ADD w int",
+            "INSERT INTO orders VALUES (3, 'b', 1, 5)",
+            "ALTER TABLE orders DROP n",
+            "INSERT INTO orders VALUES (4, 'b', 6)",
+        )
+    found = [(item.action, list(item.new)) for item in any_master.items(after)]
+    assert found == [("INSERT", ["id", "v", "n"]), ("INSERT", ["id", "v", "n", "w"]), ("INSERT", ["id", "v", "w"])]
+    assert [item.action for item in any_master.items(after, ddl=True)] == [
+        "INSERT",
+        "ALTER",
+        "INSERT",
+        "ALTER",
+        "INSERT",
+    ]
+
+
+def test_a_default_for_old_rows_is_named(orders: Master) -> None:
+    after = orders.last_key()
+    orders.sql("ALTER TABLE orders ADD made timestamptz DEFAULT now()")
+    (alter,) = ddl(orders, after)
+    assert definition.parse(alter.content or "").missing == {
+        "made": orders.value("SELECT (made AT TIME ZONE 'UTC')::text || '+00' FROM orders")
+    }
+    assert orders.items(after) == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE orders ADD r float8 DEFAULT random()",
+        "ALTER TABLE orders ADD s serial",
+        "ALTER TABLE orders ADD i int GENERATED BY DEFAULT AS IDENTITY",
+        "ALTER TABLE orders ALTER n TYPE text USING 'was ' || n",
+        "ALTER TABLE orders ALTER n TYPE bigint USING n * 2",
+    ],
+)
+def test_rows_that_an_alter_rewrites_are_queued_again(any_master: Master, statement: str) -> None:
+    any_master.sql("INSERT INTO orders SELECT g, 'x', g FROM generate_series(2, 20) g")
+    after = any_master.last_key()
+    any_master.sql(statement, "UPDATE orders SET v = 'y' WHERE id = 7", "SELECT demo_check_structure()")
+    items = any_master.items(after)
+    assert {item.action for item in items} == {"UPDATE"}
+    assert any_master.items(after, ddl=True)[0].action == "ALTER"
+    now = any_master.contents("orders")
+    last = {item.guid: tuple(item.new.items()) for item in items}
+    assert set(last.values()) == set(now)
+    assert any_master.value("SELECT demo_check_structure()") == 0
+
+
+def test_rewritten_rows_of_a_keyless_table_are_replaced(any_master: Master) -> None:
+    any_master.sql("CREATE TABLE log (line text)")
+    any_master.register("orders", "log")
+    any_master.sql("INSERT INTO log VALUES ('a'), ('a'), ('b')")
+    after = any_master.last_key()
+    any_master.sql("ALTER TABLE log ALTER line TYPE int USING length(line)", "SELECT demo_check_structure()")
+    items = any_master.items(after, ddl=True)
+    assert [item.action for item in items] == ["ALTER", "TRUNCATE", "INSERT", "INSERT", "INSERT"]
+    assert Model().replay(any_master.items()).contents("log") == any_master.contents("log")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "VACUUM FULL orders",
+        "CLUSTER orders USING orders_pkey",
+        "ALTER TABLE orders SET (fillfactor = 50)",
+        "ANALYZE orders",
+        "CREATE INDEX ON orders (v)",
+        "COMMENT ON TABLE orders IS 'x'",
+    ],
+)
+def test_what_changes_no_definition_leaves_no_item(any_master: Master, statement: str) -> None:
+    any_master.sql("ALTER TABLE orders ADD made int DEFAULT 5", "SELECT demo_check_structure()")
+    after = any_master.last_key()
+    any_master.sql(statement, "SELECT demo_check_structure()", "DELETE FROM orders")
+    assert [item.action for item in any_master.items(after, ddl=True)] == ["DELETE"]
+
+
+def test_a_renamed_table_stays_registered_under_its_new_name(any_master: Master) -> None:
+    after = any_master.last_key()
+    any_master.sql(
+        'ALTER TABLE orders RENAME TO "New Orders"',
+        "INSERT INTO \"New Orders\" VALUES (2, 'b', 1)",
+        "CREATE SCHEMA other",
+        'ALTER TABLE "New Orders" SET SCHEMA other',
+        'UPDATE other."New Orders" SET id = id + 10',
+    )
+    any_master.sql("SELECT demo_check_structure()")
+    items = any_master.items(after, ddl=True)
+    renames = [(item.table, definition.parse(item.content or "").table) for item in items if item.action == "ALTER"]
+    assert renames == [
+        (TableName("public", "orders"), TableName("public", "New Orders")),
+        (TableName("public", "New Orders"), TableName("other", "New Orders")),
+    ]
+    assert [(item.action, item.table.schema) for item in items] == [
+        ("ALTER", "public"),
+        ("INSERT", "public"),
+        ("ALTER", "public"),
+        ("UPDATE", "other"),
+        ("UPDATE", "other"),
+    ]
+    assert any_master.rows("SELECT schemaname, tablename, status FROM demo_tables") == [("other", "New Orders", "OK")]
+    assert any_master.rows("SELECT * FROM demo_capture_faults()") == []
+
+
+def test_a_renamed_schema_takes_its_tables_along(orders: Master) -> None:
+    orders.sql("CREATE SCHEMA s", "CREATE TABLE s.t (id int PRIMARY KEY)")
+    orders.register("orders", TableName("s", "t"))
+    orders.sql("ALTER SCHEMA s RENAME TO z", "INSERT INTO z.t VALUES (1)")
+    assert orders.items()[-1].table == TableName("z", "t")
+
+
+def test_tables_that_swap_their_names_stay_apart(orders: Master) -> None:
+    orders.sql("CREATE TABLE news (id int PRIMARY KEY, v text, n int)")
+    orders.register("orders", "news")
+    after = orders.last_key()
+    orders.sql(
+        "ALTER TABLE orders RENAME TO tmp",
+        "ALTER TABLE news RENAME TO orders",
+        "ALTER TABLE tmp RENAME TO news",
+        "INSERT INTO news VALUES (7, 'was orders', 0)",
+    )
+    assert [(item.table.name, definition.parse(item.content or "").table.name) for item in ddl(orders, after)] == [
+        ("orders", "tmp"),
+        ("news", "orders"),
+        ("tmp", "news"),
+    ]
+    assert orders.items()[-1].table.name == "news"
+    assert orders.rows("SELECT * FROM demo_capture_faults()") == []
+
+
+def test_a_dropped_table_is_queued_and_one_of_its_name_is_captured_again(any_master: Master) -> None:
+    after = any_master.last_key()
+    any_master.sql("DROP TABLE orders")
+    any_master.sql("SELECT demo_check_structure()")
+    (drop,) = ddl(any_master, after)
+    assert (drop.action, drop.content) == ("DROP", None)
+    assert columns(drop.oldcontent) == {"id": "integer", "v": "text", "n": "integer"}
+    assert any_master.rows("SELECT tablename, status FROM demo_tables") == [("orders", "CREATING")]
+    assert any_master.rows("SELECT relname FROM demo_current_tables") == []
+
+    any_master.sql("CREATE TABLE orders AS SELECT g AS id, 'x' AS w FROM generate_series(1, 3) g")
+    any_master.sql("SELECT demo_check_structure()", "DELETE FROM orders WHERE id = 1")
+    items = any_master.items(drop.repl_key, ddl=True)
+    assert [item.action for item in items] == ["CREATE", "INSERT", "INSERT", "INSERT", "DELETE"]
+    assert any_master.rows("SELECT tablename, status FROM demo_tables") == [("orders", "OK")]
+    assert any_master.rows("SELECT * FROM demo_capture_faults()") == []
+
+
+def test_a_table_replaced_between_two_polls_is_dropped_and_created(database: Callable[..., ConnectionInfo]) -> None:
+    master = Master(database(role=True))
+    master.sql(ORDERS)
+    master.install()
+    master.register("orders")
+    after = master.last_key()
+    master.sql("DROP TABLE orders", "CREATE TABLE orders (id int PRIMARY KEY)", "INSERT INTO orders VALUES (1)")
+    assert master.value("SELECT demo_check_structure()") == 1
+    assert [item.action for item in master.items(after, ddl=True)] == ["DROP", "CREATE", "INSERT"]
+
+
+def test_another_object_of_the_name_is_left_alone(orders: Master) -> None:
+    after = orders.last_key()
+    orders.sql(
+        "DROP TABLE orders",
+        "CREATE VIEW orders AS SELECT 1 AS id",
+        "DROP VIEW orders",
+        "CREATE UNLOGGED TABLE orders (id int)",
+    )
+    assert [item.action for item in orders.items(after, ddl=True)] == ["DROP"]
+
+
+def test_ddl_on_other_tables_is_no_concern(orders: Master) -> None:
+    after = orders.last_key()
+    orders.sql(
+        "CREATE TABLE others (id int PRIMARY KEY)",
+        "ALTER TABLE others ADD v int",
+        "CREATE TEMP TABLE orders (id int)",
+        "ALTER TABLE pg_temp.orders ADD z int",
+        "DROP TABLE pg_temp.orders, others",
+        "CREATE TABLE many AS SELECT 1 AS one",
+    )
+    assert orders.items(after, ddl=True) == []
+    assert orders.rows("SELECT * FROM demo_capture_faults()") == []
+
+
+def test_a_key_that_comes_or_goes_changes_guid_at_once(any_master: Master) -> None:
+    any_master.sql("ALTER TABLE orders DROP CONSTRAINT orders_pkey", "UPDATE orders SET n = 1")
+    assert any_master.items()[-1].guid == ""
+    any_master.sql(
+        "CREATE UNIQUE INDEX k ON orders (v)", "ALTER TABLE orders ALTER v SET NOT NULL", "UPDATE orders SET n = 2"
+    )
+    assert any_master.items()[-1].guid == "a"
+    any_master.sql("DROP INDEX k", "UPDATE orders SET n = 3")
+    assert any_master.items()[-1].guid == ""
+
+
+def test_the_poll_takes_no_lock_when_nothing_changed(any_master: Master) -> None:
+    writer = any_master.session(autocommit=False)
+    writer.execute("UPDATE orders SET n = 5")
+    poller = any_master.session(lock_timeout="1s")
+    assert poller.execute("SELECT demo_check_structure()").fetchone() == (0,)
+    writer.rollback()
+
+
+def test_event_triggers_that_were_made_later_end_the_guard(
+    database: Callable[..., ConnectionInfo], postgres: object
+) -> None:
+    master = Master(database(role=True))
+    master.sql(ORDERS)
+    master.install()
+    master.register("orders")
+    guarded = "SELECT count(*) FROM pg_proc WHERE prosrc LIKE '%late_code%' AND proname LIKE 'demo_capture%'"
+    assert master.value(guarded) > 0
+    with postgres.connect(master.info.database) as administrator:
+        administrator.execute(sql_files.render("postgres", "event_triggers", prefix="demo_", schema="public"))
+        administrator.commit()
+    report = master.reconcile(wanted("orders"))
+    assert "out of date" in str(report)
+    assert master.value(guarded) == 0
+    after = master.last_key()
+    master.sql("ALTER TABLE orders ADD w int")
+    assert [item.action for item in master.items(after, ddl=True)] == ["ALTER"]
