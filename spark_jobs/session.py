@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -66,10 +67,23 @@ class SparkSpread:
             raise ExecutorsFailed(f"Spark's executors failed: {_first_line(error)}.") from error
         return results
 
+    def check(self) -> None:
+        """Raises `SpreadLost` when Spark's driver process has died or never came up."""
+        if not self._started.is_set():
+            return
+        if self._failure is not None:
+            raise SpreadLost(f"Spark did not start: {self._failure}. The job starts again.") from self._failure
+        process = self._session.sparkContext._gateway.proc
+        if process.poll() is not None:
+            raise SpreadLost(f"Spark's driver process {process.pid} has died. The job starts again.")
+
     def stop(self) -> None:
         """Ends the session if it is up; one that still starts ends with the process."""
         if self._started.is_set() and self._session is not None:
-            self._session.stop()
+            # A driver process that has died cannot be stopped in an orderly way, and need not be.
+            with suppress(Exception):
+                self.check()
+                self._session.stop()
 
     def _start(self) -> None:
         try:

@@ -85,6 +85,7 @@ class Apply:
         self.lease = Lease(store, pair.prefix, pair.slave.name, pair.options.lease)
         self.status = Status(store, pair.prefix, pair.slave.name)
         self.links = Links(pair)
+        self.spread = spread
         self.batch = Batch(pair, self.links, spread, self.lease.keep, self._pause)
         self.checkpoint: Checkpoint | None = None
         self.seen: Position | None = None
@@ -138,6 +139,7 @@ class Apply:
             self._wait("the gate is closed: " + "; ".join(str(closure) for closure in closures))
             return
         self.lease.keep()
+        self.spread.check()
         if self.checkpoint.state not in APPLYING:
             self._wait(f"the slave is {self.checkpoint.state}: {self.checkpoint.message or 'start an initial update'}")
             self.checkpoint = self.links.read_checkpoint(self.checkpoint)

@@ -32,6 +32,10 @@ class Spread(Protocol):
         """
         ...
 
+    def check(self) -> None:
+        """Raises `SpreadLost` once nothing can be spread any more. Asked at every turn: cheap."""
+        ...
+
 
 class InThreads:
     """Threads of this process: for tests, and where no Spark is wanted."""
@@ -42,3 +46,6 @@ class InThreads:
     def map(self, task: Callable[[int], T], parts: int) -> list[T]:
         with ThreadPoolExecutor(self.parallelism) as pool:
             return list(pool.map(task, range(parts)))
+
+    def check(self) -> None:
+        """Threads are never lost."""
