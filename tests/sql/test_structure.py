@@ -365,7 +365,7 @@ def test_the_poll_takes_no_lock_when_nothing_changed(any_master: Master) -> None
 
 
 def test_event_triggers_that_were_made_later_end_the_guard(
-    database: Callable[..., ConnectionInfo], postgres: object
+    database: Callable[..., ConnectionInfo], postgres: PostgresServer
 ) -> None:
     master = Master(database(role=True))
     master.sql(ORDERS)
@@ -375,7 +375,7 @@ def test_event_triggers_that_were_made_later_end_the_guard(
     assert master.value(guarded) > 0
     with postgres.connect(master.info.database) as administrator:
         administrator.execute(sql_files.render("postgres", "event_triggers", prefix="demo_", schema="public"))
-        administrator.commit()
+
     report = master.reconcile(wanted("orders"))
     assert "out of date" in str(report)
     assert master.value(guarded) == 0

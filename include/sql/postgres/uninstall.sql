@@ -5,7 +5,7 @@
 -- Privileges: the account that installed; superuser where event triggers were made. Oldest version: PostgreSQL 14.
 DO $sluice$
 DECLARE
-    mark text := left(md5($s$${schema}$s$), 8);
+    mark text := left(md5($s$${schema}$s$::regnamespace::text), 8);
     name text;
     functions text;
 BEGIN

@@ -7,8 +7,8 @@
 
 -- The qualified, quoted name of an object of this prefix, for code that is put together as text.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}own(name text) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN $s$${schema}$s$ || '.' || quote_ident('${prefix}' || name);
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN $s$${schema}$s$::regnamespace::text || '.' || quote_ident('${prefix}' || name);
 
 -- How a value must be protected inside CONTENT: 0 not at all, 1 as CDATA, 2 as base64.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}needs_prot(value text) RETURNS integer
