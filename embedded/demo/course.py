@@ -240,8 +240,12 @@ class Course:
         console.print()
         for problem in problems:
             console.print(problem, style="bold red", markup=False)
-        if unequal or problems:
+        if unequal:
             console.print(f"{unequal} of {count} tables differ. To repeat: --seed {self.seed}", style="bold red")
+        elif problems:
+            console.print(
+                f"All {count} tables are equal, but see above. To repeat: --seed {self.seed}", style="bold red"
+            )
         else:
             console.print(f"All {count} tables are equal, row for row.", style="bold green")
         if not self.args.once:
@@ -307,7 +311,12 @@ class Course:
         self.replicas.append(replica)
         if self.hand is None and self.args.chaos:
             self.hand = Hand(
-                self.stack, lambda: [entry.name for entry in self.replicas], self._is_loaded, self.seed, self.events
+                self.stack,
+                lambda: [entry.name for entry in self.replicas],
+                self._is_loaded,
+                lambda name, at: self._replica(name).pulse.follows(at),
+                self.seed,
+                self.events,
             )
 
     def _strike_while_loading(self, replica: Replica) -> threading.Thread | None:
@@ -317,7 +326,7 @@ class Course:
         hand = self.hand
 
         def strike() -> None:
-            await_true(lambda: replica.observer.sight.state == "TRANSITION" or self._is_normal(replica), 3600, 0.02)
+            await_true(lambda: replica.observer.sight.begun > 0 or self._is_normal(replica), 3600, 0.02)
             hand.play(self.plan.load, lambda: not self._is_normal(replica))
 
         thread = threading.Thread(target=strike, name="chaos", daemon=True)
@@ -325,9 +334,11 @@ class Course:
         return thread
 
     def _is_loaded(self, name: str) -> bool:
-        replica = next(entry for entry in self.replicas if entry.name == name)
-        sight = replica.observer.sight
+        sight = self._replica(name).observer.sight
         return bool(sight.blocks) and sight.stored == sight.blocks
+
+    def _replica(self, name: str) -> Replica:
+        return next(entry for entry in self.replicas if entry.name == name)
 
     def _is_normal(self, replica: Replica) -> bool:
         run = replica.update.sight

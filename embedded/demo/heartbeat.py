@@ -123,6 +123,11 @@ class Pulse(threading.Thread):
         with self._lock:
             return [lag for at, lag in self._lags if since <= at <= until]
 
+    def follows(self, at: float) -> bool:
+        """Whether a beat that was sent after `at` has arrived."""
+        with self._lock:
+            return any(arrived - lag > at for arrived, lag in reversed(self._lags))
+
     def now(self) -> float | None:
         """How far the slave is behind now: the age of the oldest beat that it does not show; None without any."""
         with self._lock:

@@ -13,6 +13,8 @@ from sluice.errors import SluiceError, Terminal
 INITIAL_UPDATE, APPLY = "initial_update", "cdc_apply"
 INTERVAL = 0.5
 LOG_LINES = 15
+NOISE = ("::", "GitWildMatchPattern", "DAG bundles loaded", "Filling up the DagBag", "Worker startup parse", "/")
+"""Beginnings of lines in every task's log that say nothing of the task."""
 ACTIVE = ("queued", "running")
 
 
@@ -91,7 +93,7 @@ class InitialUpdate(threading.Thread):
                 text = self.api.task_log(
                     INITIAL_UPDATE, self.run_id, task, failed[0]["try_number"], failed[0]["map_index"]
                 )
-                lines = [line for line in text.splitlines() if line.strip()][-LOG_LINES:]
+                lines = [line for line in text.splitlines() if line.strip() and not line.startswith(NOISE)][-LOG_LINES:]
         return InitialUpdateFailed(self.slave, task, lines, f"{self.api.url}/dags/{INITIAL_UPDATE}/runs/{self.run_id}")
 
     def _look(self) -> RunSight:

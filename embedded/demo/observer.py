@@ -30,8 +30,8 @@ CHECKPOINT = f"""
     SELECT state, message, position, changes, target IS NOT NULL FROM {TABLES}checkpoint WHERE slave = %s
 """
 BLOCKS = f"""
-    SELECT schema || '.' || tablename, count(*),
-    count(*) FILTER (WHERE state = 'stored'), coalesce(sum(rows), 0)::bigint
+    SELECT schema || '.' || tablename, count(*), count(*) FILTER (WHERE state = 'stored'),
+           coalesce(sum(rows), 0)::bigint, count(*) FILTER (WHERE state <> 'planned')
     FROM {TABLES}blocks WHERE slave = %s GROUP BY 1 ORDER BY 4 DESC, 1
 """
 LOADED = f"""
@@ -54,6 +54,8 @@ class TableProgress:
     blocks: int
     stored: int
     rows: int
+    begun: int = 0
+    """Blocks that are being read or have been."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,10 @@ class Sight:
     @property
     def stored(self) -> int:
         return sum(table.stored for table in self.tables)
+
+    @property
+    def begun(self) -> int:
+        return sum(table.begun for table in self.tables)
 
     @property
     def rows(self) -> int:

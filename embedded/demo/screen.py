@@ -1,5 +1,6 @@
 """The one place that a running demo writes to: a live view on a terminal, lines elsewhere."""
 
+import os
 import threading
 from collections.abc import Callable
 from types import TracebackType
@@ -11,6 +12,8 @@ from embedded.demo.events import Event, Events
 from embedded.demo.view import Picture, event_line, line, render
 
 LINE_INTERVAL = 3.0
+WIDTH = 130
+"""Columns of the report where no terminal says how many there are."""
 
 
 class Screen:
@@ -18,6 +21,8 @@ class Screen:
 
     def __init__(self, picture: Callable[[], Picture], plain: bool = False) -> None:
         self.console = Console()
+        if not self.console.is_terminal and "COLUMNS" not in os.environ:
+            self.console = Console(width=WIDTH)
         self.plain = plain or not self.console.is_terminal
         self.events = Events(self._say if self.plain else None)
         self._picture = picture

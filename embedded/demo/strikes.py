@@ -17,6 +17,8 @@ from embedded.process import ProcessId, await_true, session
 from embedded.stack import Stack
 from sluice.errors import SluiceError
 
+START = 30.0
+"""Seconds to wait for a driver that is just being started, to have something to kill."""
 RECOVERY = 120.0
 """Seconds in which what was killed must be back."""
 
@@ -29,12 +31,14 @@ class Hand:
         stack: Stack,
         slaves: Callable[[], Sequence[str]],
         loaded: Callable[[str], bool],
+        follows: Callable[[str, float], bool],
         seed: int,
         events: Events,
     ) -> None:
-        """`loaded` tells whether the load of a slave is through: then its driver need not come back."""
+        """`loaded(slave)`: its load is through, the driver need not come back. `follows(slave, time)`: it shows
+        something that was committed on the master after that time, of `time.monotonic`."""
         self.stack, self.events = stack, events
-        self._slaves, self._loaded = slaves, loaded
+        self._slaves, self._loaded, self._follows = slaves, loaded, follows
         self._random = Random(f"{seed} hand")
         self._recoveries: list[threading.Thread] = []
         self._down: set[str] = set()
@@ -94,24 +98,38 @@ class Hand:
         name = f"{kind} job of {slave}"
         if not self._await_up(name):
             return
-        job = running_job(self.stack.home.jobs, kind, slave)
-        target = job and victim_of(job, strike.detail)
-        if job is None or target is None:
-            self._down.discard(name)
-            self.events.say(f"{name}: nothing to kill, it does not run just now")
-            return
-        target.send(signal.SIGKILL)
-        self._killed(name, f"{name} ({strike.detail})", lambda: self._job_is_back(kind, slave, job))
+        found: list[tuple[ProcessId, ProcessId]] = []
 
-    def _job_is_back(self, kind: str, slave: str, killed: ProcessId) -> bool:
-        """Another job of the kind runs; a load may also be through."""
+        def runs() -> bool:
+            job = running_job(self.stack.home.jobs, kind, slave)
+            target = job and victim_of(job, strike.detail)
+            if job is not None and target is not None:
+                found.append((job, target))
+            return bool(found)
+
+        await_true(lambda: runs() or (kind == "load" and self._loaded(slave)), START, 0.05)
+        if not found:
+            self._down.discard(name)
+            self.events.say(f"{name}: nothing to kill, it does not run any more")
+            return
+        job, target = found[0]
+        at = time.monotonic()
+        target.send(signal.SIGKILL)
+        self._killed(name, f"{name} ({strike.detail})", lambda: self._job_is_back(kind, slave, job, at))
+
+    def _job_is_back(self, kind: str, slave: str, killed: ProcessId, at: float) -> bool:
+        """A load: another one runs, or it is through. An apply: changes arrive again, by whatever process."""
 
         def back() -> bool:
+            if kind == "apply":
+                return self._follows(slave, at)
             job = running_job(self.stack.home.jobs, kind, slave)
-            return (job is not None and job != killed) or (kind == "load" and self._loaded(slave))
+            return (job is not None and job != killed) or self._loaded(slave)
 
         if not await_true(back, RECOVERY, 0.1):
-            self.problems.append(f"no {kind} job of {slave} was started again within {RECOVERY:.0f} s")
+            self.problems.append(
+                f"the {kind} of {slave} did not go on within {RECOVERY:.0f} s after its job was killed"
+            )
             return False
         return True
 

@@ -46,6 +46,7 @@ def test_a_beat_that_a_later_one_overtook_counts_as_arrived_with_it() -> None:
     pulse.arrived(4, 11.0)
     assert pulse.lags() == pytest.approx([0.5, 0.9, 0.7])
     assert pulse.lags(since=10.7) == pytest.approx([0.9, 0.7])
+    assert pulse.follows(10.2) and not pulse.follows(10.3)
     assert beats.oldest_after(4) == 10.4
     assert beats.oldest_after(5) is None
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from embedded.demo import strikes
 from embedded.demo.chaos import Strike, Victim
 from embedded.demo.events import Events
 from embedded.demo.lifecycle import InitialUpdate
@@ -89,20 +90,20 @@ class FakeStack:
 
 
 def hand(stack: FakeStack, events: Events) -> Hand:
-    return Hand(stack, lambda: ["dr1"], lambda slave: False, 1, events)  # type: ignore[arg-type]
+    return Hand(stack, lambda: ["dr1"], lambda slave: False, lambda slave, at: True, 1, events)  # type: ignore[arg-type]
 
 
 def test_strikes_follow_the_plan_and_recoveries_are_told(tmp_path: Path) -> None:
     stack, events = FakeStack(tmp_path), Events()
     stack.back = {"master", "slave-dr1", "redis", "airflow-scheduler"}
     killer = hand(stack, events)
-    strikes = [
+    plan = [
         Strike(0.0, Victim.MASTER),
         Strike(0.01, Victim.SLAVE),
         Strike(0, Victim.AIRFLOW, "scheduler"),
         Strike(0, Victim.REDIS),
     ]
-    killer.play(strikes, lambda: True)
+    killer.play(plan, lambda: True)
     killer.settle()
     assert stack.killed == ["master", "slave-dr1", "airflow-scheduler", "redis"]
     texts = [event.text for event in events.recent(50)]
@@ -130,7 +131,8 @@ def test_what_does_not_come_back_is_a_problem(tmp_path: Path) -> None:
     assert killer.problems == ["master is not back"]
 
 
-def test_a_job_that_does_not_run_is_not_killed(tmp_path: Path) -> None:
+def test_a_job_that_does_not_run_is_not_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strikes, "START", 0.1)
     events = Events()
     killer = hand(FakeStack(tmp_path), events)
     killer.strike(Strike(0, Victim.LOAD, "driver"))
