@@ -93,7 +93,7 @@ SETTINGS = settings(
 )
 
 
-@pytest.mark.parametrize("cascades", [False, True])
+@pytest.mark.parametrize("cascades", [False, True], ids=["rows may go and come", "others refer to the rows"])
 @SETTINGS
 @given(
     steps=STEPS,
@@ -106,6 +106,8 @@ def test_windows_of_a_keyed_table(
     link: Any, cascades: bool, steps: Any, cuts: list[int], way: str, safe: bool, images: bool
 ) -> None:
     link.execute("DROP TABLE IF EXISTS public.t; CREATE TABLE public.t (id int PRIMARY KEY, u int UNIQUE, v text)")
+    if cascades:
+        link.execute("CREATE TABLE public.child (t int REFERENCES public.t ON DELETE CASCADE)")
     history = History(TableName("public", "t"), ("id", "u", "v"), ("id",))
     play(history, steps)
     slave = Slave(link, "t", cascades=cascades)

@@ -1,8 +1,8 @@
 -- The tables of a slave as changes are applied to them, one row a column.
 -- Called by: sluice.vendors.postgres.target.
 -- Parameters: $1 schemas text[], $2 names text[] (pairs, same order).
--- Result: schema, name, partitioned bool, referenced bool (a foreign key points here), then column name, type,
---   plain type (of a domain the type below, without length), NOT NULL, identity, generated, equality operator
+-- Result: schema, name, partitioned bool, watched bool (a foreign key points here, or a user's trigger acts), then
+--   column name, type, plain type (of a domain the type below, without length), NOT NULL, identity, generated, equality operator
 --   (qualified; NULL when the type has none), whether that can drive a hash join, whether a cast from text reads what
 --   the type's own input does, place in the primary key (0: none). A table without columns gives one row of NULLs.
 --   Ordered by table and position.
@@ -24,7 +24,9 @@ WITH RECURSIVE wanted AS (
     FROM bases b JOIN pg_catalog.pg_type t ON t.oid = b.base WHERE t.typtype = 'd'
 )
 SELECT w.nspname::text, w.relname::text, w.relkind = 'p',
-       EXISTS (SELECT FROM pg_catalog.pg_constraint f WHERE f.confrelid = w.oid AND f.contype = 'f'),
+       EXISTS (SELECT FROM pg_catalog.pg_constraint f WHERE f.confrelid = w.oid AND f.contype = 'f')
+           OR EXISTS (SELECT FROM pg_catalog.pg_trigger g
+                      WHERE g.tgrelid = w.oid AND NOT g.tgisinternal AND g.tgenabled <> 'D'),
        a.attname::text,
        pg_catalog.format_type(a.atttypid, a.atttypmod),
        pg_catalog.format_type(t.oid, -1),

@@ -153,3 +153,23 @@ def test_staged_rows_whose_unique_values_change_places(slave: Any, safe: bool) -
     for _ in range(2 if safe else 1):
         apply.merge([staged], safe=safe)
         same(slave, history)
+
+
+def test_an_ordinary_account_can_apply(database: Any, size: str) -> None:
+    with connection.connect(database(role=True), application="test") as link:
+        link.execute(
+            "CREATE SCHEMA app; CREATE TABLE app.t (id int PRIMARY KEY, v text);"
+            "CREATE TABLE app.child (id int PRIMARY KEY, t int REFERENCES app.t)"
+        )
+        link.commit()
+        history, child = History(TableName("app", "t")), History(TableName("app", "child"), ("id", "t"))
+        at = filled(history, 3)
+        child.insert("1", "2")
+        apply = merger(link, cascades=True)
+        apply.merge([reduced(child), reduced(history)])
+        history.update(("1", "v1"), ("1", "new"))
+        history.delete("0", "v0")
+        history.insert("7", "v7")
+        apply.merge([reduced(history, at)])
+        apply.merge([reduced(history, at)], safe=True)
+        same(link, history)

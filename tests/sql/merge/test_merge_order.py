@@ -82,7 +82,10 @@ def test_tables_that_refer_to_each_other(slave: Any, size: str) -> None:
 @pytest.mark.parametrize("cascades", [False, True])
 @pytest.mark.parametrize("safe", [False, True])
 def test_unique_values_change_places(slave: Any, size: str, cascades: bool, safe: bool) -> None:
-    slave.execute("CREATE TABLE public.t (id int PRIMARY KEY, v text UNIQUE, w text)")
+    slave.execute(
+        "CREATE TABLE public.t (id int PRIMARY KEY, v text UNIQUE, w text);"
+        "CREATE TABLE public.child (t int REFERENCES public.t ON DELETE CASCADE)"
+    )
     history = History(T, ("id", "v", "w"))
     for number in ("1", "2", "3"):
         history.insert(number, f"v{number}", None)
@@ -103,7 +106,8 @@ def test_unique_values_change_places(slave: Any, size: str, cascades: bool, safe
 
 def test_a_collision_leaves_everything_as_it_was(slave: Any, size: str) -> None:
     slave.execute(
-        "CREATE TABLE public.t (id int PRIMARY KEY, v text UNIQUE); CREATE TABLE public.a (id int PRIMARY KEY, v text)"
+        "CREATE TABLE public.t (id int PRIMARY KEY, v text UNIQUE); CREATE TABLE public.a (id int PRIMARY KEY, v text);"
+        "CREATE TABLE public.child (t int REFERENCES public.t)"
     )
     history, other = History(), History(TableName("public", "a"))
     at = filled(history, 3)

@@ -7,7 +7,8 @@ import pytest
 from sluice.apply import net
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import connection
-from sluice.vendors.postgres.drift import Drift
+from sluice.vendors.postgres.drift import Collision, Drift
+from sluice.vendors.postgres.replay import Replayer
 from tests.sql.merge.helpers import T, filled, merger, reduced, rows, same
 from tests.unit.changes import History
 
@@ -231,4 +232,27 @@ def test_a_key_beside_no_primary_key_and_no_index_on_the_slave(slave: Any, size:
     history.delete("2", "v2")
     apply.merge([reduced(history, at)])
     apply.merge([reduced(history, at)], safe=True)
+    same(slave, history)
+
+
+@pytest.mark.parametrize("images", [False, True])
+def test_a_table_of_1600_columns(slave: Any, size: str, images: bool) -> None:
+    names = ["id", *(f"column {number}" for number in range(1, 1600))]
+    columns = ", ".join(f'"{name}" smallint' for name in names[1:])
+    slave.execute(f"CREATE TABLE public.t (id int PRIMARY KEY, {columns})".encode())
+    history = History(T, names)
+    history.insert("1", *["1"] * 1599)
+    history.insert("2", *[None] * 1599)
+    at = len(history.items)
+    apply = merger(slave)
+    apply.merge([reduced(history)])
+    history.update(("1", *["1"] * 1599), ("1", *["2"] * 1598, None))
+    history.delete("2", *[None] * 1599)
+    changes = reduced(history, at, images=images)
+    if images:
+        with pytest.raises(Collision, match="too many"):
+            apply.merge([changes])
+        Replayer(slave, apply.targets, "x").replay(history.window(at), {T: ("id",)}, images=True)
+    else:
+        apply.merge([changes])
     same(slave, history)

@@ -44,6 +44,9 @@ _STALE = ("42703", "42P01", "42804", "42883")
 _UNFIT = ("22", "23502", "23514")
 """Data exceptions, NOT NULL, CHECK."""
 
+_WIDEST = 1_600
+"""Columns a stage table may have (a sub-select 1,664)."""
+
 _FIRST = ("delete", "remove")
 _THEN = ("update", "move", "upsert", "insert")
 _STRICT = {"deletes": "delete", "updates": "update", "moves": "move", "inserts": "insert"}
@@ -194,6 +197,8 @@ class Merger:
                 if table in anew or (rewritten and _awkward(target, columns, key)):
                     self._settle_updates(target, columns, key, sets, free, safe)
                     kinds = _STRICT
+            if any(len(rows.names) > _WIDEST for found in sets.values() for rows in found):
+                raise Collision(table, "so many columns and their old images are too many for one statement")
             steps += [
                 Step(kinds[kind] if key or kind != "deletes" else "remove", target, columns, key, rows, not safe)
                 for kind, found in sets.items()
@@ -203,8 +208,9 @@ class Merger:
 
     def _free(self, table: TableName, changes: Sequence[NetChanges | Staged]) -> bool:
         """Whether a row may be deleted and inserted again: nobody refers to it, and all its values come along."""
+        target = self.targets[table]
         columns = _columns([change for change in changes if change.table == table])
-        return not self.cascades and not self.targets[table].has_own(columns)
+        return not (self.cascades and target.watched) and not target.has_own(columns)
 
     def _settle_moves(
         self, target: Target, key: Sequence[str], sets: dict[str, list[Rows]], free: bool, safe: bool

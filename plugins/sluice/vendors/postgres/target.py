@@ -76,8 +76,8 @@ class Target:
     table: TableName
     columns: tuple[TargetColumn, ...]
     partitioned: bool
-    referenced: bool
-    """A foreign key points to it: deleting a row that comes back at once may cascade."""
+    watched: bool
+    """A foreign key points to it, or a user's trigger acts: a row that goes and comes back is not the same to them."""
 
     @cached_property
     def _by_name(self) -> dict[str, TargetColumn]:
@@ -124,9 +124,9 @@ class Targets:
         parents = cursor.execute(sql_files.render("postgres", "foreign_keys"), pairs).fetchall()
         found: dict[TableName, list[TargetColumn]] = {}
         flags: dict[TableName, tuple[bool, bool]] = {}
-        for schema, name, partitioned, referenced, *values in rows:
+        for schema, name, partitioned, watched, *values in rows:
             table = TableName(schema, name)
-            flags[table] = (partitioned, referenced)
+            flags[table] = (partitioned, watched)
             found.setdefault(table, []).extend([TargetColumn(*values)] if values[0] is not None else [])
         for table in wanted:
             if table not in found:
