@@ -79,6 +79,8 @@ def _load(load: LoadJob, spread: SparkSpread, stop: threading.Event) -> None:
         for loader in loaders:
             loader.check()
     finally:
+        for loader in loaders:
+            loader.stopping = True
         if any(loader.thread.is_alive() for loader in loaders):
             spread.session.sparkContext.cancelAllJobs()
             for loader in loaders:
@@ -102,6 +104,8 @@ class _Loader:
         self.ended = ended
         self.report: LoadReport | None = None
         self.failure: SluiceError | None = None
+        self.stopping = False
+        """Its task will be cancelled, and must not be started again for that."""
         self.lost: list[str] = []
         """Why Spark lost its tasks, for the driver's thread to bury their blocks."""
         self.thread = threading.Thread(target=self._run, name=f"loader {number}", daemon=True)
@@ -121,6 +125,8 @@ class _Loader:
                 try:
                     kind, outcome = self.spread.map(task, 1)[0]
                 except Exception as failure:  # Spark's own: a task lost with its executor or Python worker
+                    if self.stopping:
+                        return
                     reason = str(failure).strip().split("\n", 1)[0] or type(failure).__name__
                     if not left:
                         self.failure = Transient(f"{self.load.update}: Spark loses the task of a loader: {reason}")

@@ -121,6 +121,7 @@ def _ship_library(session: Any) -> None:
     import tempfile
 
     folder = Path(tempfile.mkdtemp(prefix="sluice-library-"))
-    shutil.copytree(_ROOT / "plugins" / "sluice", folder / "tree" / "sluice", ignore=shutil.ignore_patterns("__pycache__"))
+    compiled = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(_ROOT / "plugins" / "sluice", folder / "tree" / "sluice", ignore=compiled)
     archive = shutil.make_archive(str(folder / "sluice"), "zip", folder / "tree")
     session.sparkContext.addPyFile(archive)

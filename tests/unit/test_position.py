@@ -26,9 +26,8 @@ def test_covering_all_means_covering_each(one: Position, other: Position) -> Non
 
 @given(positions())
 def test_text_reads_back_with_everything(position: Position) -> None:
-    full = replace(
-        position, low=7, high=9, next=80, floors=dict.fromkeys(position.xip, 5), gap_floor=4, time="2026-01-02T03:04:05Z"
-    )
+    floors = dict.fromkeys(position.xip, 5)
+    full = replace(position, low=7, high=9, next=80, floors=floors, gap_floor=4, time="2026-01-02T03:04:05Z")
     back = Position.parse(full.text())
     assert asdict(back) == asdict(full)
 
