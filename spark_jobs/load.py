@@ -29,6 +29,10 @@ log = logging.getLogger("sluice.initial")
 
 TICK_SECONDS = 1.0
 PROGRESS_SECONDS = 5.0
+STEADY_SECONDS = 60.0
+"""A load that went well for so long begins its back-off anew."""
+LONGEST_BACKOFF_SECONDS = 16.0
+"""Beyond this pause the job ends; whoever started it decides whether to start it again."""
 LOADER_TRIES = 4
 """How often one loader is started again after its task was lost with its executor."""
 
@@ -44,13 +48,33 @@ def run(job: JobInput, stop: threading.Event) -> None:
     update = Update.of(config.load(job.prefix), job.slave, job.connections, update_id)
     spread = SparkSpread(f"sluice load {update}", _master(job.spark_master, update.options.parallel), job.spark_conf)
     try:
-        with LoadJob(update) as load:
-            _load(load, spread, stop)
+        _load_through_outages(update, spread, stop)
     except Terminal as error:
         _leave_word(update, str(error))
         raise
     finally:
         spread.stop()
+
+
+def _load_through_outages(update: Update, spread: SparkSpread, stop: threading.Event) -> None:
+    """Loads with this Spark session; when a database goes away, again when it is back."""
+    backoff = 0.0
+    while True:
+        begun = time.monotonic()
+        try:
+            with LoadJob(update) as load:
+                _load(load, spread, stop)
+            return
+        except LoadStopped:
+            raise
+        except Transient as outage:
+            lasted = time.monotonic() - begun
+            backoff = 0.5 if lasted > STEADY_SECONDS else min(2 * backoff or 0.5, LONGEST_BACKOFF_SECONDS)
+            if backoff >= LONGEST_BACKOFF_SECONDS:
+                raise
+            log.warning("%s: %s Next try in %.2g s.", update, outage, backoff)
+            if stop.wait(backoff):
+                raise LoadStopped(f"{update}: told to stop while waiting. {outage}") from outage
 
 
 def _load(load: LoadJob, spread: SparkSpread, stop: threading.Event) -> None:

@@ -4,9 +4,9 @@
         loaders named job.loader(1), job.loader(2), … run somewhere
         job.tick() every second or so, from the thread that made the job
 
-Two jobs never run together: the session that holds the lock lives as long as the job. What a dead
-job left begun is planned again, at the start and at every tick, so that loaders which outlived
-their job can do no harm: what they read they can no longer store.
+Two jobs never run together: the session that holds the lock lives as long as the job. Loaders claim
+blocks only while their job lives. What was begun is planned again when a job ends, and when the next
+one starts after a job that died; a loader that outlived its job can no longer store what it read.
 """
 
 import logging
@@ -64,9 +64,11 @@ class LoadJob:
             self._lock(self._slave)
             updates = vendors.module(self.update.slave_info.vendor, "updates")
             with self._on_slave():
+                updates.hold(self._slave, self.name)
                 ended = updates.end_sessions(self._slave, self.update.loader_application)
             if ended:
                 log.info("%s: ended %s sessions that loaders of a former job left", self.update, ended)
+            self._give_all_back()
             self.tick()
         except BaseException:
             self._close()
@@ -78,19 +80,29 @@ class LoadJob:
     ) -> None:
         try:
             with self._on_slave():
-                self._store().release()
+                updates = vendors.module(self.update.slave_info.vendor, "updates")
+                updates.let_go(self._slave, self.name)
+            self._give_all_back()
         except SluiceError as failure:
             log.warning("%s: %s Blocks in hand are given back by the next job.", self.update, failure)
         self._close()
 
+    def _give_all_back(self) -> None:
+        """Every begun block is planned again, and stays so: no loader of another job, or of this one once it ended,
+        can claim any more."""
+        updates = vendors.module(self.update.slave_info.vendor, "updates")
+        assert self._slave is not None
+        with self._on_slave(), self._slave.transaction():
+            updates.no_claims(self._slave, self.update.prefix, self.update.slave.name)
+            given_back = self._store().release()
+        if given_back:
+            log.info("%s: %s blocks that were being read are planned again", self.update, given_back)
+
     def tick(self) -> Left:
-        """Gives back what other jobs' loaders hold. Raises `LoadEnded` when the update is over."""
+        """What is left to do. Raises `LoadEnded` when the update is over, `Transient` when this job is cut off."""
         assert self._slave is not None
         with self._on_slave():
             expect_loading(self.update, self._slave)
-            given_back = self._store().release(others=f"{self.name}/")
-            if given_back:
-                log.info("%s: %s blocks that a former job began are planned again", self.update, given_back)
             return Left(*self._store().left())
 
     def _lock(self, slave: Connection[Any]) -> None:

@@ -59,6 +59,10 @@ class BlockOvertaken(Transient):
     """The block is not this loader's any more: it was cancelled, or given to another loader."""
 
 
+class JobOver(Transient):
+    """The loader outlived its job, which ended or died; another job goes on with the blocks."""
+
+
 class NotYet(Transient):
     """The slave cannot take the block yet: the apply has to bring it further first."""
 
@@ -82,9 +86,9 @@ def load_worker(
 ) -> LoadReport:
     """Loads until no block is left or `stopped` says so. Runs inside a Spark task, or anywhere.
 
-    `loader` must be unique among all loaders there ever were; a job's begin with the job's own
-    name (see `sluice.initial.job`). Raises `LoadEnded` when the update was cancelled, other
-    `Terminal` for what a person must mend, `Transient` when outages outlast `PATIENCE_SECONDS`.
+    `loader` is a name that no loader had before: the job's (see `sluice.initial.job`), a slash, and
+    something of its own. Raises `LoadEnded` when the update was cancelled, other `Terminal` for
+    what a person must mend, `JobOver`, and `Transient` when outages outlast `PATIENCE_SECONDS`.
     The block in hand is given back in any case.
     """
     worker = _Loader(update, loader, stopped, per_table)
@@ -127,6 +131,8 @@ class _Loader:
                 self._check_patience(reason)
                 log.info("%s: %s", self.update, reason)
                 self._resting[reason.table] = time.monotonic() + REST_SECONDS
+            except JobOver:
+                raise
             except BlockOvertaken as reason:
                 self._give_back()
                 log.info("%s: %s", self.update, reason)
@@ -163,6 +169,7 @@ class _Loader:
         with self._on_slave():
             try:
                 with control.transaction():
+                    self._expect_job(control)
                     expect_loading(self.update, control)
                     claim = store.claim(resting, self.per_table)
                     if claim is None:
@@ -249,6 +256,12 @@ class _Loader:
         with self._on_slave():
             planned, begun = self._store(self._linked(self._control)).left()
         return bool(planned == begun == 0)
+
+    def _expect_job(self, control: Connection[Any]) -> None:
+        """Raises `JobOver` when the job this loader works for has ended or died."""
+        module = vendors.module(self.update.slave_info.vendor, "updates")
+        if not module.claiming(control, self.update.prefix, self.update.slave.name, self.loader.rpartition("/")[0]):
+            raise JobOver(f"{self.update}: the load job of loader {self.loader} is over")
 
     def _check_patience(self, reason: SluiceError) -> None:
         """Raises what lasts too long: an outage as it is, a conflict as a matter for a person."""

@@ -119,6 +119,17 @@ class Pair:
         with self.slave.transaction():
             self.checkpoint().move(SlaveState.NORMAL)
 
+    def slow_down(self, table: str, seconds: float) -> None:
+        """Each row stored on the slave takes that long, so that a load can be met in its middle."""
+        self.slave.execute(
+            "CREATE OR REPLACE FUNCTION public.slow() RETURNS trigger LANGUAGE plpgsql AS "
+            f"'BEGIN PERFORM pg_sleep({seconds}); RETURN NEW; END'".encode()
+        )
+        self.slave.execute(
+            f"CREATE TRIGGER slow BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION public.slow()".encode()
+        )
+        self.slave.execute(f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER slow".encode())
+
     def assert_equal(self, tables: Iterable[TableName] | None = None) -> None:
         """Every replicated table holds the same rows on both sides, compared as canonical texts."""
         names = [resolved.table for resolved in self.replication.resolve(catalog.tables(self.master))]

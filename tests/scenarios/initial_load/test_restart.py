@@ -26,13 +26,13 @@ from sluice.domain.names import TableName
 from sluice.domain.state import SlaveState
 from sluice.initial import steps
 from sluice.initial.job import LoadJob
-from sluice.initial.loader import load_worker
+from sluice.initial.loader import JobOver, load_worker
 from sluice.initial.owner import LoadEnded
 from sluice.initial.update import Update
 from sluice.vendors.postgres import catalog, copying, snapshot, updates
 from sluice.vendors.postgres.connection import connect
 
-ORDERS = Writable("public.orders", ("id",), "floor(random() * 40000)::int")
+ORDERS = Writable("public.orders", ("id",), "floor(random() * 11000)::int")
 NOTES = Writable("public.notes", ("a", "b"), "floor(random() * 90)::int, chr(65 + floor(random() * 99)::int)")
 
 
@@ -47,7 +47,7 @@ def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
 def shop(pair_of: MakePair) -> Pair:
     pair = pair_of(block_rows=400, seconds=0.05)
     pair.master.execute("CREATE TABLE public.orders (id int PRIMARY KEY, v text)")
-    pair.master.execute("INSERT INTO public.orders SELECT g, repeat(md5(g::text), 8) FROM generate_series(1, 30000) g")
+    pair.master.execute("INSERT INTO public.orders SELECT g, repeat(md5(g::text), 8) FROM generate_series(1, 8000) g")
     pair.master.execute("CREATE TABLE public.notes (b text, a int, v text, PRIMARY KEY (a, b))")
     pair.master.execute(
         "INSERT INTO public.notes SELECT chr(65 + (g / 90)::int), g % 90, 'old' FROM generate_series(1, 3000) g"
@@ -80,6 +80,7 @@ def test_killed_again_and_again_it_ends_equal_and_reads_no_stored_block_twice(sh
     kills = 0
     with Traffic(shop.master_info, [ORDERS, NOTES]):
         shop.prepare(update)
+        shop.slow_down("public.orders", 0.00005)
         applier = Applier(shop)
         applier.start()
         while True:
@@ -87,7 +88,7 @@ def test_killed_again_and_again_it_ends_equal_and_reads_no_stored_block_twice(sh
             planned = sum(block.state is not BlockState.STORED for block in shop.blocks())
             until(partial(begun_or_ended, shop, process))
             if kills < 6:
-                threading.Event().wait(chance.random() * 0.3)
+                threading.Event().wait(chance.random() * 0.2)
                 process.send_signal(signal.SIGKILL)
                 kills += process.wait() == -signal.SIGKILL
             else:
@@ -153,7 +154,15 @@ def test_a_loader_that_was_given_up_can_store_nothing(shop: Pair, monkeypatch: p
     monkeypatch.setattr(updates, "end_sessions", lambda *_: 0)
     dead = LoadJob(update)
     dead.__enter__()
-    zombie = threading.Thread(target=load_worker, args=[update, dead.loader(1)], name="zombie")
+    ends: list[BaseException] = []
+
+    def outlive() -> None:
+        try:
+            load_worker(update, dead.loader(1))
+        except JobOver as over:
+            ends.append(over)
+
+    zombie = threading.Thread(target=outlive, name="zombie")
     zombie.start()
     assert reading.wait(30)
     assert dead._slave is not None
@@ -166,6 +175,7 @@ def test_a_loader_that_was_given_up_can_store_nothing(shop: Pair, monkeypatch: p
         go_on.set()
         zombie.join(30)
         assert not zombie.is_alive()
+    assert len(ends) == 1
     assert report.blocks == len(stored)
     assert {(block.table, block.number): block for block in shop.blocks()} == stored
     shop.assert_equal()
@@ -271,7 +281,7 @@ def test_a_marker_is_never_older_than_a_truncate_its_block_misses(shop: Pair) ->
         shop.master.execute("SET lock_timeout = '200ms'")
         with pytest.raises(psycopg.errors.LockNotAvailable):
             shop.master.execute("TRUNCATE public.orders")
-        assert reader.execute("SELECT count(*) FROM public.orders").fetchone() == (30000,)
+        assert reader.execute("SELECT count(*) FROM public.orders").fetchone() == (8000,)
     truncating = update.connect_master()
     with truncating.transaction():
         truncating.execute("TRUNCATE public.orders")

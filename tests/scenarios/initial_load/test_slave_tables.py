@@ -206,7 +206,7 @@ def test_kept_tables_stay_readable_and_end_equal(pair_of: MakePair) -> None:
     steps.plan(update, pair.store)
     pair.load(update)
     pair.assert_equal()
-    assert len(pair.blocks("kept")) > 3
+    assert len(pair.blocks("kept")) > 1
 
 
 def test_ddl_between_preparing_and_planning_reaches_the_slave(pair_of: MakePair) -> None:

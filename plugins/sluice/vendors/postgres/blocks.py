@@ -153,14 +153,13 @@ class BlockStore:
         )
         return cursor.rowcount == 1
 
-    def release(self, loader: str | None = None, *, kin: str | None = None, others: str | None = None) -> int:
+    def release(self, loader: str | None = None, *, kin: str | None = None) -> int:
         """Puts begun blocks back to planned. Returns how many.
 
-        Those of `loader`, of loaders whose names begin with `kin`, of all whose names do not begin
-        with `others`, or of everyone. Safe at any moment, as `store` refuses a loader whose block
-        was put back.
+        Those of `loader`, of loaders whose names begin with `kin`, or of everyone. Safe at any
+        moment, as `store` refuses a loader whose block was put back.
         """
-        return self._execute("blocks_release", loader=loader, kin=kin, others=others).rowcount
+        return self._execute("blocks_release", loader=loader, kin=kin).rowcount
 
     def left(self) -> tuple[int, int]:
         """How many blocks are planned, and how many are begun."""

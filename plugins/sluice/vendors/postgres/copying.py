@@ -22,6 +22,8 @@ from sluice.vendors.postgres.ranges import KeyOrder, select_list
 
 PIECE_BYTES = 128 * 1024
 """Messages are joined up to this size before they are handed on."""
+LARGE_BYTES = 1024 * 1024
+"""A message above this size is handed on in slices of its own."""
 BEAT_SECONDS = 1.0
 
 _STABLE = frozenset((
@@ -101,14 +103,14 @@ def clear(connection: psycopg.Connection[Any], order: KeyOrder, block: Block) ->
     connection.execute(f"DELETE FROM {order.source} WHERE {order.within(block.lo, block.hi)}".encode())
 
 
-def _next(pieces: Iterator[bytes], place: str) -> bytes | None:
+def _next(pieces: Iterator[bytes | memoryview], place: str) -> bytes | memoryview | None:
     try:
         return next(pieces, None)
     except psycopg.Error as error:
         raise classify(error, place) from error
 
 
-def _pieces(connection: pq.abc.PGconn, statement: str) -> Iterator[bytes]:
+def _pieces(connection: pq.abc.PGconn, statement: str) -> Iterator[bytes | memoryview]:
     """The data of a COPY TO STDOUT, in pieces of about `PIECE_BYTES`; an empty one for each second of waiting."""
     begun = connection.exec_(statement.encode())
     if begun.status != pq.ExecStatus.COPY_OUT:
@@ -120,7 +122,13 @@ def _pieces(connection: pq.abc.PGconn, statement: str) -> Iterator[bytes]:
     size = 0
     while True:
         length, data = take(1)
-        if length > 0:
+        if length > LARGE_BYTES:
+            # A large row: joined with others, and sent as one, it would be in memory three times more.
+            yield b"".join(parts)
+            parts, size = [], 0
+            for start in range(0, length, LARGE_BYTES):
+                yield data[start : start + LARGE_BYTES]
+        elif length > 0:
             parts.append(data)
             size += length
             if size >= PIECE_BYTES:

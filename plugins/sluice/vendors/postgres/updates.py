@@ -60,6 +60,29 @@ def lock(connection: psycopg.Connection[Any], prefix: Prefix, slave: str) -> Non
         raise LoadRuns(slave, str(holder[0]) if holder else "it has just ended")
 
 
+def hold(connection: psycopg.Connection[Any], job: str) -> None:
+    """The job lives, and its loaders may claim blocks, as long as this session does or until `let_go`."""
+    connection.execute(sql_files.render("postgres", "load_hold"), {"job": job})
+
+
+def let_go(connection: psycopg.Connection[Any], job: str) -> None:
+    """The job's loaders may claim no more."""
+    connection.execute(sql_files.render("postgres", "load_let_go"), {"job": job})
+
+
+def claiming(connection: psycopg.Connection[Any], prefix: Prefix, slave: str, job: str) -> bool:
+    """In the transaction of a claim, first: False when the loader's job is over."""
+    values = {"claims": f"{prefix} {slave}", "job": job}
+    row = connection.execute(sql_files.render("postgres", "load_claiming"), values).fetchone()
+    return bool(row and row[0])
+
+
+def no_claims(connection: psycopg.Connection[Any], prefix: Prefix, slave: str) -> None:
+    """In a transaction: no claim is under way from here to its end."""
+    connection.execute("SET LOCAL lock_timeout = '10s'")
+    connection.execute(sql_files.render("postgres", "load_no_claims"), {"claims": f"{prefix} {slave}"})
+
+
 def end_sessions(connection: psycopg.Connection[Any], application: str) -> int:
     """Ends sessions that a dead job's loaders left behind, found by their application's name.
 

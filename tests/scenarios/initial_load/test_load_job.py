@@ -1,0 +1,120 @@
+"""The load as a Spark job: its exit codes and last words, killed, stopped and cancelled."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from initial_load.conftest import MakePair
+from initial_load.pair import Pair
+from initial_load.test_restart import until
+from sluice.domain.blocks import BlockState
+from sluice.initial import steps
+from sluice.initial.update import Update
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def big(pair_of: MakePair, tmp_path: Path) -> Pair:
+    pair = pair_of(block_rows=2_000, seconds=0.05)
+    pair.master.execute("CREATE TABLE public.orders (id int PRIMARY KEY, v text)")
+    pair.master.execute("INSERT INTO public.orders SELECT g, repeat(md5(g::text), 4) FROM generate_series(1, 300000) g")
+    pair.master.execute("CREATE TABLE public.small (id int PRIMARY KEY); INSERT INTO public.small VALUES (1)")
+    pair.capture()
+    return pair
+
+
+class Job:
+    """`python -m spark_jobs.load` under way."""
+
+    def __init__(self, pair: Pair, update: Update, **connections: Any):
+        infos = {"m": pair.master_info, "s": pair.slave_info, **connections}
+        self.secrets = {info.password for info in infos.values()}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "spark_jobs.load"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={
+                **os.environ,
+                "PYTHONPATH": f"{ROOT}:{ROOT / 'plugins'}",
+                "SLUICE_REPLICATIONS": str(pair.replication.source.parent),
+            },
+        )
+        assert self.process.stdin is not None
+        text = {
+            "prefix": "DEMO_",
+            "slave": "dr1",
+            "connections": {name: info.to_dict() for name, info in infos.items()},
+            "redis_url": "redis://127.0.0.1:1/0",
+            "update_id": update.update_id,
+        }
+        self.process.stdin.write(json.dumps(text))
+        self.process.stdin.close()
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        self.lines += [line.rstrip("\n") for line in self.process.stdout]
+
+    def ended(self) -> int:
+        """Its exit code. What it said holds no password."""
+        code = self.process.wait(120)
+        self._reader.join(30)
+        assert not any(secret in line for secret in self.secrets for line in self.lines)
+        return code
+
+
+def stored(pair: Pair) -> dict[int, Any]:
+    return {block.number: block for block in pair.blocks("orders") if block.state is BlockState.STORED}
+
+
+def test_killed_then_run_to_its_end(big: Pair) -> None:
+    update = big.update()
+    steps.begin(update, big.store)
+    steps.create_tables(update)
+    steps.plan(update, big.store)
+    first = Job(big, update)
+    until(lambda: bool(stored(big)) or first.process.poll() is not None, 120)
+    first.process.send_signal(signal.SIGKILL)
+    assert first.ended() == -signal.SIGKILL
+    before = stored(big)
+    second = Job(big, update)
+    assert second.ended() == 0, "\n".join(second.lines)
+    after = stored(big)
+    assert {number: after[number] for number in before} == before
+    big.assert_equal()
+    text = "\n".join(second.lines)
+    assert "DEMO_ → dr1: 2 loaders, 2 tables" in text
+    assert "loaded: " in second.lines[-1]
+
+
+def test_stopped_it_may_be_started_again_and_cancelled_it_says_why(big: Pair) -> None:
+    update = big.update()
+    steps.begin(update, big.store)
+    steps.create_tables(update)
+    steps.plan(update, big.store)
+    big.slow_down("public.orders", 0.0005)
+    stopped = Job(big, update)
+    until(lambda: any(block.state is BlockState.BEGUN for block in big.blocks("orders")), 120)
+    stopped.process.send_signal(signal.SIGTERM)
+    assert stopped.ended() == 75
+    assert "told to stop" in stopped.lines[-1]
+    assert not any(block.state is BlockState.BEGUN for block in big.blocks())
+
+    cancelled = Job(big, update)
+    until(lambda: any(block.state is BlockState.BEGUN for block in big.blocks("orders")), 120)
+    assert steps.cancel(update, big.store)
+    assert cancelled.ended() == 78
+    assert "the slave is INCONSISTENT (Initial Update interrupted by the ADMIN)" in cancelled.lines[-1]
