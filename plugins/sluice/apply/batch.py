@@ -264,7 +264,7 @@ class Batch:
     ) -> Checkpoint:
         info = self.pair.slave_info
         drift = vendors.module(info.vendor, "drift")
-        conflicts = (drift.Collision, drift.Drift) if self._rejecting else (drift.Collision,)
+        conflicts = (drift.Collision, drift.Misfit) if self._rejecting else (drift.Collision,)
         ordered: set[TableName] = set()
         while True:
             self._keep_lease()

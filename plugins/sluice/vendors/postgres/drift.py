@@ -7,7 +7,13 @@ from sluice.domain.names import TableName
 from sluice.errors import SluiceError, Terminal
 
 
-class Drift(Terminal):
+class Misfit(Terminal):
+    """A change does not fit the slave's `table`. With `on_conflict: reject` it is replayed and set aside."""
+
+    table: TableName
+
+
+class Drift(Misfit):
     """In normal mode a row of the slave is not what the master had: it was changed by another hand.
 
     `key` names the row (all columns for a keyless table); `differing` maps columns to (slave's

@@ -24,7 +24,7 @@ from sluice.domain.names import TableName
 from sluice.errors import Terminal
 from sluice.vendors.postgres import connection as connections
 from sluice.vendors.postgres import pipeline, rewrite, unique
-from sluice.vendors.postgres.drift import Drift, rows_found
+from sluice.vendors.postgres.drift import Drift, Misfit, rows_found
 from sluice.vendors.postgres.rewrite import Rewriter, Statement
 from sluice.vendors.postgres.stage import ValueUnfit
 from sluice.vendors.postgres.target import Targets
@@ -34,7 +34,7 @@ _CHUNK = 500
 _ALL, _BATCH, _ONE = "sluice_replay", "sluice_replay_batch", "sluice_replay_one"
 
 
-class ChangeRefused(Terminal):
+class ChangeRefused(Misfit):
     """A constraint of the slave refuses a change that the master made."""
 
     def __init__(self, change: RowChange, reason: str):
@@ -44,6 +44,7 @@ class ChangeRefused(Terminal):
             "refers to as well, or drop the constraint on the slave, or set on_conflict: reject; then start applying "
             "again."
         )
+        self.table = change.table
         self.change = change
         self.reason = reason
 

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from sluice.domain.change import NetChanges
 from sluice.domain.names import Prefix, TableName
-from sluice.errors import Terminal
 from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.drift import Misfit
 from sluice.vendors.postgres.target import Target, TargetColumn
 
 KINDS = ("deletes", "updates", "moves", "inserts")
@@ -31,7 +31,7 @@ _TEXT = pa.large_string()
 _CONTEXT = re.compile(r"COPY .*?, \S+ (\d+)(?:, \S+ (.*))?", re.DOTALL)
 
 
-class ValueUnfit(Terminal):
+class ValueUnfit(Misfit):
     """A value of the master does not fit into the slave's column."""
 
     def __init__(self, table: TableName, column: str | None, value: str | None, reason: str):
