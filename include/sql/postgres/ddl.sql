@@ -30,12 +30,13 @@ BEGIN
     IF current_setting('sluice.capturing', true) = '${prefix}' THEN
         RETURN;  -- create_trigger makes a trigger.
     END IF;
-    SELECT array_agg(DISTINCT coalesce(i.indrelid, g.tgrelid, p.relid, c.objid)) INTO relids
+    SELECT array_agg(DISTINCT coalesce(i.indrelid, g.tgrelid, p.relid, c.objid)) || array_agg(DISTINCT h.inhparent) INTO relids
     FROM pg_event_trigger_ddl_commands() c
     LEFT JOIN pg_index i ON c.classid = 'pg_class'::regclass AND i.indexrelid = c.objid
     LEFT JOIN pg_trigger g ON c.classid = 'pg_trigger'::regclass AND g.oid = c.objid
     -- A change of a partition is one of the table it belongs to.
     LEFT JOIN LATERAL pg_partition_ancestors(CASE WHEN c.classid = 'pg_class'::regclass THEN c.objid END) p (relid) ON true
+    LEFT JOIN pg_inherits h ON c.classid = 'pg_class'::regclass AND h.inhrelid = c.objid
     WHERE c.classid IN ('pg_class'::regclass, 'pg_trigger'::regclass, 'pg_namespace'::regclass)
       AND c.schema_name IS DISTINCT FROM 'pg_temp';
     PERFORM ${schema}.${prefix}ddl_check(CASE WHEN TG_TAG <> 'ALTER SCHEMA' THEN coalesce(relids, '{}') END);
