@@ -54,7 +54,6 @@ class Preparation:
         self.tables: list[TableName] = [resolved.table for resolved in update.replication.resolve(existing)]
         self.definitions = self._of_master.tables.define(master, self.tables)
         self.types = self._of_master.types.needed(master, self.tables)
-        self.collations = self._of_master.types.collations(master, self.tables)
         self.there: dict[TableName, TableShape] = self._of_slave.catalog.shapes(slave, self.tables)
         self.mine = frozenset(self._blocks().tables)
         """Tables that this very update made: what it makes, it plans in the same transaction."""
@@ -69,6 +68,7 @@ class Preparation:
             f"{table} is {what} on the slave" for table, what in tables.not_tables(self.slave, self.tables).items()
         ]
         problems += self._of_slave.types.differences(self.slave, self.types)
+        problems += self._collations()
         for definition in self.definitions:
             if definition.table in foreign:
                 problems += differences(definition.shape, self.there[definition.table])
@@ -93,22 +93,21 @@ class Preparation:
 
         One transaction a table, so that thousands fit into a server's lock table. Returns what was made.
         """
+        wanted = self._to_be_made()
+        names = [definition.table for definition in wanted]
+        types = self._of_master.types.needed(self.master, names)
         with self.slave.transaction():
-            for what in self._of_slave.types.create(self.slave, self.types, self.collations):
+            for what in self._of_slave.types.create(
+                self.slave, types, self._of_master.types.collations(self.master, names)
+            ):
                 log.info("%s: %s made on the slave", self.update, what)
-        made = []
-        for definition in self.definitions:
-            table = definition.table
-            anew = table in self.mine and table in self.there and differences(definition.shape, self.there[table])
-            if table in self.there and not anew:
-                continue
+        for definition in wanted:
             with self.slave.transaction():
-                if anew:
-                    self._of_slave.tables.drop(self.slave, table)
+                if definition.table in self.there:
+                    self._of_slave.tables.drop(self.slave, definition.table)
                 self._of_slave.tables.create(self.slave, definition)
-                self._store().plan([table])
-            made.append(table)
-        return made
+                self._store().plan([definition.table])
+        return names
 
     def empty(self) -> list[TableName]:
         """Empties the tables that were there before, as the policy says. Returns which.
@@ -140,6 +139,25 @@ class Preparation:
         alone = [table for table in self.tables if table in keyless]
         alone.sort(key=lambda table: -(found[table].bytes if table in found else 0))
         return alone + [table for table in self.tables if table not in keyless]
+
+    def _to_be_made(self) -> list[Any]:
+        """Definitions of tables that are absent, and of this update's own that the master changed since."""
+        return [
+            definition
+            for definition in self.definitions
+            if definition.table not in self.there
+            or (definition.table in self.mine and differences(definition.shape, self.there[definition.table]))
+        ]
+
+    def _collations(self) -> list[str]:
+        wanted = self._to_be_made()
+        used = [column.collation for made in wanted for column in made.shape.columns if column.collation]
+        own = self._of_master.types.collations(self.master, [made.table for made in wanted])
+        return [
+            f"collation {name} is not on the slave, whose server has no such collations (built without ICU?): "
+            "create the tables that use it there yourself, with another collation"
+            for name in self._of_slave.types.collations_lacking(self.slave, used, own)
+        ]
 
     def _same_order(self, table: TableName) -> bool:
         """Whether both databases order the table's keys alike; a table without a key is replaced as a whole."""

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 from sluice import sql_files
-from sluice.domain.names import TableName
+from sluice.domain.names import TableName, split_qualified
 from sluice.errors import Terminal
 from sluice.vendors.postgres.connection import literal, quoted
 
@@ -135,6 +135,22 @@ def differences(connection: psycopg.Connection[Any], types: Sequence[TypeDefinit
     return sentences
 
 
+def collations_lacking(
+    connection: psycopg.Connection[Any], used: Sequence[str], own: Sequence[CollationDefinition]
+) -> list[str]:
+    """Which of the collations `used` (qualified and quoted) the slave lacks and cannot make.
+
+    `own`: those of the master's own, which can be made where the server knows their provider.
+    """
+    providers = {(definition.schema, definition.name): definition.provider for definition in own}
+    names = list(dict.fromkeys(used))
+    rows = connection.execute(
+        sql_files.render("postgres", "collations_lacking"),
+        {"names": names, "providers": [providers.get(_parts(name)) for name in names]},
+    ).fetchall()
+    return [name for (name,) in rows]
+
+
 def create(
     connection: psycopg.Connection[Any],
     types: Sequence[TypeDefinition],
@@ -165,6 +181,12 @@ def create_schema(connection: psycopg.Connection[Any], schema: str) -> None:
     row = connection.execute("SELECT to_regnamespace(%s) IS NULL", [quoted(schema)]).fetchone()
     if row and row[0]:
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}".encode())
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """Schema and name of a qualified name, quoted or not."""
+    schema, collation = split_qualified(name)
+    return schema, collation
 
 
 def _pairs(tables: Sequence[TableName]) -> dict[str, list[str]]:

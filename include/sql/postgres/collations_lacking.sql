@@ -1,0 +1,10 @@
+-- Collations that cannot be had here. Called by: the initial update, on the slave, before it makes tables.
+-- Parameters: names text[]: quoted qualified names of collations; providers text[]: for those that would have to be made,
+--   their provider, else NULL (pairs). Result: name of each that is absent and cannot be made.
+-- Privileges: none. Oldest version: PostgreSQL 13.
+SELECT w.name
+FROM unnest(%(names)s::text[], %(providers)s::text[]) AS w (name, provider)
+WHERE to_regcollation(w.name) IS NULL
+  AND (w.provider IS NULL
+       -- A server built without ICU has none of its collations.
+       OR w.provider = 'i' AND NOT EXISTS (SELECT FROM pg_catalog.pg_collation l WHERE l.collprovider = 'i'))
