@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sluice.domain.connection import ConnectionInfo
-from sluice.vendors.postgres import connection, merge
+from sluice.vendors.postgres import connection, step
 
 
 @pytest.fixture
@@ -24,5 +24,5 @@ def slave(info: ConnectionInfo) -> Iterator[Any]:
 def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways rows travel."""
     if request.param == "stage tables":
-        monkeypatch.setattr(merge, "SMALL_ROWS", 0)
+        monkeypatch.setattr(step, "SMALL_ROWS", 0)
     return str(request.param)

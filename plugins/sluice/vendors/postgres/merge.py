@@ -19,7 +19,6 @@ Raises, with everything it did undone and the transaction still usable:
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import psycopg
@@ -30,11 +29,8 @@ from sluice.vendors.postgres import connection as connections
 from sluice.vendors.postgres import pipeline, stage, statements
 from sluice.vendors.postgres.drift import Collision, Drift, rows_found
 from sluice.vendors.postgres.stage import Relation, Rows, Source, Staged
-from sluice.vendors.postgres.target import Target, TargetColumn, Targets
-
-SMALL_ROWS = 2_000
-SMALL_BYTES = 1 << 20
-"""Up to here rows travel as parameters of the statement: no stage table, one round trip for all tables."""
+from sluice.vendors.postgres.step import ACTION, FIRST, SAFE, STRICT, THEN, Step
+from sluice.vendors.postgres.target import Target, Targets
 
 _SAVEPOINT = "sluice_merge"
 _COLLISIONS = ("23503", "23505", "23P01")
@@ -47,19 +43,6 @@ _UNFIT = ("22", "23502", "23514")
 _WIDEST = 1_600
 """Columns a stage table may have (a sub-select 1,664)."""
 
-_FIRST = ("delete", "remove")
-_THEN = ("update", "move", "upsert", "insert")
-_STRICT = {"deletes": "delete", "updates": "update", "moves": "move", "inserts": "insert"}
-_SAFE = {"deletes": "delete", "updates": "upsert", "inserts": "upsert"}
-_ACTION = {
-    "delete": "DELETE",
-    "remove": "DELETE",
-    "update": "UPDATE",
-    "move": "UPDATE",
-    "upsert": "UPDATE",
-    "insert": "INSERT",
-}
-
 
 @dataclass(frozen=True)
 class Merged:
@@ -68,64 +51,6 @@ class Merged:
     deleted: int = 0
     updated: int = 0
     inserted: int = 0
-
-
-@dataclass(frozen=True)
-class Step:
-    """One set of rows of one table, to be brought to it in one way."""
-
-    kind: str
-    """delete, remove (copies), update, move, upsert (update, then insert what is absent), insert."""
-    target: Target
-    columns: tuple[str, ...]
-    key: tuple[str, ...]
-    rows: Rows
-    counted: bool
-    """Whether it must touch exactly `rows.count` rows."""
-
-    @cached_property
-    def typed(self) -> list[TargetColumn | None]:
-        return stage.labels(self.target, self.columns, self.key, self.rows.names)
-
-    @property
-    def small(self) -> bool:
-        rows = self.rows.arrow
-        if rows is None or rows.num_rows > SMALL_ROWS or rows.nbytes > SMALL_BYTES:
-            return False
-        return all(column is None or column.castable for column in self.typed)
-
-    @property
-    def key_places(self) -> list[str]:
-        """Where in the source the key stands under which the slave holds the row."""
-        if "k1" in self.rows.names:
-            return [f"k{number}" for number in range(1, len(self.key) + 1)]
-        return [f"c{self.columns.index(name) + 1}" for name in self.key]
-
-    @property
-    def images(self) -> bool:
-        """Whether the old images are compared."""
-        return self.counted and "b1" in self.rows.names
-
-    @property
-    def same_key(self) -> str:
-        return statements.same_key(self.target, self.key, self.key_places)
-
-    def texts(self, source: Source) -> list[str]:
-        """The statements, in order."""
-        target, columns, sql = self.target, self.columns, source.sql
-        if self.kind == "remove":
-            return [statements.remove(target, columns, sql)]
-        if self.kind == "insert":
-            return [statements.insert(target, columns, sql)]
-        match = f"{self.same_key} AND {statements.same_image(target, columns)}" if self.images else self.same_key
-        if self.kind == "delete":
-            return [statements.delete(target, sql, match)]
-        if self.kind == "move":
-            return [statements.update(target, columns, sql, match)]
-        update = statements.update(target, columns, sql, match, skip=self.key)
-        if self.kind == "update":
-            return [update]
-        return [update, statements.insert(target, columns, sql, statements.absent(target, match))]
 
 
 class Merger:
@@ -171,10 +96,10 @@ class Merger:
         self.targets.load(change.table for change in changes)
         rank = {table: place for place, table in enumerate(self.targets.order(change.table for change in changes))}
         steps = self._steps(changes, safe, anew)
-        first = [step for step in steps if step.kind in _FIRST]
-        then = [step for step in steps if step.kind not in _FIRST]
+        first = [step for step in steps if step.kind in FIRST]
+        then = [step for step in steps if step.kind not in FIRST]
         first.sort(key=lambda step: -rank[step.target.table])
-        then.sort(key=lambda step: (rank[step.target.table], _THEN.index(step.kind)))
+        then.sort(key=lambda step: (rank[step.target.table], THEN.index(step.kind)))
         return self._apply([*first, *then])
 
     def _steps(self, changes: Sequence[NetChanges | Staged], safe: bool, anew: Collection[TableName]) -> list[Step]:
@@ -189,14 +114,14 @@ class Merger:
             for part in parts:
                 for kind, rows in stage.sets(part).items():
                     sets[kind] += rows
-            kinds = _SAFE if safe and key else _STRICT
+            kinds = SAFE if safe and key else STRICT
             if key:
                 free = self._free(table, parts)
                 self._settle_moves(target, key, sets, free, safe)
                 rewritten = sets["updates"] or (safe and sets["inserts"])
                 if table in anew or (rewritten and _awkward(target, columns, key)):
                     self._settle_updates(target, columns, key, sets, free, safe)
-                    kinds = _STRICT
+                    kinds = STRICT
             if any(len(rows.names) > _WIDEST for found in sets.values() for rows in found):
                 raise Collision(table, "so many columns and their old images are too many for one statement")
             steps += [
@@ -375,7 +300,7 @@ class Merger:
             self._undo()
 
     def _drifting_row(self, step: Step) -> Drift | None:
-        table, action = step.target.table, _ACTION[step.kind]
+        table, action = step.target.table, ACTION[step.kind]
         source = self._source(step)
         if step.kind == "insert":
             return None

@@ -1,0 +1,86 @@
+"""A step of a merge: rows of one table, and the way in which they are brought to it."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from sluice.vendors.postgres import stage, statements
+from sluice.vendors.postgres.stage import Rows, Source
+from sluice.vendors.postgres.target import Target, TargetColumn
+
+SMALL_ROWS = 2_000
+SMALL_BYTES = 1 << 20
+"""Up to here rows travel as parameters of the statement: no stage table, one round trip for all tables."""
+
+# Kinds of steps: those that go first, children before parents; then the others, parents before children.
+FIRST = ("delete", "remove")
+THEN = ("update", "move", "upsert", "insert")
+# The kind of step that each table of `NetChanges` becomes, in normal and in safe mode.
+STRICT = {"deletes": "delete", "updates": "update", "moves": "move", "inserts": "insert"}
+SAFE = {"deletes": "delete", "updates": "upsert", "inserts": "upsert"}
+# What messages call it.
+ACTION = {
+    "delete": "DELETE",
+    "remove": "DELETE",
+    "update": "UPDATE",
+    "move": "UPDATE",
+    "upsert": "UPDATE",
+    "insert": "INSERT",
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One set of rows of one table, to be brought to it in one way."""
+
+    kind: str
+    """delete, remove (copies), update, move, upsert (update, then insert what is absent), insert."""
+    target: Target
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    rows: Rows
+    counted: bool
+    """Whether it must touch exactly `rows.count` rows."""
+
+    @cached_property
+    def typed(self) -> list[TargetColumn | None]:
+        return stage.labels(self.target, self.columns, self.key, self.rows.names)
+
+    @property
+    def small(self) -> bool:
+        rows = self.rows.arrow
+        if rows is None or rows.num_rows > SMALL_ROWS or rows.nbytes > SMALL_BYTES:
+            return False
+        return all(column is None or column.castable for column in self.typed)
+
+    @property
+    def key_places(self) -> list[str]:
+        """Where in the source the key stands under which the slave holds the row."""
+        if "k1" in self.rows.names:
+            return [f"k{number}" for number in range(1, len(self.key) + 1)]
+        return [f"c{self.columns.index(name) + 1}" for name in self.key]
+
+    @property
+    def images(self) -> bool:
+        """Whether the old images are compared."""
+        return self.counted and "b1" in self.rows.names
+
+    @property
+    def same_key(self) -> str:
+        return statements.same_key(self.target, self.key, self.key_places)
+
+    def texts(self, source: Source) -> list[str]:
+        """The statements, in order."""
+        target, columns, sql = self.target, self.columns, source.sql
+        if self.kind == "remove":
+            return [statements.remove(target, columns, sql)]
+        if self.kind == "insert":
+            return [statements.insert(target, columns, sql)]
+        match = f"{self.same_key} AND {statements.same_image(target, columns)}" if self.images else self.same_key
+        if self.kind == "delete":
+            return [statements.delete(target, sql, match)]
+        if self.kind == "move":
+            return [statements.update(target, columns, sql, match)]
+        update = statements.update(target, columns, sql, match, skip=self.key)
+        if self.kind == "update":
+            return [update]
+        return [update, statements.insert(target, columns, sql, statements.absent(target, match))]
