@@ -179,8 +179,8 @@ BEGIN
         (SELECT sum(hash_record_extended(ROW(a.attnum, a.attidentity, a.attcollation), 0)) FROM pg_attribute a
          WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped),
         (SELECT sum(hash_record_extended(ROW(d.oid, d.adnum), 0)) FROM pg_attrdef d WHERE d.adrelid = p_relid),
-        (SELECT sum(hash_record_extended(ROW(g.tgname, g.tgfoid, g.tgtype), 0)) FROM pg_trigger g
-         WHERE g.tgrelid = p_relid AND NOT g.tgisinternal),
+        (SELECT sum(hash_record_extended(ROW(g.name, g.by_row, g.fires_after, g.may_write), 0))
+         FROM ${schema}.${prefix}foreign_triggers(p_relid) g),
         (SELECT sum(hash_record_extended(ROW(i.inhrelid, i.inhparent), 0)) FROM pg_inherits i
          WHERE i.inhrelid = p_relid OR i.inhparent = p_relid),
         ${schema}.${prefix}leaves(p_relid), ${schema}.${prefix}filenode(p_relid), ${schema}.${prefix}has_event_triggers());

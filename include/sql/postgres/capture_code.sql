@@ -45,7 +45,7 @@ CREATE OR REPLACE FUNCTION ${schema}.${prefix}has_event_triggers() RETURNS boole
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT count(*) = 2 FROM pg_event_trigger e
-    WHERE e.evtname IN ('${prefix}ddl_end_' || left(md5($s$${schema}$s$::regnamespace::text), 8), '${prefix}ddl_drop_' || left(md5($s$${schema}$s$::regnamespace::text), 8))
+    WHERE e.evtname IN ('${prefix}ddl_end_' || left(md5($s$ ${schema}$s$::regnamespace::text), 8), '${prefix}ddl_drop_' || left(md5($s$ ${schema}$s$::regnamespace::text), 8))
       AND e.evtenabled IN ('O', 'A')
 $sluice$;
 

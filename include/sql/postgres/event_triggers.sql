@@ -8,7 +8,7 @@
 DO $sluice$
 DECLARE
     -- Event triggers belong to the database, not to a schema.
-    mark text := left(md5($s$${schema}$s$::regnamespace::text), 8);
+    mark text := left(md5($s$ ${schema}$s$::regnamespace::text), 8);
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_event_trigger e WHERE e.evtname = '${prefix}ddl_end_' || mark) THEN
         EXECUTE format('CREATE EVENT TRIGGER %I ON ddl_command_end WHEN TAG IN (''CREATE TABLE'', ''CREATE TABLE AS'','

@@ -19,7 +19,7 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}info (
 -- The queue of changes; one row a changed row. No constraint beyond the key and no further index: each costs the
 -- application's own statements.
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}items (
-    repl_key bigint NOT NULL DEFAULT nextval($s$${schema}.${prefix}seq$s$::regclass),
+    repl_key bigint NOT NULL DEFAULT nextval($s$ ${schema}.${prefix}seq$s$::regclass),
     trans_key xid8 NOT NULL DEFAULT pg_current_xact_id(),
     dbid text,
     tablename text NOT NULL,
@@ -42,7 +42,7 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}tables (
     tablename text NOT NULL,
     actions char(3) CONSTRAINT ${prefix}tables_actions CHECK (actions ~ '^[IUD]* *$'),
     status text NOT NULL DEFAULT 'CREATING' CONSTRAINT ${prefix}tables_status CHECK (status IN ('CREATING', 'OK')),
-    repl_key bigint NOT NULL DEFAULT nextval($s$${schema}.${prefix}seq$s$::regclass),
+    repl_key bigint NOT NULL DEFAULT nextval($s$ ${schema}.${prefix}seq$s$::regclass),
     trigger_name text NOT NULL,
     debug integer NOT NULL DEFAULT 0 CONSTRAINT ${prefix}tables_debug CHECK (debug IN (0, 1)),
     CONSTRAINT ${prefix}tables_pkey PRIMARY KEY (catalogname, schemaname, tablename)
@@ -58,7 +58,7 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}current_tables (
 
 -- Filled by the function debug for tables with DEBUG = 1.
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}debug_table (
-    repl_key bigint NOT NULL DEFAULT nextval($s$${schema}.${prefix}seq$s$::regclass),
+    repl_key bigint NOT NULL DEFAULT nextval($s$ ${schema}.${prefix}seq$s$::regclass),
     line text
 );
 

@@ -5,21 +5,21 @@
 -- Privileges: the account that installed; superuser where event triggers were made. Oldest version: PostgreSQL 14.
 DO $sluice$
 DECLARE
-    mark text := left(md5($s$${schema}$s$::regnamespace::text), 8);
+    mark text := left(md5($s$ ${schema}$s$::regnamespace::text), 8);
     name text;
     functions text;
 BEGIN
     FOREACH name IN ARRAY ARRAY['ddl_end_', 'ddl_drop_'] LOOP
         EXECUTE format('DROP EVENT TRIGGER IF EXISTS %I', '${prefix}' || name || mark);
     END LOOP;
-    IF to_regclass($s$${schema}.${prefix}tables$s$) IS NOT NULL THEN
+    IF to_regclass($s$ ${schema}.${prefix}tables$s$) IS NOT NULL THEN
         DELETE FROM ${schema}.${prefix}tables;
         DROP TRIGGER IF EXISTS ${prefix}tables_created ON ${schema}.${prefix}tables;
         DROP TRIGGER IF EXISTS ${prefix}tables_deleted ON ${schema}.${prefix}tables;
     END IF;
     SELECT string_agg(p.oid::regprocedure::text, ', ') INTO functions
     FROM pg_proc p
-    WHERE p.pronamespace = $s$${schema}$s$::regnamespace
+    WHERE p.pronamespace = $s$ ${schema}$s$::regnamespace
       AND p.proname = ANY (SELECT '${prefix}' || f FROM unnest(ARRAY[
         'body_code', 'capture_code', 'capture_faults', 'capture_fingerprint', 'capture_mode',
         'captured_columns', 'changed_code', 'check_structure', 'check_table', 'col2xml', 'concat_code',

@@ -8,7 +8,7 @@
 -- The qualified, quoted name of an object of this prefix, for code that is put together as text.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}own(name text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
-RETURN $s$${schema}$s$::regnamespace::text || '.' || quote_ident('${prefix}' || name);
+RETURN $s$ ${schema}$s$::regnamespace::text || '.' || quote_ident('${prefix}' || name);
 
 -- How a value must be protected inside CONTENT: 0 not at all, 1 as CDATA, 2 as base64.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}needs_prot(value text) RETURNS integer
@@ -50,7 +50,7 @@ $sluice$;
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}increment() RETURNS bigint
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
 BEGIN ATOMIC
-    SELECT nextval($s$${schema}.${prefix}seq$s$::regclass);
+    SELECT nextval($s$ ${schema}.${prefix}seq$s$::regclass);
 END;
 
 -- Writes one line to DEBUG_TABLE.

@@ -1,0 +1,143 @@
+"""Everything works for an account that owns nothing but the privileges of grants.sql."""
+
+from collections.abc import Callable, Iterator
+
+import psycopg
+import pytest
+from master import Master, Model, wanted
+
+from embedded.postgres import PostgresServer
+from sluice import sql_files
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.names import TableName
+from sluice.install import uninstall
+from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.tables_registry import TablesUnfit
+
+ORDERS = TableName("app", "orders")
+
+
+@pytest.fixture
+def granted(database: Callable[..., ConnectionInfo], postgres: PostgresServer) -> Iterator[tuple[Master, Master]]:
+    """The administrator, and the account of the replication; tables are in schema app, resources in schema sluice."""
+    administrator = Master(database(), schema="sluice")
+    account = database(role=True).user
+    administrator.sql(
+        "CREATE SCHEMA app",
+        "CREATE SCHEMA sluice",
+        "CREATE TABLE app.orders (id int PRIMARY KEY, v text)",
+        "DROP ROLE IF EXISTS application",
+        "CREATE ROLE application LOGIN",
+        "GRANT USAGE ON SCHEMA app TO application",
+        "GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON ALL TABLES IN SCHEMA app TO application",
+        "REVOKE ALL ON SCHEMA public FROM PUBLIC",
+        sql_files.render("postgres", "grants", role=account, schema="sluice", tables="app"),
+    )
+    yield administrator, Master(postgres.info(administrator.info.database, account), schema="sluice")
+    administrator.sql("DROP OWNED BY application", "DROP ROLE application")
+
+
+def test_the_whole_life_of_a_replication_as_that_account(granted: tuple[Master, Master]) -> None:
+    administrator, master = granted
+    assert master.install().changed
+    master.register(ORDERS)
+    application = administrator.session()
+    application.execute("SET ROLE application")
+    application.execute("INSERT INTO app.orders VALUES (1, 'a'), (2, '<b>')")
+    application.execute("UPDATE app.orders SET v = 'c'")
+    application.execute("DELETE FROM app.orders WHERE id = 1")
+    assert Model().replay(master.items()).contents(ORDERS) == administrator.contents(ORDERS)
+    application.execute("TRUNCATE app.orders")
+    assert master.items()[-1].action == "TRUNCATE"
+
+    administrator.sql("ALTER TABLE app.orders ADD w int")
+    application.execute("INSERT INTO app.orders VALUES (3, 'x', 7)")
+    assert [item.action for item in master.items(ddl=True)][-2:] == ["ALTER", "INSERT"]
+    assert master.value("SELECT sluice.demo_check_structure()") == 0
+
+    administrator.sql("ALTER TABLE app.orders DISABLE TRIGGER ALL")
+    assert len(master.reconcile(wanted(ORDERS)).steps) == 1
+    application.execute("DELETE FROM app.orders")
+    assert master.items()[-1].action == "DELETE"
+
+    after = master.last_key()
+    master.reconcile(wanted(ORDERS, "D"))
+    application.execute("INSERT INTO app.orders VALUES (3, 'x', 7)")
+    master.reconcile()
+    application.execute("DELETE FROM app.orders")
+    assert master.items(after) == []
+    with connect(master.info, application="test") as connection:
+        assert uninstall.uninstall(connection, master.prefix, master.schema)
+    assert administrator.value("SELECT count(*) FROM pg_class WHERE relnamespace = 'sluice'::regnamespace") == 0
+    assert administrator.value("SELECT count(*) FROM pg_trigger WHERE tgrelid = 'app.orders'::regclass") == 0
+
+
+def test_a_table_dropped_and_made_again_is_captured_again(granted: tuple[Master, Master]) -> None:
+    administrator, master = granted
+    master.install()
+    master.register(ORDERS)
+    administrator.sql("DROP TABLE app.orders")
+    assert master.value("SELECT sluice.demo_check_structure()") == 1
+    # Default privileges of grants.sql cover tables that the same administrator makes.
+    administrator.sql("CREATE TABLE app.orders (id int PRIMARY KEY)", "INSERT INTO app.orders VALUES (1)")
+    assert master.value("SELECT sluice.demo_check_structure()") == 1
+    administrator.sql("INSERT INTO app.orders VALUES (2)")
+    assert [item.action for item in master.items(ddl=True)] == ["CREATE", "DROP", "CREATE", "INSERT", "INSERT"]
+
+
+def test_event_triggers_made_by_an_administrator_work_for_the_account(granted: tuple[Master, Master]) -> None:
+    administrator, master = granted
+    master.install()
+    administrator.sql(sql_files.render("postgres", "event_triggers", prefix="demo_", schema="sluice"))
+    master.register(ORDERS)
+    after = master.last_key()
+    administrator.sql(
+        "ALTER TABLE app.orders ADD w int",
+        "INSERT INTO app.orders VALUES (1, 'a', 5)",
+        "ALTER TABLE app.orders ALTER w TYPE text",
+        "DROP TABLE app.orders",
+    )
+    assert [item.action for item in master.items(after, ddl=True)] == ["ALTER", "INSERT", "ALTER", "UPDATE", "DROP"]
+    # A table it has no privileges on must not make the owner's statement fail.
+    administrator.sql(
+        "ALTER DEFAULT PRIVILEGES IN SCHEMA app REVOKE ALL ON TABLES FROM " + master.info.user,
+        "CREATE TABLE app.orders (id int PRIMARY KEY)",
+    )
+    with pytest.raises(TablesUnfit, match=r"GRANT SELECT, TRIGGER ON app\.orders TO"):
+        master.reconcile(wanted(ORDERS))
+    administrator.sql(f"GRANT SELECT, TRIGGER ON app.orders TO {master.info.user}")
+    master.reconcile(wanted(ORDERS))
+    administrator.sql("INSERT INTO app.orders VALUES (1)")
+    assert master.items()[-1].action == "INSERT"
+
+
+def test_missing_privileges_are_named_with_the_grant_to_run(granted: tuple[Master, Master]) -> None:
+    administrator, master = granted
+    master.install()
+    user = master.info.user
+    administrator.sql(f"REVOKE TRIGGER ON app.orders FROM {user}")
+    with pytest.raises(TablesUnfit, match=f"GRANT SELECT, TRIGGER ON app.orders TO {user}"):
+        master.reconcile(wanted(ORDERS))
+    administrator.sql(f"REVOKE USAGE ON SCHEMA app FROM {user}")
+    with pytest.raises(TablesUnfit, match=f"GRANT USAGE ON SCHEMA app TO {user}"):
+        master.reconcile(wanted(ORDERS))
+
+
+def test_an_application_can_neither_write_to_the_queue_nor_forge_changes(granted: tuple[Master, Master]) -> None:
+    administrator, master = granted
+    master.install()
+    master.register(ORDERS)
+    administrator.sql("GRANT USAGE ON SCHEMA sluice TO application", "GRANT CREATE ON SCHEMA app TO application")
+    f = administrator.value("SELECT oid::regproc::text FROM pg_proc WHERE proname LIKE 'demo_capture_orders_%_i'")
+    application = administrator.session()
+    application.execute("SET ROLE application")
+    application.execute("CREATE TABLE app.mine (id int, v text)")
+    for statement in (
+        "INSERT INTO sluice.demo_items (tablename, db_action) VALUES ('orders', 'DELETE')",
+        f"CREATE TRIGGER forge AFTER INSERT ON app.mine REFERENCING NEW TABLE AS sluice_new EXECUTE FUNCTION {f}()",
+        "SELECT sluice.demo_purge('{1:1:}', 0, 100, 10)",
+        "SELECT sluice.demo_create_trigger('app', 'orders')",
+        "SELECT sluice.demo_ddl_item('DROP', 'app', 'orders', NULL, NULL)",
+    ):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            application.execute(statement)  # type: ignore[call-overload]

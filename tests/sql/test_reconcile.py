@@ -1,0 +1,167 @@
+"""TABLES and the triggers become what the configuration says, without disturbing anybody."""
+
+import threading
+import time
+
+import psycopg
+import pytest
+from master import Master, wanted
+
+from sluice.install import reconcile
+from sluice.install.plan import Remove
+from sluice.install.reconcile import TablesBusy, TriggerNameTooLong
+from sluice.vendors.postgres.connection import connect
+
+
+@pytest.fixture
+def two(master: Master) -> Master:
+    master.sql("CREATE TABLE a (id int PRIMARY KEY, v text)", "CREATE TABLE b (id int PRIMARY KEY)")
+    master.register("a", "b")
+    return master
+
+
+def state(master: Master) -> list[tuple[object, ...]]:
+    return master.rows("SELECT tablename, trim(actions), status, debug FROM demo_tables ORDER BY repl_key")
+
+
+def test_registration_announces_the_table_and_ends_in_ok(two: Master) -> None:
+    assert state(two) == [("a", "IUD", "OK", 0), ("b", "IUD", "OK", 0)]
+    assert [(item.action, item.table.name) for item in two.items(ddl=True)] == [("CREATE", "a"), ("CREATE", "b")]
+    assert two.rows("SELECT relname FROM demo_current_tables ORDER BY 1") == [("a",), ("b",)]
+    assert two.value("SELECT bool_and(trigger_name = 'DEMO_' || repl_key) FROM demo_tables")
+
+
+def test_the_status_is_creating_until_the_triggers_are_there(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
+    master.sql("CREATE TABLE a (id int PRIMARY KEY)", "CREATE TABLE blocked (id int PRIMARY KEY)")
+    monkeypatch.setattr(reconcile, "LOCK_TIMEOUT", 0.05)
+    monkeypatch.setattr(reconcile, "LOCK_TRIES", 2)
+    writer = master.session(autocommit=False)
+    writer.execute("INSERT INTO blocked VALUES (1)")
+    with pytest.raises(TablesBusy, match="blocked") as caught:
+        master.register("blocked", "a")
+    assert [table.name for table in caught.value.tables] == ["blocked"]
+    assert sorted(state(master)) == [("a", "IUD", "OK", 0), ("blocked", "IUD", "CREATING", 0)]
+    writer.rollback()
+    report = master.reconcile(wanted("a"), wanted("blocked"))
+    assert [str(step) for step in report.steps] == ["repair public.blocked: no trigger was made yet"]
+    assert [row[2] for row in state(master)] == ["OK", "OK"]
+    # Announced once, although it took two runs.
+    assert [item.table.name for item in master.items(ddl=True)].count("blocked") == 1
+
+
+def test_a_busy_table_is_tried_again_after_the_others(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
+    master.sql("CREATE TABLE a (id int PRIMARY KEY)", "CREATE TABLE busy (id int PRIMARY KEY)")
+    monkeypatch.setattr(reconcile, "LOCK_TIMEOUT", 0.05)
+    writer = master.session(autocommit=False)
+    writer.execute("INSERT INTO busy VALUES (1)")
+    running = threading.Thread(target=lambda: master.register("busy", "a"))
+    running.start()
+    while master.rows("SELECT 1 FROM demo_tables WHERE tablename = 'a' AND status = 'OK'") == []:
+        time.sleep(0.02)
+    writer.commit()
+    running.join(30)
+    assert [row[2] for row in state(master)] == ["OK", "OK"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "fault"),
+    [
+        ('ALTER TABLE a DISABLE TRIGGER "{t}_u"', 'trigger "{t}_u" is disabled'),
+        ('DROP TRIGGER "{t}_i" ON a', 'trigger "{t}_i" is missing'),
+        ('ALTER TABLE a ENABLE REPLICA TRIGGER "{t}_d"', 'trigger "{t}_d" is disabled'),
+        ("UPDATE demo_tables SET status = 'CREATING' WHERE tablename = 'a'", "status is CREATING"),
+        ("DELETE FROM demo_captures WHERE tablename = 'a'", "no trigger was made yet"),
+        ("UPDATE demo_captures SET fingerprint = 'x' WHERE tablename = 'a'", "the triggers are out of date"),
+    ],
+)
+def test_what_is_damaged_is_reported_and_made_again(two: Master, damage: str, fault: str) -> None:
+    trigger = two.value("SELECT trigger_name FROM demo_tables WHERE tablename = 'a'")
+    two.sql(damage.format(t=trigger))
+    report = two.reconcile(wanted("a"), wanted("b"))
+    (step,) = report.steps
+    assert fault.format(t=trigger) in str(step)
+    two.sql("INSERT INTO a VALUES (1)", "UPDATE a SET v = 'x'", "DELETE FROM a")
+    assert [item.action for item in two.items()] == ["INSERT", "UPDATE", "DELETE"]
+    assert two.reconcile(wanted("a"), wanted("b")).steps == ()
+
+
+def test_a_trigger_on_the_wrong_table_is_made_on_the_right_one(two: Master) -> None:
+    # As after a restore that made the tables anew: same names, other tables.
+    two.sql("SET event_triggers = off", "DROP TABLE a", "CREATE TABLE a (id int PRIMARY KEY)", "RESET event_triggers")
+    (step,) = two.reconcile(wanted("a"), wanted("b")).steps
+    assert "made again" in str(step)
+    two.sql("INSERT INTO a VALUES (1)")
+    assert len(two.items()) == 1
+
+
+def test_a_table_taken_out_loses_triggers_and_row_and_keeps_its_items(two: Master) -> None:
+    two.sql("INSERT INTO a VALUES (1)")
+    before = two.items(ddl=True)
+    report = two.reconcile(wanted("b"))
+    assert [str(step) for step in report.steps] == ["remove public.a"]
+    assert state(two) == [("b", "IUD", "OK", 0)]
+    two.sql("INSERT INTO a VALUES (2)", "ALTER TABLE a ADD w int", "DROP TABLE a")
+    # No DROP item: no slave drops its table for that.
+    assert two.items(ddl=True) == before
+    assert two.value("SELECT count(*) FROM pg_proc WHERE proname LIKE 'demo_capture_a_%'") == 0
+    assert two.rows(
+        "SELECT tablename FROM demo_captures UNION SELECT tablename FROM demo_cols_table "
+        "UNION SELECT relname FROM demo_current_tables"
+    ) == [("b",)]
+
+
+def test_a_row_deleted_by_hand_takes_the_triggers_along(two: Master) -> None:
+    two.sql("DELETE FROM demo_tables WHERE tablename = 'a'", "INSERT INTO a VALUES (1)")
+    assert two.items() == []
+
+
+def test_changed_actions_trigger_and_order_are_carried_out(two: Master) -> None:
+    two.reconcile(wanted("b", "ID", sequence=1), wanted("a", "I", sequence=2, trigger="MY_TRIGGER", debug=True))
+    assert state(two) == [("b", "ID", "OK", 0), ("a", "I", "OK", 1)]
+    triggers = two.rows("SELECT tgname FROM pg_trigger WHERE tgrelid = 'a'::regclass AND NOT tgisinternal")
+    assert triggers == [("MY_TRIGGER_i",)]
+    two.sql("INSERT INTO a VALUES (1)", "UPDATE a SET v = 'x'", "INSERT INTO b VALUES (1)", "UPDATE b SET id = 2")
+    assert [(item.table.name, item.action) for item in two.items()] == [("a", "INSERT"), ("b", "INSERT")]
+
+
+def test_a_plan_alone_changes_nothing(two: Master) -> None:
+    before = state(two)
+    with connect(two.info, application="test") as connection:
+        report = reconcile.propose(connection, two.prefix, two.schema, [wanted("a", "D")])
+    assert len(report.steps) == 2
+    assert Remove(wanted("b").table) in report.steps
+    assert state(two) == before
+
+
+def test_a_keyless_table_is_pointed_out(master: Master) -> None:
+    master.sql("CREATE TABLE log (line text)")
+    (notice,) = master.reconcile(wanted("log")).notices
+    assert "public.log has no primary key" in notice
+
+
+def test_a_trigger_name_of_someone_else_is_not_taken(master: Master) -> None:
+    master.sql(
+        "CREATE TABLE a (id int PRIMARY KEY)",
+        "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$",
+        "CREATE TRIGGER mine_u AFTER UPDATE ON a FOR EACH STATEMENT EXECUTE FUNCTION f()",
+    )
+    with pytest.raises(psycopg.errors.DuplicateObject, match="mine_u"):
+        master.reconcile(wanted("a", trigger="mine"))
+    assert master.value("SELECT tgfoid::regproc::text FROM pg_trigger WHERE tgname = 'mine_u'") == "f"
+
+
+def test_a_trigger_name_without_room_is_refused(master: Master) -> None:
+    master.sql("CREATE TABLE a (id int PRIMARY KEY)")
+    with pytest.raises(TriggerNameTooLong, match="61 bytes; 60 are possible"):
+        master.reconcile(wanted("a", trigger="x" * 61))
+    master.reconcile(wanted("a", trigger="x" * 60))
+
+
+def test_a_table_whose_rows_are_hidden_from_the_account_is_refused(database, postgres) -> None:  # type: ignore[no-untyped-def]
+    master = Master(database(role=True))
+    master.install()
+    with postgres.connect(master.info.database) as administrator:
+        administrator.execute("CREATE TABLE secret (id int PRIMARY KEY); ALTER TABLE secret ENABLE ROW LEVEL SECURITY")
+        administrator.execute(f"GRANT SELECT, TRIGGER ON secret TO {master.info.user}")
+    with pytest.raises(Exception, match="row level security"):
+        master.reconcile(wanted("secret"))

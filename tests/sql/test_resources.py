@@ -1,0 +1,224 @@
+"""DbResources: installed, installed again, upgraded, refused, removed."""
+
+import re
+import subprocess
+import threading
+from collections.abc import Callable
+
+import pytest
+from master import Master, wanted
+
+from embedded.postgres import PostgresServer, binary
+from sluice import sql_files
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.names import Prefix
+from sluice.install import resources as installing
+from sluice.install import uninstall
+from sluice.vendors.postgres import resources
+from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.resources import NamesTaken, ResourcesMissing, ResourcesNewer, ResourcesOutdated
+
+EVERYTHING = """
+    SELECT 'relation', c.oid::regclass::text || ' ' || c.relkind::text, c.xmin::text
+        FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace
+    UNION ALL SELECT 'function', p.oid::regprocedure::text, p.xmin::text
+        FROM pg_proc p WHERE p.pronamespace = 'public'::regnamespace
+    UNION ALL SELECT 'trigger', g.tgname || g.tgrelid::regclass, g.xmin::text FROM pg_trigger g WHERE NOT g.tgisinternal
+    UNION ALL SELECT 'type', t.typname, t.xmin::text FROM pg_type t WHERE t.typnamespace = 'public'::regnamespace
+    UNION ALL SELECT 'event trigger', e.evtname, e.xmin::text FROM pg_event_trigger e
+    UNION ALL SELECT 'schema', n.nspname, n.xmin::text FROM pg_namespace n WHERE n.nspname !~ '^pg_(toast_)?temp'
+"""
+
+
+@pytest.fixture
+def bare(database: Callable[..., ConnectionInfo]) -> Master:
+    return Master(database())
+
+
+def remove(master: Master) -> bool:
+    with connect(master.info, application="test") as connection:
+        return uninstall.uninstall(connection, master.prefix, master.schema)
+
+
+def test_every_resource_of_the_document_is_there_with_its_columns(bare: Master) -> None:
+    assert bare.install().before is None
+    columns: dict[str, list[str]] = {}
+    for name, column in bare.rows(
+        "SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 "
+        "WHERE c.relname LIKE 'demo\\_%' AND c.relkind IN ('r', 'v') ORDER BY a.attnum"
+    ):
+        columns.setdefault(name, []).append(column)
+    assert columns["demo_items"] == [
+        "repl_key", "trans_key", "dbid", "tablename", "guid", "db_action", "db_catalog", "db_schema", "content",
+        "oldcontent", "version",
+    ]  # fmt: skip
+    assert columns["demo_tables"] == [
+        "catalogname", "schemaname", "tablename", "actions", "status", "repl_key", "trigger_name", "debug",
+    ]  # fmt: skip
+    assert columns["demo_current_tables"][0] == "relname"
+    assert columns["demo_debug_table"] == ["repl_key", "line"]
+    assert columns["demo_longs_table"] == ["repl_key", "content"]
+    assert columns["demo_cols_view"] == columns["demo_cols_table"]
+    assert bare.value("SELECT seqcache FROM pg_sequence WHERE seqrelid = 'demo_seq'::regclass") == 1
+    assert bare.value("SELECT demo_increment() < demo_increment()")
+    bare.sql("SELECT demo_debug('a line')")
+    assert bare.rows("SELECT line FROM demo_debug_table") == [("a line",)]
+
+
+def test_a_second_run_changes_nothing_and_waits_for_nobody(bare: Master) -> None:
+    bare.install()
+    bare.sql("CREATE TABLE t (id int PRIMARY KEY)")
+    bare.register("t")
+    before = sorted(bare.rows(EVERYTHING))
+    blocker = bare.session(autocommit=False)
+    blocker.execute("LOCK TABLE demo_items, demo_tables, demo_captures, t IN ROW EXCLUSIVE MODE")
+    report = bare.install()
+    assert (report.before, report.after, report.files) == (len(resources.STEPS), len(resources.STEPS), ())
+    assert bare.reconcile(wanted("t")).steps == ()
+    blocker.rollback()
+    assert sorted(bare.rows(EVERYTHING)) == before
+
+
+def test_two_installers_at_once_do_not_collide(bare: Master) -> None:
+    reports: list[installing.InstallReport] = []
+    threads = [threading.Thread(target=lambda: reports.append(bare.install())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(report.changed for report in reports) == [False, False, False, True]
+
+
+def test_a_failed_installation_leaves_nothing(bare: Master) -> None:
+    before = sorted(bare.rows(EVERYTHING))
+    bare.sql("CREATE TABLE demo_longs_table (mine int)")
+    with pytest.raises(NamesTaken, match="demo_longs_table") as caught:
+        bare.install()
+    assert caught.value.names == ["demo_longs_table"]
+    bare.sql("DROP TABLE demo_longs_table", "CREATE FUNCTION demo_debug(int) RETURNS int LANGUAGE sql AS 'SELECT 1'")
+    with pytest.raises(NamesTaken, match="demo_debug"):
+        bare.install()
+    bare.sql("DROP FUNCTION demo_debug(int)")
+    assert [row[:2] for row in sorted(bare.rows(EVERYTHING))] == [row[:2] for row in before]
+
+
+def test_a_prefix_whose_names_another_one_owns_is_refused(bare: Master) -> None:
+    # DEMO_CURRENT_ would need demo_current_tables, which is DEMO_'s CURRENT_TABLES.
+    bare.install()
+    with pytest.raises(NamesTaken, match="demo_current_tables"):
+        Master(bare.info, Prefix("DEMO_CURRENT_")).install()
+
+
+def test_a_newer_installation_is_not_touched(bare: Master) -> None:
+    bare.install()
+    bare.sql("UPDATE demo_info SET value = '99' WHERE name = 'version'")
+    with pytest.raises(ResourcesNewer) as caught:
+        bare.install()
+    assert (caught.value.installed, caught.value.known) == (99, len(resources.STEPS))
+
+
+def test_functions_of_an_older_release_are_replaced_and_items_stay(bare: Master) -> None:
+    bare.install()
+    bare.sql("CREATE TABLE t (id int PRIMARY KEY)")
+    bare.register("t")
+    bare.sql("INSERT INTO t VALUES (1)", "UPDATE demo_info SET value = 'older' WHERE name = 'functions'")
+    with pytest.raises(ResourcesOutdated):
+        bare.reconcile(wanted("t"))
+    report = bare.install()
+    assert report.changed
+    assert set(report.files).isdisjoint(resources.STEPS)
+    assert bare.reconcile(wanted("t")).steps == ()
+    bare.sql("INSERT INTO t VALUES (2)")
+    assert [item.guid for item in bare.items()] == ["1", "2"]
+
+
+def test_later_steps_run_once_in_order(bare: Master, monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    from pathlib import Path
+    from shutil import copytree
+
+    assert isinstance(tmp_path, Path)
+    bare.install()
+    copytree(sql_files.folder(), tmp_path / "sql")
+    monkeypatch.setenv("SLUICE_SQL", str(tmp_path / "sql"))
+    (tmp_path / "sql" / "postgres" / "resources_v2.sql").write_text(
+        "ALTER TABLE ${schema}.${prefix}info ADD note text;\n"
+    )
+    monkeypatch.setattr(resources, "STEPS", ("resources_v1", "resources_v2"))
+    report = bare.install()
+    assert (report.before, report.after, report.files[0]) == (1, 2, "resources_v2")
+    assert bare.install().files == ()
+    fresh = Master(bare.info, Prefix("FRESH_"))
+    assert fresh.install().files[:2] == ("resources_v1", "resources_v2")
+
+
+def test_psql_installs_by_hand_what_the_dag_installs(bare: Master, postgres: PostgresServer) -> None:
+    header = (sql_files.folder() / "postgres" / "resources_v1.sql").read_text()
+    listed = re.search(r"for f in ([\w\s\\-]+); do", header)
+    assert listed is not None
+    names = [name for name in re.split(r"[\s\\-]+", listed.group(1)) if name]
+    assert names == [*resources.STEPS, *resources.FUNCTIONS, resources.EVENT_TRIGGERS]
+    text = "\n".join((sql_files.folder() / "postgres" / f"{name}.sql").read_text() for name in names)
+    text = text.replace("${prefix}", "demo_").replace("${schema}", "public")
+    for _ in range(2):
+        subprocess.run(
+            [binary("psql"), "-1", "-q", "-v", "ON_ERROR_STOP=1", "-f", "-"],
+            input=text.encode(),
+            check=True,
+            env={
+                "PGHOST": bare.info.host,
+                "PGPORT": str(bare.info.port),
+                "PGDATABASE": bare.info.database,
+                "PGUSER": bare.info.user,
+                "PGPASSWORD": bare.info.password,
+            },
+        )
+    bare.sql(
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        "INSERT INTO demo_tables (tablename, schemaname, trigger_name) VALUES ('t', 'public', 'X')",
+    )
+    bare.sql("SELECT demo_create_trigger('public', 't')", "INSERT INTO t VALUES (1)")
+    assert len(bare.items()) == 1
+    bare.install()
+    assert bare.reconcile(wanted("t")).steps == ()
+
+
+def test_uninstall_removes_all_of_a_prefix_and_nothing_else(bare: Master) -> None:
+    bare.sql(
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        "CREATE TABLE demo_mine (id int)",
+        "CREATE FUNCTION demo_own() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    )
+    other = Master(bare.info, Prefix("DEMO_2_"))
+    bare.sql("DROP FUNCTION demo_own()")
+    other.install()
+    other.register("t")
+    before = sorted(row[:2] for row in bare.rows(EVERYTHING))
+    bare.install()
+    bare.register("t")
+    bare.sql("INSERT INTO t VALUES (1)")
+    assert remove(bare)
+    assert sorted(row[:2] for row in bare.rows(EVERYTHING)) == before
+    bare.sql("INSERT INTO t VALUES (2)")
+    assert [item.guid for item in other.items()] == ["1", "2"]
+    assert not remove(bare)
+    assert remove(other)
+    assert {row[1] for row in bare.rows(EVERYTHING) if row[0] == "relation"} == {"t r", "t_pkey i", "demo_mine r"}
+
+
+def test_the_list_of_functions_to_remove_is_complete() -> None:
+    text = (sql_files.folder() / "postgres" / "uninstall.sql").read_text()
+    listed = re.search(r"unnest\(ARRAY\[(.*?)\]\)", text, re.DOTALL)
+    assert listed is not None
+    assert sorted(re.findall(r"'(\w+)'", listed.group(1))) == resources.function_names()
+
+
+def test_without_an_installation_reconcile_names_the_dag(bare: Master) -> None:
+    with pytest.raises(ResourcesMissing, match="install_resources"):
+        bare.reconcile(wanted("t"))
+
+
+def test_a_service_inside_a_transaction_of_the_caller_is_a_mistake(bare: Master) -> None:
+    with connect(bare.info, application="test") as connection:
+        connection.execute("SELECT 1")
+        with pytest.raises(ValueError, match="commit or roll back"):
+            installing.install(connection, bare.prefix)
