@@ -6,5 +6,6 @@ SELECT w.name
 FROM unnest(%(names)s::text[], %(providers)s::text[]) AS w (name, provider)
 WHERE to_regcollation(w.name) IS NULL
   AND (w.provider IS NULL
-       -- A server built without ICU has none of its collations.
-       OR w.provider = 'i' AND NOT EXISTS (SELECT FROM pg_catalog.pg_collation l WHERE l.collprovider = 'i'))
+       -- A server built without ICU has none of its collations but this one.
+       OR w.provider = 'i' AND NOT EXISTS (SELECT FROM pg_catalog.pg_collation l
+                                           WHERE l.collprovider = 'i' AND l.collname <> 'unicode'))

@@ -12,13 +12,13 @@ _TEXT = {"character varying", "text"}
 
 
 class TablesDiffer(Terminal):
-    """Tables of the slave cannot take the master's rows; `differences` holds one sentence each."""
+    """What the slave has, or lacks, stands in the way of the master's tables; `differences` holds one sentence each."""
 
     def __init__(self, slave: str, differences: list[str]):
         listed = "\n".join(f"- {difference}" for difference in differences)
         super().__init__(
-            f"Slave {slave}: tables that exist there cannot take the master's rows. Nothing was changed.\n{listed}\n"
-            "Alter these tables, or drop them so that they are created anew, then start again."
+            f"Slave {slave} cannot take the master's tables as it is. Nothing was changed.\n{listed}\n"
+            "Mend these (a table that is dropped there is created anew), then start again."
         )
         self.slave = slave
         self.differences = differences

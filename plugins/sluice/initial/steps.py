@@ -80,7 +80,7 @@ def begin(update: Update, store: Redis, by: str = "initial update") -> bool:
 def create_tables(update: Update) -> list[TableName]:
     """The slave's tables are there and empty (or kept, by policy). Returns those that were made.
 
-    Raises `TablesDiffer`, `TypesDiffer`, `TablesExist` before anything is changed, `LoadEnded`
+    Raises `TablesDiffer`, `TablesExist` before anything is changed, `LoadEnded`
     when the update was cancelled. Does nothing when the load has begun.
     """
     with _slave(update) as slave:

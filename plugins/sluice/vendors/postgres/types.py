@@ -8,23 +8,9 @@ import psycopg
 
 from sluice import sql_files
 from sluice.domain.names import TableName, split_qualified
-from sluice.errors import Terminal
 from sluice.vendors.postgres.connection import literal, quoted
 
 _KINDS = {"e": "enum", "d": "domain", "c": "composite type", "r": "range", "b": "base type", "t": "row type of a table"}
-
-
-class TypesDiffer(Terminal):
-    """Types that exist on the slave under the master's names, but are others; `differences` names each."""
-
-    def __init__(self, slave: str, differences: list[str]):
-        listed = "\n".join(f"- {difference}" for difference in differences)
-        super().__init__(
-            f"Slave {slave}: the master's tables need types that this slave cannot have as they are. "
-            f"Nothing was changed.\n{listed}"
-        )
-        self.slave = slave
-        self.differences = differences
 
 
 @dataclass(frozen=True)
