@@ -1,7 +1,9 @@
 """One Spark session a job, and its executors as a `Spread`."""
 
 import os
+import shutil
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -15,10 +17,11 @@ T = TypeVar("T")
 _ROOT = Path(__file__).resolve().parents[1]
 _LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
 
+_SCRATCH = "driver-"
+
 DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "512m",
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING}",
     "spark.python.worker.reuse": "true",
@@ -94,6 +97,8 @@ class SparkSpread:
             os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
             if self._master.startswith("local"):
                 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+                self._conf = {"spark.driver.host": "127.0.0.1", **self._conf}
+            _use_own_scratch()
             from pyspark.sql import SparkSession
 
             builder = SparkSession.builder.appName(self._name).master(self._master)
@@ -109,6 +114,19 @@ class SparkSpread:
             self._started.set()
 
 
+def _use_own_scratch() -> None:
+    """A scratch folder of this driver's own below SPARK_LOCAL_DIRS; those that killed drivers left are removed."""
+    base = os.environ.get("SPARK_LOCAL_DIRS")
+    if not base:
+        return
+    for folder in Path(base).glob(f"{_SCRATCH}*"):
+        if not Path(f"/proc/{folder.name.removeprefix(_SCRATCH)}").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+    own = Path(base) / f"{_SCRATCH}{os.getpid()}"
+    own.mkdir(parents=True, exist_ok=True)
+    os.environ["SPARK_LOCAL_DIRS"] = str(own)
+
+
 def _first_line(error: BaseException) -> str:
     lines = [line for line in str(error).splitlines() if line.strip()]
     # The last line of a Python worker's trace says what happened, the first of a JVM's.
@@ -117,9 +135,6 @@ def _first_line(error: BaseException) -> str:
 
 def _ship_library(session: Any) -> None:
     """Sends the library to executors on other machines, as one archive."""
-    import shutil
-    import tempfile
-
     folder = Path(tempfile.mkdtemp(prefix="sluice-library-"))
     compiled = shutil.ignore_patterns("__pycache__")
     shutil.copytree(_ROOT / "plugins" / "sluice", folder / "tree" / "sluice", ignore=compiled)
