@@ -382,3 +382,34 @@ def test_event_triggers_that_were_made_later_end_the_guard(
     after = master.last_key()
     master.sql("ALTER TABLE orders ADD w int")
     assert [item.action for item in master.items(after, ddl=True)] == ["ALTER"]
+
+
+def test_ddl_that_was_replicated_to_here_is_not_queued_again(orders: Master) -> None:
+    after = orders.last_key()
+    apply = orders.session(**{"sluice.origin": "OTHER_"})
+    apply.execute("ALTER TABLE orders ADD w float8 DEFAULT random()")
+    apply.execute("ALTER TABLE orders RENAME TO renamed")
+    orders.sql("INSERT INTO renamed (id) VALUES (2)")
+    apply.execute("DROP TABLE renamed")
+    assert [(item.action, list(item.new)) for item in orders.items(after, ddl=True)] == [
+        ("INSERT", ["id", "v", "n", "w"])
+    ]
+    assert orders.value("SELECT demo_check_structure()") == 0
+
+
+def test_a_busy_table_holds_up_neither_the_poll_nor_its_writers(database: Callable[..., ConnectionInfo]) -> None:
+    master = Master(database(role=True))
+    master.sql(ORDERS, "CREATE TABLE others (id int PRIMARY KEY)")
+    master.install()
+    master.register("orders", "others")
+    master.sql(
+        "ALTER TABLE others ADD v int",
+        "ALTER TABLE orders ADD w int DEFAULT random()",
+        "INSERT INTO orders VALUES (1, 'a', 1, 1)",
+    )
+    writer = master.session(autocommit=False)
+    writer.execute("INSERT INTO orders VALUES (2, 'a', 1, 1)")
+    assert master.value("SELECT demo_check_structure()") == 1
+    writer.commit()
+    assert master.value("SELECT demo_check_structure()") == 1
+    assert master.items()[-1].action == "UPDATE"

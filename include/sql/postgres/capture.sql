@@ -81,8 +81,8 @@ END
 $sluice$;
 
 -- Brings the capture of a registered table up to date; returns what was done, NULL when nothing had to be.
--- The table is locked against writers only when a trigger must be made; with p_light nothing is locked, and false
--- comes back as NULL with nothing done where that would be needed.
+-- The table is locked against writers only when a trigger must be made. With p_light nothing may be locked: where that
+-- would be needed, nothing is done.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}create_trigger(p_schema text, p_table text, p_light boolean DEFAULT false) RETURNS text
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -240,14 +240,16 @@ AS $sluice$
     DELETE FROM ${schema}.${prefix}current_tables c WHERE c.schemaname = p_schema AND c.relname = p_table;
 $sluice$;
 
--- Writes a DDL item. The key is drawn here, while the lock of the change is held.
+-- Writes a DDL item, unless the change itself was replicated to here. The key is drawn here, while the lock of the
+-- change is held.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}ddl_item(
     p_action text, p_schema text, p_table text, p_content text, p_oldcontent text
 ) RETURNS void
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     INSERT INTO ${schema}.${prefix}items (dbid, tablename, db_action, db_schema, content, oldcontent, version)
-    VALUES (current_database(), p_table, p_action, p_schema, p_content, p_oldcontent, '1')
+    SELECT current_database(), p_table, p_action, p_schema, p_content, p_oldcontent, '1'
+    WHERE coalesce(current_setting('sluice.origin', true), '') = ''
 $sluice$;
 
 -- A table that is registered announces itself with a CREATE item: from here on its changes follow. It asks a slave to

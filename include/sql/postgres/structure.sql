@@ -27,7 +27,9 @@ DECLARE
     keyless boolean := NOT EXISTS (SELECT FROM ${schema}.${prefix}captured_columns(relid) WHERE keypos > 0);
     written bigint;
 BEGIN
-    IF p_action = 'UPDATE' AND keyless THEN
+    IF coalesce(current_setting('sluice.origin', true), '') <> '' THEN
+        RETURN 0;  -- The change was replicated to here; its rows come by themselves.
+    ELSIF p_action = 'UPDATE' AND keyless THEN
         PERFORM ${schema}.${prefix}ddl_item('TRUNCATE', p_schema, p_table, NULL, NULL);
         p_action := 'INSERT';
     END IF;
@@ -220,9 +222,10 @@ BEGIN
 END
 $sluice$;
 
--- Checks every registered table; how many had changed.
+-- Checks every registered table; how many had changed. A table that is busy for longer than lock_timeout is left to the
+-- next call: whoever waits for its lock holds up its writers.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}check_structure() RETURNS integer
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s'
 AS $sluice$
 DECLARE
     t record;
@@ -234,9 +237,14 @@ BEGIN
         ORDER BY x.repl_key
     LOOP
         IF (t.rewritten OR t.mode = 'dropped' OR t.relid IS DISTINCT FROM to_regclass(format('%I.%I', t.schemaname, t.tablename))
-            OR ${schema}.${prefix}signature(t.relid) <> t.signature)
-            AND ${schema}.${prefix}check_table(t.schemaname, t.tablename) IS NOT NULL THEN
-            changed := changed + 1;
+            OR ${schema}.${prefix}signature(t.relid) <> t.signature) THEN
+            BEGIN
+                IF ${schema}.${prefix}check_table(t.schemaname, t.tablename) IS NOT NULL THEN
+                    changed := changed + 1;
+                END IF;
+            EXCEPTION WHEN lock_not_available THEN
+                RAISE WARNING '%.% is being written to, its change of structure waits', t.schemaname, t.tablename;
+            END;
         END IF;
     END LOOP;
     RETURN changed;
