@@ -247,7 +247,10 @@ class Course:
                 f"All {count} tables are equal, but see above. To repeat: --seed {self.seed}", style="bold red"
             )
         else:
-            console.print(f"All {count} tables are equal, row for row.", style="bold green")
+            tables, where = len(next(iter(verdicts.values()))), ", ".join(verdicts)
+            console.print(
+                f"All {tables} tables are equal, row for row: master, {where}.", style="bold green", highlight=False
+            )
         if not self.args.once:
             console.print(self._whereabouts(), highlight=False, markup=False)
         return 1 if unequal or problems else 0
