@@ -33,10 +33,14 @@ from sluice.domain.state import SlaveState
 
 log = logging.getLogger("sluice.apply")
 
-SMALL = 20_000
-"""Changes up to which a window is reduced in the driver."""
-LOADING_SLICE = 200_000
-"""Changes of a slice while blocks are loading: all of them are decided in the driver."""
+FEW = 256
+"""Changes up to which a window is read without being surveyed first."""
+SMALL, SMALL_BYTES = 20_000, 64 << 20
+"""Changes, and bytes of their contents, up to which a window is reduced in the driver."""
+LOADING_SLICE, LOADING_BYTES = 200_000, 256 << 20
+"""The same of a slice while blocks are loading: all of them are decided in the driver."""
+BATCH_BYTES = 1 << 30
+"""Bytes of contents in one slice, beside `max_batch_changes`: what bounds the memory of the executors."""
 
 
 @dataclass(frozen=True)
@@ -95,16 +99,17 @@ class Batch:
         above = checkpoint.slice_key or 0
         if seen == target and not above and not loading:
             return None
-        limit = LOADING_SLICE if loading else SMALL
-        items = self.links.reader.items(seen, target, above=above, limit=limit + 1, images=self._rejecting)
-        if items.num_rows <= limit:
-            if not items.num_rows and not above and not loading:
-                return None
-            return self._apply_here(checkpoint, seen, target, items, None, safe)
-        if loading:
-            items = items.slice(0, limit)
-            return self._apply_here(checkpoint, seen, target, items, _last_key(items), safe)
-        return self._apply_staged(checkpoint, seen, target, above, safe)
+        reader, slice_end = self.links.reader, None
+        if target.high - max(above, seen.floor(target)) > FEW:
+            limit, size = (LOADING_SLICE, LOADING_BYTES) if loading else (SMALL, SMALL_BYTES)
+            survey = reader.survey(seen, target, above=above, limit=limit, max_bytes=size)
+            if survey.more and not loading:
+                return self._apply_staged(checkpoint, seen, target, above, safe)
+            slice_end = survey.last if survey.more else None
+        items = reader.items(seen, target, above=above, up_to=slice_end, images=self._rejecting)
+        if not items.num_rows and not above and not loading:
+            return None
+        return self._apply_here(checkpoint, seen, target, items, slice_end, safe)
 
     # In the driver
 
@@ -178,11 +183,8 @@ class Batch:
         safe: bool,
     ) -> Checkpoint:
         limit = self.pair.options.max_batch_changes
-        survey = self.links.reader.survey(seen, target, above=above, limit=limit + 1)
-        changes, end = survey.changes, None
-        if changes > limit:
-            survey = self.links.reader.survey(seen, target, above=above, limit=limit)
-            changes, end = survey.changes, survey.last
+        survey = self.links.reader.survey(seen, target, above=above, limit=limit, max_bytes=BATCH_BYTES)
+        changes, end = survey.changes, survey.last if survey.more else None
         self._load_definitions(seen, above)
         steps: list[Step] = []
         begin = above
@@ -304,7 +306,3 @@ class Batch:
         elif decision is Decision.WAIT and markers is not None:
             keys = self.links.alterer.keys(table)
             self.links.alterer.delete(table, markers.keys_to_truncate(table, truncation.cut.transaction, keys))
-
-
-def _last_key(items: Any) -> int:
-    return int(items.column("repl_key")[items.num_rows - 1].as_py())
