@@ -6,17 +6,20 @@ import os
 import random
 import shutil
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from types import FrameType
 
 import psycopg
 
 from embedded.demo import chaos, compare, leftovers, master, replications, report, slave
 from embedded.demo.accounts import APPLICATION, DATABASE, OWNER, PREFIX, SCHEMA
+from embedded.demo.captured import Captured
 from embedded.demo.heartbeat import Heart
 from embedded.demo.lifecycle import APPLY, INITIAL_UPDATE
 from embedded.demo.memory import MemoryWatch
@@ -25,6 +28,7 @@ from embedded.demo.screen import Screen
 from embedded.demo.strikes import Hand
 from embedded.demo.traffic import Traffic
 from embedded.demo.view import Picture
+from embedded.leftovers import read_process
 from embedded.process import await_true
 from embedded.runner import State
 from embedded.stack import Stack
@@ -76,10 +80,11 @@ class Course:
         self.memory = MemoryWatch(self.stack.home.root)
         self.heart: Heart | None = None
         self.traffic: Traffic | None = None
+        self.captured: Captured | None = None
         self.hand: Hand | None = None
         self.plan = chaos.plan(self.seed)
-        self._drawn: list[tuple[float, int]] = []
         self._until: float | None = None
+        self._is_up = False
 
     def run(self) -> int:
         """Everything, in order. Raises Sluice's errors after cleaning up."""
@@ -102,7 +107,7 @@ class Course:
             with contextlib.suppress(SluiceError):  # whatever it would complain of, the first error says more
                 self._stop_threads()
             if self.args.once or not finished:
-                self._end(keep=not finished and not self.args.once and not _interrupted())
+                self._end(keep=self._is_up and not self.args.once and not _interrupted())
             signal.signal(signal.SIGTERM, previous)
 
     # -- its steps
@@ -122,19 +127,18 @@ class Course:
         self.memory.start()
         with ThreadPoolExecutor(2) as pool:
             up = pool.submit(self.stack.up, lambda text: None)
-            self._await_services(up, "master", "redis", f"slave-{self.names[0]}")
-            self.stage = "making the master"
-            leftovers.forget_replication(self.stack.redis_url)
-            made = pool.submit(slave.make, self.stack.slaves[self.names[0]])
-            master.make(self.stack.master, self.scale)
-            made.result()
-            say(f"master made: pgbench's tables in scale {self.scale}, and those of the writer")
-            self._start_traffic()
-            while not up.done():
-                missing = [entry.name for entry in self.stack.status().services if entry.state is not State.RUNNING]
-                self.stage = "waiting for " + (", ".join(missing) or "Airflow")
-                time.sleep(POLL)
-            up.result()
+            try:
+                self._make_databases(up, pool)
+                self._start_traffic()
+                while not up.done():
+                    missing = [entry.name for entry in self.stack.status().services if entry.state is not State.RUNNING]
+                    self.stage = "waiting for " + (", ".join(missing) or "Airflow")
+                    time.sleep(POLL)
+                up.result()
+            except BaseException:
+                self._abandon(up)
+                raise
+        self._is_up = True
         self.stack.airflow.api().await_dags([INITIAL_UPDATE, APPLY])
         say(f"Airflow is ready at {self.stack.airflow.url}")
         self._add_replica(self.names[0])
@@ -197,7 +201,7 @@ class Course:
         """Wait until every slave has everything."""
         self.stage = "waiting until the slaves are current"
         for replica in self.replicas:
-            self._await(f"A current {replica.name}", lambda replica=replica: replica.covers(final), replica.progress)
+            self._await(f"A current {replica.name}", partial(replica.covers, final), replica.progress)
             self.events.say(f"{replica.name} is current", "good")
 
     def prove(self) -> dict[str, list[compare.Verdict]]:
@@ -215,45 +219,19 @@ class Course:
 
     def conclude(self, verdicts: dict[str, list[compare.Verdict]], began: float, ended: float) -> int:
         """Print the verdict and the figures; 0 only if everything is equal."""
-        console = self.screen.console
-        for name, found in verdicts.items():
-            console.print(report.comparison(name, found))
-            report.show_differences(console, name, found)
-        slaves = [replica.figures(began, ended) for replica in self.replicas]
-        report.show_figures(
-            console,
-            report.Figures(
-                traffic_seconds=ended - began,
-                captured_rate=self._captured(began, ended),
-                slaves=slaves,
-                memory=self.memory.peak,
-                tally=self.traffic.tally if self.traffic else {},
-                kills=self.hand.kills if self.hand else 0,
-            ),
+        assert self.captured is not None and self.traffic is not None
+        figures = report.Figures(
+            traffic_seconds=ended - began,
+            captured_rate=self.captured.rate(began, ended),
+            slaves=[replica.figures(began, ended) for replica in self.replicas],
+            memory=self.memory.peak,
+            tally=self.traffic.tally,
+            kills=self.hand.kills if self.hand else 0,
         )
-        problems = list(self.hand.problems) if self.hand else []
-        problems += [
-            f"{figures.name}: a reader saw half a transaction: {figures.torn[0]}" for figures in slaves if figures.torn
-        ]
-        unequal = sum(not verdict.equal for found in verdicts.values() for verdict in found)
-        count = sum(map(len, verdicts.values()))
-        console.print()
-        for problem in problems:
-            console.print(problem, style="bold red", markup=False)
-        if unequal:
-            console.print(f"{unequal} of {count} tables differ. To repeat: --seed {self.seed}", style="bold red")
-        elif problems:
-            console.print(
-                f"All {count} tables are equal, but see above. To repeat: --seed {self.seed}", style="bold red"
-            )
-        else:
-            tables, where = len(next(iter(verdicts.values()))), ", ".join(verdicts)
-            console.print(
-                f"All {tables} tables are equal, row for row: master, {where}.", style="bold green", highlight=False
-            )
+        good = report.show(self.screen.console, verdicts, figures, self.hand.problems if self.hand else [], self.seed)
         if not self.args.once:
-            console.print(self._whereabouts(), highlight=False, markup=False)
-        return 1 if unequal or problems else 0
+            print(self._whereabouts(), flush=True)
+        return 0 if good else 1
 
     # -- the picture
 
@@ -263,7 +241,7 @@ class Course:
         return Picture(
             stage=self.stage,
             elapsed=now - self.events.began,
-            captured_rate=self._captured(now - 5, now),
+            captured_rate=self.captured.rate(now - 5, now) if self.captured else 0.0,
             memory=sum(self.memory.now.values()),
             slaves=[replica.picture() for replica in self.replicas],
             events=self.events.recent(20),
@@ -284,6 +262,23 @@ class Course:
         if free < needed:
             raise NotEnoughDisk(root, free, needed)
 
+    def _make_databases(self, up: Future[None], pool: ThreadPoolExecutor) -> None:
+        """As soon as the servers of the master and of the first slave run; Airflow takes longer."""
+        self._await_services(up, "master", "redis", f"slave-{self.names[0]}")
+        self.stage = "making the master"
+        leftovers.forget_replication(self.stack.redis_url)
+        made = pool.submit(slave.make, self.stack.slaves[self.names[0]])
+        master.make(self.stack.master, self.scale)
+        made.result()
+        self.events.say(f"master made: pgbench's tables in scale {self.scale}, and those of the writer")
+
+    def _abandon(self, up: Future[None]) -> None:
+        """End a start that is of no use any more: without its supervisor it gives up."""
+        while not up.done():
+            if supervisor := read_process(self.stack.home.supervisor):
+                supervisor.send(signal.SIGTERM)
+            time.sleep(POLL)
+
     def _await_services(self, up: Future[None], *names: str) -> None:
         """Until these run; what `up` raises comes out here."""
 
@@ -302,7 +297,8 @@ class Course:
             self.stack.master, self.args.rate, self.scale, self.seed, self.stack.environment(), self.events
         )
         self.traffic.start()
-        threading.Thread(target=self._count_captured, name="counter", daemon=True).start()
+        self.captured = Captured(self.stack.master)
+        self.captured.start()
         threading.Thread(target=self._administer, name="administrator", daemon=True).start()
         changes = self.traffic.mix.changes + self.traffic.writer_rate
         self.events.say(f"traffic starts: {changes:,.0f} row changes a second are aimed at")
@@ -386,19 +382,6 @@ class Course:
                 "The supervisor of the servers is gone. Its log is " + str(self.stack.home.log("supervisor"))
             )
 
-    def _count_captured(self) -> None:
-        """Samples of the number of changes captured so far, as drawn from the master's sequence."""
-        statement = f'SELECT last_value FROM {SCHEMA}."{PREFIX.lower()}seq"'
-        while self.traffic is not None and self.traffic.running:
-            try:
-                with self.stack.master.connect(DATABASE) as connection:
-                    while self.traffic.running:
-                        row = connection.execute(statement).fetchone()
-                        self._drawn.append((time.monotonic(), int(row[0]) if row else 0))
-                        time.sleep(0.5)
-            except psycopg.Error:  # not installed yet, or the master restarts
-                time.sleep(0.5)
-
     def _administer(self) -> None:
         """What only a superuser can do, once the replication is installed."""
         while self.traffic is not None and self.traffic.running:
@@ -408,14 +391,10 @@ class Course:
                     return
             time.sleep(0.3)
 
-    def _captured(self, began: float, ended: float) -> float:
-        samples = [sample for sample in list(self._drawn) if began <= sample[0] <= ended]
-        if len(samples) < 2:
-            return 0.0
-        return (samples[-1][1] - samples[0][1]) / (samples[-1][0] - samples[0][0])
-
     def _stop_threads(self) -> None:
         self.memory.stop()
+        if self.captured is not None:
+            self.captured.stop()
         for replica in self.replicas:
             replica.stop()
         if self.heart is not None:
@@ -428,7 +407,8 @@ class Course:
         if keep:
             print(f"\nEverything is left up to be looked at; ./sluice down ends it.\n{self._whereabouts()}", flush=True)
         else:
-            self.stack.down(lambda text: None)
+            print("stopping everything", flush=True)
+            self.stack.down()
 
     def _whereabouts(self) -> str:
         airflow = self.stack.airflow
@@ -443,6 +423,4 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _interrupted() -> bool:
-    import sys
-
     return isinstance(sys.exc_info()[1], KeyboardInterrupt)

@@ -10,6 +10,7 @@ import bisect
 import threading
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import psycopg
 
@@ -151,7 +152,7 @@ def percentile(values: Sequence[float], share: float) -> float | None:
     return ordered[min(len(ordered) - 1, max(0, -int(-share * len(ordered) // 1) - 1))]
 
 
-def connect(info: ConnectionInfo, purpose: str) -> "psycopg.Connection[tuple[object, ...]]":
+def connect(info: ConnectionInfo, purpose: str) -> psycopg.Connection[Any]:
     """A plain connection in autocommit mode that gives up quickly. Raises psycopg's errors."""
     return psycopg.connect(
         host=info.host, port=info.port, dbname=info.database, user=info.user, password=info.password,

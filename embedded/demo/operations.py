@@ -33,7 +33,7 @@ ZOO_IDS = 500
 
 def zoo_insert(session: Session) -> int:
     values = zoo.row(session.random, session.zoo_columns)
-    upsert = sql.SQL("ON CONFLICT DO NOTHING")
+    upsert: sql.SQL | sql.Composed = sql.SQL("ON CONFLICT DO NOTHING")
     if session.random.random() < 0.4:
         column = sql.Identifier(session.random.choice(session.zoo_columns))
         upsert = sql.SQL("ON CONFLICT (id) DO UPDATE SET {} = excluded.{}").format(column, column)

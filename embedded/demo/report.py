@@ -47,6 +47,33 @@ class Figures:
     kills: int = 0
 
 
+def show(
+    console: Console, verdicts: Mapping[str, Sequence[Verdict]], figures: Figures, problems: Sequence[str], seed: int
+) -> bool:
+    """Print everything, the verdict last; `verdicts` by slave. True only if all is equal and nothing went wrong."""
+    for slave, found in verdicts.items():
+        console.print(comparison(slave, found))
+        show_differences(console, slave, found)
+    show_figures(console, figures)
+    console.print()
+    torn = [f"{slave.name}: a reader saw half a transaction: {slave.torn[0]}" for slave in figures.slaves if slave.torn]
+    wrong = [*problems, *torn]
+    for problem in wrong:
+        console.print(problem, style="bold red", markup=False, highlight=False)
+    everything = [verdict for found in verdicts.values() for verdict in found]
+    unequal = sum(not verdict.equal for verdict in everything)
+    if unequal:
+        message = f"{unequal} of {len(everything)} tables differ. To repeat: --seed {seed}"
+    elif wrong:
+        message = f"All tables are equal, but see above. To repeat: --seed {seed}"
+    else:
+        tables = len(next(iter(verdicts.values()), ()))
+        message = f"All {tables} tables are equal, row for row: master, {', '.join(verdicts)}."
+    good = bool(everything) and not unequal and not wrong
+    console.print(message, style="bold green" if good else "bold red", highlight=False)
+    return good
+
+
 def comparison(slave: str, verdicts: Sequence[Verdict]) -> Table:
     """One line a table."""
     table = Table(title=f"master and {slave}", title_justify="left", box=None, pad_edge=False, header_style="bold")

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import psycopg
-from psycopg.abc import Query
+from psycopg import sql
 
 from embedded.demo.accounts import APPLICATION
 from sluice.domain.connection import ConnectionInfo
@@ -68,16 +68,16 @@ class Session:
         self._connection: psycopg.Connection[Any] | None = None
         self._prepared = 0
 
-    def execute(self, query: Query, parameters: Sequence[Any] = ()) -> psycopg.Cursor[Any]:
+    def execute(self, query: str | sql.SQL | sql.Composed, parameters: Sequence[Any] = ()) -> psycopg.Cursor[Any]:
         """Raises psycopg's errors."""
         return self.connection.execute(query, parameters or None)
 
-    def one(self, query: Query, parameters: Sequence[Any] = ()) -> Any:
+    def one(self, query: str | sql.SQL | sql.Composed, parameters: Sequence[Any] = ()) -> Any:
         """The first column of the first row, None when there is no row."""
         row = self.execute(query, parameters).fetchone()
         return row[0] if row else None
 
-    def changed(self, query: Query, parameters: Sequence[Any] = ()) -> int:
+    def changed(self, query: str | sql.SQL | sql.Composed, parameters: Sequence[Any] = ()) -> int:
         """Execute and return how many rows it changed."""
         return max(0, self.execute(query, parameters).rowcount)
 

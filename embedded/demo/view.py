@@ -129,7 +129,7 @@ def _slave(slave: SlavePicture) -> RenderableType:
 def _load(tables: Sequence[TableProgress], stored: int, blocks: int, rows: int, rate: float) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
     for justify in ("left", "left", "right", "right"):
-        grid.add_column(justify=justify, no_wrap=True)  # type: ignore[arg-type]
+        grid.add_column(justify=justify, no_wrap=True)
     grid.add_row(
         Text("  all tables", "bold"), _bar(stored, blocks), f"{stored}/{blocks} blocks", f"{rows:,} rows, {rate:,.0f}/s"
     )

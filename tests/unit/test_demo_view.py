@@ -137,3 +137,23 @@ def test_figures_say_what_was_measured() -> None:
         "while other slaves joined, p95 950 ms",
     ):
         assert part in text, text
+
+
+def verdict_on(verdicts: dict[str, list[Verdict]], problems: list[str], torn: tuple[str, ...] = ()) -> tuple[bool, str]:
+    console = Console(file=io.StringIO(), width=140)
+    slave = report.SlaveFigures("dr1", 1, 1.0, 0.2, 0.9, 300, 990.0, 60, torn)
+    good = report.show(console, verdicts, report.Figures(30.0, 1000.0, [slave]), problems, 42)
+    assert isinstance(console.file, io.StringIO)
+    return good, console.file.getvalue().splitlines()[-1]
+
+
+def test_only_equal_tables_and_no_problem_are_a_success() -> None:
+    equal = {"dr1": VERDICTS[:1], "dr2": VERDICTS[:1]}
+    assert verdict_on(equal, []) == (True, "All 1 tables are equal, row for row: master, dr1, dr2.")
+    assert verdict_on({"dr1": VERDICTS}, []) == (False, "2 of 3 tables differ. To repeat: --seed 42")
+    assert verdict_on(equal, ["Redis is not back"]) == (
+        False,
+        "All tables are equal, but see above. To repeat: --seed 42",
+    )
+    assert not verdict_on(equal, [], ("tellers 1, branches 2",))[0]
+    assert not verdict_on({"dr1": []}, [])[0]
