@@ -274,9 +274,12 @@ class Course:
 
     def _abandon(self, up: Future[None]) -> None:
         """End a start that is of no use any more: without its supervisor it gives up."""
+        told = None
         while not up.done():
-            if supervisor := read_process(self.stack.home.supervisor):
+            supervisor = read_process(self.stack.home.supervisor)
+            if supervisor and supervisor != told:
                 supervisor.send(signal.SIGTERM)
+                told = supervisor
             time.sleep(POLL)
 
     def _await_services(self, up: Future[None], *names: str) -> None:

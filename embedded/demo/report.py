@@ -87,8 +87,7 @@ def comparison(slave: str, verdicts: Sequence[Verdict]) -> Table:
         table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
     for verdict in verdicts:
         equal = Text("yes", "green") if verdict.equal else Text("NO", "bold red")
-        name = Text(str(verdict.table))
-        table.add_row(name, _rows(verdict), _digest(verdict.master), _digest(verdict.slave), equal)
+        table.add_row(Text(str(verdict.table)), _rows(verdict), _digest(verdict.master), _digest(verdict.slave), equal)
     return table
 
 
