@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any
 
 from psycopg import Connection, Error, errors
@@ -26,13 +27,15 @@ from sluice.domain.names import TableName
 from sluice.domain.shape import TableShape
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.initial import pace
-from sluice.initial.owner import expect_loading
+from sluice.initial.owner import expect_loading, owner_of
 from sluice.initial.update import Update
 
 log = logging.getLogger("sluice.initial")
 
 PATIENCE_SECONDS = 180.0
-"""How long a loader goes on through outages, and through blocks that do not fit yet, without storing anything."""
+"""How long a loader goes on through outages without storing anything."""
+OVERDUE = timedelta(seconds=60)
+"""A block that did not fit yet must fit when the apply has come this much further than where that was noticed."""
 BEAT_SECONDS = 1.0
 """How often a loader that copies looks whether the block is still its own."""
 IDLE_SECONDS = 0.05
@@ -61,6 +64,18 @@ class BlockOvertaken(Transient):
 
 class JobOver(Transient):
     """The loader outlived its job, which ended or died; another job goes on with the blocks."""
+
+
+class NeverFits(Terminal):
+    """The apply is past the point where a block did not fit, and the block still does not."""
+
+    def __init__(self, update: Update, reason: "NotYet"):
+        super().__init__(
+            f"{update}: {reason}. The apply is past that point and did not mend it. If the table was dropped, "
+            "renamed or altered where Sluice could not see it, run the DAG reconcile_tables; else mend the slave's "
+            "table. Then cancel this initial update and start a new one."
+        )
+        self.table = reason.table
 
 
 class NotYet(Transient):
@@ -110,6 +125,8 @@ class _Loader:
         self._control: Connection[Any] | None = None
         self._orders: dict[TableName, Any] = {}
         self._resting: dict[TableName, float] = {}
+        self._waiting_since: dict[TableName, datetime] = {}
+        """By the master's clock, since when blocks of a table do not fit on the slave."""
         self._stored_at = time.monotonic()
 
     def run(self) -> LoadReport:
@@ -128,9 +145,7 @@ class _Loader:
                 backoff = 0.0
             except NotYet as reason:
                 self._give_back()
-                self._check_patience(reason)
-                log.info("%s: %s", self.update, reason)
-                self._resting[reason.table] = time.monotonic() + REST_SECONDS
+                self._rest(reason)
             except JobOver:
                 raise
             except BlockOvertaken as reason:
@@ -236,6 +251,7 @@ class _Loader:
         self.report.rows += copied.rows
         self.report.bytes += copied.bytes
         self._stored_at = time.monotonic()
+        self._waiting_since.pop(block.table, None)
 
     def _give_back(self) -> None:
         """Drops the sessions, which may be in the middle of anything, and puts the block in hand back to planned."""
@@ -263,16 +279,33 @@ class _Loader:
         if not module.claiming(control, self.update.prefix, self.update.slave.name, self.loader.rpartition("/")[0]):
             raise JobOver(f"{self.update}: the load job of loader {self.loader} is over")
 
-    def _check_patience(self, reason: SluiceError) -> None:
-        """Raises what lasts too long: an outage as it is, a conflict as a matter for a person."""
-        if time.monotonic() - self._stored_at < PATIENCE_SECONDS:
+    def _rest(self, reason: NotYet) -> None:
+        """Leaves the table alone for a moment. Raises `NeverFits` when the apply should have mended it by now.
+
+        As long as the apply is behind, it may have to wait for hours; the reason is in the log.
+        """
+        table = reason.table
+        if table not in self._waiting_since:
+            log.info("%s: %s", self.update, reason)
+        self._resting[table] = time.monotonic() + REST_SECONDS
+        try:
+            self._open()
+            with self._on_master():
+                row = self._linked(self._master).execute("SELECT clock_timestamp()").fetchone()
+            assert row is not None
+            since = self._waiting_since.setdefault(table, row[0])
+            with self._on_slave():
+                owner = owner_of(self.update, self._linked(self._control))
+        except Transient as outage:
+            log.warning("%s: %s", self.update, outage)
             return
-        if isinstance(reason, NotYet):
-            raise Terminal(
-                f"{self.update}: nothing could be stored for {PATIENCE_SECONDS:g} s. {reason}. Look at the apply of "
-                "this slave: it must run and get on; what it lacks there must be mended, then load again."
-            ) from reason
-        raise reason
+        if owner and owner.current_as_of and owner.current_as_of > since + OVERDUE:
+            raise NeverFits(self.update, reason)
+
+    def _check_patience(self, outage: Transient) -> None:
+        """Raises an outage that lasts too long."""
+        if time.monotonic() - self._stored_at > PATIENCE_SECONDS:
+            raise outage
 
     def _beat(self, block: Block) -> Callable[[], None]:
         """Looks once a second whether the block is still ours, so that a cancelled load ends within it."""

@@ -11,7 +11,7 @@ the slave has already (`existing_tables` of the configuration):
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from psycopg import Connection
@@ -38,20 +38,50 @@ class TablesExist(Terminal):
         self.tables = tuple(tables)
 
 
+class NotCaptured(Terminal):
+    """Changes of replicated tables do not reach ITEMS; `faults` says of each table what is wrong."""
+
+    def __init__(self, update: Update, faults: Mapping[TableName, str]):
+        listed = "\n".join(f"- {table}: {fault}" for table, fault in faults.items())
+        super().__init__(
+            f"{update}: changes of these tables are not captured, so that they must not be loaded:\n{listed}\n"
+            "Run the DAG reconcile_tables, then start again."
+        )
+        self.faults = dict(faults)
+
+
+def captured_tables(update: Update, master: Connection[Any]) -> list[TableName]:
+    """The configured tables whose changes are captured now, in the order of the configuration.
+
+    A table that appeared since the tables were reconciled is left out, and logged: it comes with
+    the next initial update. Raises `NotCaptured` for tables whose capture is broken.
+    """
+    module = vendors.module(update.master_info.vendor, "captured")
+    registered: dict[TableName, str | None] = module.read(master, update.prefix, update.replication.master.schema)
+    existing = vendors.module(update.master_info.vendor, "catalog").tables(master)
+    wanted = [resolved.table for resolved in update.replication.resolve(existing)]
+    faults = {table: fault for table in wanted if (fault := registered.get(table)) is not None}
+    if faults:
+        raise NotCaptured(update, faults)
+    left_out = [str(table) for table in wanted if table not in registered]
+    if left_out:
+        log.warning("%s: not loaded, because nothing captures their changes yet: %s", update, ", ".join(left_out))
+    return [table for table in wanted if table in registered]
+
+
 class Preparation:
-    """One look at both databases, and what follows from it for the slave's tables.
+    """One look at both databases, and what follows from it for the slave's `tables`.
 
     Both connections in autocommit. Methods raise psycopg's errors as they are.
     """
 
-    def __init__(self, update: Update, master: Connection[Any], slave: Connection[Any]):
+    def __init__(self, update: Update, master: Connection[Any], slave: Connection[Any], tables: Iterable[TableName]):
         self.update = update
         self.master = master
         self.slave = slave
         self._of_master = _Vendor(update.master_info.vendor)
         self._of_slave = _Vendor(update.slave_info.vendor)
-        existing = self._of_master.catalog.tables(master)
-        self.tables: list[TableName] = [resolved.table for resolved in update.replication.resolve(existing)]
+        self.tables = list(tables)
         self.definitions = self._of_master.tables.define(master, self.tables)
         self.types = self._of_master.types.needed(master, self.tables)
         self.there: dict[TableName, TableShape] = self._of_slave.catalog.shapes(slave, self.tables)
@@ -129,7 +159,7 @@ class Preparation:
             )
             if stripped:
                 log.info("%s: dropped until the load is done: %s", self.update, ", ".join(stripped))
-            self._of_slave.tables.empty(self.slave, emptied)
+            self._of_slave.tables.empty(self.slave, [self.there[table] for table in emptied])
         return emptied
 
     def order(self) -> list[TableName]:

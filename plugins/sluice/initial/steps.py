@@ -19,7 +19,7 @@ from sluice.domain.names import TableName
 from sluice.domain.state import ForbiddenMove, SlaveState
 from sluice.errors import Terminal, Transient
 from sluice.initial.owner import LoadEnded, owner_of
-from sluice.initial.preparation import Preparation
+from sluice.initial.preparation import Preparation, captured_tables
 from sluice.initial.update import Update
 from sluice.stores.gate import INITIAL_UPDATE, Gate
 
@@ -94,8 +94,8 @@ def plan(update: Update, store: Redis) -> int:
     """The start position is taken, every table is one planned block, the slave is in TRANSITION, the gate open.
 
     Every replicated table must have its triggers by now: changes before the start position are
-    nowhere but in the blocks. Returns the number of tables. Raises `LoadEnded`, `MasterRestless`,
-    and what `create_tables` raises.
+    nowhere but in the blocks. Returns the number of tables. Raises `NotCaptured`, `LoadEnded`,
+    `MasterRestless`, and what `create_tables` raises.
     """
     with _slave(update) as slave, _master(update) as master:
         count = 0
@@ -167,7 +167,7 @@ def note(update: Update, message: str) -> None:
 
 
 def _prepare(update: Update, master: Connection[Any], slave: Connection[Any]) -> list[TableName]:
-    preparation = Preparation(update, master, slave)
+    preparation = Preparation(update, master, slave, captured_tables(update, master))
     preparation.examine()
     emptied = preparation.empty()
     made = preparation.make()
@@ -181,9 +181,11 @@ def _prepare(update: Update, master: Connection[Any], slave: Connection[Any]) ->
 def _plan(update: Update, master: Connection[Any], slave: Connection[Any]) -> int:
     positions = vendors.module(update.master_info.vendor, "position")
     for _ in range(PLAN_TRIES):
+        # Captured first: what is not by now may have changed before the start position, seen by nobody.
+        tables = captured_tables(update, master)
         start = positions.take(master, update.prefix, update.replication.master.schema)
         # DDL before the start position reaches the slave in no other way than by this look.
-        preparation = Preparation(update, master, slave)
+        preparation = Preparation(update, master, slave, tables)
         unfit = preparation.unfit()
         if not unfit:
             with slave.transaction():

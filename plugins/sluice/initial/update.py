@@ -73,6 +73,11 @@ class Update:
         module = vendors.module(info.vendor, "connection")
         # Not for ever, should the other machine vanish: a dead loader's session must end for its successor.
         settings = {"tcp_keepalives_idle": "30", "tcp_keepalives_interval": "10", "tcp_keepalives_count": "3"}
+        # What an administrator set for sessions in general must not cut a long copy short.
+        settings |= {"statement_timeout": "0", "lock_timeout": "0", "idle_in_transaction_session_timeout": "0"}
+        settings |= {"default_transaction_isolation": "read committed", "default_transaction_read_only": "off"}
+        # Rows that a policy hides would silently be missing: an error instead.
+        settings |= {"row_security": "off"}
         session: Connection[Any] = module.connect(
             info, application=application or self.application, autocommit=True, settings=settings
         )

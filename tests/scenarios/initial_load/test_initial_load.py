@@ -5,9 +5,13 @@ import pytest
 from initial_load.conftest import MakePair
 from sluice.domain.blocks import BlockState
 from sluice.domain.state import ForbiddenMove, SlaveState
+from sluice.errors import Terminal
 from sluice.initial import steps
 from sluice.initial.owner import LoadEnded
+from sluice.initial.preparation import NotCaptured
+from sluice.initial.progress import progress
 from sluice.stores.gate import Gate
+from sluice.vendors.postgres.connection import connect
 
 
 def test_tables_are_made_and_loaded_in_blocks(pair_of: MakePair) -> None:
@@ -96,3 +100,47 @@ def test_cancelled_in_every_step_and_started_anew(pair_of: MakePair) -> None:
     pair.prepare(update)
     pair.load(update)
     pair.assert_equal()
+
+
+def test_a_table_whose_changes_are_not_captured_is_not_loaded(pair_of: MakePair) -> None:
+    pair = pair_of()
+    pair.master.execute("CREATE TABLE public.a (id int PRIMARY KEY)")
+    pair.capture()
+    update = pair.update()
+    steps.begin(update, pair.store)
+    with connect(pair.master_info, application="test", autocommit=True) as quiet:
+        # Neither reconciled, nor noticed by the event triggers.
+        quiet.execute("SET session_replication_role = replica")
+        quiet.execute("CREATE TABLE public.later (id int PRIMARY KEY)")
+    assert [str(table) for table in steps.create_tables(update)] == ["public.a"]
+    pair.master.execute("ALTER TABLE public.a DISABLE TRIGGER ALL")
+    with pytest.raises(NotCaptured, match=r"public\.a: .*disabled(?s:.*)reconcile_tables"):
+        steps.plan(update, pair.store)
+    pair.capture()
+    assert steps.plan(update, pair.store) == 2
+
+
+def test_rows_that_a_policy_hides_stop_the_load_instead_of_missing(pair_of: MakePair) -> None:
+    pair = pair_of(role=True)
+    pair.master.execute("CREATE TABLE public.a (id int PRIMARY KEY); INSERT INTO public.a VALUES (1), (2)")
+    pair.master.execute("ALTER TABLE public.a ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY")
+    pair.master.execute("CREATE POLICY p ON public.a USING (id = 1)")
+    update = pair.update()
+    pair.prepare(update)
+    with pytest.raises(Terminal, match="row-level security"):
+        pair.load(update, 1)
+    pair.master.execute("ALTER TABLE public.a NO FORCE ROW LEVEL SECURITY")
+    pair.load(update, 1)
+    pair.assert_equal()
+
+
+def test_many_small_tables_are_loaded_and_told(pair_of: MakePair) -> None:
+    pair = pair_of()
+    for number in range(100):
+        pair.master.execute(f"CREATE TABLE public.t{number} (id int PRIMARY KEY, v text DEFAULT 'x')".encode())
+        pair.master.execute(f"INSERT INTO public.t{number} SELECT g FROM generate_series(1, 3) g".encode())
+    update = pair.update()
+    pair.prepare(update)
+    assert sum(report.rows for report in pair.load(update, 3)) == 300
+    found = progress(update)
+    assert (found.stored_tables, found.rows) == (100, 300)

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,12 +25,12 @@ from initial_load.traffic import Traffic, Writable
 from sluice.domain.blocks import BlockState
 from sluice.domain.names import TableName
 from sluice.domain.state import SlaveState
-from sluice.initial import steps
+from sluice.initial import loader, steps
 from sluice.initial.job import LoadJob
 from sluice.initial.loader import JobOver, load_worker
 from sluice.initial.owner import LoadEnded
 from sluice.initial.update import Update
-from sluice.vendors.postgres import catalog, copying, snapshot, updates
+from sluice.vendors.postgres import blocks, catalog, copying, snapshot, updates
 from sluice.vendors.postgres.connection import connect
 
 ORDERS = Writable("public.orders", ("id",), "floor(random() * 11000)::int")
@@ -240,6 +241,52 @@ def test_a_block_waits_for_the_column_that_the_apply_has_still_to_add(shop: Pair
     thread.join(30)
     assert not thread.is_alive()
     shop.assert_equal()
+
+
+def test_a_table_that_is_gone_and_stays_planned_is_told(shop: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loader, "OVERDUE", timedelta(seconds=1))
+    shop.capture()
+    update = shop.update()
+    shop.prepare(update)
+    shop.master.execute("DROP TABLE public.notes")
+    with pytest.raises(loader.NeverFits, match=r"public\.notes waits .* The apply is past that point(?s:.*)reconcile"):
+        # Nothing applies yet: the loader waits. Then the apply comes past that point without a word of the table.
+        failures: list[BaseException] = []
+
+        def load() -> None:
+            try:
+                shop.load(update, 1)
+            except BaseException as failure:
+                failures.append(failure)
+
+        thread = threading.Thread(target=load)
+        thread.start()
+        until(lambda: all(block.state is BlockState.STORED for block in shop.blocks("orders")))
+        assert thread.is_alive()
+        shop.slave.execute("UPDATE public.demo_checkpoint SET position_time = now() + interval '1 minute'")
+        thread.join(30)
+        raise failures[0]
+
+
+def test_blocks_of_a_table_dropped_on_both_sides_are_forgotten(shop: Pair) -> None:
+    shop.capture()
+    update = shop.update()
+    shop.prepare(update)
+    shop.master.execute("DROP TABLE public.notes")
+    shop.master.execute("ALTER TABLE public.orders RENAME TO bills")
+    thread = threading.Thread(target=shop.load, args=[update, 1])
+    thread.start()
+    # What the apply does when it comes to the DROP and the RENAME.
+    with shop.slave.transaction():
+        shop.slave.execute("DROP TABLE public.notes")
+        shop.slave.execute("ALTER TABLE public.orders RENAME TO bills")
+        store = blocks.BlockStore(shop.slave, update.prefix, "public", "dr1")
+        assert store.delete(TableName("public", "notes")) == 1
+        assert store.rename(TableName("public", "orders"), TableName("public", "bills")) >= 1
+    thread.join(60)
+    assert not thread.is_alive()
+    assert {block.table.name for block in shop.blocks()} == {"bills"}
+    shop.assert_equal([TableName("public", "bills")])
 
 
 def test_a_value_that_moved_between_blocks_waits_for_the_apply(pair_of: MakePair) -> None:

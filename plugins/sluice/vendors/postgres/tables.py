@@ -126,12 +126,14 @@ def drop(connection: psycopg.Connection[Any], table: TableName) -> None:
     connection.execute(f"DROP TABLE IF EXISTS {quoted(table.schema, table.name)}".encode())
 
 
-def empty(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> None:
-    """Deletes all rows of `tables`, over an autocommit connection.
+def empty(connection: psycopg.Connection[Any], shapes: Sequence[TableShape]) -> None:
+    """Deletes all rows of these tables of the slave, over an autocommit connection.
 
     Tables that refer to one another go together, others in groups. Where the account may not
     TRUNCATE, rows are deleted. Raises psycopg's errors; nothing is cascaded to other tables.
     """
+    only = {shape.table: "" if shape.partitioned else "ONLY " for shape in shapes}
+    tables = list(only)
     met = foreign_keys(connection, tables)
     bound = {table for key in met for table in (key.child, key.parent) if key.child_loaded and key.parent_loaded}
     groups = [[table for table in tables if table in bound]]
@@ -140,14 +142,15 @@ def empty(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> N
     for group in groups:
         if not group:
             continue
-        names = ", ".join(quoted(table.schema, table.name) for table in group)
+        # Tables that inherit from one are replicated on their own, or none of our business.
+        names = [only[table] + quoted(table.schema, table.name) for table in group]
         try:
-            connection.execute(f"TRUNCATE {names}".encode())
+            connection.execute(f"TRUNCATE {', '.join(names)}".encode())
         except psycopg.errors.InsufficientPrivilege:
             with connection.transaction():
                 connection.execute("SET CONSTRAINTS ALL DEFERRED")
-                for table in group:
-                    connection.execute(f"DELETE FROM {quoted(table.schema, table.name)}".encode())
+                for name in names:
+                    connection.execute(f"DELETE FROM {name}".encode())
 
 
 def foreign_keys(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[ForeignKeyMet]:

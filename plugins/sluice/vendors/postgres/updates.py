@@ -1,6 +1,7 @@
 """Which initial update owns a PostgreSQL slave, and the lock that keeps two load jobs apart."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import psycopg
@@ -31,12 +32,14 @@ class Owner:
     state: SlaveState
     update_id: str | None
     message: str
+    current_as_of: datetime | None
+    """By the master's clock: what the slave has applied."""
 
 
 def read(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, slave: str) -> Owner | None:
     """None where the slave was never configured. Its tables must exist."""
     row = _execute(connection, "update_read", prefix, schema, slave=slave).fetchone()
-    return None if row is None else Owner(SlaveState(row[0]), row[1], row[2])
+    return None if row is None else Owner(SlaveState(row[0]), *row[1:])
 
 
 def name(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, slave: str, update_id: str) -> None:

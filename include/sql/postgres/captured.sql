@@ -1,0 +1,22 @@
+-- The tables whose changes are captured, and what is plainly wrong with the others: a quick look at all of TABLES, where
+-- capture_faults() examines each trigger's code. Called by: the initial update, before it takes the start position.
+-- Placeholders: ${prefix}, ${schema}. Result: schema, name, fault (NULL: captured). Privileges: SELECT on TABLES and
+-- CAPTURES. Oldest version: PostgreSQL 14.
+SELECT t.schemaname, t.tablename,
+       CASE
+           WHEN c.oid IS NULL THEN 'the table does not exist'
+           WHEN h.relid IS NULL OR t.status <> 'OK' THEN 'its triggers are still being made'
+           WHEN h.relid <> c.oid THEN 'the table was made again'
+           ELSE (SELECT format('trigger "%s" is missing or disabled', w.name) FROM unnest(h.triggers) AS w (name)
+                 WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_trigger g
+                                   WHERE g.tgname = w.name AND g.tgenabled IN ('O', 'A')
+                                     AND (g.tgrelid = h.relid OR g.tgrelid IN (
+                                         SELECT i.inhrelid FROM pg_catalog.pg_inherits i WHERE i.inhparent = h.relid)))
+                    OR EXISTS (SELECT FROM pg_catalog.pg_trigger g
+                               WHERE g.tgname = w.name AND g.tgrelid = h.relid AND g.tgenabled IN ('D', 'R'))
+                 LIMIT 1)
+       END
+FROM ${schema}.${prefix}tables t
+LEFT JOIN ${schema}.${prefix}captures h ON h.schemaname = t.schemaname AND h.tablename = t.tablename
+LEFT JOIN pg_catalog.pg_namespace n ON n.nspname = t.schemaname
+LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename
