@@ -55,7 +55,7 @@ BEGIN
             RETURN NEXT;
             CONTINUE;
         END IF;
-        FOR c IN SELECT * FROM ${schema}.${prefix}capture_code(t.schemaname, t.tablename) LOOP
+        FOR c IN SELECT * FROM ${schema}.${prefix}capture_code(t.schemaname, t.tablename) x WHERE x.triggername IS NOT NULL LOOP
             fault := ${schema}.${prefix}trigger_fault(c.target, c.triggername, c.functionname);
             IF fault IS NOT NULL AND c.triggername = ANY (t.triggers) THEN
                 RETURN NEXT;
@@ -117,7 +117,7 @@ BEGIN
         function_codes := function_codes || c.function_code;
         trigger_codes := trigger_codes || c.trigger_code;
     END LOOP;
-    now.triggers := ARRAY(SELECT DISTINCT t FROM unnest(trigger_names) t ORDER BY t);
+    now.triggers := ARRAY(SELECT DISTINCT t FROM unnest(trigger_names) t WHERE t IS NOT NULL ORDER BY t);
     now.functions := ARRAY(SELECT DISTINCT f FROM unnest(function_names) f ORDER BY f);
     now.fingerprint := md5(array_to_string(function_codes || trigger_codes, ''));
     -- Without the table's name: a rename changes no trigger.
@@ -136,10 +136,11 @@ BEGIN
     END IF;
     FOR n IN 1 .. cardinality(trigger_names) LOOP
         IF had.fingerprint IS DISTINCT FROM now.fingerprint
-            OR to_regprocedure(${schema}.${prefix}own(function_names[n]) || '()') IS NULL THEN
+            OR to_regproc(${schema}.${prefix}own(function_names[n])) IS NULL THEN
             EXECUTE function_codes[n];
-            EXECUTE format('REVOKE ALL ON FUNCTION %s() FROM PUBLIC', ${schema}.${prefix}own(function_names[n]));
+            EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', ${schema}.${prefix}own(function_names[n]));
         END IF;
+        CONTINUE WHEN trigger_names[n] IS NULL;
         IF had.trigger_fingerprint IS DISTINCT FROM now.trigger_fingerprint
             OR ${schema}.${prefix}trigger_fault(target_of[n], trigger_names[n], function_names[n]) IS NOT NULL THEN
             IF EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = target_of[n] AND g.tgname = trigger_names[n]
@@ -208,7 +209,7 @@ DECLARE
 BEGIN
     FOR name IN SELECT unnest(x.functions) FROM ${schema}.${prefix}captures x
                 WHERE x.schemaname = p_schema AND x.tablename = p_table LOOP
-        EXECUTE format('DROP FUNCTION IF EXISTS %s() CASCADE', ${schema}.${prefix}own(name));
+        EXECUTE format('DROP FUNCTION IF EXISTS %s CASCADE', ${schema}.${prefix}own(name));
     END LOOP;
     DELETE FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table;
 END

@@ -25,7 +25,7 @@ AS $sluice$
     JOIN pg_language l ON l.oid = p.prolang
     WHERE g.tgrelid = p_relid AND NOT g.tgisinternal
       -- Capture functions, of this prefix or of another.
-      AND NOT (p.prosecdef AND p.proname ~ '^[a-z][a-z0-9_]*capture_[a-z0-9_]*_[0-9a-f]{8}_[iudtgbp]$')
+      AND NOT (p.prosecdef AND p.proname ~ '^[a-z][a-z0-9_]*capture_[a-z0-9_]*_[0-9a-f]{8}_[iudtgbpx]$')
 $sluice$;
 
 -- How the changes of a table are captured: 'statement' or 'row'.
@@ -51,7 +51,7 @@ $sluice$;
 
 -- INSERT INTO items … SELECT …, up to where FROM belongs, for rows named p_new and p_old.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}insertion_code(
-    p_schema text, p_table text, p_relid oid, p_event text, p_new text, p_old text
+    p_schema text, p_table text, p_relid oid, p_event text, p_new text, p_old text, p_protect text DEFAULT ''
 ) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -60,12 +60,12 @@ AS $sluice$
         ${schema}.${prefix}own('items'), current_database(), p_table,
         CASE p_event
             WHEN 'INSERT' THEN format('%s, %L, %L, %s, NULL', ${schema}.${prefix}guid_code(p_relid, p_new), p_event, p_schema,
-                ${schema}.${prefix}content_code(p_relid, p_new))
+                ${schema}.${prefix}content_code(p_relid, p_new, p_protect))
             WHEN 'UPDATE' THEN format('%s, %L, %L, %s, %s', ${schema}.${prefix}guid_code(p_relid, p_new, p_old), p_event,
-                p_schema, ${schema}.${prefix}content_code(p_relid, p_new),
+                p_schema, ${schema}.${prefix}content_code(p_relid, p_new, p_protect),
                 ${schema}.${prefix}oldcontent_code(p_relid, p_new, p_old))
             WHEN 'DELETE' THEN format('%s, %L, %L, NULL, %s', ${schema}.${prefix}guid_code(p_relid, p_old), p_event, p_schema,
-                ${schema}.${prefix}content_code(p_relid, p_old))
+                ${schema}.${prefix}content_code(p_relid, p_old, p_protect))
             ELSE format('NULL, %L, %L, NULL, NULL', p_event, p_schema)
         END, '1')
 $sluice$;
@@ -182,7 +182,7 @@ AS $sluice$
         ELSE
             format(E'    %s\n    FROM %I.%I c WHERE %s AND %s OPERATOR(pg_catalog.<>) %s;\n',
                 ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'UPDATE', 'c', 'NEW'), p_schema, p_table, same,
-                ${schema}.${prefix}content_code(p_relid, 'c'), ${schema}.${prefix}content_code(p_relid, 'NEW'))
+                ${schema}.${prefix}content_code(p_relid, 'c', ''), ${schema}.${prefix}content_code(p_relid, 'NEW', ''))
             || format(E'    IF NOT EXISTS (SELECT FROM %I.%I c WHERE %s) THEN\n    %s;\n    END IF;\n', p_schema, p_table, same,
                 ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'DELETE', NULL, 'NEW'))
         END || E'    END IF;\n', '')
@@ -198,13 +198,14 @@ RETURN $s$(coalesce(pg_catalog.current_setting('sluice.origin', true), '') OPERA
 
 -- The body of one capture function.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}body_code(
-    p_schema text, p_table text, p_relid oid, p_event text, p_by_row boolean, p_settle boolean, p_guard boolean, p_debug boolean
+    p_schema text, p_table text, p_relid oid, p_event text, p_by_row boolean, p_settle boolean, p_guard boolean,
+    p_debug boolean, p_protect text
 ) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
     insertion text := ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, p_event,
-        CASE WHEN p_by_row THEN 'NEW' ELSE 'n' END, CASE WHEN p_by_row THEN 'OLD' ELSE 'o' END);
+        CASE WHEN p_by_row THEN 'NEW' ELSE 'n' END, CASE WHEN p_by_row THEN 'OLD' ELSE 'o' END, p_protect);
     declarations text := '';
     body text := '';
 BEGIN
@@ -217,12 +218,11 @@ BEGIN
     IF p_by_row OR p_event = 'TRUNCATE' THEN
         body := body || '    ' || insertion || E';\n';
     ELSIF p_event = 'UPDATE' THEN
-        -- One row: no pairing needed. NOT FOUND also when nothing was updated.
+        -- One row, or none, needs no pairing.
         declarations := E'DECLARE\n    old_rows refcursor;\n    new_rows refcursor;\n    taken bigint;\n';
-        body := body || '    ' || insertion
-            || E'\n    FROM sluice_old o CROSS JOIN sluice_new n\n    WHERE NOT EXISTS (SELECT FROM sluice_new OFFSET 1);\n'
-            || E'    IF NOT FOUND AND EXISTS (SELECT FROM sluice_new) THEN\n'
-            || ${schema}.${prefix}lockstep_code(p_relid, insertion) || E'    END IF;\n';
+        body := body || E'    IF EXISTS (SELECT FROM sluice_new OFFSET 1) THEN\n'
+            || ${schema}.${prefix}lockstep_code(p_relid, insertion)
+            || E'    ELSE\n    ' || insertion || E'\n    FROM sluice_old o CROSS JOIN sluice_new n;\n    END IF;\n';
     ELSE
         body := body || '    ' || insertion || ${schema}.${prefix}transition_code(p_event) || E';\n';
     END IF;
@@ -304,7 +304,8 @@ BEGIN
         own := ${schema}.${prefix}own(functionname);
         function_code := format('CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER%s AS %L',
             own, ${schema}.${prefix}settings_code(relid, event),
-            ${schema}.${prefix}body_code(p_schema, p_table, relid, event, by_row, settle, guard, t.debug = 1));
+            ${schema}.${prefix}body_code(p_schema, p_table, relid, event, by_row, settle, guard, t.debug = 1,
+                ${schema}.${prefix}own(stem || '_x')));
         trigger_code := format('CREATE OR REPLACE TRIGGER %I AFTER %s ON %I.%I%s FOR EACH %s%s EXECUTE FUNCTION %s()',
             triggername, event, p_schema, p_table,
             CASE WHEN by_row OR event = 'TRUNCATE' THEN '' ELSE ' REFERENCING'
@@ -314,6 +315,15 @@ BEGIN
             CASE WHEN by_row THEN ' WHEN (NOT ' || ${schema}.${prefix}replayed_code() || ')' ELSE '' END, own);
         RETURN NEXT;
     END LOOP;
+
+    -- Without a trigger: protects the texts of a row that needs it.
+    triggername := NULL;
+    trigger_code := NULL;
+    functionname := stem || '_x';
+    function_code := format('CREATE OR REPLACE FUNCTION %s(r record) RETURNS text LANGUAGE plpgsql STABLE AS %L',
+        ${schema}.${prefix}own(functionname),
+        format(E'\nBEGIN\n    RETURN %s;\nEND\n', ${schema}.${prefix}content_code(relid, 'r', 'always')));
+    RETURN NEXT;
 
     IF mode = 'row' AND guard THEN
         -- Row triggers are looked after once a statement, before its rows.

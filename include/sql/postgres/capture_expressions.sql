@@ -120,8 +120,10 @@ AS $sluice$
 $sluice$;
 
 -- The code of a whole row's CONTENT. p_row names the row: NEW, OLD or an alias.
--- One test over all texts of the row decides between plain concatenation and the protection of each text.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}content_code(p_relid oid, p_row text) RETURNS text
+-- One test over all texts of the row decides between plain concatenation and the protection of each text. The latter is
+-- left to the function p_protect where one is given: preparing its code for every statement would cost a microsecond or
+-- two, rows that need it or not.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}content_code(p_relid oid, p_row text, p_protect text) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
@@ -156,10 +158,15 @@ BEGIN
     IF cardinality(texts) = 0 THEN
         RETURN ${schema}.${prefix}concat_code(fast);
     END IF;
+    IF p_protect = 'always' THEN
+        RETURN ${schema}.${prefix}concat_code(protected || quote_literal(protected_end));
+    END IF;
     RETURN format('CASE WHEN %s COLLATE pg_catalog."C" OPERATOR(pg_catalog.~) %L THEN %s ELSE %s END',
         CASE WHEN cardinality(texts) = 1 THEN texts[1] ELSE ${schema}.${prefix}concat_code(texts) END,
         '[<&\x01-\x1f\x7f-\x9f]|]]>',
-        ${schema}.${prefix}concat_code(protected || quote_literal(protected_end)),
+        CASE WHEN p_protect = '' THEN ${schema}.${prefix}concat_code(protected || quote_literal(protected_end))
+            -- An alias alone would mean a column of that name, if there is one.
+            ELSE format('%s(%s)', p_protect, p_row || CASE WHEN p_row IN ('NEW', 'OLD') THEN '' ELSE '.*' END) END,
         ${schema}.${prefix}concat_code(fast));
 END
 $sluice$;

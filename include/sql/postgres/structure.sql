@@ -37,9 +37,9 @@ BEGIN
         'INSERT INTO %s (dbid, tablename, guid, db_action, db_schema, content, oldcontent, version)'
         ' SELECT %L, %L, %s, %L, %L, %s, %s, %L FROM %s %s n',
         ${schema}.${prefix}own('items'), current_database(), p_table, ${schema}.${prefix}guid_code(relid, 'n'), p_action, p_schema,
-        CASE WHEN p_action = 'DELETE' THEN 'NULL' ELSE ${schema}.${prefix}content_code(relid, 'n') END,
+        CASE WHEN p_action = 'DELETE' THEN 'NULL' ELSE ${schema}.${prefix}content_code(relid, 'n', '') END,
         CASE p_action WHEN 'UPDATE' THEN ${schema}.${prefix}key_content_code(relid, 'n')
-            WHEN 'DELETE' THEN ${schema}.${prefix}content_code(relid, 'n') ELSE 'NULL' END,
+            WHEN 'DELETE' THEN ${schema}.${prefix}content_code(relid, 'n', '') ELSE 'NULL' END,
         '1', CASE WHEN kind = 'p' AND p_from IS NULL THEN '' ELSE 'ONLY' END, coalesce(p_from, relid)::regclass);
     GET DIAGNOSTICS written = ROW_COUNT;
     RETURN written;
@@ -193,7 +193,7 @@ AS $sluice$
 DECLARE
     code text;
 BEGIN
-    FOR code IN SELECT c.trigger_code FROM ${schema}.${prefix}capture_code(p_schema, p_table) c LIMIT 1 LOOP
+    FOR code IN SELECT c.trigger_code FROM ${schema}.${prefix}capture_code(p_schema, p_table) c WHERE c.trigger_code IS NOT NULL LIMIT 1 LOOP
         PERFORM ${schema}.${prefix}make_trigger(code);
     END LOOP;
 END
