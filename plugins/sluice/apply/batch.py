@@ -13,7 +13,10 @@ import itertools
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
+
+import pyarrow as pa
 
 from sluice import vendors
 from sluice.apply import net, window
@@ -30,6 +33,7 @@ from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
+from sluice.errors import Transient
 
 log = logging.getLogger("sluice.apply")
 
@@ -39,8 +43,17 @@ SMALL, SMALL_BYTES = 20_000, 64 << 20
 """Changes, and bytes of their contents, up to which a window is reduced in the driver."""
 LOADING_SLICE, LOADING_BYTES = 200_000, 256 << 20
 """The same of a slice while blocks are loading: all of them are decided in the driver."""
+FOREIGN_KEY = "23503"
+"""SQLSTATE."""
 BATCH_BYTES = 1 << 30
 """Bytes of contents in one slice, beside `max_batch_changes`: what bounds the memory of the executors."""
+
+
+class SliceTorn(Transient):
+    """A slice ended between rows that the slave's foreign keys want together; a larger one is taken next."""
+
+    def __init__(self, pair: Pair, reason: Exception):
+        super().__init__(f"{pair}: a slice of the window is taken again, twice as large: {reason}")
 
 
 @dataclass(frozen=True)
@@ -87,6 +100,8 @@ class Batch:
         self.reached: Position | None = None
         """How far the last attempt may have come: where safe mode must last after a failure."""
         self._labels = itertools.count(1)
+        self._stretch = 1
+        """How much larger than usual the next slice is: raised when one ended between rows that need each other."""
 
     def apply(self, checkpoint: Checkpoint, seen: Position, target: Position, *, safe: bool) -> Checkpoint | None:
         """Applies `(seen, target]`, or its next slice; the new checkpoint, None when nothing was there.
@@ -182,8 +197,8 @@ class Batch:
         above: int,
         safe: bool,
     ) -> Checkpoint:
-        limit = self.pair.options.max_batch_changes
-        survey = self.links.reader.survey(seen, target, above=above, limit=limit, max_bytes=BATCH_BYTES)
+        limit, size = self.pair.options.max_batch_changes * self._stretch, BATCH_BYTES * self._stretch
+        survey = self.links.reader.survey(seen, target, above=above, limit=limit, max_bytes=size)
         changes, end = survey.changes, survey.last if survey.more else None
         self._load_definitions(seen, above)
         steps: list[Step] = []
@@ -192,9 +207,7 @@ class Batch:
             steps += self._stage(Span(seen, target, begin, cut.repl_key - 1), checkpoint.epoch)
             if cut.action != Action.TRUNCATE:
                 # What follows needs the new definition, and the slave has it only within the transaction.
-                rest = self.links.reader.items(
-                    seen, target, above=cut.repl_key - 1, up_to=end, images=self._rejecting
-                )
+                rest = self.links.reader.items(seen, target, above=cut.repl_key - 1, up_to=end, images=self._rejecting)
                 steps += self._steps(rest, seen, above, None)
                 break
             item = self.links.reader.items(seen, target, above=cut.repl_key - 1, up_to=cut.repl_key)
@@ -233,10 +246,11 @@ class Batch:
                 raise staged.error()
             changes.extend(staged)
 
-        def items_of(table: TableName) -> Any:
-            return window.by_table(reader.items(previous, target, **bounds, images=self._rejecting))[table]
+        @cache
+        def everything() -> Run:
+            return window.by_table(reader.items(previous, target, **bounds, images=self._rejecting))
 
-        return [Rows(changes, items_of, keys)] if changes else []
+        return [Rows(changes, lambda table: everything()[table], keys)] if changes else []
 
     def _load_definitions(self, seen: Position, above: int) -> None:
         """Of all captured tables, because the executors will meet any of them."""
@@ -265,8 +279,8 @@ class Batch:
         safe: bool,
     ) -> Checkpoint:
         info = self.pair.slave_info
-        drift = vendors.module(info.vendor, "drift")
-        conflicts = (drift.Collision, drift.Misfit) if self._rejecting else (drift.Collision,)
+        drift, connections = vendors.module(info.vendor, "drift"), vendors.module(info.vendor, "connection")
+        every = {change.table for step in steps if isinstance(step, Rows) for change in step.changes}
         ordered: set[TableName] = set()
         while True:
             self._keep_lease()
@@ -281,21 +295,39 @@ class Batch:
                             self._truncate(step, markers)
                         else:
                             self.links.alterer.apply(step, safe=safe)
+                            if markers is not None and step.action is Action.DROP:
+                                markers.dropped(step.table)
                     self._keep_lease()
                     self.links.checkpoints().advance(before, after)
+                self._stretch = 1
                 return after
-            except conflicts as conflict:
-                if conflict.table in ordered:
+            except drift.Collision as collision:
+                # Then that table change by change; if even this meets another table's rows, all of them together.
+                if every <= ordered:
                     raise
-                log.info("%s: %s", self.pair, conflict)
-                ordered.add(conflict.table)
+                log.info("%s: %s", self.pair, collision)
+                ordered |= every if collision.table in ordered else {collision.table}
+            except drift.Misfit as misfit:
+                # Changes that fit only in their order across tables look like a misfit when tables are taken singly.
+                if every <= ordered or not (ordered or self._rejecting):
+                    raise
+                log.info("%s: %s All tables are now taken change by change.", self.pair, misfit)
+                ordered |= every if ordered else {misfit.table}
+            except connections.StatementFailed as failure:
+                # Foreign keys checked at commit: the slice ends between rows that refer to one another.
+                if failure.sqlstate != FOREIGN_KEY or not after.catching_up:
+                    raise
+                self._stretch *= 2
+                raise SliceTorn(self.pair, failure) from failure
 
     def _merge(self, rows: Rows, ordered: set[TableName], safe: bool) -> None:
         replayed = ordered | rows.ordered
         self.links.merger.merge([change for change in rows.changes if change.table not in replayed], safe=safe)
         present = {change.table for change in rows.changes} | rows.ordered
-        for table in sorted(replayed & present):
-            done = self.links.replayer.replay(rows.items(table), rows.keys, safe=safe, reject=self._rejecting)
+        together = [rows.items(table) for table in sorted(replayed & present)]
+        if together:
+            items = pa.concat_tables(together).sort_by("repl_key")
+            done = self.links.replayer.replay(items, rows.keys, safe=safe, reject=self._rejecting)
             if done.rejects:
                 self.links.put_rejects(done.rejects)
 
