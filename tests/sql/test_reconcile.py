@@ -71,7 +71,7 @@ def test_a_busy_table_is_tried_again_after_the_others(master: Master, monkeypatc
         ('ALTER TABLE a ENABLE REPLICA TRIGGER "{t}_d"', 'trigger "{t}_d" is disabled'),
         ("UPDATE demo_tables SET status = 'CREATING' WHERE tablename = 'a'", "status is CREATING"),
         ("DELETE FROM demo_captures WHERE tablename = 'a'", "no trigger was made yet"),
-        ("UPDATE demo_captures SET fingerprint = 'x' WHERE tablename = 'a'", "the triggers are out of date"),
+        ("UPDATE demo_captures SET basis = 'x' WHERE tablename = 'a'", "the triggers are out of date"),
     ],
 )
 def test_what_is_damaged_is_reported_and_made_again(two: Master, damage: str, fault: str) -> None:

@@ -179,6 +179,7 @@ def test_psql_installs_by_hand_what_the_dag_installs(bare: Master, postgres: Pos
     bare.sql("SELECT demo_create_trigger('public', 't')", "INSERT INTO t VALUES (1)")
     assert len(bare.items()) == 1
     bare.install()
+    bare.register("t")
     assert bare.reconcile(wanted("t")).steps == ()
 
 

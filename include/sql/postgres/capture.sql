@@ -18,15 +18,6 @@ AS $sluice$
     LEFT JOIN pg_trigger g ON g.tgrelid = p_relid AND g.tgname = p_trigger AND NOT g.tgisinternal
 $sluice$;
 
--- Identifies the code of a table's capture as it would be generated now.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}capture_fingerprint(p_schema text, p_table text) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $sluice$
-    SELECT md5(coalesce(string_agg(c.function_code, '' ORDER BY n), '') || coalesce(string_agg(c.trigger_code, '' ORDER BY n), ''))
-    FROM ${schema}.${prefix}capture_code(p_schema, p_table) WITH ORDINALITY
-        AS c (target, mode, triggername, functionname, function_code, trigger_code, n)
-$sluice$;
-
 -- Everything that is wrong with the captures of the registered tables, one row a fault.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}capture_faults(OUT schemaname text, OUT tablename text, OUT fault text)
 RETURNS SETOF record
@@ -34,11 +25,10 @@ LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
     t record;
-    c record;
 BEGIN
     FOR t IN
         SELECT x.*, to_regclass(format('%I.%I', x.schemaname, x.tablename))::oid AS now_relid,
-               h.relid, h.mode, h.fingerprint, h.triggers
+               h.relid, h.mode, h.stem, h.basis, h.triggers, h.leaves
         FROM ${schema}.${prefix}tables x
         LEFT JOIN ${schema}.${prefix}captures h ON h.schemaname = x.schemaname AND h.tablename = x.tablename
         ORDER BY x.repl_key
@@ -55,13 +45,18 @@ BEGIN
             RETURN NEXT;
             CONTINUE;
         END IF;
-        FOR c IN SELECT * FROM ${schema}.${prefix}capture_code(t.schemaname, t.tablename) x WHERE x.triggername IS NOT NULL LOOP
-            fault := ${schema}.${prefix}trigger_fault(c.target, c.triggername, c.functionname);
-            IF fault IS NOT NULL AND c.triggername = ANY (t.triggers) THEN
+        FOR fault IN
+            SELECT ${schema}.${prefix}trigger_fault(g.target, g.name, t.stem || right(g.name, 2))
+            -- Those that end in _p stand on the partitions, the others on the table.
+            FROM (SELECT t.relid, name FROM unnest(t.triggers) AS n (name) WHERE right(name, 2) <> '_p'
+                  UNION ALL SELECT leaf, name FROM unnest(t.triggers) AS n (name), unnest(t.leaves) AS l (leaf)
+                  WHERE right(name, 2) = '_p') AS g (target, name)
+        LOOP
+            IF fault IS NOT NULL THEN
                 RETURN NEXT;
             END IF;
         END LOOP;
-        IF ${schema}.${prefix}capture_fingerprint(t.schemaname, t.tablename) <> t.fingerprint THEN
+        IF ${schema}.${prefix}basis(t.schemaname, t.tablename, t.relid) <> t.basis THEN
             fault := 'the triggers are out of date';
             RETURN NEXT;
         END IF;
@@ -124,6 +119,7 @@ BEGIN
     now.trigger_fingerprint := md5(replace(array_to_string(trigger_codes, ''), format('%I.%I', p_schema, p_table), ''));
     now.filenode := ${schema}.${prefix}filenode(now.relid);
     now.signature := ${schema}.${prefix}signature(now.relid);
+    now.basis := ${schema}.${prefix}basis(p_schema, p_table, now.relid);
     now.leaves := ${schema}.${prefix}leaves(now.relid);
     now.rewritten := coalesce(had.rewritten, false);
     IF p_light AND (had.trigger_fingerprint IS DISTINCT FROM now.trigger_fingerprint OR had.triggers IS DISTINCT FROM now.triggers) THEN
@@ -186,6 +182,15 @@ BEGIN
          WHERE i.inhrelid = p_relid OR i.inhparent = p_relid),
         ${schema}.${prefix}leaves(p_relid), ${schema}.${prefix}filenode(p_relid), ${schema}.${prefix}has_event_triggers());
 END
+$sluice$;
+
+-- Identifies everything a table's capture is written from: what is configured, the table's structure, the release.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}basis(p_schema text, p_table text, p_relid oid) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT md5(concat_ws('/', coalesce(t.actions, 'IUD'), t.trigger_name, t.debug, current_database(),
+        (SELECT i.value FROM ${schema}.${prefix}info i WHERE i.name = 'functions'), ${schema}.${prefix}signature(p_relid)))
+    FROM ${schema}.${prefix}tables t WHERE t.schemaname = p_schema AND t.tablename = p_table
 $sluice$;
 
 -- The files a table's rows are in, those of its partitions included.

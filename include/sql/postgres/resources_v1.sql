@@ -119,7 +119,8 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}cols_table AS SELECT * FROM ${sche
 -- The capture each registered table has. MODE: by statement or by row triggers; none where nothing is to be captured,
 -- dropped where the table went. STEM begins the names of FUNCTIONS and stays when the table is renamed. FINGERPRINT
 -- identifies the code that was generated, TRIGGER_FINGERPRINT that of the triggers alone, FILENODE the files of the
--- table: other files mean rewritten rows. SIGNATURE identifies the structure, LEAVES the partitions with the rows.
+-- table: other files mean rewritten rows. SIGNATURE identifies the structure, BASIS all that
+-- the capture is written from, LEAVES the partitions with the rows.
 -- REWRITTEN: rows that got other values by an ALTER still have to be queued.
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}captures (
     schemaname text NOT NULL,
@@ -133,6 +134,7 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}captures (
     trigger_fingerprint text NOT NULL,
     filenode text NOT NULL,
     signature text NOT NULL,
+    basis text NOT NULL,
     leaves oid[] NOT NULL,
     rewritten boolean NOT NULL,
     CONSTRAINT ${prefix}captures_pkey PRIMARY KEY (schemaname, tablename)

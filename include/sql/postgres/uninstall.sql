@@ -21,7 +21,7 @@ BEGIN
     FROM pg_proc p
     WHERE p.pronamespace = $s$ ${schema}$s$::regnamespace
       AND p.proname = ANY (SELECT '${prefix}' || f FROM unnest(ARRAY[
-        'body_code', 'capture_code', 'capture_faults', 'capture_fingerprint', 'capture_mode',
+        'body_code', 'capture_code', 'basis', 'capture_faults', 'capture_mode',
         'captured_columns', 'changed_code', 'check_structure', 'check_table', 'col2xml', 'concat_code',
         'content_code', 'create_trigger', 'ddl_check', 'ddl_drop', 'ddl_end', 'ddl_item', 'debug',
         'desc_column', 'describe', 'described', 'drop_trigger', 'filenode', 'follow_partitions',

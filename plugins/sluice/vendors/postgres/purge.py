@@ -1,5 +1,6 @@
 """Deletes from ITEMS what every slave has."""
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -8,6 +9,8 @@ import psycopg
 from sluice.domain.names import Prefix
 from sluice.domain.position import Position
 from sluice.vendors.postgres.connection import quoted
+
+_RECORD = "purged"
 
 
 def purge(
@@ -35,9 +38,31 @@ def purge(
                 f"SELECT deleted, last_key FROM {function}(%s::pg_snapshot[], %s, %s, %s)",
                 [[position.snapshot for position in seen], above, through, batch],
             ).fetchone()
-        assert row is not None
-        deleted, last = int(row[0]), row[1]
+            assert row is not None
+            deleted, last = int(row[0]), row[1]
+            if deleted:
+                _record(connection, prefix, schema, seen)
         total += deleted
         if deleted < batch:
             return total
         above = last
+
+
+def purged(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> list[Position]:
+    """The positions of the last purge: what all of them cover may be gone. Empty when nothing ever was purged.
+
+    A slave that covers one of them has lost nothing; one that does not was put back, to a backup or
+    a standby, and changes it needs are gone.
+    """
+    row = connection.execute(
+        f"SELECT value FROM {quoted(schema, f'{prefix.lower}info')} WHERE name = %s", [_RECORD]
+    ).fetchone()
+    return [Position.parse(text) for text in json.loads(row[0])] if row else []
+
+
+def _record(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, positions: list[Position]) -> None:
+    connection.execute(
+        f"INSERT INTO {quoted(schema, f'{prefix.lower}info')} (name, value) VALUES (%s, %s)"
+        " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        [_RECORD, json.dumps([position.text() for position in positions])],
+    )
