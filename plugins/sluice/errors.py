@@ -16,5 +16,9 @@ class Terminal(SluiceError):
     """A person must act before another try makes sense."""
 
 
+class DataLost(Terminal):
+    """What a slave misses cannot be had any more: it becomes INCONSISTENT, and only an initial update helps."""
+
+
 class Transient(SluiceError):
     """Another try may succeed: an outage, a lock, a lost connection."""

@@ -25,7 +25,7 @@ from sluice.apply.links import Links
 from sluice.apply.markers import Markers
 from sluice.apply.pair import Pair
 from sluice.apply.spread import Spread
-from sluice.apply.staging import Failure, Span, StageShare
+from sluice.apply.staging import Failure, ShareInterrupted, Span, StageShare
 from sluice.apply.window import CutItem, Run
 from sluice.domain.blocks import Decision
 from sluice.domain.change import Action
@@ -33,7 +33,7 @@ from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
-from sluice.errors import Transient
+from sluice.errors import Terminal, Transient
 
 log = logging.getLogger("sluice.apply")
 
@@ -47,6 +47,10 @@ FOREIGN_KEY = "23503"
 """SQLSTATE."""
 BATCH_BYTES = 1 << 30
 """Bytes of contents in one slice, beside `max_batch_changes`: what bounds the memory of the executors."""
+
+
+class CannotReplay(Terminal):
+    """Changes do not go to the slave in any form."""
 
 
 class SliceTorn(Transient):
@@ -201,26 +205,28 @@ class Batch:
         survey = self.links.reader.survey(seen, target, above=above, limit=limit, max_bytes=size)
         changes, end = survey.changes, survey.last if survey.more else None
         self._load_definitions(seen, above)
+        after = checkpoint.advanced(target, changes) if end is None else checkpoint.sliced(target, end, changes)
+        try:
+            steps = self._staged_steps(seen, target, above, end, survey.cuts, checkpoint.epoch)
+            return self._commit(checkpoint, after, steps, None, safe)
+        finally:
+            self.drop_stages(checkpoint.epoch)
+
+    def _staged_steps(
+        self, seen: Position, target: Position, above: int, end: int | None, cuts: Sequence[Any], epoch: int
+    ) -> list[Step]:
         steps: list[Step] = []
         begin = above
-        for cut in survey.cuts:
-            steps += self._stage(Span(seen, target, begin, cut.repl_key - 1), checkpoint.epoch)
+        for cut in cuts:
+            steps += self._stage(Span(seen, target, begin, cut.repl_key - 1), epoch)
             if cut.action != Action.TRUNCATE:
                 # What follows needs the new definition, and the slave has it only within the transaction.
                 rest = self.links.reader.items(seen, target, above=cut.repl_key - 1, up_to=end, images=self._rejecting)
-                steps += self._steps(rest, seen, above, None)
-                break
+                return steps + self._steps(rest, seen, above, None)
             item = self.links.reader.items(seen, target, above=cut.repl_key - 1, up_to=cut.repl_key)
             steps += self._steps(item, seen, above, None)
             begin = cut.repl_key
-        else:
-            steps += self._stage(Span(seen, target, begin, end), checkpoint.epoch)
-        after = checkpoint.advanced(target, changes) if end is None else checkpoint.sliced(target, end, changes)
-        try:
-            done = self._commit(checkpoint, after, steps, None, safe)
-        finally:
-            self._drop_stages()
-        return done
+        return steps + self._stage(Span(seen, target, begin, end), epoch)
 
     def _stage(self, span: Span, epoch: int) -> list[Step]:
         previous, target, bounds = span.previous, span.target, {"above": span.above, "up_to": span.up_to}
@@ -239,11 +245,13 @@ class Batch:
         parts = self.spread.parallelism
         share = StageShare(self.pair, span, parts, epoch, str(next(self._labels)), keys, apart)
         for staged in self.spread.map(share, parts):
-            if isinstance(staged, Failure) and staged.unknown_table:
-                # Not captured any more, and met for the first time: reduced here, where its definition is looked up.
-                return self._steps(reader.items(previous, target, **bounds, images=self._rejecting), previous, 0, None)
+            if isinstance(staged, Failure) and staged.passing:
+                raise ShareInterrupted(staged.message)
             if isinstance(staged, Failure):
-                raise staged.error()
+                # Here the same changes say by themselves what is the matter, and policies apply to them.
+                log.info("%s: %s The window is reduced by the driver.", self.pair, staged.message)
+                items = reader.items(previous, target, **bounds, images=self._rejecting)
+                return self._steps(items, previous, span.above, None)
             changes.extend(staged)
 
         @cache
@@ -262,11 +270,14 @@ class Batch:
             tables = registry.tables()
         self.links.definitions.load(tables, seen, above)
 
-    def _drop_stages(self) -> None:
+    def drop_stages(self, epoch: int) -> None:
+        """Drops the stage tables of `epoch` and of all before it."""
         info = self.pair.slave_info
         with self.links.on(info), self.links.slave_transaction() as slave:
             slave.execute("SET LOCAL synchronous_commit = off")
-            vendors.module(info.vendor, "stage").drop(slave, self.pair.prefix, self.pair.slave.schema)
+            # Not those of a successor, should we have been overtaken.
+            module = vendors.module(info.vendor, "stage")
+            module.drop(slave, self.pair.prefix, self.pair.slave.schema, below=epoch + 1)
 
     # In one transaction
 
@@ -304,7 +315,7 @@ class Batch:
             except drift.Collision as collision:
                 # Then that table change by change; if even this meets another table's rows, all of them together.
                 if every <= ordered:
-                    raise
+                    raise CannotReplay(str(collision)) from collision
                 log.info("%s: %s", self.pair, collision)
                 ordered |= every if collision.table in ordered else {collision.table}
             except drift.Misfit as misfit:

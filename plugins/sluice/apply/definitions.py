@@ -15,14 +15,14 @@ from sluice.domain.change import Action
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
 from sluice.domain.shape import TableShape
-from sluice.errors import Terminal
+from sluice.errors import DataLost
 
 if TYPE_CHECKING:
     from sluice.apply.links import Links
     from sluice.apply.window import CutItem
 
 
-class TableGone(Terminal):
+class TableGone(DataLost):
     """Changes wait for a table that the master no longer has, and nothing says what its key was."""
 
     def __init__(self, table: TableName):

@@ -17,8 +17,20 @@ from sluice.apply.pair import Pair
 from sluice.domain.checkpoint import Checkpoint, CheckpointMoved, Fenced
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.position import Position
+from sluice.domain.state import SlaveState
+from sluice.errors import DataLost, SluiceError
 
 log = logging.getLogger("sluice.apply")
+
+
+class ChangesPurged(DataLost):
+    """The slave's checkpoint is older than what every slave was seen to have, and ITEMS was purged by."""
+
+    def __init__(self, pair: Pair):
+        super().__init__(
+            f"{pair}: the slave is older than it has been, as after a restore from a backup or a fail-over to a "
+            "standby that lagged, and the master has deleted changes it needs. Start an initial update of this slave."
+        )
 
 
 class Links:
@@ -162,6 +174,8 @@ class Links:
     def claim(self) -> Checkpoint | None:
         """A new epoch, committed; None where the slave was never configured."""
         with self.on(self.pair.slave_info), self.slave_transaction():
+            # A former apply may still be in its last transaction; who waits says so and tries again.
+            self.slave.execute("SET LOCAL lock_timeout = '5s'")
             if not self.checkpoints().exists():
                 return None
             try:
@@ -199,9 +213,30 @@ class Links:
             return
         try:
             with self.slave_transaction():
-                self.checkpoints().note(mine.epoch, message, safemode_exit)
+                self.checkpoints().note(mine, message, safemode_exit)
         except psycopg.Error as error:
             log.warning("%s: the slave's checkpoint could not be annotated: %s", self.pair, error)
+
+    def give_up(self, mine: Checkpoint, message: str) -> None:
+        """The slave is INCONSISTENT from here on; best effort."""
+        if self._slave is None:
+            return
+        try:
+            with self.slave_transaction():
+                self.lock_checkpoint(mine)
+                self.checkpoints().move(SlaveState.INCONSISTENT, message)
+        except (psycopg.Error, SluiceError) as error:
+            log.warning("%s: the slave could not be marked INCONSISTENT: %s", self.pair, error)
+
+    def check_purged(self, applied: Position) -> None:
+        """Raises `ChangesPurged` where the master may have deleted changes that are still to be applied."""
+        info = self.pair.master_info
+        with self.on(info):
+            purged = vendors.module(info.vendor, "purge").purged(
+                self.master, self.pair.prefix, self.pair.replication.master.schema
+            )
+        if purged and not any(applied.covers_all_of(position) for position in purged):
+            raise ChangesPurged(self.pair)
 
     def _still_mine(self, now: Checkpoint | None, mine: Checkpoint) -> Checkpoint:
         if now is None:

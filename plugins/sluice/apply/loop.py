@@ -27,7 +27,7 @@ from sluice.domain.checkpoint import Checkpoint, CheckpointMoved, Fenced
 from sluice.domain.position import Position
 from sluice.domain.safemode import SafeMode
 from sluice.domain.state import APPLYING
-from sluice.errors import SluiceError, Terminal, Transient
+from sluice.errors import DataLost, SluiceError, Terminal, Transient
 from sluice.stores.gate import ERROR, Gate
 from sluice.stores.lease import Lease, LeaseHeld
 from sluice.stores.redis_store import StoreUnreachable
@@ -92,6 +92,7 @@ class Apply:
         self.mode = safemode.OFF
         self.tally = Tally()
         self._waiting_for = ""
+        self._begun = False
         self._told_of_ddl = True
         self._compare_at = 0.0
         self._patience: float | None = None
@@ -216,8 +217,10 @@ class Apply:
         claimed = self.links.claim()
         if claimed is None:
             raise NotConfigured(self.pair)
-        if self.gate.open(ERROR):
+        if not self._begun and self.gate.open(ERROR):
             log.info("%s: the gate's closure 'error' is opened by this start", self.pair)
+        self._begun = True
+        self.batch.drop_stages(claimed.epoch)
         self._told_of_ddl = self.links.told_of_ddl()
         self.checkpoint = claimed
         self.seen = claimed.position
@@ -244,6 +247,7 @@ class Apply:
     def _mode_at_start(self, checkpoint: Checkpoint) -> SafeMode:
         if checkpoint.position is None or checkpoint.state not in APPLYING:
             return safemode.OFF  # decided when there is something to apply
+        self.links.check_purged(checkpoint.position)
         return safemode.at_start(
             configured=self.pair.slave.safe_mode or self.pair.slave.on_conflict == "overwrite",
             exit_point=checkpoint.safemode_exit,
@@ -278,7 +282,9 @@ class Apply:
             self.gate.close(ERROR, "apply", str(error))
         except SluiceError as unreachable:
             log.warning("%s: the gate could not be closed: %s", self.pair, unreachable)
-        if self.checkpoint is not None:
+        if self.checkpoint is not None and isinstance(error, DataLost):
+            self.links.give_up(self.checkpoint, str(error))
+        elif self.checkpoint is not None:
             self.links.note(self.checkpoint, str(error), self.batch.reached)
 
     def _say(self, activity: str, *, force: bool = False) -> None:

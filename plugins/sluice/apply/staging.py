@@ -17,11 +17,7 @@ from sluice.apply.pair import Pair
 from sluice.apply.window import by_table
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
-from sluice.errors import SluiceError, Terminal, Transient
-
-
-class ShareRefused(Terminal):
-    """An executor met what a person must mend."""
+from sluice.errors import SluiceError, Transient
 
 
 class ShareInterrupted(Transient):
@@ -33,11 +29,8 @@ class Failure:
     """Why a share could not be staged. Plain values, because an error need not survive the way back."""
 
     message: str
-    terminal: bool
-    unknown_table: bool = False
-
-    def error(self) -> SluiceError:
-        return ShareRefused(self.message) if self.terminal else ShareInterrupted(self.message)
+    passing: bool
+    """An outage; otherwise the changes themselves, or the slave's tables, are the matter."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +64,7 @@ class StageShare:
         try:
             return self._read_and_stage(number)
         except SluiceError as error:
-            return Failure(str(error), isinstance(error, Terminal), isinstance(error, TableGone))
+            return Failure(str(error), passing=isinstance(error, Transient))
 
     def _read_and_stage(self, number: int) -> list[Any]:
         pair, span = self.pair, self.span

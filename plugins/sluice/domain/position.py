@@ -19,10 +19,10 @@ window is a range of ITEMS' primary key and needs no index over transactions:
 import json
 from dataclasses import dataclass, field, replace
 
-from sluice.errors import Terminal
+from sluice.errors import DataLost
 
 
-class MasterWentBack(Terminal):
+class MasterWentBack(DataLost):
     """The master's transaction counter is behind a position taken from it earlier."""
 
     def __init__(self, previous: "Position", now: "Position"):

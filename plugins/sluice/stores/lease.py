@@ -5,6 +5,7 @@ the epoch's work (see `sluice.domain.checkpoint`), so a lost Redis costs time an
 """
 
 import json
+import logging
 import os
 import socket
 import threading
@@ -17,6 +18,8 @@ import redis
 from sluice.domain.names import Prefix
 from sluice.errors import Transient
 from sluice.stores.redis_store import Clock, classified
+
+log = logging.getLogger("sluice.stores")
 
 _RENEW = """
 local value = redis.call('GET', KEYS[1])
@@ -84,7 +87,7 @@ class Lease:
             if not self._renew():
                 raise LeaseHeld(self.slave, str(holder(self.client, self.key) or "another process"))
         self._renewed, self._taken_by = asked, None
-        if self._thread is None:
+        if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._keep_renewing, name="lease", daemon=True)
             self._thread.start()
 
@@ -116,8 +119,8 @@ class Lease:
                     self._renewed, self._taken_by = asked, None
                 else:
                     self._taken_by = str(holder(self.client, self.key) or "another process")
-            except redis.RedisError:
-                continue  # `keep` speaks up when this lasts
+            except Exception as error:  # whatever it is, this thread must live; `keep` speaks up when it lasts
+                log.debug("the lease was not renewed: %s", error)
 
 
 def key(prefix: Prefix, slave: str) -> str:

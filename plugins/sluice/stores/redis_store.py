@@ -46,9 +46,9 @@ def classified() -> Iterator[None]:
     """Turns the driver's errors into `StoreUnreachable` or `StoreNotConfigured`."""
     try:
         yield
-    except redis.AuthenticationError as error:
-        raise StoreNotConfigured(f"Redis refuses the password: {error}. Correct SLUICE_REDIS_URL.") from error
-    except (redis.ConnectionError, redis.TimeoutError, redis.BusyLoadingError, redis.ReadOnlyError) as error:
+    except (redis.AuthenticationError, redis.exceptions.NoPermissionError) as error:
+        raise StoreNotConfigured(f"Redis refuses this user: {error}. Correct SLUICE_REDIS_URL.") from error
+    except redis.RedisError as error:  # away, loading, read-only, out of memory or disk: it may come back
         raise StoreUnreachable(f"Redis does not answer: {error}") from error
 
 

@@ -4,10 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
+from sluice.apply.links import ChangesPurged
 from sluice.domain.checkpoint import Fenced
 from sluice.domain.state import SlaveState
 from sluice.stores import redis_store
 from sluice.stores.gate import ADMIN, ERROR, Gate
+from sluice.vendors.postgres import purge
 from sluice.vendors.postgres.drift import Drift
 from tests.scenarios.apply.rig import Rig
 
@@ -176,3 +178,24 @@ def test_definitions_and_truncate_cut_the_stream(rig: Callable[..., Rig]) -> Non
     columns = pair.slave.execute("SELECT * FROM public.account LIMIT 0").description
     assert columns is not None
     assert [column.name for column in columns] == ["id", "holder", "note"]
+
+
+def test_a_slave_put_back_behind_the_purge_is_inconsistent(rig: Callable[..., Rig]) -> None:
+    pair = rig(TABLES)
+    before = pair.checkpoint.position
+    assert before is not None
+    with pair.apply():
+        pair.master.execute("INSERT INTO public.account VALUES (1, 'a', 1)")
+        pair.await_current()
+    applied = pair.checkpoint.position
+    assert applied is not None
+    assert purge.purge(pair.master, pair.pair.prefix, "public", [applied]) > 0
+    with pair.apply():
+        pair.await_current()
+    with pair.slave.transaction():
+        pair.slave.execute("TRUNCATE public.account")
+        pair.store.start_at(before)
+    with pair.apply(), pytest.raises(ChangesPurged, match="Start an initial update"):
+        pair.await_current()
+    assert pair.checkpoint.state is SlaveState.INCONSISTENT
+    assert "older than it has been" in pair.checkpoint.message

@@ -98,9 +98,15 @@ class CheckpointStore:
         if cursor.rowcount != 1:
             raise Fenced(self.slave, before.epoch)
 
-    def note(self, epoch: int, message: str, safemode_exit: Position | None = None) -> None:
-        """Records why the apply stands still. Silent when fenced: the new owner writes its own."""
-        self._execute("checkpoint_note", epoch=epoch, message=message, safemode_exit=_text(safemode_exit))
+    def note(self, mine: Checkpoint, message: str, safemode_exit: Position | None = None) -> None:
+        """Records why the apply stands still. Silent when fenced, or when the state moved on: others wrote theirs."""
+        self._execute(
+            "checkpoint_note",
+            epoch=mine.epoch,
+            state=str(mine.state),
+            message=message,
+            safemode_exit=_text(safemode_exit),
+        )
 
     def _execute(self, name: str, placeholders: dict[str, str] | None = None, **values: Any) -> psycopg.Cursor[Any]:
         statement = sql_files.render("postgres", name, **self._names, **(placeholders or {}))

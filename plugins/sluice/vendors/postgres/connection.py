@@ -25,6 +25,18 @@ CANONICAL: dict[str, str] = {
 }
 """Settings under which a value's text means the same in every session, on both databases."""
 
+PATIENT: dict[str, str] = {
+    "statement_timeout": "0",
+    "lock_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+    "idle_session_timeout": "0",
+    "tcp_keepalives_idle": "30",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
+}
+"""Whatever time-outs a role or server has: a large window takes as long as it takes. And the server lets go of a
+client whose machine is gone within a minute, with the locks it held."""
+
 
 class DatabaseUnreachable(Transient):
     """The server does not answer, went away, or refuses more connections just now."""
@@ -51,6 +63,8 @@ class StatementInterrupted(Transient):
 
 
 _CHECK_CONNECTION = "Check user, password and database of the Airflow connection, and pg_hba.conf of the server."
+_PASSES = ("25006", "25P03", "25P04")
+"""Read-only, as a standby is until it is promoted; a session or transaction that was idle or open too long."""
 _UNREACHABLE = ("08", "57P")
 _INTERRUPTED = ("40", "53", "55P03", "57014", "55006", "58")
 _REFUSED = ("28", "3D")
@@ -70,6 +84,8 @@ def classify(error: BaseException, place: str) -> SluiceError:
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and sqlstate is None:
         return _without_sqlstate(text, place)
     code = sqlstate or ""
+    if code in _PASSES or (code == "55000" and "recovery" in text):
+        return StatementInterrupted(f"{place}: {text}", sqlstate)
     if code.startswith(_REFUSED):
         return DatabaseRefused(f"{place}: {text}. {_CHECK_CONNECTION}")
     if code == "42501":
@@ -90,10 +106,24 @@ def classified(info: ConnectionInfo) -> Iterator[None]:
         raise classify(error, info.place) from error
 
 
+_PASSING = (
+    "starting up",
+    "shutting down",
+    "not yet accepting connections",
+    "in recovery",
+    "too many",
+    "remaining connection slots",
+    "terminating connection",
+    "server closed the connection",
+)
+
+
 def _without_sqlstate(text: str, place: str) -> SluiceError:
-    # libpq reports a refused log-in without an SQLSTATE; only the wording tells it from an outage.
+    # libpq reports a refused log-in without an SQLSTATE; only the wording tells it from an outage. The server says
+    # FATAL to whoever it refuses, and also while it starts, stops or is full.
     lowered = text.lower()
-    if any(word in lowered for word in ("password authentication failed", "no pg_hba.conf entry", "does not exist")):
+    passing = any(words in lowered for words in _PASSING)
+    if not passing and ("fatal:" in lowered or "no password supplied" in lowered or "ssl was required" in lowered):
         return DatabaseRefused(f"{place}: {text}. {_CHECK_CONNECTION}")
     return DatabaseUnreachable(f"{place}: {text}. The server is down, restarting or not reachable from here.")
 
@@ -106,7 +136,7 @@ def connect(
     `application` shows in `pg_stat_activity`. `settings` adds to or replaces canonical ones.
     Raises `DatabaseUnreachable`, `DatabaseRefused`.
     """
-    options = _options({**CANONICAL, "client_min_messages": "error", **(settings or {})})
+    options = _options({**CANONICAL, **PATIENT, "client_min_messages": "error", **(settings or {})})
     try:
         connection = psycopg.connect(
             host=info.host,
@@ -146,11 +176,15 @@ class _PlacedCursor(psycopg.Cursor[Any]):
 
 def uri(info: ConnectionInfo, application: str) -> str:
     """The same connection as a URI, for the ADBC driver. It holds the password: never log it."""
-    options = _options(CANONICAL)
+    options = _options({**CANONICAL, **PATIENT})
     parameters = {
         "application_name": application[:63],
         "client_encoding": "UTF8",
         "connect_timeout": "10",
+        "keepalives_idle": "30",
+        "keepalives_interval": "10",
+        "keepalives_count": "3",
+        "tcp_user_timeout": "60000",
         **info.options,
         "options": options,
     }

@@ -188,15 +188,15 @@ def put(
     return Staged(changes.table, changes.columns, changes.key, relations, changes.changes)
 
 
-def drop(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, *, below: int | None = None) -> int:
-    """Drops the stage tables of a prefix, only of epochs under `below` when given; how many. The caller commits."""
+def drop(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, *, below: int) -> int:
+    """Drops the stage tables of a prefix of epochs under `below`; how many. The caller commits."""
     found = connection.execute(
         "SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
         "WHERE n.nspname = %s AND c.relkind = 'r' AND c.relpersistence = 'u' AND starts_with(c.relname, %s)",
         [schema, f"{prefix.lower}stage_"],
     ).fetchall()
     pattern = re.compile(re.escape(f"{prefix.lower}stage_") + r"(\d+)_")
-    names = [name for (name,) in found if (m := pattern.match(name)) and (below is None or int(m[1]) < below)]
+    names = [name for (name,) in found if (m := pattern.match(name)) and int(m[1]) < below]
     for name in names:
         connection.execute(f"DROP TABLE IF EXISTS {quoted(schema, name)}")
     return len(names)
