@@ -16,7 +16,8 @@ from sluice import vendors
 from sluice.apply.links import Links
 from sluice.apply.net import Events
 from sluice.apply.pair import Pair
-from sluice.domain.blocks import BlockMap, Decision, Key, TableBlocks, decide, decisions
+from sluice.domain.blocks import BlockMap, BlockState, Decision, Key, TableBlocks, decide, decisions
+from sluice.domain.checkpoint import CheckpointMoved
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
 
@@ -84,29 +85,33 @@ class Markers:
         Blocks being read are waited for first. A mixture remains only when some blocks were read
         before the TRUNCATE and others after it.
         """
-        blocks = self._undecided.get(table)
-        if blocks is None:
+        if table not in self._undecided:
             return Decision.APPLY
-        while True:
-            found = decisions(blocks.blocks, xid)
-            if Decision.WAIT in found:
-                blocks = self._look_again(table)
-            elif found == {Decision.DROP}:
-                return Decision.DROP
-            elif found == {Decision.APPLY}:
-                return Decision.APPLY
-            else:
-                return Decision.WAIT
+        # Waiting for whatever is being read would last as long as the load. What began after the first look is read
+        # after the window's end: its marker covers the TRUNCATE, as that of a planned block will.
+        begun = {block.number for block in self.map.tables[table].blocks if block.state is BlockState.BEGUN}
+        while any(block.number in begun and block.state is BlockState.BEGUN for block in self.map.tables[table].blocks):
+            self._look_again(table)
+        stored = [block for block in self.map.tables[table].blocks if block.state is BlockState.STORED]
+        found = decisions(stored, xid)
+        if Decision.APPLY not in found:
+            return Decision.DROP
+        whole = len(stored) == len(self.map.tables[table].blocks) and Decision.DROP not in found
+        return Decision.APPLY if whole else Decision.WAIT
 
     def keys_to_truncate(self, table: TableName, xid: int, keys: list[Key]) -> list[Key]:
         """Of the slave's `keys` those whose block was read before the TRUNCATE by `xid`."""
         blocks = self._look().undecided(self.applied)[table]
         places = self._locate(table, blocks, keys)
         return [
-            key
-            for key, place in zip(keys, places, strict=True)
-            if decide(blocks.blocks[place], xid) is Decision.APPLY
+            key for key, place in zip(keys, places, strict=True) if decide(blocks.blocks[place], xid) is Decision.APPLY
         ]
+
+    def dropped(self, table: TableName) -> None:
+        """In the transaction that drops the slave's table: its blocks go too, no loader need look for it any more."""
+        blocks = vendors.module(self.pair.slave_info.vendor, "blocks")
+        slave = self.pair.slave
+        blocks.BlockStore(self.links.slave, self.pair.prefix, slave.schema, slave.name).delete(table)
 
     def _locate(self, table: TableName, blocks: TableBlocks, keys: list[Key]) -> list[int]:
         bounds = blocks.bounds
@@ -131,4 +136,6 @@ class Markers:
     def _look_again(self, table: TableName) -> TableBlocks:
         self._pause()
         self.map = self._look()
+        if table not in self.map.tables:
+            raise CheckpointMoved(f"the blocks of {table} are gone, a new initial update begins; all is read again")
         return self.map.tables[table].merged(self.applied)

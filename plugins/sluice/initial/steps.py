@@ -122,7 +122,9 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Any:
         read_there = vendors.module(update.master_info.vendor, "constraints")
         tables = vendors.module(update.slave_info.vendor, "tables")
         sequences = vendors.module(update.slave_info.vendor, "sequences")
-        names = [progress.table for progress in _blocks(update, slave).progress()]
+        loaded = [progress.table for progress in _blocks(update, slave).progress()]
+        # A table may have been dropped since.
+        names = list(vendors.module(update.slave_info.vendor, "catalog").shapes(slave, loaded))
         for table in names:
             if stopped():
                 break
@@ -154,9 +156,11 @@ def cancel(update: Update, store: Redis, reason: str = INTERRUPTED, *, any_updat
             if owner.update_id != update.update_id and not any_update:
                 raise LoadEnded(update, owner.state, f"it belongs to initial update {owner.update_id}")
             checkpoints.move(SlaveState.INCONSISTENT, reason)
-            gone = _blocks(update, slave).delete(unfinished=True)
+            # Blocks stay as far as they came: an apply in the middle of a window still decides by them, then rolls
+            # back. What is being read can no longer be stored.
+            _blocks(update, slave).release()
         Gate(store, update.prefix, update.slave.name).open(INITIAL_UPDATE)
-        log.info("%s: initial update %s cancelled (%s); %s blocks were left", update, owner.update_id, reason, gone)
+        log.info("%s: initial update %s cancelled: %s", update, owner.update_id, reason)
         return True
 
 

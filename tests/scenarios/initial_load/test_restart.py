@@ -224,7 +224,8 @@ def test_cancelling_stops_a_loader_in_the_middle_of_a_block(shop: Pair, monkeypa
     assert not thread.is_alive()
     assert isinstance(failures[0], LoadEnded)
     assert "Initial Update interrupted by the ADMIN" in str(failures[0])
-    assert shop.blocks() == []
+    assert not any(block.state is BlockState.BEGUN for block in shop.blocks())
+    assert shop.slave.execute("SELECT count(*) FROM public.heap").fetchone() == (0,)
 
 
 def test_a_block_waits_for_the_column_that_the_apply_has_still_to_add(shop: Pair) -> None:

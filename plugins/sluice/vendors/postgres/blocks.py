@@ -167,13 +167,12 @@ class BlockStore:
         assert row is not None
         return row[0], row[1]
 
-    def delete(self, table: TableName | None = None, *, unfinished: bool = False) -> int:
-        """Forgets blocks, of one table or all; `unfinished` leaves the stored ones. Returns how many."""
+    def delete(self, table: TableName | None = None) -> int:
+        """Forgets the blocks of one table or of all. Returns how many."""
         return self._execute(
             "blocks_delete",
             schema=table.schema if table else None,
             name=table.name if table else None,
-            unfinished=unfinished,
         ).rowcount
 
     def rename(self, table: TableName, to: TableName) -> int:
