@@ -18,7 +18,7 @@ from typing import Any
 from sluice.orchestration import places
 from sluice.orchestration.process_identity import ProcessIdentity
 
-SILENT_SECONDS = 6.0
+SILENT_SECONDS = 60.0
 """A job of another host that did not touch its `.alive` file for so long is lost."""
 
 

@@ -9,7 +9,7 @@ from airflow.sdk import NEVER_EXPIRE, BaseOperator  # type: ignore[attr-defined]
 from airflow.sdk.exceptions import AirflowSkipException
 
 from sluice import config
-from sluice.errors import Terminal
+from sluice.errors import Terminal, Transient
 from sluice.orchestration import connections, jobs
 from sluice.orchestration.failure import as_airflow
 from sluice.orchestration.job import Job, Kind, Owner
@@ -44,6 +44,15 @@ class AlreadyLoading(Terminal):
         self.job = job
 
 
+class StillApplying(Transient):
+    """A job that was taken for dead still holds the lease."""
+
+    def __init__(self, prefix: str, slave: str, holder: str):
+        super().__init__(
+            f"{prefix} → {slave}: {holder} still renews the lease of a job that was taken for dead. Tried again later."
+        )
+
+
 class SparkJobOperator(BaseOperator):
     """Runs the Spark job `kind` of a pair, detached from Airflow's processes.
 
@@ -71,7 +80,7 @@ class SparkJobOperator(BaseOperator):
     def execute(self, context: Any) -> NoReturn:
         """Launches the job, or joins the one that runs, and defers."""
         with as_airflow(context):
-            self._begin(context, attempt=0)
+            self._begin(context, attempt=0, first=True)
 
     def resume(self, context: Any, event: dict[str, Any]) -> str:
         """The job is gone: finishes, fails, or launches it again and defers."""
@@ -82,7 +91,7 @@ class SparkJobOperator(BaseOperator):
                 raise JobEnded(event["job_id"], event["why"])
             if following is Next.RELAUNCH:
                 self._report(event["job_id"], event["why"])
-                self._begin(context, attempt=event["attempt"])
+                self._begin(context, attempt=event["attempt"], first=False)
         return str(event["why"])
 
     def on_kill(self) -> None:
@@ -106,12 +115,12 @@ class SparkJobOperator(BaseOperator):
         """Another live run watches the pair's job."""
         raise NotImplementedError
 
-    def before_launch(self, replication: config.Replication) -> None:
-        """What must hold before a job is launched; may raise."""
+    def before_launch(self, replication: config.Replication, first: bool) -> None:
+        """What must hold before a job is launched, the `first` of this task or a later one; may raise."""
 
     # -- the work
 
-    def _begin(self, context: Any, attempt: int) -> NoReturn:
+    def _begin(self, context: Any, attempt: int, *, first: bool) -> NoReturn:
         replication = config.load(self.prefix)
         slave = replication.slave(self.slave).name
         prefix = str(replication.prefix)
@@ -121,7 +130,7 @@ class SparkJobOperator(BaseOperator):
             self._job = self._joined(running, owner)
             if self._job is None:
                 self._clear_away(prefix, slave)
-                self.before_launch(replication)
+                self.before_launch(replication, first)
                 payload = self.payload(replication, context)
                 self._job = jobs.launch(self.kind, prefix, slave, owner, payload, attempt, self.module)
                 self.log.info(
@@ -180,10 +189,13 @@ class ApplyOperator(SparkJobOperator):
             "To stop the apply, mark that run as failed."
         )
 
-    def before_launch(self, replication: config.Replication) -> None:
+    def before_launch(self, replication: config.Replication, first: bool) -> None:
         from sluice.orchestration.leases import foreign_holder
 
         holder = foreign_holder(replication, self.slave)
+        if holder is not None and not first:
+            # Our own job may only have been out of hearing. Nobody else watches it: this task must not end.
+            raise StillApplying(str(replication.prefix), self.slave, str(holder))
         if holder is not None:
             self._skip(
                 f"{replication.prefix}/{self.slave} is already being applied by {holder}, which renews its lease. "
