@@ -40,7 +40,7 @@ class SlaveConfig:
     `reject` sets the change aside in REJECTS, `overwrite` makes the row equal to the master's."""
     existing_tables: str = "empty"
     """What an initial update does with tables that the slave has: `empty` deletes their rows,
-    `keep` leaves rows that the load does not overwrite, `refuse` stops the update."""
+    `keep` replaces them range by range as blocks are stored, `refuse` stops the update."""
     initial_files_location: str | None = None
     """Where this slave finds carried-over files: an absolute folder or `s3://bucket/key`."""
 

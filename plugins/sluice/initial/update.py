@@ -71,13 +71,13 @@ class Update:
 
     def _connect(self, info: ConnectionInfo, application: str | None) -> Connection[Any]:
         module = vendors.module(info.vendor, "connection")
-        # Not for ever, should the other machine vanish: a dead loader's session must end for its successor.
-        settings = {"tcp_keepalives_idle": "30", "tcp_keepalives_interval": "10", "tcp_keepalives_count": "3"}
-        # What an administrator set for sessions in general must not cut a long copy short.
-        settings |= {"statement_timeout": "0", "lock_timeout": "0", "idle_in_transaction_session_timeout": "0"}
-        settings |= {"default_transaction_isolation": "read committed", "default_transaction_read_only": "off"}
-        # Rows that a policy hides would silently be missing: an error instead.
-        settings |= {"row_security": "off"}
+        settings = {
+            # Whatever the role has: claims must not fail to serialize, and a protected slave must be written to.
+            "default_transaction_isolation": "read committed",
+            "default_transaction_read_only": "off",
+            # Rows that a policy hides would silently be missing: an error instead.
+            "row_security": "off",
+        }
         session: Connection[Any] = module.connect(
             info, application=application or self.application, autocommit=True, settings=settings
         )
