@@ -32,7 +32,7 @@ class Drift(Misfit):
         row = ", ".join(f"{name} = {_shown(value)}" for name, value in key.items()) or "a row"
         super().__init__(
             f"{table}, row {row}: {action} expected {expected} on the slave and found {found}. Somebody else changes "
-            "this slave, or a trigger or rule of it does. Mend the row (the DAG resync repairs a table), or set "
+            "this slave, or a trigger or rule of it does. Mend the row by hand, or set "
             "on_conflict: overwrite or reject for this slave, then start applying again."
         )
         self.table = table
