@@ -32,6 +32,8 @@ TRIES = 60
 # privilege, rows of the slave's own that violate it. Everything else (disk full, lost connection) is an error.
 _LEFT_OUT = ("42", "23", "0A", "22")
 
+_DEFERRABLE = re.compile(r" DEFERRABLE( INITIALLY DEFERRED)?\Z")
+
 
 @dataclass(frozen=True)
 class Index:
@@ -206,8 +208,8 @@ def strip(
         try:
             _patiently(connection, statement)
             dropped.append(f"{name} on {table}")
-        except psycopg.errors.InsufficientPrivilege:
-            log.info("%s on %s stays during the load: this account does not own the table", name, table)
+        except (psycopg.errors.InsufficientPrivilege, psycopg.errors.DependentObjectsStillExist) as error:
+            log.info("%s on %s stays during the load: %s", name, table, " ".join(str(error).split()))
     return dropped
 
 
@@ -220,7 +222,7 @@ def _index(connection: psycopg.Connection[Any], wanted: Index, own: Index | None
     name = quoted(wanted.name)
     if wanted.constraint_kind == "x":
         # Cannot be built concurrently. Deferred, so that the apply may pass through states in between.
-        definition = re.sub(r"( NOT)? DEFERRABLE.*$", "", str(wanted.constraint)) + " DEFERRABLE INITIALLY DEFERRED"
+        definition = _DEFERRABLE.sub("", str(wanted.constraint)) + " DEFERRABLE INITIALLY DEFERRED"
         _patiently(connection, f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition}")
         return
     drop = f"DROP INDEX CONCURRENTLY IF EXISTS {quoted(wanted.table.schema, wanted.name)}".encode()
@@ -238,8 +240,8 @@ def _index(connection: psycopg.Connection[Any], wanted: Index, own: Index | None
                 connection.execute(drop)  # what a failed build leaves behind would still be checked by every write
             raise
     if wanted.constraint_kind == "u":
-        deferrable = re.search(r"DEFERRABLE.*$", str(wanted.constraint))
-        suffix = deferrable.group(0) if deferrable and "NOT DEFERRABLE" not in str(wanted.constraint) else ""
+        deferrable = _DEFERRABLE.search(str(wanted.constraint))
+        suffix = deferrable.group(0) if deferrable else ""
         _patiently(connection, f"ALTER TABLE {table} ADD CONSTRAINT {name} UNIQUE USING INDEX {name} {suffix}")
 
 

@@ -30,6 +30,10 @@ TRUNCATED_TOGETHER = 100
 """Tables one TRUNCATE takes: each needs locks for itself, its indexes and TOAST, and a server has only so many."""
 
 
+LOCK_TIMEOUT = "30s"
+"""How long emptying waits for readers of the slave before it says so."""
+
+
 @dataclass(frozen=True)
 class TableDefinition:
     """A table of the master, as a slave gets it."""
@@ -145,7 +149,9 @@ def empty(connection: psycopg.Connection[Any], shapes: Sequence[TableShape]) -> 
         # Tables that inherit from one are replicated on their own, or none of our business.
         names = [only[table] + quoted(table.schema, table.name) for table in group]
         try:
-            connection.execute(f"TRUNCATE {', '.join(names)}".encode())
+            with connection.transaction():
+                connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+                connection.execute(f"TRUNCATE {', '.join(names)}".encode())
         except psycopg.errors.InsufficientPrivilege:
             with connection.transaction():
                 connection.execute("SET CONSTRAINTS ALL DEFERRED")
