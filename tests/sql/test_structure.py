@@ -345,6 +345,32 @@ def test_ddl_on_other_tables_is_no_concern(orders: Master) -> None:
     assert orders.rows("SELECT * FROM demo_capture_faults()") == []
 
 
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("ALTER TABLE parent ADD z int DEFAULT 4", ["id", "v", "w", "x", "z"]),
+        ("ALTER TABLE parent DROP v", ["id", "w", "x"]),
+        ("ALTER TABLE parent RENAME v TO y", ["id", "y", "w", "x"]),
+    ],
+)
+def test_an_alter_of_a_parent_is_one_of_all_that_inherit_from_it(
+    any_master: Master, statement: str, expected: list[str]
+) -> None:
+    any_master.sql(
+        "CREATE TABLE parent (id int, v text)",
+        "CREATE TABLE child (w int) INHERITS (parent)",
+        "CREATE TABLE grandchild (x int, PRIMARY KEY (id)) INHERITS (child)",
+    )
+    any_master.register("grandchild")
+    any_master.sql("INSERT INTO grandchild VALUES (1, 'a', 2, 3)")
+    after = any_master.last_key()
+    any_master.sql(statement, "UPDATE grandchild SET w = 5", "INSERT INTO grandchild (id, w) VALUES (2, 6)")
+    items = any_master.items(after, ddl=True)
+    assert [item.action for item in items] == ["ALTER", "UPDATE", "INSERT"]
+    assert all(sorted(item.new) == sorted(expected) for item in items[1:])
+    assert any_master.rows("SELECT * FROM demo_capture_faults()") == []
+
+
 def test_a_key_that_comes_or_goes_changes_guid_at_once(any_master: Master) -> None:
     any_master.sql("ALTER TABLE orders DROP CONSTRAINT orders_pkey", "UPDATE orders SET n = 1")
     assert any_master.items()[-1].guid == ""

@@ -173,6 +173,9 @@ DECLARE
 BEGIN
     EXECUTE 'SELECT ' || ${schema}.${prefix}signature_code(p_relid) INTO signature;
     RETURN concat_ws(' ', signature,
+        (SELECT hash_record_extended(ROW(c.relname, c.relnamespace), 0) FROM pg_class c WHERE c.oid = p_relid),
+        (SELECT sum(hash_record_extended(ROW(i.indexrelid, i.indisunique, i.indisprimary, i.indisvalid, i.indimmediate), 0))
+         FROM pg_index i WHERE i.indrelid = p_relid),
         (SELECT sum(hash_record_extended(ROW(a.attnum, a.attidentity, a.attcollation), 0)) FROM pg_attribute a
          WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped),
         (SELECT sum(hash_record_extended(ROW(d.oid, d.adnum), 0)) FROM pg_attrdef d WHERE d.adrelid = p_relid),
@@ -180,7 +183,7 @@ BEGIN
          FROM ${schema}.${prefix}foreign_triggers(p_relid) g),
         (SELECT sum(hash_record_extended(ROW(i.inhrelid, i.inhparent), 0)) FROM pg_inherits i
          WHERE i.inhrelid = p_relid OR i.inhparent = p_relid),
-        ${schema}.${prefix}leaves(p_relid), ${schema}.${prefix}filenode(p_relid), ${schema}.${prefix}has_event_triggers());
+        ${schema}.${prefix}leaves(p_relid), ${schema}.${prefix}has_event_triggers());
 END
 $sluice$;
 

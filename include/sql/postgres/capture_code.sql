@@ -127,35 +127,49 @@ AS $sluice$
     FROM listed
 $sluice$;
 
--- An expression that changes with everything a capture function was written for: name, columns and keys of the table.
+-- The index behind the key of a table as COLS_VIEW chooses it; of a partitioned table its files say nothing: NULL.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}key_index(p_relid oid) RETURNS oid
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT i.indexrelid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid AND c.relkind = 'i'
+    WHERE i.indrelid = p_relid AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
+      AND ARRAY(SELECT a.attname::text FROM unnest(i.indkey[0:i.indnkeyatts - 1]) WITH ORDINALITY k (attnum, n)
+                JOIN pg_attribute a ON a.attrelid = p_relid AND a.attnum = k.attnum ORDER BY k.n)
+          = ARRAY(SELECT k.attname FROM ${schema}.${prefix}captured_columns(p_relid) k WHERE k.keypos > 0 ORDER BY k.keypos)
+    ORDER BY i.indisprimary DESC, i.indexrelid
+    LIMIT 1
+$sluice$;
+
+-- An expression that changes with the columns of a table.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}signature_code(p_relid oid) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    SELECT format($code$pg_catalog.concat(
-        (SELECT pg_catalog.hash_record_extended(ROW(c.relname, c.relnamespace), 0) FROM pg_catalog.pg_class c
-         WHERE c.oid OPERATOR(pg_catalog.=) %1$s::pg_catalog.oid), ' ',
-        (SELECT pg_catalog.sum(pg_catalog.hash_record_extended(
-            ROW(a.attnum, a.attname, a.atttypid, a.atttypmod, a.attnotnull, a.attgenerated), 0)) FROM pg_catalog.pg_attribute a
-         WHERE a.attrelid OPERATOR(pg_catalog.=) %1$s::pg_catalog.oid
-           AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped), ' ',
-        (SELECT pg_catalog.sum(pg_catalog.hash_record_extended(
-            ROW(i.indexrelid, i.indisunique, i.indisprimary, i.indisvalid, i.indimmediate), 0)) FROM pg_catalog.pg_index i
-         WHERE i.indrelid OPERATOR(pg_catalog.=) %1$s::pg_catalog.oid))$code$, p_relid)
+    SELECT format($code$(SELECT coalesce(pg_catalog.sum(pg_catalog.hash_record_extended(
+            ROW(a.attnum, a.attname, a.atttypid, a.atttypmod, a.attnotnull, a.attgenerated), 0)), 0)
+        FROM pg_catalog.pg_attribute a
+        WHERE a.attrelid OPERATOR(pg_catalog.=) %s::pg_catalog.oid
+          AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped)$code$, p_relid)
 $sluice$;
 
--- The code that notices, where no event trigger does, that the table is no longer what the function was written for:
--- it writes the ALTER item, and captures this statement by fresh code. Nothing is locked, nothing waits, and a column
--- that was renamed or dropped fails no statement.
+-- The code that notices, where no event trigger does, that the table is no longer what the function was written for: other
+-- columns, another name, its key dropped. It costs five microseconds a statement. Then it writes the ALTER item, and
+-- captures this statement by fresh code. Nothing is locked, nothing waits, and a column that was renamed or dropped
+-- fails no statement.
 -- A transaction whose snapshot is older than the change sees the old columns here, and must be tried again.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}guard_code(p_relid oid, p_event text) RETURNS text
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}guard_code(p_schema text, p_table text, p_relid oid, p_event text) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
     signature text;
+    key_index oid := ${schema}.${prefix}key_index(p_relid);
 BEGIN
     EXECUTE 'SELECT ' || ${schema}.${prefix}signature_code(p_relid) INTO signature;
-    RETURN format(E'    IF %s OPERATOR(pg_catalog.<>) %L THEN\n        EXECUTE %s(%s, %L);\n        RETURN NULL;\n    END IF;\n',
-            ${schema}.${prefix}signature_code(p_relid), signature, ${schema}.${prefix}own('late_code'), p_relid, p_event)
+    RETURN format(E'    IF %s OPERATOR(pg_catalog.<>) %s\n        OR TG_TABLE_NAME OPERATOR(pg_catalog.<>) %L'
+            ' OR TG_TABLE_SCHEMA OPERATOR(pg_catalog.<>) %L%s THEN\n        EXECUTE %s(%s, %L);\n        RETURN NULL;\n    END IF;\n',
+            ${schema}.${prefix}signature_code(p_relid), signature, p_table, p_schema,
+            CASE WHEN key_index IS NULL THEN ''
+                ELSE format(' OR pg_catalog.pg_relation_filenode(%s::pg_catalog.oid) IS NULL', key_index) END,
+            ${schema}.${prefix}own('late_code'), p_relid, p_event)
         || format(E'    IF pg_catalog.has_column_privilege(%s::pg_catalog.oid, %s::pg_catalog.int2, %L) IS NOT NULL THEN\n'
             '        RAISE serialization_failure USING MESSAGE = %L, HINT = %L;\n    END IF;\n',
             p_relid, (SELECT c.relnatts + 1 FROM pg_class c WHERE c.oid = p_relid), 'SELECT',
@@ -212,7 +226,7 @@ BEGIN
     IF NOT p_by_row THEN
         body := E'    IF ' || ${schema}.${prefix}replayed_code() || E' THEN\n        RETURN NULL;\n    END IF;\n';
         IF p_guard THEN
-            body := body || ${schema}.${prefix}guard_code(p_relid, p_event);
+            body := body || ${schema}.${prefix}guard_code(p_schema, p_table, p_relid, p_event);
         END IF;
     END IF;
     IF p_by_row OR p_event = 'TRUNCATE' THEN
@@ -331,7 +345,7 @@ BEGIN
         functionname := stem || '_g';
         own := ${schema}.${prefix}own(functionname);
         function_code := format('CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS %L', own,
-            format(E'\nBEGIN\n%s    RETURN NULL;\nEND\n', ${schema}.${prefix}guard_code(relid, 'BEFORE')));
+            format(E'\nBEGIN\n%s    RETURN NULL;\nEND\n', ${schema}.${prefix}guard_code(p_schema, p_table, relid, 'BEFORE')));
         trigger_code := format('CREATE OR REPLACE TRIGGER %I BEFORE INSERT OR UPDATE OR DELETE ON %I.%I FOR EACH STATEMENT'
             ' EXECUTE FUNCTION %s()', triggername, p_schema, p_table, own);
         RETURN NEXT;

@@ -8,9 +8,13 @@
 --   plain: no value's text ever needs protection.
 --   exact: two values are equal exactly when their texts are.
 --   settings: the session settings the text depends on.
---   cast_to_text: the type has a cast to text that writes otherwise than its output function does (bool: true, not t).
+--   form: how a value becomes text.
+--     direct: concat writes what a cast to text does.
+--     cast: by the cast to text of PostgreSQL's own, which may write otherwise than concat does (bool: true, not t).
+--     output: by the type's output function alone, as concat writes it. A cast to text may be anybody's function, made now
+--       or later, and would run with the rights of the account that installed this; that of bpchar loses trailing blanks.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}type_traits(
-    typid oid, OUT plain boolean, OUT exact boolean, OUT settings text[], OUT cast_to_text boolean
+    typid oid, OUT plain boolean, OUT exact boolean, OUT settings text[], OUT form text
 )
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -63,17 +67,25 @@ AS $sluice$
             'bool', 'int2', 'int4', 'int8', 'oid', 'date', 'time', 'timestamp', 'timestamptz', 'uuid', 'text', 'varchar',
             'bytea', 'money', 'macaddr', 'pg_lsn', 'xid8') FROM base b), false),
         coalesce((SELECT array_agg(DISTINCT n.setting ORDER BY n.setting) FROM needed n), '{}'),
-        EXISTS (SELECT FROM pg_cast c JOIN base b ON c.castsource = b.oid WHERE c.casttarget = 'text'::regtype AND c.castmethod = 'f')
+        -- Object IDs from 16384 on are not PostgreSQL's own.
+        (SELECT CASE
+            WHEN b.oid >= 16384 OR b.typname = 'bpchar' OR max(c.oid) >= 16384 THEN 'output'
+            WHEN max(c.oid) IS NOT NULL THEN 'cast'
+            ELSE 'direct' END
+         FROM base b LEFT JOIN pg_cast c ON c.castsource = b.oid AND c.casttarget = 'text'::regtype
+             AND (c.castmethod = 'f' OR c.oid >= 16384)
+         GROUP BY b.oid, b.typname)
 $sluice$;
 
--- The code of one value's text; NULL when the value is. p_direct: concat may take it as it is.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}value_code(p_column text, p_type text, p_direct boolean) RETURNS text
+-- The code of one value's text, by the form that TYPE_TRAITS knows; NULL when the value is. p_in_concat: as an argument of
+-- concat, which writes values itself.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}value_code(p_column text, p_form text, p_in_concat boolean) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT CASE
-        WHEN p_direct THEN p_column
-        -- The cast of a bpchar without length to text would lose its trailing blanks.
-        WHEN p_type = 'bpchar' THEN format('CASE WHEN %1$s IS DISTINCT FROM NULL THEN pg_catalog.concat(%1$s) END', p_column)
+        WHEN p_in_concat AND p_form <> 'cast' THEN p_column
+        -- IS NULL would also be true of a composite of NULLs.
+        WHEN p_form = 'output' THEN format('CASE WHEN %1$s IS DISTINCT FROM NULL THEN pg_catalog.concat(%1$s) END', p_column)
         ELSE format('(%s)::pg_catalog.text', p_column)
     END
 $sluice$;
@@ -102,7 +114,7 @@ $sluice$;
 -- database computes it itself.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}captured_columns(
     p_relid oid, OUT attname text, OUT opening text, OUT atttype text, OUT nullable boolean, OUT keypos integer,
-    OUT plain boolean, OUT exact boolean, OUT direct boolean, OUT settings text[]
+    OUT plain boolean, OUT exact boolean, OUT form text, OUT settings text[]
 )
 RETURNS SETOF record
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -114,7 +126,8 @@ AS $sluice$
         CROSS JOIN LATERAL ${schema}.${prefix}type_traits(d.atttypid) t
     )
     SELECT f.attname, '<col name="' || ${schema}.${prefix}xml_escape(f.attname) || '"', f.atttype, NOT f.attnotnull, f.keypos,
-        t.plain, t.exact, t.plain AND NOT t.cast_to_text, t.settings
+        -- The padding that the cast takes off a character(n) comes back by itself.
+        t.plain, t.exact, CASE WHEN f.atttype ~ '^character\(\d+\)$' THEN 'cast' ELSE t.form END, t.settings
     FROM found f JOIN traits t USING (atttypid)
     ORDER BY f.attnum
 $sluice$;
@@ -137,7 +150,7 @@ DECLARE
     protected_end text := '';
 BEGIN
     FOR c IN SELECT * FROM ${schema}.${prefix}captured_columns(p_relid) LOOP
-        value := ${schema}.${prefix}value_code(p_row || '.' || quote_ident(c.attname), c.atttype, c.direct);
+        value := ${schema}.${prefix}value_code(p_row || '.' || quote_ident(c.attname), c.form, c.plain);
         opening := CASE WHEN c.nullable
             THEN format('CASE WHEN %s.%I IS NOT DISTINCT FROM NULL THEN %%L ELSE %%L END', p_row, replace(c.attname, '%', '%%'))
             ELSE '%2$L' END;
@@ -173,7 +186,7 @@ $sluice$;
 
 -- The code of "this column's text differs between the two rows".
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}changed_code(
-    p_new text, p_old text, p_attname text, p_atttype text, p_plain boolean, p_exact boolean, p_nullable boolean
+    p_new text, p_old text, p_attname text, p_form text, p_plain boolean, p_exact boolean, p_nullable boolean
 ) RETURNS text
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -187,8 +200,8 @@ BEGIN
         value_n := n;
         value_o := o;
     ELSE
-        value_n := '(' || ${schema}.${prefix}value_code(n, p_atttype, false) || ') COLLATE pg_catalog."C"';
-        value_o := '(' || ${schema}.${prefix}value_code(o, p_atttype, false) || ') COLLATE pg_catalog."C"';
+        value_n := '(' || ${schema}.${prefix}value_code(n, p_form, false) || ') COLLATE pg_catalog."C"';
+        value_o := '(' || ${schema}.${prefix}value_code(o, p_form, false) || ') COLLATE pg_catalog."C"';
     END IF;
     IF NOT p_nullable THEN
         RETURN format('%s OPERATOR(pg_catalog.<>) %s', value_o, value_n);
@@ -209,7 +222,7 @@ DECLARE
     elements text[] := '{}';
 BEGIN
     FOR c IN SELECT * FROM ${schema}.${prefix}captured_columns(p_relid) LOOP
-        value := ${schema}.${prefix}value_code(p_old || '.' || quote_ident(c.attname), c.atttype, c.direct);
+        value := ${schema}.${prefix}value_code(p_old || '.' || quote_ident(c.attname), c.form, c.plain);
         IF NOT c.plain THEN
             element := format('%s(%L, %s)', ${schema}.${prefix}own('col2xml'), c.attname, value);
         ELSE
@@ -221,7 +234,7 @@ BEGIN
         END IF;
         IF c.keypos = 0 THEN
             element := format('CASE WHEN %s THEN %s END', ${schema}.${prefix}changed_code(
-                p_new, p_old, c.attname, c.atttype, c.plain, c.exact, c.nullable), element);
+                p_new, p_old, c.attname, c.form, c.plain, c.exact, c.nullable), element);
         END IF;
         elements := elements || element;
     END LOOP;
@@ -233,8 +246,9 @@ $sluice$;
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}key_content_code(p_relid oid, p_row text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    SELECT ${schema}.${prefix}concat_code(coalesce(array_agg(format('%s(%L, (%s.%I)::pg_catalog.text)',
-        ${schema}.${prefix}own('col2xml'), c.attname, p_row, c.attname)), '{}'))
+    SELECT ${schema}.${prefix}concat_code(coalesce(array_agg(format('%s(%L, %s)',
+        ${schema}.${prefix}own('col2xml'), c.attname,
+        ${schema}.${prefix}value_code(p_row || '.' || quote_ident(c.attname), c.form, false))), '{}'))
     FROM ${schema}.${prefix}captured_columns(p_relid) c WHERE c.keypos > 0
 $sluice$;
 
@@ -251,9 +265,9 @@ DECLARE
     guid text;
 BEGIN
     FOR c IN SELECT * FROM ${schema}.${prefix}captured_columns(p_relid) WHERE keypos > 0 ORDER BY keypos LOOP
-        value := format('(%s.%I)::pg_catalog.text', p_row, c.attname);
+        value := ${schema}.${prefix}value_code(p_row || '.' || quote_ident(c.attname), c.form, false);
         parts := parts || format('pg_catalog.length(%s)', value) || quote_literal(':') || value;
-        changes := changes || ${schema}.${prefix}changed_code(p_row, p_old, c.attname, c.atttype, c.plain, c.exact, false);
+        changes := changes || ${schema}.${prefix}changed_code(p_row, p_old, c.attname, c.form, c.plain, c.exact, false);
     END LOOP;
     guid := CASE cardinality(changes)
         WHEN 0 THEN quote_literal('')

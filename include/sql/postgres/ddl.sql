@@ -13,6 +13,10 @@ BEGIN
         SELECT h.schemaname, h.tablename FROM ${schema}.${prefix}captures h
         WHERE p_relids IS NULL OR h.relid = ANY (p_relids) OR h.leaves && p_relids
            OR to_regclass(format('%I.%I', h.schemaname, h.tablename)) = ANY (p_relids)
+        -- Parents first, as on a slave whose tables inherit as well the child then has followed already.
+        ORDER BY (WITH RECURSIVE up (relid, height) AS (
+            SELECT h.relid, 0 UNION SELECT i.inhparent, u.height + 1 FROM up u JOIN pg_inherits i ON i.inhrelid = u.relid)
+            SELECT max(u.height) FROM up u)
     LOOP
         PERFORM ${schema}.${prefix}check_table(t.schemaname, t.tablename, p_in_ddl => true);
     END LOOP;
@@ -30,15 +34,23 @@ BEGIN
     IF current_setting('sluice.capturing', true) = '${prefix}' THEN
         RETURN;  -- create_trigger makes a trigger.
     END IF;
-    SELECT array_agg(DISTINCT coalesce(i.indrelid, g.tgrelid, p.relid, c.objid)) || array_agg(DISTINCT h.inhparent) INTO relids
-    FROM pg_event_trigger_ddl_commands() c
-    LEFT JOIN pg_index i ON c.classid = 'pg_class'::regclass AND i.indexrelid = c.objid
-    LEFT JOIN pg_trigger g ON c.classid = 'pg_trigger'::regclass AND g.oid = c.objid
-    -- A change of a partition is one of the table it belongs to.
-    LEFT JOIN LATERAL pg_partition_ancestors(CASE WHEN c.classid = 'pg_class'::regclass THEN c.objid END) p (relid) ON true
-    LEFT JOIN pg_inherits h ON c.classid = 'pg_class'::regclass AND h.inhrelid = c.objid
-    WHERE c.classid IN ('pg_class'::regclass, 'pg_trigger'::regclass, 'pg_namespace'::regclass)
-      AND c.schema_name IS DISTINCT FROM 'pg_temp';
+    WITH RECURSIVE named (relid, objid) AS (
+        SELECT coalesce(i.indrelid, g.tgrelid, p.relid, c.objid), c.objid
+        FROM pg_event_trigger_ddl_commands() c
+        LEFT JOIN pg_index i ON c.classid = 'pg_class'::regclass AND i.indexrelid = c.objid
+        LEFT JOIN pg_trigger g ON c.classid = 'pg_trigger'::regclass AND g.oid = c.objid
+        -- A change of a partition is one of the table it belongs to.
+        LEFT JOIN LATERAL pg_partition_ancestors(CASE WHEN c.classid = 'pg_class'::regclass THEN c.objid END) p (relid) ON true
+        WHERE c.classid IN ('pg_class'::regclass, 'pg_trigger'::regclass, 'pg_namespace'::regclass)
+          AND c.schema_name IS DISTINCT FROM 'pg_temp'
+    ), concerned (relid) AS (
+        SELECT n.relid FROM named n
+        -- The command names the parent alone, whatever it did to the tables that inherit from it.
+        UNION
+        SELECT h.inhrelid FROM concerned d JOIN pg_inherits h ON h.inhparent = d.relid
+    )
+    SELECT array_agg(r.relid) INTO relids
+    FROM (SELECT d.relid FROM concerned d UNION SELECT h.inhparent FROM named n JOIN pg_inherits h ON h.inhrelid = n.objid) r;
     PERFORM ${schema}.${prefix}ddl_check(CASE WHEN TG_TAG <> 'ALTER SCHEMA' THEN coalesce(relids, '{}') END);
 END
 $sluice$;

@@ -10,7 +10,9 @@
 --           twice does no harm. Rows whose values the change itself made anew follow as UPDATEs; of a table without a
 --           key as TRUNCATE and INSERTs.
 --   DROP    the table of OLDCONTENT is gone on the master. What the slave does with its own is its configuration's word.
--- A table that is renamed stays registered, under its new name.
+-- A table that is renamed stays registered, under its new name. The name it leaves is remembered in CAPTURES, as one that
+-- was dropped, without a row in TABLES: another table that takes it is captured as one that was dropped and made again
+-- is. A table leaves one such name, the first, for the later ones nobody configured; its RELID there says whose it was.
 
 -- Queues all rows of a table, or of p_from, one of its partitions or formerly so: p_action INSERT for rows that came
 -- without a trigger, DELETE for those that went, UPDATE for those that were rewritten.
@@ -78,11 +80,24 @@ DECLARE
     altered boolean;
     moved boolean;
 BEGIN
+    -- Renames concern several registrations at once: one transaction at a time.
+    PERFORM pg_advisory_xact_lock(hashtextextended(${schema}.${prefix}own('captures'), 0))
+    FROM ${schema}.${prefix}captures x
+    WHERE x.schemaname = p_schema AND x.tablename = p_table AND x.mode <> 'dropped' AND x.relid IS DISTINCT FROM relid;
     SELECT * INTO had FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table FOR UPDATE;
     IF had.tablename IS NULL THEN
         RETURN NULL;  -- Being registered just now.
     END IF;
     old_desc := ${schema}.${prefix}described(p_schema, p_table);
+
+    IF had.mode = 'dropped' OR NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = had.relid) THEN
+        SELECT x.schemaname, x.tablename INTO new_schema, new_table FROM ${schema}.${prefix}captures x
+        WHERE x.relid = check_table.relid AND x.mode <> 'dropped' AND (x.schemaname, x.tablename) <> (p_schema, p_table);
+        IF new_table IS NOT NULL THEN
+            -- A registered table took the name.
+            RETURN ${schema}.${prefix}check_table(new_schema, new_table, p_light, p_in_ddl);
+        END IF;
+    END IF;
 
     SELECT n.nspname, c.relname INTO new_schema, new_table
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -200,17 +215,44 @@ END
 $sluice$;
 
 -- Follows a table to its new name: registration, snapshot, capture, and one ALTER item under the old name.
+-- A registered table that has left the new name for another steps aside under a name that nobody has: names that were
+-- swapped between two comparisons travel through it.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}rename(
     p_schema text, p_table text, p_new_schema text, p_new_table text, p_old_desc text, p_light boolean
 ) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
+DECLARE
+    this oid;
+    other ${schema}.${prefix}captures;
+    other_desc text;
+    aside text;
+    -- Whose the new name was before, if that one was renamed away from it.
+    left_by oid;
 BEGIN
-    IF EXISTS (SELECT FROM ${schema}.${prefix}tables x WHERE x.schemaname = p_new_schema AND x.tablename = p_new_table) THEN
-        -- Whatever had the name before has no longer: settle that first.
-        PERFORM ${schema}.${prefix}check_table(p_new_schema, p_new_table);
-        DELETE FROM ${schema}.${prefix}tables x WHERE x.schemaname = p_new_schema AND x.tablename = p_new_table;
+    SELECT x.relid INTO this FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table;
+    SELECT * INTO other FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_new_schema AND x.tablename = p_new_table FOR UPDATE;
+    IF NOT EXISTS (SELECT FROM ${schema}.${prefix}tables x WHERE x.schemaname = p_new_schema AND x.tablename = p_new_table) THEN
+        left_by := other.relid;
+        DELETE FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_new_schema AND x.tablename = p_new_table;
+    ELSE
+        other_desc := ${schema}.${prefix}described(p_new_schema, p_new_table);
+        IF other.mode <> 'dropped' AND EXISTS (SELECT FROM pg_class c WHERE c.oid = other.relid) THEN
+            aside := 'sluice_renamed_' || other.relid;
+            UPDATE ${schema}.${prefix}tables x SET tablename = aside WHERE x.schemaname = p_new_schema AND x.tablename = p_new_table;
+            UPDATE ${schema}.${prefix}captures x SET tablename = aside WHERE x.schemaname = p_new_schema AND x.tablename = p_new_table;
+            UPDATE ${schema}.${prefix}cols_table x SET tablename = aside WHERE x.schemaname = p_new_schema AND x.tablename = p_new_table;
+            UPDATE ${schema}.${prefix}current_tables x SET relname = aside WHERE x.schemaname = p_new_schema AND x.relname = p_new_table;
+            PERFORM ${schema}.${prefix}ddl_item('ALTER', p_new_schema, p_new_table,
+                ${schema}.${prefix}described(p_new_schema, aside), other_desc);
+        ELSE
+            IF other.mode <> 'dropped' THEN
+                PERFORM ${schema}.${prefix}ddl_item('DROP', p_new_schema, p_new_table, NULL, other_desc);
+            END IF;
+            DELETE FROM ${schema}.${prefix}tables x WHERE x.schemaname = p_new_schema AND x.tablename = p_new_table;
+        END IF;
     END IF;
+
     UPDATE ${schema}.${prefix}tables x SET schemaname = p_new_schema, tablename = p_new_table
         WHERE x.schemaname = p_schema AND x.tablename = p_table;
     UPDATE ${schema}.${prefix}captures x SET schemaname = p_new_schema, tablename = p_new_table
@@ -219,6 +261,10 @@ BEGIN
     PERFORM ${schema}.${prefix}ddl_item('ALTER', p_schema, p_table,
         ${schema}.${prefix}describe(p_new_schema, p_new_table), p_old_desc);
     PERFORM ${schema}.${prefix}create_trigger(p_new_schema, p_new_table, p_light);
+
+    IF aside IS NOT NULL THEN
+        PERFORM ${schema}.${prefix}check_table(p_new_schema, aside, p_light);
+    END IF;
 END
 $sluice$;
 
