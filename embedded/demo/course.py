@@ -4,13 +4,10 @@ import argparse
 import contextlib
 import os
 import random
-import shutil
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from types import FrameType
@@ -23,45 +20,22 @@ from embedded.demo.captured import Captured
 from embedded.demo.heartbeat import Heart
 from embedded.demo.lifecycle import APPLY, INITIAL_UPDATE
 from embedded.demo.memory import MemoryWatch
+from embedded.demo.patience import Patience
 from embedded.demo.replica import Replica
 from embedded.demo.screen import Screen
+from embedded.demo.start import require_disk, start
 from embedded.demo.strikes import Hand
-from embedded.demo.traffic import Traffic
+from embedded.demo.traffic import Traffic, TrafficFailed
 from embedded.demo.view import Picture
-from embedded.leftovers import read_process
 from embedded.process import await_true
-from embedded.runner import State
 from embedded.stack import Stack
 from sluice.domain.names import Prefix
 from sluice.domain.position import Position
-from sluice.errors import SluiceError, Terminal
+from sluice.errors import SluiceError
 from sluice.vendors.postgres import position
 from sluice.vendors.postgres.connection import connect
 
 POLL = 0.1
-STUCK = 300.0
-"""Seconds without any progress after which a wait is given up."""
-SPARE_BYTES, BYTES_A_SCALE = 2 << 30, 80 << 20
-
-
-class NotEnoughDisk(Terminal):
-    """The state folder's disk cannot hold the demo's databases."""
-
-    def __init__(self, folder: object, free: int, needed: int) -> None:
-        super().__init__(
-            f"The disk of {folder} has {free >> 20:,} MB free, and this demo may need {needed >> 20:,} MB: choose a"
-            f" smaller --scale, or another folder with SLUICE_HOME."
-        )
-
-
-class Stuck(Terminal):
-    """Something that should have come about did not, and nothing moves."""
-
-    def __init__(self, what: str, state: str) -> None:
-        super().__init__(
-            f"{what} did not come about, and nothing has moved for {STUCK:.0f} s. {state}"
-            " The logs of jobs and services are in the folder logs of SLUICE_HOME; the DAG runs are in Airflow."
-        )
 
 
 class Course:
@@ -82,13 +56,15 @@ class Course:
         self.traffic: Traffic | None = None
         self.captured: Captured | None = None
         self.hand: Hand | None = None
+        self.patience = Patience(self.stack, self.replicas, self.events)
         self.plan = chaos.plan(self.seed)
+        self.problems: list[str] = []
         self._until: float | None = None
         self._is_up = False
 
     def run(self) -> int:
         """Everything, in order. Raises Sluice's errors after cleaning up."""
-        self._check_disk()
+        require_disk(self.stack.home.root, self.scale, 1 + len(self.names))
         previous = signal.signal(signal.SIGTERM, _interrupt)
         finished = False
         try:
@@ -125,19 +101,7 @@ class Course:
             self.stack.blueprint, slaves=(self.names[0],), airflow=True, replications=str(folder)
         )
         self.memory.start()
-        with ThreadPoolExecutor(2) as pool:
-            up = pool.submit(self.stack.up, lambda text: None)
-            try:
-                self._make_databases(up, pool)
-                self._start_traffic()
-                while not up.done():
-                    missing = [entry.name for entry in self.stack.status().services if entry.state is not State.RUNNING]
-                    self.stage = "waiting for " + (", ".join(missing) or "Airflow")
-                    time.sleep(POLL)
-                up.result()
-            except BaseException:
-                self._abandon(up)
-                raise
+        start(self.stack, self.scale, self._start_traffic, self.events.say, self._enter)
         self._is_up = True
         self.stack.airflow.api().await_dags([INITIAL_UPDATE, APPLY])
         say(f"Airflow is ready at {self.stack.airflow.url}")
@@ -146,10 +110,10 @@ class Course:
     def load(self, replica: Replica) -> None:
         """The initial update of one slave, to the end: state NORMAL, apply running."""
         self.stage = f"initial update of {replica.name}"
-        self._persist(replica.update.trigger, "starting the initial update")
+        self.patience.insist(replica.update.trigger, "starting the initial update")
         replica.update.start()
         struck = self._strike_while_loading(replica)
-        self._await(f"State NORMAL of {replica.name}", lambda: self._is_normal(replica), replica.progress)
+        self.patience.until(f"State NORMAL of {replica.name}", lambda: self._is_normal(replica), replica.progress)
         if struck is not None:
             struck.join()
         self.events.say(f"{replica.name} is NORMAL, {APPLY} runs", "good")
@@ -179,7 +143,7 @@ class Course:
             striking = threading.Thread(target=lambda: hand.play(self.plan.apply, lambda: True), daemon=True)
             striking.start()
         while time.monotonic() < self._until or (striking is not None and striking.is_alive()):
-            self._raise_failures()
+            self.patience.raise_failures()
             time.sleep(POLL)
         if self.hand is not None:
             self.hand.settle()
@@ -191,17 +155,20 @@ class Course:
         self.stage = "stopping the traffic"
         assert self.heart is not None and self.traffic is not None
         self.heart.stop()
-        self.traffic.stop()
+        try:
+            self.traffic.stop()
+        except TrafficFailed as failed:  # the slave is compared all the same
+            self.problems.append(str(failed))
         self.events.say("traffic stopped")
         final: list[Position] = []
-        self._persist(lambda: final.append(self._position()), "reading the master's position")
+        self.patience.insist(lambda: final.append(self._position()), "reading the master's position")
         return final[0]
 
     def catch_up(self, final: Position) -> None:
         """Wait until every slave has everything."""
         self.stage = "waiting until the slaves are current"
         for replica in self.replicas:
-            self._await(f"A current {replica.name}", partial(replica.covers, final), replica.progress)
+            self.patience.until(f"A current {replica.name}", partial(replica.covers, final), replica.progress)
             self.events.say(f"{replica.name} is current", "good")
 
     def prove(self) -> dict[str, list[compare.Verdict]]:
@@ -228,7 +195,8 @@ class Course:
             tally=self.traffic.tally,
             kills=self.hand.kills if self.hand else 0,
         )
-        good = report.show(self.screen.console, verdicts, figures, self.hand.problems if self.hand else [], self.seed)
+        problems = [*self.problems, *(self.hand.problems if self.hand else [])]
+        good = report.show(self.screen.console, verdicts, figures, problems, self.seed)
         if not self.args.once:
             print(self._whereabouts(), flush=True)
         return 0 if good else 1
@@ -248,50 +216,14 @@ class Course:
             remaining=max(0.0, self._until - now) if self._until else None,
         )
 
+    def _enter(self, stage: str) -> None:
+        self.stage = stage
+
     # -- parts of the steps
 
     def _stack(self) -> Stack:
         named = {"airflow": self.args.airflow_port, "master": self.args.master_port, "redis": self.args.redis_port}
         return Stack(ports={name: port for name, port in named.items() if port})
-
-    def _check_disk(self) -> None:
-        root = self.stack.home.root
-        existing = next(folder for folder in (root, *root.parents) if folder.exists())
-        free = shutil.disk_usage(existing).free
-        needed = SPARE_BYTES + self.scale * BYTES_A_SCALE * (1 + len(self.names))
-        if free < needed:
-            raise NotEnoughDisk(root, free, needed)
-
-    def _make_databases(self, up: Future[None], pool: ThreadPoolExecutor) -> None:
-        """As soon as the servers of the master and of the first slave run; Airflow takes longer."""
-        self._await_services(up, "master", "redis", f"slave-{self.names[0]}")
-        self.stage = "making the master"
-        leftovers.forget_replication(self.stack.redis_url)
-        made = pool.submit(slave.make, self.stack.slaves[self.names[0]])
-        master.make(self.stack.master, self.scale)
-        made.result()
-        self.events.say(f"master made: pgbench's tables in scale {self.scale}, and those of the writer")
-
-    def _abandon(self, up: Future[None]) -> None:
-        """End a start that is of no use any more: without its supervisor it gives up."""
-        told = None
-        while not up.done():
-            supervisor = read_process(self.stack.home.supervisor)
-            if supervisor and supervisor != told:
-                supervisor.send(signal.SIGTERM)
-                told = supervisor
-            time.sleep(POLL)
-
-    def _await_services(self, up: Future[None], *names: str) -> None:
-        """Until these run; what `up` raises comes out here."""
-
-        def run() -> bool:
-            running = {entry.name for entry in self.stack.status().services if entry.state is State.RUNNING}
-            return up.done() or running.issuperset(names)
-
-        await_true(run, STUCK, POLL)
-        if up.done():
-            up.result()
 
     def _start_traffic(self) -> None:
         self.heart = Heart(self.stack.master.info(DATABASE, OWNER))
@@ -351,39 +283,6 @@ class Course:
         info = self.stack.master.info(DATABASE)
         with connect(info, application=f"{APPLICATION} position", autocommit=True) as connection:
             return position.take(connection, Prefix(PREFIX), SCHEMA)
-
-    def _persist(self, action: Callable[[], object], what: str) -> None:
-        """Do something that may meet a server just restarting; the last error comes out after a while."""
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                action()
-                return
-            except (psycopg.OperationalError, SluiceError) as error:
-                if isinstance(error, Terminal) or time.monotonic() > deadline:
-                    raise
-                self.events.say(f"{what}: {str(error).splitlines()[0]}")
-                time.sleep(0.5)
-
-    def _await(self, what: str, condition: Callable[[], bool], progress: Callable[[], object]) -> None:
-        """Until the condition holds. Raises the failure of a DAG, `TrafficFailed`, and `Stuck` when nothing moves."""
-        seen, since = progress(), time.monotonic()
-        while not condition():
-            self._raise_failures()
-            if (now := progress()) != seen:
-                seen, since = now, time.monotonic()
-            elif time.monotonic() - since > STUCK:
-                raise Stuck(what, str(seen))
-            time.sleep(POLL)
-
-    def _raise_failures(self) -> None:
-        for replica in self.replicas:
-            if replica.update.sight.state == "failed":
-                raise replica.update.failure()
-        if self.stack.status().supervisor is None:
-            raise Terminal(
-                "The supervisor of the servers is gone. Its log is " + str(self.stack.home.log("supervisor"))
-            )
 
     def _administer(self) -> None:
         """What only a superuser can do, once the replication is installed."""

@@ -18,14 +18,14 @@ NOISE = ("::", "GitWildMatchPattern", "DAG bundles loaded", "Filling up the DagB
 ACTIVE = ("queued", "running")
 
 
-class InitialUpdateFailed(Terminal):
-    """The DAG gave up; the end of the failing task's log says why and what to do."""
+class RunFailed(Terminal):
+    """A DAG gave up; the end of the failing task's log says why and what to do."""
 
-    def __init__(self, slave: str, task: str, log: Sequence[str], url: str) -> None:
-        self.slave, self.task = slave, task
+    def __init__(self, dag: str, slave: str, task: str, log: Sequence[str], url: str) -> None:
+        self.dag, self.slave, self.task = dag, slave, task
         lines = "\n".join(f"  {line}" for line in log)
         super().__init__(
-            f"The initial update of {slave} failed in its task '{task or 'none'}'. The end of its log:\n{lines}\n"
+            f"{dag} of {slave} failed in its task '{task or 'none'}'. The end of its log:\n{lines}\n"
             f"Do what it says there; all of it is at {url}"
         )
 
@@ -60,7 +60,7 @@ class InitialUpdate(threading.Thread):
         super().__init__(name=f"initial update of {slave}", daemon=True)
         self.api, self.slave = api, slave
         self.sight = RunSight()
-        self.run_id = ""
+        self.run_id = self._apply_run = ""
         self._stopping = threading.Event()
 
     def trigger(self) -> None:
@@ -79,10 +79,18 @@ class InitialUpdate(threading.Thread):
         if self.is_alive():
             self.join(40)
 
-    def failure(self) -> InitialUpdateFailed:
-        """Why the run failed, read from the failing task's log."""
+    def failure(self) -> RunFailed | None:
+        """Why the run, or the apply that it started, failed; None when neither did."""
+        if self.sight.state == "failed":
+            return self._explain(INITIAL_UPDATE, self.run_id)
+        if self.sight.state == "success" and self.sight.apply == "failed":
+            return self._explain(APPLY, self._apply_run)
+        return None
+
+    def _explain(self, dag: str, run_id: str) -> RunFailed:
+        """Read from the failing task's log."""
         task, lines = "", ["The log could not be read."]
-        path = f"dags/{INITIAL_UPDATE}/dagRuns/{quote(self.run_id, safe='')}"
+        path = f"dags/{dag}/dagRuns/{quote(run_id, safe='')}"
         with contextlib.suppress(SluiceError):
             found = self.api.get(f"{path}/taskInstances", limit=100)["task_instances"]
             failed = [entry for entry in found if entry["state"] == "failed"] or [
@@ -90,11 +98,9 @@ class InitialUpdate(threading.Thread):
             ]
             if failed:
                 task = failed[0]["task_id"]
-                text = self.api.task_log(
-                    INITIAL_UPDATE, self.run_id, task, failed[0]["try_number"], failed[0]["map_index"]
-                )
+                text = self.api.task_log(dag, run_id, task, failed[0]["try_number"], failed[0]["map_index"])
                 lines = [line for line in text.splitlines() if line.strip() and not line.startswith(NOISE)][-LOG_LINES:]
-        return InitialUpdateFailed(self.slave, task, lines, f"{self.api.url}/dags/{INITIAL_UPDATE}/runs/{self.run_id}")
+        return RunFailed(dag, self.slave, task, lines, f"{self.api.url}/dags/{dag}/runs/{run_id}")
 
     def _look(self) -> RunSight:
         state, task = self.sight.state, ""
@@ -105,17 +111,9 @@ class InitialUpdate(threading.Thread):
 
     def _apply_state(self) -> str:
         runs = self.api.get(f"dags/{APPLY}/dagRuns", limit=50, order_by="-run_after")["dag_runs"]
-        mine = [run["state"] for run in runs if (run.get("conf") or {}).get("slave") == self.slave]
-        return next((state for state in mine if state in ACTIVE), mine[0] if mine else "")
-
-
-def forget_runs(api: AirflowApi) -> int:
-    """Delete every run of both DAGs that an earlier demo left unfinished; returns how many there were."""
-    count = 0
-    for dag in (INITIAL_UPDATE, APPLY):
-        for run in api.get(f"dags/{dag}/dagRuns", limit=100, state=list(ACTIVE))["dag_runs"]:
-            path = f"dags/{dag}/dagRuns/{quote(run['dag_run_id'], safe='')}"
-            api.call("PATCH", path, {"state": "failed"})
-            api.call("DELETE", path)
-            count += 1
-    return count
+        mine = [run for run in runs if (run.get("conf") or {}).get("slave") == self.slave]
+        newest = next((run for run in mine if run["state"] in ACTIVE), mine[0] if mine else None)
+        if newest is None:
+            return ""
+        self._apply_run = str(newest["dag_run_id"])
+        return str(newest["state"])

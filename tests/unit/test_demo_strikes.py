@@ -14,7 +14,7 @@ import pytest
 from embedded.demo import strikes
 from embedded.demo.chaos import Strike, Victim
 from embedded.demo.events import Events
-from embedded.demo.lifecycle import InitialUpdate
+from embedded.demo.lifecycle import InitialUpdate, RunSight
 from embedded.demo.replications import write
 from embedded.demo.strikes import Hand, running_job, victim_of
 from embedded.process import ProcessId, await_true
@@ -167,9 +167,11 @@ class FakeApi:
 
 def test_a_failed_initial_update_is_explained_by_its_tasks_log() -> None:
     update = InitialUpdate(FakeApi(), "dr1")  # type: ignore[arg-type]
+    assert update.failure() is None
     update.run_id = "run 1"
+    update.sight = RunSight("failed")
     message = str(update.failure())
-    assert "failed in its task 'plan'" in message
+    assert "initial_update of dr1 failed in its task 'plan'" in message
     assert "The master is down. Start it, then clear the task." in message
     assert message.count("line") <= 16
     assert "http://127.0.0.1:1/dags/initial_update/runs/run 1" in message

@@ -1,0 +1,65 @@
+"""The demo as a person runs it, from nothing to the verdict, and interrupted on its way."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from embedded.home import REPOSITORY
+from tests.traces import nothing_runs
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    # Not under pytest's own folder: that is closed to the account that runs PostgreSQL.
+    folder = Path(tempfile.mkdtemp(prefix="sluice-test-whole-"))
+    yield folder
+    subprocess.run([sys.executable, "-m", "embedded.cli", "down", "--quiet"], env=environment(folder), check=False)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def environment(home: Path) -> dict[str, str]:
+    path = os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "plugins")])
+    return {**os.environ, "SLUICE_HOME": str(home), "PYTHONPATH": path}
+
+
+def demo(home: Path, *options: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "embedded.cli", "demo", *options],
+        env=environment(home),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def test_a_demo_proves_that_all_tables_are_equal_and_leaves_nothing_running(home: Path) -> None:
+    running = demo(home, "--once", "--scale", "1", "--seconds", "5", "--rate", "500", "--seed", "1")
+    output, _ = running.communicate(timeout=540)
+    assert running.returncode == 0, output
+    assert "tables are equal, row for row: master, dr1." in output
+    for part in ("dr1 is NORMAL, cdc_apply runs", "digest master", "rows/s", "p95", "0 of", "memory at most"):
+        assert part in output, output
+    assert "NO" not in [line.split()[-1] for line in output.splitlines() if line.strip()]
+    assert nothing_runs(home)
+
+
+def test_an_interrupted_demo_leaves_nothing_running(home: Path) -> None:
+    running = demo(home, "--scale", "1", "--seed", "1")
+    assert running.stdout is not None
+    for line in running.stdout:
+        if "traffic starts" in line:
+            break
+    began = time.monotonic()
+    running.send_signal(signal.SIGINT)
+    output, _ = running.communicate(timeout=120)
+    assert running.returncode == 130, output
+    assert time.monotonic() - began < 100
+    assert nothing_runs(home)
