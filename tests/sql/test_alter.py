@@ -208,7 +208,7 @@ def test_a_view_in_the_way_is_named(pair: Pair) -> None:
     pair.slave.execute("CREATE VIEW public.mine AS SELECT v FROM public.t")
     before = pair.described()
     pair.master.execute("ALTER TABLE public.t DROP v")
-    with pytest.raises(DefinitionRefused, match="view public.mine depends"):
+    with pytest.raises(DefinitionRefused, match=r"view public\.mine depends"):
         pair.alterer.apply(Item(Action.ALTER, T, pair.described(), before))
 
 
