@@ -1,6 +1,9 @@
 """Decisions of the demo that need no server: what is killed when, rates, lag, merging of streams."""
 
 import argparse
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -9,6 +12,7 @@ from hypothesis import strategies as st
 from embedded.demo import arguments, chaos, compare, pgbench
 from embedded.demo.heartbeat import Beats, Pulse, percentile
 from embedded.demo.lifecycle import running_task
+from embedded.demo.start import NotEnoughDisk, require_disk
 from embedded.demo.zoo import array, record
 from sluice.domain.connection import ConnectionInfo
 
@@ -127,3 +131,12 @@ def test_numbers_may_have_separators() -> None:
     parser = argparse.ArgumentParser()
     arguments.add_arguments(parser)
     assert parser.parse_args(["--rate", "10,000"]).rate == 10_000
+
+
+def test_a_disk_too_small_for_the_scale_is_refused_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=4 << 30))
+    require_disk(tmp_path / "not" / "yet", 10, 2)
+    with pytest.raises(NotEnoughDisk, match="smaller --scale, or another folder with SLUICE_HOME"):
+        require_disk(tmp_path, 100, 2)
