@@ -1,6 +1,7 @@
 """DDL on replicated tables is queued in its place among the changes, with event triggers and without."""
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import psycopg
 import pytest
@@ -291,6 +292,47 @@ def test_tables_that_swap_their_names_stay_apart(orders: Master) -> None:
     assert orders.rows("SELECT * FROM demo_capture_faults()") == []
 
 
+@pytest.mark.parametrize("first", ["SELECT demo_check_structure()", "INSERT INTO orders VALUES (8, 'was news', 0)"])
+@pytest.mark.parametrize("names", [("orders", "news"), ("orders", "news", "third")])
+def test_names_swapped_between_two_polls_are_told_apart(
+    database: Callable[..., ConnectionInfo], names: tuple[str, ...], first: str
+) -> None:
+    master = Master(database(role=True))
+    master.sql(*(f"CREATE TABLE {name} (id int PRIMARY KEY, v text, n int)" for name in names))
+    master.install()
+    master.register(*names)
+    after = master.last_key()
+    ring = ["tmp", *names]
+    with master.connection.transaction():
+        master.sql(*(f"ALTER TABLE {was} RENAME TO {now}" for now, was in pairwise(ring)))
+        master.sql(f"ALTER TABLE tmp RENAME TO {names[-1]}")
+    master.sql(first, f"INSERT INTO {names[-1]} VALUES (7, 'was orders', 0)")
+    called = {name: name for name in names}
+    for item in ddl(master, after):
+        assert item.action == "ALTER"
+        assert (new := definition.parse(item.content or "").table.name) not in called
+        called[new] = called.pop(item.table.name)
+    assert called == {names[-1]: names[0]} | {now: was for now, was in pairwise(names)}
+    assert {item.table.name for item in master.items(after)} <= {"orders", names[-1]}
+    assert master.value("SELECT demo_check_structure()") == 0
+    assert master.rows("SELECT * FROM demo_capture_faults()") == []
+
+
+def test_a_registered_table_takes_the_name_of_a_dropped_one(any_master: Master) -> None:
+    any_master.sql("CREATE TABLE news (id int PRIMARY KEY, v text, n int)")
+    any_master.register("orders", "news")
+    after = any_master.last_key()
+    any_master.sql("DROP TABLE orders", "ALTER TABLE news RENAME TO orders")
+    any_master.sql("INSERT INTO orders VALUES (2, 'was news', 0)", "SELECT demo_check_structure()")
+    items = any_master.items(after, ddl=True)
+    assert [(item.action, item.table.name) for item in items] == [
+        ("DROP", "orders"),
+        ("ALTER", "news"),
+        ("INSERT", "orders"),
+    ]
+    assert any_master.rows("SELECT * FROM demo_capture_faults()") == []
+
+
 def test_a_dropped_table_is_queued_and_one_of_its_name_is_captured_again(any_master: Master) -> None:
     after = any_master.last_key()
     any_master.sql("DROP TABLE orders")
@@ -439,3 +481,36 @@ def test_a_busy_table_holds_up_neither_the_poll_nor_its_writers(database: Callab
     writer.commit()
     assert master.value("SELECT demo_check_structure()") == 1
     assert master.items()[-1].action == "UPDATE"
+
+
+HOSTILE = {
+    "DateStyle": "German, DMY",
+    "TimeZone": "Asia/Kathmandu",
+    "IntervalStyle": "sql_standard",
+    "standard_conforming_strings": "off",
+    "quote_all_identifiers": "on",
+    "bytea_output": "escape",
+    "extra_float_digits": "0",
+}
+
+
+def test_settings_of_the_session_decide_nothing_about_structure(any_master: Master) -> None:
+    any_master.sql(
+        "CREATE TYPE mood AS ENUM ('Sad')",
+        "ALTER TABLE orders ADD d date DEFAULT '2024-12-31', ADD t timestamptz DEFAULT '2024-01-01 12:00+00'",
+        "ALTER TABLE orders ADD b bytea DEFAULT '\\x00ff', ADD f float8 DEFAULT 0.1, ADD m mood",
+        "SELECT demo_check_structure()",
+    )
+    after = any_master.last_key()
+    application = any_master.session(**HOSTILE)
+    assert application.execute("SELECT demo_check_structure()").fetchone() == (0,)
+    application.execute("ALTER TABLE orders ADD made interval DEFAULT '1 year 2 days'")
+    application.execute("INSERT INTO orders (id, v) VALUES (2, E'a\nb')")
+    application.execute("UPDATE orders SET v = '<' || id")
+    assert any_master.value("SELECT demo_check_structure()") == 0
+    items = any_master.items(after, ddl=True)
+    assert [item.action for item in items] == ["ALTER", "INSERT", "UPDATE", "UPDATE"]
+    assert definition.parse(items[0].content or "").missing["made"] == "1 year 2 days"
+    assert items[0].content == any_master.value("SELECT demo_describe('public', 'orders')")
+    assert items[1].new["v"] == "a\nb"
+    assert any_master.rows("SELECT * FROM demo_capture_faults()") == []

@@ -69,6 +69,9 @@ CREATE OR REPLACE FUNCTION ${schema}.${prefix}check_table(
     p_schema text, p_table text, p_light boolean DEFAULT false, p_in_ddl boolean DEFAULT false
 ) RETURNS text
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+-- The application's session may have set anything; definitions and code are compared as text.
+SET "DateStyle" = 'ISO, YMD' SET "TimeZone" = 'UTC' SET "IntervalStyle" = 'postgres' SET extra_float_digits = 1
+SET bytea_output = 'hex' SET lc_monetary = 'C' SET quote_all_identifiers = off SET standard_conforming_strings = on
 AS $sluice$
 DECLARE
     had ${schema}.${prefix}captures;
@@ -83,7 +86,8 @@ BEGIN
     -- Renames concern several registrations at once: one transaction at a time.
     PERFORM pg_advisory_xact_lock(hashtextextended(${schema}.${prefix}own('captures'), 0))
     FROM ${schema}.${prefix}captures x
-    WHERE x.schemaname = p_schema AND x.tablename = p_table AND x.mode <> 'dropped' AND x.relid IS DISTINCT FROM relid;
+    WHERE x.schemaname = p_schema AND x.tablename = p_table AND x.mode <> 'dropped'
+      AND x.relid IS DISTINCT FROM to_regclass(format('%I.%I', p_schema, p_table));
     SELECT * INTO had FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table FOR UPDATE;
     IF had.tablename IS NULL THEN
         RETURN NULL;  -- Being registered just now.
@@ -92,7 +96,7 @@ BEGIN
 
     IF had.mode = 'dropped' OR NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = had.relid) THEN
         SELECT x.schemaname, x.tablename INTO new_schema, new_table FROM ${schema}.${prefix}captures x
-        WHERE x.relid = check_table.relid AND x.mode <> 'dropped' AND (x.schemaname, x.tablename) <> (p_schema, p_table);
+        WHERE x.relid = to_regclass(format('%I.%I', p_schema, p_table)) AND x.mode <> 'dropped' AND (x.schemaname, x.tablename) <> (p_schema, p_table);
         IF new_table IS NOT NULL THEN
             -- A registered table took the name.
             RETURN ${schema}.${prefix}check_table(new_schema, new_table, p_light, p_in_ddl);
@@ -175,6 +179,8 @@ $sluice$;
 -- before the rows whichever of the two commits first.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}late_code(p_relid oid, p_event text) RETURNS text
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+SET "DateStyle" = 'ISO, YMD' SET "TimeZone" = 'UTC' SET "IntervalStyle" = 'postgres' SET extra_float_digits = 1
+SET bytea_output = 'hex' SET lc_monetary = 'C' SET quote_all_identifiers = off SET standard_conforming_strings = on
 AS $sluice$
 DECLARE
     had ${schema}.${prefix}captures;
