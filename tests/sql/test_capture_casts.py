@@ -85,11 +85,10 @@ def test_a_cast_of_others_never_runs(
     assert master.rows("SELECT * FROM app.seen") == []
     items = [item for item in master.items() if item.table in tables]
     texts = {item.guid for item in items if item.table.name == "t"} - {None}
-    written = {application.execute(f"SELECT format('%s', {value})").fetchone()[0] for value in (a, b)}  # type: ignore[index, call-overload]
+    written = {master.value(f"SELECT format('%s', {value})") for value in (a, b)}
     assert texts == written
-    seen = {
-        item[name] for found in items for item in (found.new, found.old) for name in item if name in ("id", "v", "w")
-    }
+    rows = [row for item in items for row in (item.new, item.old)]
+    seen = {row[name] for row in rows for name in ("id", "v", "w") if name in row}
     assert seen - {None} == written
 
 

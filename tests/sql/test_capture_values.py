@@ -3,6 +3,7 @@
 import base64
 import re
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -315,3 +316,12 @@ def test_capture_code_calls_no_function_without_its_schema(zoo: Master) -> None:
     called = set(re.findall(r"(?<![\w.\"])([a-z_0-9]+)\(", without_literals))
     lengths_of_types = {"numeric", "bit", "varying", "character", "vector"}
     assert called <= {"coalesce", "demo_items"} | lengths_of_types
+
+
+def test_a_whole_row_can_be_written_by_hand(zoo: Master) -> None:
+    zoo.sql("INSERT INTO zoo (id, c_text, c_timestamptz) VALUES (1, 'a<b', '2024-01-31 12:00+02')")
+    with zoo.session(**HOSTILE_SETTINGS) as application:
+        written = application.execute("SELECT public.demo_col2xml(z) FROM public.zoo z").fetchone()
+    assert written == (zoo.items()[0].content,)
+    with pytest.raises(psycopg.errors.WrongObjectType):
+        zoo.sql("SELECT demo_col2xml(z) FROM zoo_parent z RIGHT JOIN pg_class ON false LIMIT 1")

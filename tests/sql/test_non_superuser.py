@@ -141,3 +141,25 @@ def test_an_application_can_neither_write_to_the_queue_nor_forge_changes(granted
     ):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             application.execute(statement)  # type: ignore[call-overload]
+
+
+def test_partitions_need_the_same_privileges_and_new_ones_never_fail(granted: tuple[Master, Master]) -> None:
+    administrator, master = granted
+    master.install()
+    administrator.sql(
+        sql_files.render("postgres", "event_triggers", prefix="demo_", schema="sluice"),
+        "CREATE TABLE app.events (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE app.events_1 PARTITION OF app.events FOR VALUES FROM (0) TO (10)",
+        f"REVOKE ALL ON app.events_1 FROM {master.info.user}",
+    )
+    events = TableName("app", "events")
+    with pytest.raises(TablesUnfit, match=r"GRANT SELECT, TRIGGER ON app\.events_1 TO"):
+        master.reconcile(wanted(events))
+    administrator.sql(f"GRANT SELECT, TRIGGER ON app.events_1 TO {master.info.user}")
+    master.reconcile(wanted(events))
+    administrator.sql(
+        f"ALTER DEFAULT PRIVILEGES IN SCHEMA app REVOKE ALL ON TABLES FROM {master.info.user}",
+        "CREATE TABLE app.events_2 PARTITION OF app.events FOR VALUES FROM (10) TO (20)",
+        "INSERT INTO app.events VALUES (1), (11)",
+    )
+    assert [item.guid for item in master.items()] == ["1", "11"]

@@ -50,7 +50,7 @@ BEGIN
             -- Those that end in _p stand on the partitions, the others on the table.
             FROM (SELECT t.relid, name FROM unnest(t.triggers) AS n (name) WHERE right(name, 2) <> '_p'
                   UNION ALL SELECT leaf, name FROM unnest(t.triggers) AS n (name), unnest(t.leaves) AS l (leaf)
-                  WHERE right(name, 2) = '_p') AS g (target, name)
+                  WHERE right(name, 2) = '_p' AND has_table_privilege(leaf, 'TRIGGER')) AS g (target, name)
         LOOP
             IF fault IS NOT NULL THEN
                 RETURN NEXT;
@@ -80,6 +80,8 @@ $sluice$;
 -- would be needed, nothing is done.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}create_trigger(p_schema text, p_table text, p_light boolean DEFAULT false) RETURNS text
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+SET "DateStyle" = 'ISO, YMD' SET "TimeZone" = 'UTC' SET "IntervalStyle" = 'postgres' SET extra_float_digits = 1
+SET bytea_output = 'hex' SET lc_monetary = 'C' SET quote_all_identifiers = off SET standard_conforming_strings = on
 AS $sluice$
 DECLARE
     c record;
@@ -126,6 +128,11 @@ BEGIN
         RETURN NULL;
     END IF;
 
+    IF EXISTS (SELECT FROM ${schema}.${prefix}captures x WHERE x.stem = now.stem AND x.stem <> ''
+               AND (x.schemaname, x.tablename) <> (p_schema, p_table)) THEN
+        RAISE EXCEPTION 'The capture functions of %.% would have the names of another table''s', quote_ident(p_schema),
+            quote_ident(p_table) USING ERRCODE = 'duplicate_function', HINT = 'Rename the table.';
+    END IF;
     IF had.relid <> now.relid OR had.triggers <> now.triggers OR had.mode <> now.mode THEN
         PERFORM ${schema}.${prefix}drop_trigger(p_schema, p_table);
         done := done || 'the former triggers removed'::text;
@@ -226,6 +233,8 @@ $sluice$;
 -- Takes the structure a table has now into the snapshot: COLS_TABLE and CURRENT_TABLES.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}remember(p_schema text, p_table text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+SET "DateStyle" = 'ISO, YMD' SET "TimeZone" = 'UTC' SET "IntervalStyle" = 'postgres' SET extra_float_digits = 1
+SET bytea_output = 'hex' SET lc_monetary = 'C' SET quote_all_identifiers = off SET standard_conforming_strings = on
 AS $sluice$
 BEGIN
     IF ${schema}.${prefix}describe(p_schema, p_table) IS NOT DISTINCT FROM ${schema}.${prefix}described(p_schema, p_table)

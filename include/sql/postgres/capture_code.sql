@@ -18,8 +18,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT g.tgname, g.tgtype & 1 = 1, g.tgtype & 66 = 0,
         NOT (l.lanname IN ('c', 'internal')
-             OR (l.lanname = 'plpgsql' AND regexp_replace(p.prosrc, '''[^'']*''|--[^\n]*', '', 'g')
-                 !~* '\m(insert|update|delete|merge|truncate|copy|select|perform|execute|call)\M'))
+             OR (l.lanname = 'plpgsql' AND regexp_replace(p.prosrc, E'''[^'']*''|--[^\\n]*', '', 'g')
+                 !~* E'\\m(insert|update|delete|merge|truncate|copy|select|perform|execute|call)\\M'))
     FROM pg_trigger g
     JOIN pg_proc p ON p.oid = g.tgfoid
     JOIN pg_language l ON l.oid = p.prolang

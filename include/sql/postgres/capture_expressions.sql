@@ -127,7 +127,7 @@ AS $sluice$
     )
     SELECT f.attname, '<col name="' || ${schema}.${prefix}xml_escape(f.attname) || '"', f.atttype, NOT f.attnotnull, f.keypos,
         -- The padding that the cast takes off a character(n) comes back by itself.
-        t.plain, t.exact, CASE WHEN f.atttype ~ '^character\(\d+\)$' THEN 'cast' ELSE t.form END, t.settings
+        t.plain, t.exact, CASE WHEN f.atttype ~ '^character[(][0-9]+[)]$' THEN 'cast' ELSE t.form END, t.settings
     FROM found f JOIN traits t USING (atttypid)
     ORDER BY f.attnum
 $sluice$;
@@ -176,11 +176,29 @@ BEGIN
     END IF;
     RETURN format('CASE WHEN %s COLLATE pg_catalog."C" OPERATOR(pg_catalog.~) %L THEN %s ELSE %s END',
         CASE WHEN cardinality(texts) = 1 THEN texts[1] ELSE ${schema}.${prefix}concat_code(texts) END,
-        '[<&\x01-\x1f\x7f-\x9f]|]]>',
+        E'[<&\\x01-\\x1f\\x7f-\\x9f]|]]>',
         CASE WHEN p_protect = '' THEN ${schema}.${prefix}concat_code(protected || quote_literal(protected_end))
             -- An alias alone would mean a column of that name, if there is one.
             ELSE format('%s(%s)', p_protect, p_row || CASE WHEN p_row IN ('NEW', 'OLD') THEN '' ELSE '.*' END) END,
         ${schema}.${prefix}concat_code(fast));
+END
+$sluice$;
+
+-- The CONTENT of a row of a registered table, by hand: SELECT demo_col2xml(o) FROM orders o.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}col2xml(r anyelement) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+SET "DateStyle" = 'ISO, YMD' SET "TimeZone" = 'UTC' SET "IntervalStyle" = 'postgres' SET extra_float_digits = 1
+SET bytea_output = 'hex' SET lc_monetary = 'C' SET quote_all_identifiers = off SET standard_conforming_strings = on
+AS $sluice$
+DECLARE
+    relid_of_row oid := (SELECT t.typrelid FROM pg_type t WHERE t.oid = pg_typeof(r));
+    content text;
+BEGIN
+    IF NOT EXISTS (SELECT FROM ${schema}.${prefix}cols_view v WHERE v.relid = relid_of_row) THEN
+        RAISE EXCEPTION '% is no row of a registered table', pg_typeof(r) USING ERRCODE = 'wrong_object_type';
+    END IF;
+    EXECUTE format('SELECT %s FROM (SELECT ($1).*) n', ${schema}.${prefix}content_code(relid_of_row, 'n', '')) INTO content USING r;
+    RETURN content;
 END
 $sluice$;
 

@@ -23,6 +23,9 @@ RETURN '<colname pos="' || c.attnum || '" type="' || ${schema}.${prefix}xml_esca
 -- The definition a table has now; NULL when there is no such table among the registered ones.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}describe(p_schema text, p_table text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+-- A default is shown as the session would write it.
+SET "DateStyle" = 'ISO, YMD' SET "TimeZone" = 'UTC' SET "IntervalStyle" = 'postgres' SET extra_float_digits = 1
+SET bytea_output = 'hex' SET lc_monetary = 'C' SET quote_all_identifiers = off
 AS $sluice$
     SELECT '<desc schema="' || ${schema}.${prefix}xml_escape(p_schema) || '" table="' || ${schema}.${prefix}xml_escape(p_table) || '">'
         || coalesce(string_agg(${schema}.${prefix}desc_column(ROW(v.*)::${schema}.${prefix}cols_table), '' ORDER BY v.attnum), '') || '</desc>'

@@ -20,6 +20,9 @@ SELECT w.schema, w.name, CASE
         'may not be read by this account (GRANT SELECT, TRIGGER ON %%s TO %%I)', q.name, current_user)
     WHEN NOT pg_catalog.has_table_privilege(c.oid, 'TRIGGER') THEN format(
         'may not be given triggers by this account (GRANT SELECT, TRIGGER ON %%s TO %%I)', q.name, current_user)
+    WHEN c.relkind = 'p' AND p.lacking IS NOT NULL THEN format(
+        'has partitions that may not be read or given triggers by this account (GRANT SELECT, TRIGGER ON %%s TO %%I)',
+        p.lacking, current_user)
     WHEN pg_catalog.row_security_active(c.oid) THEN format(
         'hides rows from this account by row level security (ALTER ROLE %%I BYPASSRLS)', current_user)
 END AS reason
@@ -27,7 +30,12 @@ FROM unnest(%(schemas)s::text[], %(names)s::text[]) AS w (schema, name)
 CROSS JOIN LATERAL (SELECT format('%%I.%%I', w.schema, w.name)) AS q (name)
 LEFT JOIN pg_catalog.pg_namespace n ON n.nspname = w.schema
 LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = w.name
+LEFT JOIN LATERAL (
+    SELECT string_agg(t.relid::text, ', ' ORDER BY t.relid) FROM pg_catalog.pg_partition_tree(c.oid) t
+    JOIN pg_catalog.pg_class l ON l.oid = t.relid AND l.relkind = 'r'
+    WHERE NOT pg_catalog.has_table_privilege(l.oid, 'SELECT') OR NOT pg_catalog.has_table_privilege(l.oid, 'TRIGGER')
+) AS p (lacking) ON c.relkind = 'p'
 WHERE c.oid IS NULL OR c.relkind NOT IN ('r', 'p') OR c.relpersistence <> 'p' OR c.relispartition
    OR NOT pg_catalog.has_schema_privilege(n.oid, 'USAGE')
    OR NOT pg_catalog.has_table_privilege(c.oid, 'SELECT') OR NOT pg_catalog.has_table_privilege(c.oid, 'TRIGGER')
-   OR pg_catalog.row_security_active(c.oid)
+   OR p.lacking IS NOT NULL OR pg_catalog.row_security_active(c.oid)
