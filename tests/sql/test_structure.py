@@ -333,6 +333,70 @@ def test_a_registered_table_takes_the_name_of_a_dropped_one(any_master: Master) 
     assert any_master.rows("SELECT * FROM demo_capture_faults()") == []
 
 
+@pytest.mark.parametrize(
+    "drop",
+    ["", "DROP TABLE orders_old before", "DROP TABLE orders_old"],
+    ids=["the old one stays", "the old one is dropped first", "the old one is dropped"],
+)
+@pytest.mark.parametrize("together", [True, False], ids=["in one transaction", "one by one"])
+def test_a_table_built_anew_under_another_name_is_captured_as_the_former_one(
+    any_master: Master, drop: str, together: bool
+) -> None:
+    after = any_master.last_key()
+    first = drop.endswith("before")
+    statements = [
+        "CREATE TABLE orders_new (LIKE orders INCLUDING ALL)",
+        "INSERT INTO orders_new SELECT id, v, n + 100 FROM orders",
+        "ALTER TABLE orders RENAME TO orders_old",
+        *([drop.removesuffix(" before")] if first else []),
+        "ALTER TABLE orders_new RENAME TO orders",
+        "UPDATE orders SET n = n + 1",
+        *([drop] if drop and not first else []),
+    ]
+    if together:
+        with any_master.connection.transaction():
+            any_master.sql(*statements)
+    else:
+        for statement in statements:
+            any_master.sql(statement)
+    any_master.sql("SELECT demo_check_structure()", "INSERT INTO orders VALUES (2, 'b', 5)")
+    if not drop:
+        any_master.sql("UPDATE orders_old SET n = 0")
+    items = any_master.items(after, ddl=True)
+    assert [item.table.name for item in items if item.action == "CREATE"] == ["orders"]
+    names: dict[str, dict[str | None, dict[str, str | None]]] = {"orders": {"1": {"id": "1", "v": "a", "n": "10"}}}
+    for item in items:
+        if item.action == "ALTER":
+            names[definition.parse(item.content or "").table.name] = names.pop(item.table.name)
+        elif item.action == "CREATE":
+            assert item.table.name not in names
+            names[item.table.name] = {}
+        elif item.action == "DROP":
+            del names[item.table.name]
+        else:
+            names[item.table.name][item.guid] = item.new
+    assert names["orders"] == {
+        "1": {"id": "1", "v": "a", "n": any_master.value("SELECT n::text FROM orders WHERE id = 1")},
+        "2": {"id": "2", "v": "b", "n": "5"},
+    }
+    assert names.get("orders_old") == (None if drop else {"1": {"id": "1", "v": "a", "n": "0"}})
+    assert any_master.value("SELECT status FROM demo_tables WHERE tablename = 'orders'") == "OK"
+    assert any_master.value("SELECT demo_check_structure()") == 0
+
+
+def test_a_renamed_table_leaves_its_first_name_alone_until_it_is_taken(any_master: Master) -> None:
+    for name in ("second", "third", "orders", "second"):
+        former = any_master.value("SELECT tablename FROM demo_tables")
+        any_master.sql(f"ALTER TABLE {former} RENAME TO {name}", "SELECT demo_check_structure()")
+    any_master.sql("CREATE TABLE third (id int PRIMARY KEY)", "SELECT demo_check_structure()")
+    assert any_master.rows("SELECT tablename, status FROM demo_tables") == [("second", "OK")]
+    any_master.sql("CREATE TABLE orders (id int PRIMARY KEY)", "SELECT demo_check_structure()")
+    assert sorted(any_master.rows("SELECT tablename, status FROM demo_tables")) == [("orders", "OK"), ("second", "OK")]
+    any_master.sql("INSERT INTO orders VALUES (5)", "INSERT INTO second VALUES (6)")
+    assert [(item.table.name, item.guid) for item in any_master.items()[-2:]] == [("orders", "5"), ("second", "6")]
+    assert any_master.rows("SELECT * FROM demo_capture_faults()") == []
+
+
 def test_a_dropped_table_is_queued_and_one_of_its_name_is_captured_again(any_master: Master) -> None:
     after = any_master.last_key()
     any_master.sql("DROP TABLE orders")

@@ -80,6 +80,7 @@ DECLARE
     new_table text;
     old_desc text;
     new_desc text;
+    first_name ${schema}.${prefix}captures;
     altered boolean;
     moved boolean;
 BEGIN
@@ -96,7 +97,8 @@ BEGIN
 
     IF had.mode = 'dropped' OR NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = had.relid) THEN
         SELECT x.schemaname, x.tablename INTO new_schema, new_table FROM ${schema}.${prefix}captures x
-        WHERE x.relid = to_regclass(format('%I.%I', p_schema, p_table)) AND x.mode <> 'dropped' AND (x.schemaname, x.tablename) <> (p_schema, p_table);
+        WHERE x.relid = to_regclass(format('%I.%I', p_schema, p_table)) AND x.mode <> 'dropped'
+          AND (x.schemaname, x.tablename) <> (p_schema, p_table);
         IF new_table IS NOT NULL THEN
             -- A registered table took the name.
             RETURN ${schema}.${prefix}check_table(new_schema, new_table, p_light, p_in_ddl);
@@ -115,6 +117,17 @@ BEGIN
         PERFORM ${schema}.${prefix}drop_trigger(p_schema, p_table);
         PERFORM ${schema}.${prefix}forget(p_schema, p_table);
         PERFORM ${schema}.${prefix}ddl_item('DROP', p_schema, p_table, NULL, old_desc);
+        SELECT * INTO first_name FROM ${schema}.${prefix}captures h
+        WHERE h.relid = had.relid AND h.mode = 'dropped' AND NOT EXISTS (
+            SELECT FROM ${schema}.${prefix}tables x WHERE x.schemaname = h.schemaname AND x.tablename = h.tablename);
+        IF first_name.tablename IS NOT NULL THEN
+            -- It was renamed before: the registration goes back to the name that was configured.
+            UPDATE ${schema}.${prefix}tables x
+                SET schemaname = first_name.schemaname, tablename = first_name.tablename, status = 'CREATING'
+                WHERE x.schemaname = p_schema AND x.tablename = p_table;
+            PERFORM ${schema}.${prefix}check_table(first_name.schemaname, first_name.tablename, p_light, p_in_ddl);
+            RETURN 'dropped';
+        END IF;
         -- The row stays: a table of this name that comes again is captured again.
         UPDATE ${schema}.${prefix}tables x SET status = 'CREATING' WHERE x.schemaname = p_schema AND x.tablename = p_table;
         had.mode := 'dropped';
@@ -127,7 +140,7 @@ BEGIN
         END IF;
     END IF;
 
-    IF relid IS NULL THEN
+    IF relid IS NULL OR (had.mode = 'dropped' AND p_light) THEN
         RETURN NULL;
     ELSIF had.mode = 'dropped' THEN
         IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = relid AND c.relkind IN ('r', 'p')
@@ -136,7 +149,22 @@ BEGIN
             -- Another object took the name, or privileges are lacking. Reconcile says so; the DDL must not fail for it.
             RETURN NULL;
         END IF;
-        DELETE FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table;
+        IF NOT EXISTS (SELECT FROM ${schema}.${prefix}tables x WHERE x.schemaname = p_schema AND x.tablename = p_table) THEN
+            -- The name of a table that was renamed: what is configured for that one holds for this one.
+            INSERT INTO ${schema}.${prefix}tables (schemaname, tablename, actions, status, repl_key, trigger_name, debug)
+            SELECT p_schema, p_table, t.actions, 'OK', k.key, '${prefix}' || k.key, t.debug
+            FROM ${schema}.${prefix}captures h
+            JOIN ${schema}.${prefix}tables t ON t.schemaname = h.schemaname AND t.tablename = h.tablename
+            CROSS JOIN (SELECT nextval(${schema}.${prefix}own('seq')::regclass) AS key) k
+            WHERE h.relid = had.relid
+            LIMIT 1;
+            IF NOT FOUND THEN
+                -- That one is no longer registered.
+                DELETE FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table;
+                RETURN NULL;
+            END IF;
+        END IF;
+        UPDATE ${schema}.${prefix}captures x SET rewritten = false WHERE x.schemaname = p_schema AND x.tablename = p_table;
         PERFORM ${schema}.${prefix}ddl_item('CREATE', p_schema, p_table, ${schema}.${prefix}describe(p_schema, p_table), NULL);
         PERFORM ${schema}.${prefix}create_trigger(p_schema, p_table);
         -- Rows that came before the trigger. Its making holds off writers, so none comes in between.
@@ -268,8 +296,22 @@ BEGIN
         ${schema}.${prefix}describe(p_new_schema, p_new_table), p_old_desc);
     PERFORM ${schema}.${prefix}create_trigger(p_new_schema, p_new_table, p_light);
 
+    -- The name that was left, unless it was not the first or the table is back.
+    IF p_table <> 'sluice_renamed_' || this AND this IS DISTINCT FROM left_by
+        AND NOT EXISTS (SELECT FROM ${schema}.${prefix}captures x WHERE x.relid = this AND x.mode = 'dropped') THEN
+        -- The table that left the new name, taken now, may be made again under this one. Functions are named after the
+        -- first name of their table: another stem.
+        INSERT INTO ${schema}.${prefix}captures (schemaname, tablename, relid, mode, stem, triggers, functions, fingerprint,
+            trigger_fingerprint, filenode, signature, basis, leaves, rewritten)
+        VALUES (p_schema, p_table, coalesce(left_by, this), 'dropped',
+            'capture_' || left(regexp_replace(lower(p_table), '[^a-z0-9]', '_', 'g'), 12) || '_'
+                || left(md5(format('${prefix}%I.%I %s', p_schema, p_table, this)), 8), '{}', '{}', '', '', '', '', '', '{}', false);
+    END IF;
     IF aside IS NOT NULL THEN
         PERFORM ${schema}.${prefix}check_table(p_new_schema, aside, p_light);
+    END IF;
+    IF to_regclass(format('%I.%I', p_schema, p_table)) IS NOT NULL THEN
+        PERFORM ${schema}.${prefix}check_table(p_schema, p_table, p_light);
     END IF;
 END
 $sluice$;
@@ -284,12 +326,13 @@ DECLARE
     changed integer := 0;
 BEGIN
     FOR t IN
-        SELECT h.* FROM ${schema}.${prefix}tables x
-        JOIN ${schema}.${prefix}captures h ON h.schemaname = x.schemaname AND h.tablename = x.tablename
+        SELECT h.* FROM ${schema}.${prefix}captures h
+        LEFT JOIN ${schema}.${prefix}tables x ON x.schemaname = h.schemaname AND x.tablename = h.tablename
         ORDER BY x.repl_key
     LOOP
-        IF (t.rewritten OR t.mode = 'dropped' OR t.relid IS DISTINCT FROM to_regclass(format('%I.%I', t.schemaname, t.tablename))
-            OR ${schema}.${prefix}signature(t.relid) <> t.signature) THEN
+        IF (CASE WHEN t.mode = 'dropped' THEN to_regclass(format('%I.%I', t.schemaname, t.tablename)) IS NOT NULL
+            ELSE t.rewritten OR t.relid IS DISTINCT FROM to_regclass(format('%I.%I', t.schemaname, t.tablename))
+                OR ${schema}.${prefix}signature(t.relid) <> t.signature END) THEN
             BEGIN
                 IF ${schema}.${prefix}check_table(t.schemaname, t.tablename) IS NOT NULL THEN
                     changed := changed + 1;
