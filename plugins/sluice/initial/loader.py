@@ -33,12 +33,14 @@ from sluice.initial.update import Update
 log = logging.getLogger("sluice.initial")
 
 PATIENCE_SECONDS = 180.0
-"""How long a loader goes on through outages without storing anything."""
+"""How long a loader goes on through outages that leave it nothing to do."""
 OVERDUE = timedelta(seconds=60)
 """A block that did not fit yet must fit when the apply has come this much further than where that was noticed."""
 BEAT_SECONDS = 1.0
 """How often a loader that copies looks whether the block is still its own."""
-IDLE_SECONDS = 0.05
+IDLE_SECONDS = 0.02
+LONGEST_IDLE_SECONDS = 0.5
+"""How long a loader waits for a block, at first and after others have had all of them for a while."""
 REST_SECONDS = 1.0
 """How long a table is left alone when a block of it did not fit yet."""
 NOT_YET = frozenset({"23505", "23503", "23P01", "23502", "42P01", "42703", "42804"})
@@ -127,22 +129,24 @@ class _Loader:
         self._resting: dict[TableName, float] = {}
         self._waiting_since: dict[TableName, datetime] = {}
         """By the master's clock, since when blocks of a table do not fit on the slave."""
-        self._stored_at = time.monotonic()
+        self._fine_at = time.monotonic()
 
     def run(self) -> LoadReport:
         started = time.monotonic()
-        backoff = 0.0
+        backoff = idle = 0.0
         while not self.stopped():
             try:
                 self._open()
                 block = self._claim()
                 if block is not None:
                     self._transfer(block)
+                    idle = 0.0
                 elif self._finished():
                     break
                 else:
-                    time.sleep(IDLE_SECONDS)
-                backoff = 0.0
+                    idle = min(idle + IDLE_SECONDS, LONGEST_IDLE_SECONDS)
+                    time.sleep(idle)
+                self._fine_at, backoff = time.monotonic(), 0.0
             except NotYet as reason:
                 self._give_back()
                 self._rest(reason)
@@ -232,7 +236,7 @@ class _Loader:
             if unfit:
                 raise NotYet(block.table, "; ".join(unfit))
             if update.slave.existing_tables == "keep":
-                copying.clear(slave, self._slave_order(slave, target), block)
+                self._clear(slave, target, block)
             copied = copying.copy(
                 master,
                 slave,
@@ -250,7 +254,6 @@ class _Loader:
         self.report.blocks += 1
         self.report.rows += copied.rows
         self.report.bytes += copied.bytes
-        self._stored_at = time.monotonic()
         self._waiting_since.pop(block.table, None)
 
     def _give_back(self) -> None:
@@ -304,7 +307,7 @@ class _Loader:
 
     def _check_patience(self, outage: Transient) -> None:
         """Raises an outage that lasts too long."""
-        if time.monotonic() - self._stored_at > PATIENCE_SECONDS:
+        if time.monotonic() - self._fine_at > PATIENCE_SECONDS:
             raise outage
 
     def _beat(self, block: Block) -> Callable[[], None]:
@@ -342,8 +345,17 @@ class _Loader:
             self._orders[table] = vendors.module(vendor, "ranges").key_order(master, shape)
         return self._orders[table]
 
-    def _slave_order(self, slave: Connection[Any], target: TableShape) -> Any:
-        return vendors.module(self.update.slave_info.vendor, "ranges").key_order(slave, target)
+    def _clear(self, slave: Connection[Any], target: TableShape, block: Block) -> None:
+        """Deletes the old rows of a kept table that this block replaces.
+
+        Where the slave orders keys in its own way the same range holds other rows there; such a
+        table was emptied beforehand (see `sluice.initial.preparation`), and nothing is deleted.
+        """
+        vendor = self.update.slave_info.vendor
+        there = vendors.module(vendor, "ranges").key_order(slave, target)
+        whole = block.lo is None and block.hi is None
+        if whole or (there.same_everywhere and self._order(block.table).same_everywhere):
+            vendors.module(vendor, "copying").clear(slave, there, block)
 
     # -- its sessions
 

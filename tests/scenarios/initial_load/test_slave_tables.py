@@ -244,6 +244,21 @@ def test_kept_tables_stay_readable_and_end_equal(pair_of: MakePair) -> None:
     assert len(pair.blocks("kept")) > 1
 
 
+def test_a_kept_table_whose_keys_the_slave_orders_otherwise_loses_no_row(pair_of: MakePair) -> None:
+    pair = pair_of(policy="keep", block_rows=20)
+    for connection, labels in ((pair.master, "'a', 'b', 'c'"), (pair.slave, "'c', 'a', 'b'")):
+        connection.execute(f"CREATE TYPE public.e AS ENUM ({labels})".encode())
+        connection.execute("CREATE TABLE public.t (e public.e, id int, v text, PRIMARY KEY (e, id))")
+    rows = "SELECT (array['a', 'b', 'c'])[1 + g % 3]::public.e, g, 'new' FROM generate_series(1, 200) g"
+    pair.master.execute(f"INSERT INTO public.t {rows}".encode())
+    pair.slave.execute(f"INSERT INTO public.t {rows.replace('new', 'old')}".encode())
+    update = pair.update()
+    pair.prepare(update)
+    pair.load(update)
+    assert len(pair.blocks()) > 2
+    pair.assert_equal()
+
+
 def test_ddl_between_preparing_and_planning_reaches_the_slave(pair_of: MakePair) -> None:
     pair = pair_of()
     pair.master.execute("CREATE TABLE public.a (id int PRIMARY KEY, v text)")
