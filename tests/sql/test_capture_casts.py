@@ -10,6 +10,8 @@ from master import Master, Model
 from sluice.domain.names import TableName
 from sluice.domain.shape import Column, TableShape
 from sluice.vendors.postgres import ranges
+from sluice.vendors.postgres.alter import Alterer
+from sluice.vendors.postgres.target import Targets
 
 # Kinds of types that an account without privileges can make, each with two values.
 TYPES = {
@@ -92,7 +94,7 @@ def test_a_cast_of_others_never_runs(
     assert seen - {None} == written
 
 
-def test_next_bound_calls_no_cast_of_others(master: Master, application: psycopg.Connection[Any]) -> None:
+def test_reading_keys_calls_no_cast_of_others(master: Master, application: psycopg.Connection[Any]) -> None:
     application.execute("CREATE TYPE app.own AS ENUM ('a', 'b')")
     for statement in evil_cast("app.own"):
         application.execute(statement)
@@ -101,6 +103,7 @@ def test_next_bound_calls_no_cast_of_others(master: Master, application: psycopg
     shape = TableShape(TableName("app", "t"), (Column("id", "app.own", 1, False, 1),))
     order = ranges.key_order(master.connection, shape)
     assert order.next_bound(master.connection, None, None, 1) == ("b",)
+    assert Alterer(master.connection, Targets(master.connection), "the slave").keys(shape.table) == [("a",), ("b",)]
     assert master.rows("SELECT * FROM app.seen") == []
 
 

@@ -24,6 +24,7 @@ from sluice.errors import Terminal
 from sluice.vendors.postgres import catalog, columns, tables
 from sluice.vendors.postgres import connection as connections
 from sluice.vendors.postgres.connection import literal, quoted
+from sluice.vendors.postgres.ranges import value_text
 from sluice.vendors.postgres.target import Targets
 
 log = logging.getLogger("sluice.apply")
@@ -90,7 +91,7 @@ class Alterer:
     def keys(self, table: TableName) -> list[tuple[str, ...]]:
         """The key texts of all rows."""
         shape = self._shape(table)
-        texts = ", ".join(f"{quoted(column.name)}::text" for column in shape.key) if shape else ""
+        texts = ", ".join(value_text(column.type, quoted(column.name)) for column in shape.key) if shape else ""
         if not texts:
             return []
         rows = self.connection.execute(f"SELECT {texts} FROM {self.targets[table].only}".encode())

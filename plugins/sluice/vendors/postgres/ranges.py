@@ -54,7 +54,7 @@ class KeyOrder:
 
         Walks that many entries of the key's index. Raises psycopg's errors.
         """
-        texts = ", ".join(f"t.{quoted(column.name)}::text" for column in self.shape.key)
+        texts = ", ".join(value_text(column.type, f"t.{quoted(column.name)}") for column in self.shape.key)
         found = connection.execute(
             f"SELECT {texts} FROM (SELECT {self.by} FROM {self.source} WHERE {self.within(lo, hi)} "
             f"ORDER BY {self.by} OFFSET {rows} LIMIT 1) AS t".encode()
@@ -102,6 +102,18 @@ def typed(column: Column, expression: str) -> str:
     """`expression` cast so that it compares as the column's own values do."""
     collate = f" COLLATE {column.collation}" if column.collation else ""
     return f"{expression}::{column.type}{collate}"
+
+
+def value_text(type_name: str, expression: str) -> str:
+    """The text of a value as CONTENT has it; `type_name` as `format_type` writes it.
+
+    Of a type of the database's own (its name has a schema) by the output function alone: anybody may define a cast to
+    text for such a type, and its function would run with this session's rights. The cast of bpchar loses blanks.
+    """
+    if "." in type_name or type_name == "bpchar":
+        # IS NULL would also be true of a composite of NULLs.
+        return f"CASE WHEN {expression} IS DISTINCT FROM NULL THEN pg_catalog.concat({expression}) END"
+    return f"{expression}::text"
 
 
 def select_list(columns: Sequence[Column]) -> str:
