@@ -10,7 +10,7 @@ from sluice.domain.connection import ConnectionInfo
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from master import Master
+from master import ORDERS, Master
 
 
 @pytest.fixture
@@ -18,4 +18,16 @@ def master(database: Callable[..., ConnectionInfo]) -> Master:
     """The resources of prefix DEMO_ in schema public of an empty database; its account is a superuser."""
     made = Master(database())
     made.install()
+    return made
+
+
+@pytest.fixture(params=["event triggers", "comparison"])
+def any_master(request: pytest.FixtureRequest, database: Callable[..., ConnectionInfo]) -> Master:
+    """With a superuser's event triggers, and as an account that may not make any."""
+    made = Master(database(role=request.param == "comparison"))
+    made.sql("CREATE SCHEMA IF NOT EXISTS public", ORDERS)
+    made.install()
+    assert made.value("SELECT demo_has_event_triggers()") is (request.param == "event triggers")
+    made.register("orders")
+    made.sql("INSERT INTO orders VALUES (1, 'a', 10)")
     return made

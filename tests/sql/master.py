@@ -15,6 +15,8 @@ from sluice.domain.names import Prefix, TableName
 from sluice.install import reconcile, resources
 from sluice.vendors.postgres.connection import CANONICAL, connect, quoted
 
+ORDERS = "CREATE TABLE orders (id int PRIMARY KEY, v text, n int)"
+
 
 @dataclass(frozen=True)
 class Item:
@@ -197,3 +199,8 @@ class Model:
         row = tuple(old.items())
         assert rows[row] > 0, f"{item} changes a row that is not there: {row}"
         rows[row] -= 1
+
+
+def ddl(master: Master, after: int) -> list[Item]:
+    """The items of definitions that were written after the key `after`."""
+    return [item for item in master.items(after, ddl=True) if item.action in ("CREATE", "ALTER", "DROP")]

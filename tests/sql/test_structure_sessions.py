@@ -1,0 +1,145 @@
+"""Structure and sessions: who waits for whom, whose settings count, and what a replicated change leaves behind."""
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+from master import ORDERS, Master, ddl, wanted
+
+from embedded.postgres import PostgresServer
+from sluice import sql_files
+from sluice.domain import definition
+from sluice.domain.connection import ConnectionInfo
+
+
+@pytest.fixture
+def orders(master: Master) -> Master:
+    master.sql(ORDERS)
+    master.register("orders")
+    master.sql("INSERT INTO orders VALUES (1, 'a', 10)")
+    return master
+
+
+def test_concurrent_transactions_after_an_alter_wait_for_nobody(database: Callable[..., ConnectionInfo]) -> None:
+    master = Master(database(role=True))
+    master.sql(ORDERS)
+    master.install()
+    master.register("orders")
+    master.sql("ALTER TABLE orders ADD w text")
+    after = master.last_key()
+    first, second = (master.session(autocommit=False, lock_timeout="2s") for _ in range(2))
+    first.execute("INSERT INTO orders VALUES (1, 'a', 1, 'first')")
+    second.execute("INSERT INTO orders VALUES (2, 'b', 2, 'second')")
+    second.commit()
+    # The one that commits first brought its own ALTER.
+    assert [item.action for item in master.items(after, ddl=True)] == ["ALTER", "INSERT"]
+    first.commit()
+    assert [item.action for item in master.items(after, ddl=True)] == ["ALTER", "INSERT", "ALTER", "INSERT"]
+    master.sql("INSERT INTO orders VALUES (3, 'c', 3, 'third')")
+    assert len(ddl(master, after)) == 2
+    assert [item.new["w"] for item in master.items(after)] == ["first", "second", "third"]
+
+
+def test_a_transaction_with_an_older_snapshot_is_told_to_try_again(database: Callable[..., ConnectionInfo]) -> None:
+    master = Master(database(role=True))
+    master.sql(ORDERS)
+    master.install()
+    master.register("orders")
+    old = master.session(autocommit=False)
+    old.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    old.execute("SELECT 1")
+    master.sql("ALTER TABLE orders ADD w text")
+    with pytest.raises(psycopg.errors.SerializationFailure, match="altered after"):
+        old.execute("INSERT INTO orders VALUES (1, 'a', 1, 'x')")
+
+
+def test_the_poll_takes_no_lock_when_nothing_changed(any_master: Master) -> None:
+    writer = any_master.session(autocommit=False)
+    writer.execute("UPDATE orders SET n = 5")
+    poller = any_master.session(lock_timeout="1s")
+    assert poller.execute("SELECT demo_check_structure()").fetchone() == (0,)
+    writer.rollback()
+
+
+def test_event_triggers_that_were_made_later_end_the_guard(
+    database: Callable[..., ConnectionInfo], postgres: PostgresServer
+) -> None:
+    master = Master(database(role=True))
+    master.sql(ORDERS)
+    master.install()
+    master.register("orders")
+    guarded = "SELECT count(*) FROM pg_proc WHERE prosrc LIKE '%late_code%' AND proname LIKE 'demo_capture%'"
+    assert master.value(guarded) > 0
+    with postgres.connect(master.info.database) as administrator:
+        administrator.execute(sql_files.render("postgres", "event_triggers", prefix="demo_", schema="public"))
+
+    report = master.reconcile(wanted("orders"))
+    assert "out of date" in str(report)
+    assert master.value(guarded) == 0
+    after = master.last_key()
+    master.sql("ALTER TABLE orders ADD w int")
+    assert [item.action for item in master.items(after, ddl=True)] == ["ALTER"]
+
+
+def test_ddl_that_was_replicated_to_here_is_not_queued_again(orders: Master) -> None:
+    after = orders.last_key()
+    apply = orders.session(**{"sluice.origin": "OTHER_"})
+    apply.execute("ALTER TABLE orders ADD w float8 DEFAULT random()")
+    apply.execute("ALTER TABLE orders RENAME TO renamed")
+    orders.sql("INSERT INTO renamed (id) VALUES (2)")
+    apply.execute("DROP TABLE renamed")
+    assert [(item.action, list(item.new)) for item in orders.items(after, ddl=True)] == [
+        ("INSERT", ["id", "v", "n", "w"])
+    ]
+    assert orders.value("SELECT demo_check_structure()") == 0
+
+
+def test_a_busy_table_holds_up_neither_the_poll_nor_its_writers(database: Callable[..., ConnectionInfo]) -> None:
+    master = Master(database(role=True))
+    master.sql(ORDERS, "CREATE TABLE others (id int PRIMARY KEY)")
+    master.install()
+    master.register("orders", "others")
+    master.sql(
+        "ALTER TABLE others ADD v int",
+        "ALTER TABLE orders ADD w int DEFAULT random()",
+        "INSERT INTO orders VALUES (1, 'a', 1, 1)",
+    )
+    writer = master.session(autocommit=False)
+    writer.execute("INSERT INTO orders VALUES (2, 'a', 1, 1)")
+    assert master.value("SELECT demo_check_structure()") == 1
+    writer.commit()
+    assert master.value("SELECT demo_check_structure()") == 1
+    assert master.items()[-1].action == "UPDATE"
+
+
+HOSTILE = {
+    "DateStyle": "German, DMY",
+    "TimeZone": "Asia/Kathmandu",
+    "IntervalStyle": "sql_standard",
+    "standard_conforming_strings": "off",
+    "quote_all_identifiers": "on",
+    "bytea_output": "escape",
+    "extra_float_digits": "0",
+}
+
+
+def test_settings_of_the_session_decide_nothing_about_structure(any_master: Master) -> None:
+    any_master.sql(
+        "CREATE TYPE mood AS ENUM ('Sad')",
+        "ALTER TABLE orders ADD d date DEFAULT '2024-12-31', ADD t timestamptz DEFAULT '2024-01-01 12:00+00'",
+        "ALTER TABLE orders ADD b bytea DEFAULT '\\x00ff', ADD f float8 DEFAULT 0.1, ADD m mood",
+        "SELECT demo_check_structure()",
+    )
+    after = any_master.last_key()
+    application = any_master.session(**HOSTILE)
+    assert application.execute("SELECT demo_check_structure()").fetchone() == (0,)
+    application.execute("ALTER TABLE orders ADD made interval DEFAULT '1 year 2 days'")
+    application.execute("INSERT INTO orders (id, v) VALUES (2, E'a\nb')")
+    application.execute("UPDATE orders SET v = '<' || id")
+    assert any_master.value("SELECT demo_check_structure()") == 0
+    items = any_master.items(after, ddl=True)
+    assert [item.action for item in items] == ["ALTER", "INSERT", "UPDATE", "UPDATE"]
+    assert definition.parse(items[0].content or "").missing["made"] == "1 year 2 days"
+    assert items[0].content == any_master.value("SELECT demo_describe('public', 'orders')")
+    assert items[1].new["v"] == "a\nb"
+    assert any_master.rows("SELECT * FROM demo_capture_faults()") == []
