@@ -12,7 +12,7 @@ from sluice import sql_files
 from sluice.domain.blocks import Block, BlockMap, BlockState, Key
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.position import Position
-from sluice.domain.shape import TableShape
+from sluice.domain.shape import Column, TableShape
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.ranges import typed
 
@@ -55,14 +55,29 @@ def locate(
     statement = sql_files.render(
         "postgres",
         "blocks_locate",
-        arrays=", ".join(f"unnest(%({name})s::text[])" for name in names),
-        columns=", ".join(names),
+        columns=", ".join(
+            f"unnest(%({name})s::{_array_type(column)}) AS {name}"
+            for name, column in zip(names, shape.key, strict=True)
+        ),
         typed=", ".join(typed(column, name) for name, column in zip(names, shape.key, strict=True)).replace("%", "%%"),
     )
     texts = [*bounds, *keys]
-    parameters: dict[str, Any] = {name: [text[place] for text in texts] for place, name in enumerate(names)}
-    rows = connection.execute(statement, {**parameters, "bounds": len(bounds)}).fetchall()
+    parameters: dict[str, Any] = {
+        name: _array_literal([text[place] for text in texts]) for place, name in enumerate(names)
+    }
+    rows = connection.execute(statement, {**parameters, "bounds": len(bounds), "texts": len(texts)}).fetchall()
     return [place for (place,) in rows]
+
+
+def _array_type(column: Column) -> str:
+    """The type in which the texts of a key column are handed over: the input function of an array reads its elements
+    by their own, where a cast from text would call whatever function the type's owner made one of."""
+    # Elements that are arrays would be taken for further dimensions.
+    return ("text[]" if column.type.endswith("[]") else f"{column.type}[]").replace("%", "%%")
+
+
+def _array_literal(texts: list[str]) -> str:
+    return "{" + ",".join('"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"' for text in texts) + "}"
 
 
 @dataclass(frozen=True)
