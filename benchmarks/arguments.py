@@ -1,0 +1,59 @@
+"""The options of `./sluice bench`. Standard library only: help answers before anything is installed."""
+
+import argparse
+
+BENCHES = {
+    "drain": "changes that wait are applied; beside PostgreSQL's logical replication",
+}
+"""Each is a module of this package with `run(args) -> Report`."""
+
+DESCRIPTION = """\
+Measures Sluice on PostgreSQL servers that it starts itself, beside a reference on the same servers, each side in turn.
+Prints a table, and as the last line one JSON object: name, ours, reference, ratio (above 1: better than the
+reference), unit, and the same of every figure of the bench.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define them on the parser of the subcommand."""
+    parser.description = DESCRIPTION
+    parser.epilog = "benches:\n" + "\n".join(f"  {name:<9} {text}" for name, text in BENCHES.items())
+    parser.add_argument("name", choices=BENCHES, metavar="NAME", help="one of the benches below")
+    parser.add_argument("--figure", action="append", metavar="F", help="only this figure of the bench; may be repeated")
+    parser.add_argument("--rounds", type=_count, default=3, metavar="N", help="runs of each side (default 3)")
+    parser.add_argument("--warm-up", type=_number, default=1, metavar="N", help="runs before that (default 1)")
+    parser.add_argument(
+        "--scale", type=_share, default=1.0, metavar="X", help="share of the full size, e.g. 0.01 for a try (default 1)"
+    )
+    parser.add_argument("--side", choices=("both", "ours", "reference"), default="both", help="measure one side alone")
+    parser.add_argument("--json", metavar="FILE", help="every run, the machine, versions and settings")
+    parser.add_argument("--spark-master", default="local[*]", metavar="URL", help="default local[*]")
+    parser.add_argument(
+        "--master",
+        metavar="URI",
+        help="a database server of yours in place of our own; password from PGPASSWORD or the password file",
+    )
+    parser.add_argument("--slave", metavar="URI", help="the same of the slave")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="setting of both own servers")
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+    return int(text)
+
+
+def _number(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
+    return int(text)
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = 0.0
+    if share <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+    return share

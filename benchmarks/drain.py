@@ -1,0 +1,107 @@
+"""`drain`: changes wait on the master; how long from letting them go until the slave shows the last of them.
+
+Ours: the gate is closed while they are made, then opened; the apply is the long-running one, its JVM warm. The
+reference: PostgreSQL's logical replication on the same servers, its subscription disabled and enabled. Both sides begin
+each run with tables emptied by a replicated TRUNCATE, statistics made, dirty pages written. After each run both
+tables are compared.
+"""
+
+import argparse
+import time
+from contextlib import ExitStack
+
+from benchmarks import machine, workload
+from benchmarks.cpu import CpuWatch
+from benchmarks.native import Native
+from benchmarks.ours import Ours
+from benchmarks.report import Figure, Report, Run
+from benchmarks.rounds import alternate
+from benchmarks.servers import Servers
+from benchmarks.side import Side, SideFailed
+from benchmarks.workload import Mix
+
+NATIVE = "logical replication"
+
+
+def mixes(scale: float) -> dict[str, tuple[Mix, float | None]]:
+    """Figures of this bench, each with the ratio that is aimed at."""
+
+    def size(full: int) -> int:
+        return max(200, int(full * scale) // 100 * 100)
+
+    large, small = size(1_000_000), size(200_000)
+    transaction = max(10, min(10_000, large // 100))
+    return {
+        "bulk": (Mix("bulk", large, transaction if transaction != 10 else 11), 1.2),
+        "tens": (Mix("tens", small, 10), 1.0),
+        "existing": (Mix("existing", large, transaction if transaction != 10 else 11, existing=True), None),
+    }
+
+
+def run(args: argparse.Namespace) -> Report:
+    """Raises `SideFailed` when a slave differs from its master."""
+    chosen = {name: mix for name, mix in mixes(args.scale).items() if name in (args.figure or ("bulk", "tens"))}
+    with ExitStack() as stack:
+        servers = stack.enter_context(Servers(args))
+        sides: dict[str, Side] = {}
+        if args.side != "reference":
+            ours = sides["ours"] = Ours(servers, args, workload.DDL)
+            stack.callback(ours.close)
+            ours.start()
+        if args.side != "ours":
+            native = sides["reference"] = Native(servers, workload.DDL)
+            stack.callback(native.close)
+        figures = [measure(servers, sides, mix, goal, args) for mix, goal in chosen.values()]
+        setting = {
+            **machine.describe(),
+            **servers.describe(),
+            **{name: side.describe() for name, side in sides.items()},
+        }
+    return Report("drain", figures, setting)
+
+
+def measure(servers: Servers, sides: dict[str, Side], mix: Mix, goal: float | None, args: argparse.Namespace) -> Figure:
+    """One mix on both sides."""
+    runs = alternate(
+        f"drain {mix.name}",
+        {name: lambda side=side: drain(servers, side, mix) for name, side in sides.items()},  # type: ignore[misc]
+        args.rounds,
+        args.warm_up,
+    )
+    title = f"{mix.changes:,} changes in transactions of {mix.transaction:,}"
+    if mix.existing:
+        title += ", to rows that were there before"
+    return Figure(title, "changes/s", runs.get("ours", []), runs.get("reference", []), NATIVE, goal=goal)
+
+
+def drain(servers: Servers, side: Side, mix: Mix) -> Run:
+    """One run of one side."""
+    empty(side)
+    mix.prepare(side.master)
+    side.await_current()
+    side.forget()
+    side.hold()
+    mark = f"run of {time.time_ns()}"
+    changed = mix.write(side.master, mark)
+    if changed != mix.changes:
+        raise SideFailed(f"{side.name}: {changed} changes were made where {mix.changes} were meant")
+    for connection in (side.master, side.slave):
+        connection.execute("ANALYZE")
+    servers.quiet_down()
+    with CpuWatch(servers.roots, side.roots) as watch:
+        begun = time.perf_counter()
+        side.release()
+        side.await_that(lambda: workload.shows(side.slave, mark), "the last change is on the slave")
+        seconds = time.perf_counter() - begun
+    side.await_current()
+    found = {place: workload.digest(connection) for place, connection in (("m", side.master), ("s", side.slave))}
+    if found["m"] != found["s"]:
+        raise SideFailed(f"{side.name}: the slave differs from the master: {found}")
+    return Run(mix.changes / seconds, seconds, watch.seconds, {"changes": changed, "rows": found["m"][0]})
+
+
+def empty(side: Side) -> None:
+    """Fresh tables on both: by the way that changes go."""
+    side.release()
+    side.master.execute(f"TRUNCATE {workload.TABLE}")
+    side.await_current()

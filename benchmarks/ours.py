@@ -1,0 +1,169 @@
+"""Our side: capture on the master, and the apply as production starts it, a Spark driver of its own."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import psutil
+import redis
+
+from benchmarks import cpu
+from benchmarks.servers import DATABASES, Servers
+from benchmarks.side import Side, SideFailed
+from embedded.home import REPOSITORY
+from sluice import config
+from sluice.apply.pair import Pair
+from sluice.domain.names import Prefix
+from sluice.domain.state import SlaveState
+from sluice.install import reconcile, resources
+from sluice.stores.gate import ADMIN, Gate
+from sluice.stores.status import Status
+from sluice.vendors.postgres import catalog, position
+from sluice.vendors.postgres.checkpoint import CheckpointStore
+
+PREFIX = Prefix("BENCH_")
+SLAVE = "dr1"
+MASTER_ID, SLAVE_ID = "master", "slave"
+CONFIGURATION = """
+prefix: BENCH_
+master: {conn_id: master}
+slaves:
+  dr1: {conn_id: slave}
+tables:
+  public.*: {}
+# A safe mode of seconds after the start, so that what is measured is the normal one.
+apply: {checkpoint_interval: 1}
+"""
+
+
+class Ours(Side):
+    """Captured tables on the master, and after `start` a running apply."""
+
+    name = "ours"
+
+    def __init__(self, servers: Servers, args: argparse.Namespace, tables: str) -> None:
+        """`tables`: DDL of both databases."""
+        super().__init__(servers, DATABASES[0])
+        self.spark = {"master": args.spark_master, "conf": {}}
+        folder = servers.folder / "replications"
+        folder.mkdir(exist_ok=True)
+        (folder / "BENCH.yaml").write_text(CONFIGURATION)
+        os.environ["SLUICE_REPLICATIONS"] = str(folder)
+        self.pair = Pair.of(
+            config.load(str(PREFIX)), SLAVE, {"master": self.infos["master"], "slave": self.infos["slave"]}
+        )
+        self.store = redis.from_url(servers.redis_url, decode_responses=True)
+        self.gate = Gate(self.store, PREFIX, SLAVE)
+        self.status = Status(self.store, PREFIX, SLAVE)
+        self.log = servers.folder / "apply.log"
+        self.process: subprocess.Popen[bytes] | None = None
+        self.run_on_both(tables)
+        self.capture()
+
+    def capture(self) -> None:
+        """Every table of the configuration is captured, the slave is NORMAL and has all that the master has."""
+        resources.install(self.master, PREFIX, "public")
+        configured = self.pair.replication.resolve(catalog.tables(self.master))
+        reconcile.reconcile(self.master, PREFIX, "public", configured)
+        with self.slave.transaction():
+            store = self.checkpoints
+            store.ensure()
+            store.move(SlaveState.INITIAL)
+            store.move(SlaveState.TRANSITION)
+            store.start_at(position.take(self.master, PREFIX, "public"))
+            store.move(SlaveState.NORMAL)
+
+    @property
+    def checkpoints(self) -> CheckpointStore:
+        return CheckpointStore(self.slave, PREFIX, "public", SLAVE)
+
+    def start(self) -> None:
+        """Returns when the apply applies, in normal mode."""
+        task = {
+            "prefix": str(PREFIX),
+            "slave": SLAVE,
+            "connections": {name: info.to_dict() for name, info in self.infos.items()},
+            "redis_url": self.servers.redis_url,
+            "spark": self.spark,
+        }
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "spark_jobs.apply"],
+                cwd=REPOSITORY,
+                env={**os.environ, "PYTHONPATH": f"{REPOSITORY / 'plugins'}{os.pathsep}{REPOSITORY}"},
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        assert self.process.stdin is not None
+        with self.process.stdin as stdin:
+            stdin.write(json.dumps(task).encode())
+        self.await_that(lambda: self._said("activity") == "applying", "the apply applies")
+        self.await_that(lambda: self._said("safe_mode") == "off", "safe mode ends")
+
+    def hold(self) -> None:
+        self.gate.close(ADMIN, "bench", "changes are to wait")
+        self.await_that(lambda: self._said("activity").startswith("waiting: the gate"), "the gate is seen closed")
+
+    def release(self) -> None:
+        self.gate.open(ADMIN)
+
+    def await_current(self) -> None:
+        now = position.take(self.master, PREFIX, "public")
+
+        def current() -> bool:
+            found = self.checkpoints.read()
+            return bool(found and found.position and not found.catching_up and found.position.covers_all_of(now))
+
+        self.await_that(current, "the checkpoint covers what the master has committed")
+
+    def forget(self) -> None:
+        """As `housekeeping` does, only at once."""
+        self.master.execute("TRUNCATE public.bench_items")
+
+    def check(self) -> None:
+        if self.process is not None and self.process.poll() is not None:
+            lines = self.log.read_text(errors="replace").splitlines()
+            raise SideFailed(f"The apply ended with status {self.process.returncode}:\n" + "\n".join(lines[-15:]))
+
+    def roots(self) -> dict[str, int]:
+        """Driver, JVM and Python workers: the one starts the other."""
+        if self.process is None:
+            return {}
+        found = {"driver": self.process.pid}
+        if jvm := cpu.find(cpu.below(self.process.pid), "java"):
+            found["JVM"] = jvm
+            if workers := cpu.find(cpu.below(jvm), "python"):
+                found["Python workers"] = workers
+        return found
+
+    def describe(self) -> Mapping[str, Any]:
+        import pyspark
+
+        return {"Spark": pyspark.__version__, "spark": self.spark, "configuration": CONFIGURATION}
+
+    def stop(self) -> None:
+        """Ends the apply as the DAG does."""
+        if self.process is None:
+            return
+        family = [psutil.Process(pid) for pid in cpu.below(self.process.pid)]
+        self.process.terminate()
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        for process in psutil.wait_procs(family, 10)[1]:
+            process.kill()
+        self.process = None
+
+    def close(self) -> None:
+        self.stop()
+        super().close()
+
+    def _said(self, key: str) -> str:
+        return str(self.status.read().get(key) or "")

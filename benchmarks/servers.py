@@ -1,0 +1,160 @@
+"""The servers of a bench: a master, a slave and a Redis of its own, or databases servers it was pointed at."""
+
+import argparse
+import shutil
+import tempfile
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import psutil
+import psycopg
+from psycopg import sql
+
+from embedded.postgres import PostgresServer
+from embedded.redis import RedisServer
+from sluice.domain.connection import ConnectionInfo
+from sluice.errors import Terminal
+
+SETTINGS = {
+    "wal_level": "logical",
+    "shared_buffers": "512MB",
+    # No checkpoint falls into a run by chance; each run begins with one.
+    "max_wal_size": "16GB",
+    "checkpoint_timeout": "1h",
+    # Nor a vacuum: statistics are made before each run.
+    "autovacuum": "off",
+    "max_connections": "200",
+}
+"""Of both own servers, beside PostgreSQL's defaults: commits are durable."""
+DATABASES = ("sluice_bench", "sluice_bench_native")
+
+
+class NotMeantForThis(Terminal):
+    """A server that a bench was pointed at cannot be measured on."""
+
+
+class Servers(AbstractContextManager["Servers"]):
+    """Started on entering, gone with all their data on leaving. Databases of a bench on foreign servers are dropped."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.settings = {**SETTINGS, **dict(pair.split("=", 1) for pair in args.set)}
+        self._foreign = {"master": args.master, "slave": args.slave}
+        # Not below a closed folder: another account runs PostgreSQL for root.
+        self.folder = Path(tempfile.mkdtemp(prefix="sluice-bench-"))
+        self.folder.chmod(0o711)
+        self._own: dict[str, PostgresServer] = {}
+        self._admin: dict[str, ConnectionInfo] = {}
+        self.redis = RedisServer(self.folder / "redis", settings={"appendonly": "no"})
+
+    def __enter__(self) -> "Servers":
+        try:
+            self.redis.start(die_with_parent=True)
+            for place, uri in self._foreign.items():
+                self._admin[place] = _login(uri) if uri else self._start(place)
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    @property
+    def redis_url(self) -> str:
+        return self.redis.url
+
+    def database(self, place: str, name: str) -> ConnectionInfo:
+        """A new empty database on `master` or `slave`; one of that name goes first."""
+        with self.admin(place) as admin:
+            self._drop(admin, name)
+            admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(name)))
+        return replace(self._admin[place], database=name)
+
+    def admin(self, place: str) -> psycopg.Connection[Any]:
+        """As superuser, in autocommit mode, outside of the databases of the bench."""
+        return connect(self._admin[place])
+
+    def roots(self) -> dict[str, int]:
+        """The processes to be counted, of servers on this machine."""
+        found: dict[str, int] = {}
+        for place, info in self._admin.items():
+            if place in self._own or info.host in ("127.0.0.1", "localhost", "::1"):
+                with self.admin(place) as admin, suppress(psutil.Error):
+                    found[place] = psutil.Process(admin.info.backend_pid).ppid()
+        if process := self.redis.process():
+            found["Redis"] = process.pid
+        return found
+
+    def quiet_down(self) -> None:
+        """What is dirty is written, so that no run pays for what was before it."""
+        for place in self._admin:
+            with self.admin(place) as admin:
+                admin.execute("CHECKPOINT")
+
+    def versions(self) -> dict[str, str]:
+        found = {}
+        for place in self._admin:
+            with self.admin(place) as admin:
+                found[place] = str(admin.execute("SHOW server_version").fetchone()[0])  # type: ignore[index]
+        return found
+
+    def describe(self) -> Mapping[str, Any]:
+        """For the detail of a report."""
+        own = [place for place in self._admin if place in self._own]
+        return {"PostgreSQL": self.versions(), "own servers": own, "settings": self.settings if own else {}}
+
+    def _start(self, place: str) -> ConnectionInfo:
+        server = PostgresServer(self.folder / place, name=place, settings=self.settings)
+        self._own[place] = server
+        server.start(die_with_parent=True)
+        return server.info()
+
+    def _drop(self, admin: psycopg.Connection[Any], name: str) -> None:
+        for (slot,) in admin.execute(
+            "SELECT slot_name FROM pg_replication_slots WHERE database = %s AND NOT active", [name]
+        ).fetchall():
+            admin.execute("SELECT pg_drop_replication_slot(%s)", [slot])
+        admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+
+    def _end(self) -> None:
+        for place in self._admin:
+            if place not in self._own:
+                with suppress(psycopg.Error), self.admin(place) as admin:
+                    for name in DATABASES:
+                        self._drop(admin, name)
+        for server in (*self._own.values(), self.redis):
+            server.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def connect(info: ConnectionInfo, application: str = "sluice bench") -> psycopg.Connection[Any]:
+    """A plain connection in autocommit mode, whose commits are as durable as the server says."""
+    return psycopg.connect(
+        host=info.host, port=info.port, dbname=info.database, user=info.user, password=info.password,
+        application_name=application, autocommit=True, **dict(info.options),  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def _login(uri: str) -> ConnectionInfo:
+    """Who is meant by a URI, with the password that libpq found for it. Raises `NotMeantForThis`."""
+    try:
+        with psycopg.connect(uri, autocommit=True) as connection:
+            row = connection.execute(
+                "SELECT rolsuper, current_setting('wal_level') FROM pg_roles WHERE rolname = current_user"
+            ).fetchone()
+            assert row is not None
+            if not row[0] or row[1] != "logical":
+                raise NotMeantForThis(
+                    f"{uri}: a bench needs a superuser and wal_level = logical there; it is {row[1]}, and the user "
+                    f"{'is' if row[0] else 'is not'} one."
+                )
+            info = connection.info
+            return ConnectionInfo("postgres", info.host, info.port, info.dbname, info.user, info.password)
+    except psycopg.Error as error:
+        raise NotMeantForThis(f"The server cannot be reached: {error}") from error

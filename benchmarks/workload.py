@@ -1,0 +1,130 @@
+"""What happens on the master: a table of six columns and mixes of changes, the same on both sides.
+
+Every mix ends with an update of the row `MARK`, in its last transaction and counted among its changes: who sees it on
+the slave knows that all before it is there.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+Connection = psycopg.Connection[Any]
+
+TABLE = "public.orders"
+MARK = -1000
+DDL = f"""
+CREATE TABLE {TABLE} (
+    id bigint PRIMARY KEY,
+    customer text NOT NULL,
+    amount numeric(12,2) NOT NULL,
+    status text NOT NULL,
+    note text,
+    created timestamptz NOT NULL
+)"""
+VALUES = """
+    i, 'customer ' || i % 977, i % 10000, 'closed', CASE WHEN i % 5 <> 0 THEN 'note ' || i END,
+    timestamptz '2026-01-01 10:00+00' + i * interval '1.000001 second'"""
+UPDATE = f"UPDATE {TABLE} SET amount = amount + 0.01, status = 'open' WHERE id"
+
+
+@dataclass(frozen=True)
+class Mix:
+    """Changes of `orders`: half inserts, four tenths updates, one tenth deletes."""
+
+    name: str
+    changes: int
+    transaction: int
+    """Changes in each transaction."""
+    existing: bool = False
+    """Updates and deletes go to rows that were there before; otherwise to those the mix inserted."""
+
+    @property
+    def base(self) -> int:
+        """Rows that must be there before."""
+        return self.changes // 2 if self.existing else 5
+
+    def prepare(self, connection: Connection) -> None:
+        """The rows that are there before: the mark, five for the first small transaction, or as many as needed."""
+        first, last = (1, self.base) if self.existing else (-4, 0)
+        connection.execute(
+            f"INSERT INTO {TABLE} SELECT {VALUES} FROM (SELECT generate_series({first}, {last}) "
+            f"UNION ALL SELECT {MARK}) AS s (i)"
+        )
+
+    def write(self, connection: Connection, mark: str) -> int:
+        """Makes the changes; the mark's note becomes `mark`. Returns how many rows were changed.
+
+        Durability of these commits is not what is measured.
+        """
+        connection.execute("SET synchronous_commit = off")
+        write: Callable[[Connection, str], int] = self._write_small if self.transaction == 10 else self._write_large
+        changed = write(connection, mark)
+        connection.execute("RESET synchronous_commit")
+        return changed
+
+    def _write_large(self, connection: Connection, mark: str) -> int:
+        inserts, updates = self.changes // 2, self.changes * 4 // 10
+        deletes = self.changes - inserts - updates
+        above = self.base if self.existing else 0
+        done = 0
+        for low, high in _ranges(inserts, self.transaction):
+            done += connection.execute(
+                f"INSERT INTO {TABLE} SELECT {VALUES} FROM generate_series({above + low}, {above + high}) AS s (i)"
+            ).rowcount
+        # One update less: the mark's is the last.
+        for low, high in _ranges(updates - 1, self.transaction):
+            done += connection.execute(f"{UPDATE} BETWEEN {low} AND {high}").rowcount
+        for low, high in _ranges(deletes, self.transaction):
+            with connection.transaction():
+                low, high = updates + low, updates + high
+                done += connection.execute(f"DELETE FROM {TABLE} WHERE id BETWEEN {low} AND {high}").rowcount
+                if high == updates + deletes:
+                    done += self._mark(connection, mark)
+        return done
+
+    def _write_small(self, connection: Connection, mark: str) -> int:
+        """Transaction k inserts five rows, updates four of the former one's and deletes the fifth."""
+        count = self.changes // 10
+        connection.execute(f"""
+            DO $$ BEGIN
+                FOR k IN 1..{count - 1} LOOP
+                    INSERT INTO {TABLE} SELECT {VALUES} FROM generate_series(5 * k - 4, 5 * k) AS s (i);
+                    {UPDATE} BETWEEN 5 * k - 9 AND 5 * k - 6;
+                    DELETE FROM {TABLE} WHERE id = 5 * k - 5;
+                    COMMIT;
+                END LOOP;
+            END $$""")
+        with connection.transaction():
+            first = 5 * count - 4
+            done = connection.execute(
+                f"INSERT INTO {TABLE} SELECT {VALUES} FROM generate_series({first}, {first + 4}) AS s (i)"
+            ).rowcount
+            done += connection.execute(f"{UPDATE} BETWEEN {first - 5} AND {first - 3}").rowcount
+            done += connection.execute(f"DELETE FROM {TABLE} WHERE id = {first - 1}").rowcount
+            done += self._mark(connection, mark)
+        return done + (count - 1) * 10
+
+    def _mark(self, connection: Connection, mark: str) -> int:
+        return connection.execute(f"UPDATE {TABLE} SET note = %s WHERE id = {MARK}", [mark]).rowcount
+
+
+def shows(connection: Connection, mark: str) -> bool:
+    """Whether the end of a mix has arrived."""
+    row = connection.execute(f"SELECT note FROM {TABLE} WHERE id = {MARK}").fetchone()
+    return row is not None and row[0] == mark
+
+
+def digest(connection: Connection, table: str = TABLE) -> tuple[int, int]:
+    """Number of rows and a sum over their texts: equal tables have equal ones."""
+    connection.execute("SET timezone = 'UTC'")
+    statement = f"SELECT count(*), coalesce(sum(hashtextextended(t::text, 0)), 0) FROM {table} t"
+    row = connection.execute(statement.encode()).fetchone()
+    assert row is not None
+    return int(row[0]), int(row[1])
+
+
+def _ranges(count: int, size: int) -> list[tuple[int, int]]:
+    """1 to `count` in pieces of `size`, both ends inclusive."""
+    return [(low, min(low + size - 1, count)) for low in range(1, count + 1, size)]
