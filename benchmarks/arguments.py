@@ -3,6 +3,7 @@
 import argparse
 
 BENCHES = {
+    "capture": "statements on a master with our triggers; beside the same table without any",
     "drain": "changes that wait are applied; beside PostgreSQL's logical replication",
 }
 """Each is a module of this package with `run(args) -> Report`."""

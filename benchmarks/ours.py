@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import psutil
+import psycopg
 import redis
 
 from benchmarks import cpu
@@ -40,6 +42,20 @@ apply: {checkpoint_interval: 1}
 """
 
 
+def configure(folder: Path) -> config.Replication:
+    """The configuration of every bench, from a file as always."""
+    folder.mkdir(exist_ok=True)
+    (folder / "BENCH.yaml").write_text(CONFIGURATION)
+    os.environ["SLUICE_REPLICATIONS"] = str(folder)
+    return config.load(str(PREFIX))
+
+
+def capture(master: psycopg.Connection[Any], replication: config.Replication) -> None:
+    """DbResources, event triggers with them, and the triggers of every table in `public`."""
+    resources.install(master, PREFIX, "public")
+    reconcile.reconcile(master, PREFIX, "public", replication.resolve(catalog.tables(master)))
+
+
 class Ours(Side):
     """Captured tables on the master, and after `start` a running apply."""
 
@@ -66,9 +82,7 @@ class Ours(Side):
 
     def capture(self) -> None:
         """Every table of the configuration is captured, the slave is NORMAL and has all that the master has."""
-        resources.install(self.master, PREFIX, "public")
-        configured = self.pair.replication.resolve(catalog.tables(self.master))
-        reconcile.reconcile(self.master, PREFIX, "public", configured)
+        capture(self.master, self.pair.replication)
         with self.slave.transaction():
             store = self.checkpoints
             store.ensure()

@@ -108,7 +108,7 @@ def table(report: Report) -> Table:
     for column in ("figure", "unit", "ours", "runs", "reference", "runs", "ratio", "goal"):
         made.add_column(column, justify="left" if column in ("figure", "unit") else "right")
     for figure in report.figures:
-        goal = "" if figure.goal is None else f"≥ {figure.goal:g}"
+        goal = "" if figure.goal is None else f"≥ {figure.goal:.2g}"
         met = "" if figure.goal is None or figure.ratio is None else " ✓" if figure.ratio >= figure.goal else " ✗"
         made.add_row(
             figure.name, figure.unit, text(middle(figure.ours)), spread(figure.ours),

@@ -1,9 +1,9 @@
-"""The servers of a bench: a master, a slave and a Redis of its own, or databases servers it was pointed at."""
+"""The servers of a bench: a master, a slave and a Redis of its own, or database servers it was pointed at."""
 
 import argparse
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,6 @@ from sluice.domain.connection import ConnectionInfo
 from sluice.errors import Terminal
 
 SETTINGS = {
-    "wal_level": "logical",
     "shared_buffers": "512MB",
     # No checkpoint falls into a run by chance; each run begins with one.
     "max_wal_size": "16GB",
@@ -29,8 +28,10 @@ SETTINGS = {
     "autovacuum": "off",
     "max_connections": "200",
 }
-"""Of both own servers, beside PostgreSQL's defaults: commits are durable."""
-DATABASES = ("sluice_bench", "sluice_bench_native")
+"""Of all own servers, beside PostgreSQL's defaults: commits are durable."""
+OF_THE_MASTER = {"wal_level": "logical"}
+DATABASES = ("sluice_bench", "sluice_bench_native", "sluice_bench_rows")
+"""Made on the servers, and dropped from foreign ones: ours, the reference's, a third one."""
 
 
 class NotMeantForThis(Terminal):
@@ -40,9 +41,9 @@ class NotMeantForThis(Terminal):
 class Servers(AbstractContextManager["Servers"]):
     """Started on entering, gone with all their data on leaving. Databases of a bench on foreign servers are dropped."""
 
-    def __init__(self, args: argparse.Namespace) -> None:
+    def __init__(self, args: argparse.Namespace, places: Sequence[str] = ("master", "slave")) -> None:
         self.settings = {**SETTINGS, **dict(pair.split("=", 1) for pair in args.set)}
-        self._foreign = {"master": args.master, "slave": args.slave}
+        self._foreign = {place: getattr(args, place) for place in places}
         # Not below a closed folder: another account runs PostgreSQL for root.
         self.folder = Path(tempfile.mkdtemp(prefix="sluice-bench-"))
         self.folder.chmod(0o711)
@@ -54,7 +55,7 @@ class Servers(AbstractContextManager["Servers"]):
         try:
             self.redis.start(die_with_parent=True)
             for place, uri in self._foreign.items():
-                self._admin[place] = _login(uri) if uri else self._start(place)
+                self._admin[place] = _login(place, uri) if uri else self._start(place)
         except BaseException:
             self._end()
             raise
@@ -110,7 +111,8 @@ class Servers(AbstractContextManager["Servers"]):
         return {"PostgreSQL": self.versions(), "own servers": own, "settings": self.settings if own else {}}
 
     def _start(self, place: str) -> ConnectionInfo:
-        server = PostgresServer(self.folder / place, name=place, settings=self.settings)
+        settings = {**self.settings, **(OF_THE_MASTER if place == "master" else {})}
+        server = PostgresServer(self.folder / place, name=place, settings=settings)
         self._own[place] = server
         server.start(die_with_parent=True)
         return server.info()
@@ -141,7 +143,7 @@ def connect(info: ConnectionInfo, application: str = "sluice bench") -> psycopg.
     )  # fmt: skip
 
 
-def _login(uri: str) -> ConnectionInfo:
+def _login(place: str, uri: str) -> ConnectionInfo:
     """Who is meant by a URI, with the password that libpq found for it. Raises `NotMeantForThis`."""
     try:
         with psycopg.connect(uri, autocommit=True) as connection:
@@ -149,10 +151,10 @@ def _login(uri: str) -> ConnectionInfo:
                 "SELECT rolsuper, current_setting('wal_level') FROM pg_roles WHERE rolname = current_user"
             ).fetchone()
             assert row is not None
-            if not row[0] or row[1] != "logical":
+            if not row[0] or (place == "master" and row[1] != "logical"):
                 raise NotMeantForThis(
-                    f"{uri}: a bench needs a superuser and wal_level = logical there; it is {row[1]}, and the user "
-                    f"{'is' if row[0] else 'is not'} one."
+                    f"The {place}: a bench needs a superuser, and wal_level = logical on the master. Here the user "
+                    f"{'is' if row[0] else 'is not'} one, and wal_level is {row[1]}."
                 )
             info = connection.info
             return ConnectionInfo("postgres", info.host, info.port, info.dbname, info.user, info.password)

@@ -54,15 +54,9 @@ class Mix:
         )
 
     def write(self, connection: Connection, mark: str) -> int:
-        """Makes the changes; the mark's note becomes `mark`. Returns how many rows were changed.
-
-        Durability of these commits is not what is measured.
-        """
-        connection.execute("SET synchronous_commit = off")
+        """Makes the changes; the mark's note becomes `mark`. Returns how many rows were changed."""
         write: Callable[[Connection, str], int] = self._write_small if self.transaction == 10 else self._write_large
-        changed = write(connection, mark)
-        connection.execute("RESET synchronous_commit")
-        return changed
+        return write(connection, mark)
 
     def _write_large(self, connection: Connection, mark: str) -> int:
         inserts, updates = self.changes // 2, self.changes * 4 // 10

@@ -1,0 +1,161 @@
+"""`capture`: what our triggers cost the master's own work.
+
+Three tables alike, each in a database of its own: without triggers, with ours, and with ours in the form of row
+triggers (which a table gets that inherits; here from an empty parent). The same statements on each in turn, commits
+durable. After each run ITEMS holds as many changes as were made.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+
+import psycopg
+
+from benchmarks import machine, workload
+from benchmarks.clients import TENS, Clients, start_rows
+from benchmarks.cpu import CpuWatch
+from benchmarks.ours import capture, configure
+from benchmarks.report import Figure, Report, Run
+from benchmarks.rounds import alternate
+from benchmarks.servers import DATABASES, Servers, connect
+from benchmarks.side import SideFailed, scalar
+from benchmarks.workload import TABLE, Mix
+
+INHERITS = f"""
+CREATE SCHEMA apart;
+CREATE TABLE apart.parent (LIKE {TABLE});
+ALTER TABLE {TABLE} INHERIT apart.parent"""
+CLIENTS = 2
+BULK_GOAL, TENS_GOAL = 0.25, 1 / 1.15
+"""7.5 s where the bare table takes 1.9 s; 15 % more."""
+
+
+class Subject:
+    """One table that is written to."""
+
+    def __init__(self, servers: Servers, name: str, database: str) -> None:
+        self.servers, self.name = servers, name
+        self.info = servers.database("master", database)
+        self.connection = connect(self.info)
+        self.connection.execute(workload.DDL)
+        self.queue: str | None = None
+        """Where changes are written to, when they are."""
+
+    def capture(self, statements: str = "") -> "Subject":
+        """With our triggers, after `statements`."""
+        self.connection.execute(statements.encode())
+        capture(self.connection, configure(self.servers.folder / "replications"))
+        self.queue = "public.bench_items"
+        return self
+
+    def empty(self) -> None:
+        """As it was new; triggers are not told."""
+        with self.connection.transaction():
+            self.connection.execute("SET LOCAL session_replication_role = replica")
+            self.connection.execute(f"TRUNCATE {TABLE}" + (f", {self.queue}" if self.queue else ""))
+
+    def fill(self, write: Callable[[psycopg.Connection], None]) -> None:
+        """Rows that are there before, unseen by triggers."""
+        with self.connection.transaction():
+            self.connection.execute("SET LOCAL session_replication_role = replica")
+            write(self.connection)
+
+
+def run(args: argparse.Namespace) -> Report:
+    """Raises `SideFailed` when changes are missing in ITEMS."""
+    with ExitStack() as stack:
+        servers = stack.enter_context(Servers(args, places=("master",)))
+        subjects = {
+            "bare": Subject(servers, "bare", DATABASES[1]),
+            "ours": Subject(servers, "ours", DATABASES[0]).capture(),
+            "row triggers": Subject(servers, "row triggers", DATABASES[2]).capture(INHERITS),
+        }
+        works = [Bulk(args.scale), Whole(args.scale), Tens(args.scale, servers)]
+        figures: list[Figure] = []
+        for work in works:
+            if work.name in (args.figure or ("bulk", "tens")):
+                figures += measure(subjects, work, args)
+        setting = {**machine.describe(), **servers.describe()}
+    return Report("capture", figures, setting)
+
+
+class Bulk:
+    """Statements of 10,000 rows, each its own transaction."""
+
+    name, goal = "bulk", BULK_GOAL
+
+    def __init__(self, scale: float) -> None:
+        changes = max(200, int(1_000_000 * scale) // 100 * 100)
+        self.mix = Mix(self.name, changes, self.statement(changes))
+        self.title = f"{changes:,} row changes in statements of {self.mix.transaction:,}"
+
+    def statement(self, changes: int) -> int:
+        """Rows that each changes."""
+        return min(10_000, max(11, changes // 100))
+
+    def run(self, subject: Subject) -> Run:
+        subject.empty()
+        subject.fill(self.mix.prepare)
+        return timed(subject, lambda: self.mix.write(subject.connection, "written"))
+
+
+class Whole(Bulk):
+    """One statement inserts all, one updates, one deletes."""
+
+    name = "whole"
+
+    def statement(self, changes: int) -> int:
+        return changes
+
+
+class Tens:
+    """Transactions of ten single-row statements, from clients that wait for each answer."""
+
+    name, goal = "tens", TENS_GOAL
+
+    def __init__(self, scale: float, servers: Servers) -> None:
+        self.count = max(10, int(10_000 * scale))
+        self.title = f"{self.count:,} transactions of ten statements, {CLIENTS} clients"
+        self.folder = servers.folder
+
+    def run(self, subject: Subject) -> Run:
+        subject.empty()
+        rows = f"INSERT INTO {TABLE} SELECT {workload.VALUES} FROM ({start_rows(CLIENTS)}) s"
+        subject.fill(lambda connection: connection.execute(rows.encode()))
+        clients = Clients(subject.info, self.folder, TENS.format(table=TABLE), CLIENTS)
+        return timed(subject, lambda: 10 * clients.transactions(self.count))
+
+
+def measure(subjects: Mapping[str, Subject], work: Bulk | Tens, args: argparse.Namespace) -> list[Figure]:
+    """One work on every table: a figure of each that has triggers."""
+    wanted = {
+        name: subject
+        for name, subject in subjects.items()
+        if args.side == "both" or (name == "bare") == (args.side == "reference")
+    }
+    sides = {name: lambda subject=subject: work.run(subject) for name, subject in wanted.items()}
+    runs = alternate(f"capture {work.name}", sides, args.rounds, args.warm_up)  # type: ignore[arg-type]
+    bare = runs.pop("bare", [])
+    if not runs:
+        return [Figure(work.title, "s", [], bare, "no triggers", less_is_better=True)]
+    return [
+        Figure(
+            work.title if name == "ours" else f"the same, {name}",
+            "s", found, bare, "no triggers", less_is_better=True, goal=work.goal if name == "ours" else None,
+        )
+        for name, found in runs.items()
+    ]  # fmt: skip
+
+
+def timed(subject: Subject, write: Callable[[], int]) -> Run:
+    """`write` makes changes and says how many. Raises `SideFailed` when ITEMS has more or fewer."""
+    subject.connection.execute("ANALYZE")
+    subject.servers.quiet_down()
+    with CpuWatch(subject.servers.roots) as watch:
+        begun = time.perf_counter()
+        changes = write()
+        seconds = time.perf_counter() - begun
+    if subject.queue and (queued := scalar(subject.connection, f"SELECT count(*) FROM {subject.queue}")) != changes:
+        raise SideFailed(f"{subject.name}: {changes} rows were changed, {queued} changes are queued")
+    return Run(seconds, seconds, watch.seconds, {"changes": changes})

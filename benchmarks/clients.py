@@ -1,0 +1,90 @@
+"""pgbench as the application: sessions of its own, through the protocol, with statements prepared."""
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from embedded.postgres import binary
+from embedded.secret import write_private
+from sluice.domain.connection import ConnectionInfo
+from sluice.errors import Terminal
+
+TENS = """\
+\\set k :k + 1
+\\set n :client_id * 100000000 + 5 * :k
+BEGIN;
+INSERT INTO {table} VALUES (:n + 1, 'customer ' || :n, 17.5, 'closed', 'note', '2026-01-01 10:00:00.5+00');
+INSERT INTO {table} VALUES (:n + 2, 'customer ' || :n, 17.5, 'closed', 'note', '2026-01-01 10:00:00.5+00');
+INSERT INTO {table} VALUES (:n + 3, 'customer ' || :n, 17.5, 'closed', 'note', '2026-01-01 10:00:00.5+00');
+INSERT INTO {table} VALUES (:n + 4, 'customer ' || :n, 17.5, 'closed', 'note', '2026-01-01 10:00:00.5+00');
+INSERT INTO {table} VALUES (:n + 5, 'customer ' || :n, 17.5, 'closed', NULL, '2026-01-01 10:00:00.5+00');
+UPDATE {table} SET amount = amount + 0.01, status = 'open' WHERE id = :n + 1;
+UPDATE {table} SET amount = amount + 0.01, status = 'open' WHERE id = :n + 2;
+UPDATE {table} SET amount = amount + 0.01, status = 'open' WHERE id = :n + 3;
+UPDATE {table} SET amount = amount + 0.01, status = 'open' WHERE id = :n - 1;
+DELETE FROM {table} WHERE id = :n;
+END;
+"""
+"""Ten single-row statements. The last two go to rows of the client's former transaction; `start_rows` has the first."""
+
+
+class ClientsFailed(Terminal):
+    """pgbench gave up; its output says why."""
+
+
+def start_rows(clients: int) -> str:
+    """Rows that the first transaction of each client finds, as a query of two columns: their ids."""
+    return f"SELECT c * 100000000 + 5 - g AS i FROM generate_series(0, {clients - 1}) c, generate_series(0, 1) g"
+
+
+class Clients:
+    """`clients` sessions that run `script` on one database."""
+
+    def __init__(self, info: ConnectionInfo, folder: Path, script: str, clients: int) -> None:
+        self.clients = clients
+        self._script = folder / "clients.sql"
+        self._script.write_text(script)
+        self._environment = environment(info, folder)
+
+    def transactions(self, count: int) -> int:
+        """Runs `count` transactions, as many of each client; returns how many that were. Raises `ClientsFailed`."""
+        each = max(1, count // self.clients)
+        process = self.start("-t", str(each))
+        finish(process)
+        return each * self.clients
+
+    def start(self, *options: str) -> "subprocess.Popen[str]":
+        """A pgbench under way."""
+        sessions = ["-c", str(self.clients), "-j", "1", "-D", "k=0"]
+        command = [str(binary("pgbench")), "-n", "-M", "prepared", *sessions, "-f", str(self._script), *options]
+        return subprocess.Popen(
+            command, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+
+def finish(process: "subprocess.Popen[str]") -> str:
+    """What it said at its end. Raises `ClientsFailed`."""
+    said, _ = process.communicate()
+    if process.returncode != 0:
+        raise ClientsFailed(f"pgbench ended with status {process.returncode}: {said.strip()[-1000:]}")
+    return said
+
+
+def environment(info: ConnectionInfo, folder: Path) -> Mapping[str, str]:
+    """Of a libpq program that works in this database; the password is in a file of mode 0600."""
+    passwords = folder / "pgpass"
+    known = passwords.read_text() if passwords.exists() else ""
+    line = f"{info.host}:{info.port}:*:{info.user}:{info.password}\n"
+    if line not in known:
+        write_private(passwords, known + line)
+    return {
+        "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+        "LC_ALL": "C",
+        "PGHOST": info.host,
+        "PGPORT": str(info.port),
+        "PGDATABASE": info.database,
+        "PGUSER": info.user,
+        "PGPASSFILE": str(passwords),
+        "PGCONNECT_TIMEOUT": "10",
+    }
