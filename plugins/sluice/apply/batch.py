@@ -149,7 +149,7 @@ class Batch:
         complete = whole and markers is not None and markers.complete(target)
         if not items.num_rows and not complete and not checkpoint.catching_up:
             return None
-        steps = self._steps(items, seen, checkpoint.slice_key or 0, markers)
+        steps = self._steps(items, seen, checkpoint.slice_key or 0, markers, safe)
         complete = whole and markers is not None and markers.complete(target)
         if whole:
             after = checkpoint.advanced(target, items.num_rows)
@@ -160,11 +160,11 @@ class Batch:
             after = replace(after, state=SlaveState.NORMAL)
         return self._commit(checkpoint, after, steps, markers, safe)
 
-    def _steps(self, items: Any, seen: Position, above: int, markers: Markers | None) -> list[Step]:
+    def _steps(self, items: Any, seen: Position, above: int, markers: Markers | None, safe: bool) -> list[Step]:
         steps: list[Step] = []
         for run in window.runs(items):
             self.links.definitions.load([run.table] if isinstance(run, CutItem) else run, seen, above)
-            steps.append(self._cut(run, markers) if isinstance(run, CutItem) else self._reduce(run, markers))
+            steps.append(self._cut(run, markers) if isinstance(run, CutItem) else self._reduce(run, markers, safe))
         return steps
 
     def _cut(self, cut: CutItem, markers: Markers | None) -> Step:
@@ -174,7 +174,7 @@ class Batch:
         # Decided before the slave's transaction begins: it may have to wait for a block.
         return Truncation(cut, markers.truncated(cut.table, cut.transaction) if markers else Decision.APPLY)
 
-    def _reduce(self, run: Run, markers: Markers | None) -> Rows:
+    def _reduce(self, run: Run, markers: Markers | None, safe: bool) -> Rows:
         kept: dict[TableName, Any] = {}
         changes: list[Any] = []
         ordered: set[TableName] = set()
@@ -184,7 +184,7 @@ class Batch:
                 found = net.events(items, keys[table])
                 keep = markers.keep(found, table) if markers is not None else None
                 kept[table] = items if keep is None else net.kept_items(found, keep)
-                changes.append(net.reduce(found, keep))
+                changes.append(net.reduce(found, keep, safe=safe))
             except MixedShapes as mixed:
                 log.info("%s: %s", self.pair, mixed)
                 kept.setdefault(table, items)
@@ -207,28 +207,30 @@ class Batch:
         self._load_definitions(seen, above)
         after = checkpoint.advanced(target, changes) if end is None else checkpoint.sliced(target, end, changes)
         try:
-            steps = self._staged_steps(seen, target, above, end, survey.cuts, checkpoint.epoch)
+            steps = self._staged_steps(Span(seen, target, above, end), survey.cuts, checkpoint.epoch, safe)
             return self._commit(checkpoint, after, steps, None, safe)
         finally:
             self.drop_stages(checkpoint.epoch)
 
-    def _staged_steps(
-        self, seen: Position, target: Position, above: int, end: int | None, cuts: Sequence[Any], epoch: int
-    ) -> list[Step]:
+    def _staged_steps(self, span: Span, cuts: Sequence[Any], epoch: int, safe: bool) -> list[Step]:
         steps: list[Step] = []
-        begin = above
+        seen, target, begin = span.previous, span.target, span.above
         for cut in cuts:
-            steps += self._stage(Span(seen, target, begin, cut.repl_key - 1), epoch)
+            steps += self._stage(Span(seen, target, begin, cut.repl_key - 1), epoch, safe)
             if cut.action != Action.TRUNCATE:
                 # What follows needs the new definition, and the slave has it only within the transaction.
-                rest = self.links.reader.items(seen, target, above=cut.repl_key - 1, up_to=end, images=self._rejecting)
-                return steps + self._steps(rest, seen, above, None)
+                rest = self._items(replace(span, above=cut.repl_key - 1))
+                return steps + self._steps(rest, seen, span.above, None, safe)
             item = self.links.reader.items(seen, target, above=cut.repl_key - 1, up_to=cut.repl_key)
-            steps += self._steps(item, seen, above, None)
+            steps += self._steps(item, seen, span.above, None, safe)
             begin = cut.repl_key
-        return steps + self._stage(Span(seen, target, begin, end), epoch)
+        return steps + self._stage(Span(seen, target, begin, span.up_to), epoch, safe)
 
-    def _stage(self, span: Span, epoch: int) -> list[Step]:
+    def _items(self, span: Span) -> Any:
+        bounds = {"above": span.above, "up_to": span.up_to}
+        return self.links.reader.items(span.previous, span.target, **bounds, images=self._rejecting)
+
+    def _stage(self, span: Span, epoch: int, safe: bool) -> list[Step]:
         previous, target, bounds = span.previous, span.target, {"above": span.above, "up_to": span.up_to}
         reader = self.links.reader
         moved = reader.key_changes(previous, target, **bounds)
@@ -240,23 +242,22 @@ class Batch:
             apart = {table: frozenset(net.entangled(items, definitions.key(table))) for table, items in tables.items()}
             here = reader.key_changes(previous, target, **bounds, guids=apart)
             for table, items in window.by_table(here).items():
-                changes.append(net.reduce(net.events(items, definitions.key(table))))
+                changes.append(net.reduce(net.events(items, definitions.key(table)), safe=safe))
         keys = definitions.known()
         parts = self.spread.parallelism
-        share = StageShare(self.pair, span, parts, epoch, str(next(self._labels)), keys, apart)
+        share = StageShare(self.pair, span, parts, epoch, str(next(self._labels)), keys, apart, safe)
         for staged in self.spread.map(share, parts):
             if isinstance(staged, Failure) and staged.passing:
                 raise ShareInterrupted(staged.message)
             if isinstance(staged, Failure):
                 # Here the same changes say by themselves what is the matter, and policies apply to them.
                 log.info("%s: %s The window is reduced by the driver.", self.pair, staged.message)
-                items = reader.items(previous, target, **bounds, images=self._rejecting)
-                return self._steps(items, previous, span.above, None)
+                return self._steps(self._items(span), previous, span.above, None, safe)
             changes.extend(staged)
 
         @cache
         def everything() -> Run:
-            return window.by_table(reader.items(previous, target, **bounds, images=self._rejecting))
+            return window.by_table(self._items(span))
 
         return [Rows(changes, lambda table: everything()[table], keys)] if changes else []
 

@@ -145,7 +145,10 @@ class Apply:
             self._wait(f"the slave is {self.checkpoint.state}: {self.checkpoint.message or 'start an initial update'}")
             self.checkpoint = self.links.read_checkpoint(self.checkpoint)
             self.seen = self.checkpoint.position
-            self.mode = self._mode_at_start(self.checkpoint)
+            mode = self._mode_at_start(self.checkpoint)
+            if mode.reason != self.mode.reason:
+                log.info("%s: safe mode is %s", self.pair, mode.explain(time.monotonic()))
+            self.mode = mode
             return
         self._waiting_for = ""
         self._apply_next()

@@ -48,10 +48,6 @@ class Markers:
         """True when every block is stored and `target` has passed all markers: the slave is consistent then."""
         return self.map.complete(target)
 
-    def concern(self, table: TableName) -> bool:
-        """Whether changes of the table need a decision at all; otherwise they are applied."""
-        return table in self._undecided
-
     def keep(self, found: Events, table: TableName) -> Kept | None:
         """For each event whether it is applied; None: all of them. Waits for blocks being read."""
         blocks = self._undecided.get(table)

@@ -54,11 +54,13 @@ class NoColumns(Terminal):
         self.table = table
 
 
-def reduce(found: Events, keep: Any = None, *, before: bool = False) -> NetChanges:
+def reduce(found: Events, keep: Any = None, *, before: bool = False, safe: bool = False) -> NetChanges:
     """The net change of each key. `keep`: a boolean array over the events, None keeps all.
 
     `before` adds the old images (`b` columns), which costs the parsing of one more content a row;
-    `items` must then carry OLDCONTENT. Raises `MixedShapes`, `MalformedContent`.
+    `items` must then carry OLDCONTENT. `safe`: the slave may stand anywhere in the window already, so
+    every key that ends without a row is deleted, also one that the window itself brought. Raises
+    `MixedShapes`, `MalformedContent`.
     """
     chosen = np.arange(len(found)) if keep is None else np.flatnonzero(np.asarray(keep, dtype=bool))
     items = found.items
@@ -82,7 +84,7 @@ def reduce(found: Events, keep: Any = None, *, before: bool = False) -> NetChang
         settled = np.ones(len(first), dtype=bool)
         gone = ended = begun = np.empty(0, dtype=np.int64)
 
-    dead = np.concatenate([np.flatnonzero(settled & was & ~stays), gone])
+    dead = np.flatnonzero(~stays) if safe else np.concatenate([np.flatnonzero(settled & was & ~stays), gone])
     same = np.concatenate([np.flatnonzero(settled & was & stays), ended[ended == begun]])
     moved_to, moved_from = ended[(ended != begun) & (begun != _BORN)], begun[(ended != begun) & (begun != _BORN)]
     fresh = np.concatenate([np.flatnonzero(settled & ~was & stays), ended[begun == _BORN]])

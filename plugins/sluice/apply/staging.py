@@ -48,7 +48,7 @@ class StageShare:
     """The task of an executor, called with the number of its share; it may run twice.
 
     `label` makes the stage tables' names unique within the epoch. `keys`: the key columns of each
-    table. `apart`: keys the driver handles.
+    table. `apart`: keys the driver handles. `safe`: reduced for safe mode.
     """
 
     pair: Pair
@@ -58,6 +58,7 @@ class StageShare:
     label: str
     keys: Mapping[TableName, tuple[str, ...]]
     apart: Mapping[TableName, frozenset[str]]
+    safe: bool = False
 
     def __call__(self, number: int) -> "list[Any] | Failure":
         """What was staged, one entry a table. An error is told, not raised: Spark would try again and hide it."""
@@ -100,7 +101,7 @@ class StageShare:
             mine = net.without(items, self.apart.get(table, frozenset()))
             if not mine.num_rows:
                 continue
-            changed = net.reduce(net.events(mine, self.keys[table]))
+            changed = net.reduce(net.events(mine, self.keys[table]), safe=self.safe)
             staged.append(
                 stage.put(
                     connection,

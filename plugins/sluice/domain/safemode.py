@@ -9,6 +9,10 @@ Safe mode makes every change idempotent. It is on
 3. otherwise, after every start: for two checkpoint intervals *and* until the applied position covers
    where the master stood at the start. The second half is ours: with a clock alone a slow slave
    could still be inside the overlap when the mode ends.
+
+Where the master stood at the start is asked after this apply has claimed the slave. A predecessor took
+every window before that, and cannot commit one any more: what it may have applied lies before it. While
+a window goes in slices, the applied position is that before the window: the mode ends between windows.
 """
 
 from dataclasses import dataclass
@@ -25,18 +29,13 @@ class SafeMode:
 
     reason: Reason | None = None
     until: Position | None = None
-    """The applied position must cover this; for `started`, known once the master was asked."""
+    """The applied position must cover this."""
     until_clock: float = 0.0
     """With reason `started`: not before this moment of the caller's monotonic clock, seconds."""
 
     @property
     def on(self) -> bool:
         return self.reason is not None
-
-    @property
-    def exit_point(self) -> Position | None:
-        """What must stand in the checkpoint while this mode lasts."""
-        return self.until if self.reason == "exit point" else None
 
     def after(self, applied: Position, clock: float) -> "SafeMode":
         """The mode once `applied` is the applied position: itself, or OFF."""
@@ -53,22 +52,33 @@ class SafeMode:
         if self.reason is None:
             return "off"
         if self.reason == "configured":
-            return "on, because the configuration says safe_mode: true or on_conflict: overwrite"
+            return "on, because the configuration says safe_mode: true or on_conflict: overwrite; it stays on"
+        until = f"until everything up to {self.until.time if self.until else 'the start'} is applied"
         if self.reason == "exit point":
-            return "on after an abnormal stop, until the stored exit point is passed"
+            return f"on after an abnormal stop, {until}"
         seconds = max(0.0, self.until_clock - clock)
-        return f"on after the start, for {seconds:.0f} s more and until all that happened before the start is applied"
+        return f"on after the start, for {seconds:.0f} s more and {until}"
 
 
 OFF = SafeMode()
 
 
 def at_start(
-    *, configured: bool, exit_point: Position | None, master_now: Position, clock: float, checkpoint_interval: float
+    *,
+    configured: bool,
+    exit_point: Position | None,
+    master_now: Position,
+    clock: float,
+    checkpoint_interval: float,
+    overlap: bool = False,
 ) -> SafeMode:
-    """The mode of an apply that starts. `checkpoint_interval` in seconds; the mode lasts two of them."""
+    """The mode of an apply that starts. `checkpoint_interval` in seconds; the mode lasts two of them.
+
+    `overlap`: the checkpoint does not travel with the data. An apply that was killed behind its exit point
+    left more than that behind, so the mode lasts until all that happened before the start is applied.
+    """
     if configured:
         return SafeMode("configured")
     if exit_point is not None:
-        return SafeMode("exit point", exit_point)
+        return SafeMode("exit point", master_now if overlap else exit_point)
     return SafeMode("started", master_now, clock + 2 * checkpoint_interval)

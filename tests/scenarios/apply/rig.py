@@ -17,6 +17,7 @@ from sluice.apply.spread import InThreads
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import TableName
+from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
 from sluice.install import resources
 from sluice.stores import redis_store
@@ -86,16 +87,16 @@ class Rig:
         return rig
 
     def install(self) -> None:
-        """Captures every table of the schema `public`."""
+        """Captures every table."""
         resources.install(self.master, self.pair.prefix, "public")
         for table in self.tables(self.master):
-            self.capture(table.name)
+            self.capture(table.name, table.schema)
 
-    def capture(self, table: str) -> None:
-        """Registers a table of the schema `public` and makes its triggers."""
+    def capture(self, table: str, schema: str = "public") -> None:
+        """Registers a table and makes its triggers."""
         registry = Registry(self.master, self.pair.prefix, "public")
-        registry.register(TableName("public", table))
-        registry.capture(TableName("public", table))
+        registry.register(TableName(schema, table))
+        registry.capture(TableName(schema, table))
 
     @property
     def store(self) -> CheckpointStore:
@@ -116,6 +117,12 @@ class Rig:
         now = position.take(self.master, self.pair.prefix, "public")
         self.await_that(lambda: bool((p := self.checkpoint.position) and p.covers_all_of(now)), seconds)
 
+    def set_back(self, to: Position | None) -> None:
+        """The checkpoint is what it was at `to`; the rows stay as they are."""
+        assert to is not None
+        with self.slave.transaction():
+            self.store.start_at(to)
+
     def await_that(self, condition: Callable[[], bool], seconds: float = 30.0) -> None:
         """Raises what ended the apply, should it end before the condition holds."""
         end = time.monotonic() + seconds
@@ -127,10 +134,11 @@ class Rig:
 
     def tables(self, connection: psycopg.Connection[Any]) -> list[TableName]:
         rows = connection.execute(
-            "SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace "
-            "AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname !~ '^demo_' ORDER BY 1"
+            "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "WHERE n.nspname !~ '^(pg_|information_schema$)' "
+            "AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname !~ '^demo_' ORDER BY 1, 2"
         ).fetchall()
-        return [TableName("public", name) for (name,) in rows]
+        return [TableName(schema, name) for schema, name in rows]
 
     def rows(self, connection: psycopg.Connection[Any], table: TableName) -> list[str]:
         """Every row as text, sorted bytewise."""
