@@ -106,7 +106,7 @@ def test_yaml_is_read_in_full(folder: Path) -> None:
     assert (log.actions, log.sequence) == (frozenset(), -7)
     assert odd.pattern == TablePattern("Mixed Case", "a.b*", wildcard=False)
     assert audit.actions == {"I", "D"}
-    assert demo.apply == ApplyOptions(5000, 10.0, 0.2, 30.0)
+    assert demo.apply == ApplyOptions(5000, 1_000_000, 10.0, 0.2, 30.0)
     # A leading zero makes no octal number of it.
     assert demo.initial == InitialOptions(2.0, 10, 8)
 
@@ -116,7 +116,7 @@ def test_defaults_are_those_of_the_contract(folder: Path) -> None:
     replication = config.load("A_")
     assert replication.master == Endpoint("m", "postgres", "public")
     assert replication.slaves == {}
-    assert replication.apply == ApplyOptions(1_000_000, 30.0, 0.05, 10.0)
+    assert replication.apply == ApplyOptions(1_000_000, 1_000_000, 30.0, 0.05, 10.0)
     assert replication.initial == InitialOptions(0.5, 50_000, 4)
     slave = SlaveConfig("s", "c")
     assert (slave.safe_mode, slave.on_conflict, slave.existing_tables) == (False, "stop", "empty")

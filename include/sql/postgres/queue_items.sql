@@ -2,7 +2,7 @@
 -- Called by: sluice.vendors.postgres.queue, over ADBC and therefore without parameters.
 -- Placeholders: ${schema} quoted schema, ${prefix} e.g. demo_; ${floor}, ${ceiling} bounds of REPL_KEY (above, up to);
 --   ${from}, ${to} texts of pg_snapshot; ${selection} further conditions or true; ${old} when OLDCONTENT is
---   needed; ${limit} a number or ALL.
+--   needed.
 -- Result: repl_key, trans_key, schema, table, guid, action, content, oldcontent.
 -- A key is drawn before its transaction commits. The two snapshots decide what belongs to the window, the
 -- bounds only keep the scan short.
@@ -16,4 +16,3 @@ WHERE repl_key > ${floor} AND repl_key <= ${ceiling}
   AND NOT pg_visible_in_snapshot(trans_key, ${from}::pg_snapshot)
   AND (${selection})
 ORDER BY repl_key
-LIMIT ${limit}

@@ -1,9 +1,9 @@
 """One window, applied in one slave transaction that carries the new checkpoint.
 
-A window up to `SMALL` changes is reduced here, in the driver: no shuffle, no executor, no stage
-table. A larger one is read, reduced and staged by the executors, and merged here. One larger than
-`max_batch_changes` is applied in slices by REPL_KEY, each with its own checkpoint; the slave shows
-that it is catching up until the last of them.
+A window that one process holds well (`stage_above` changes, `HERE_BYTES` of contents) is reduced
+here, in the driver: no shuffle, no executor, no stage table. A larger one is read, reduced and staged
+by the executors, and merged here. One larger than `max_batch_changes` is applied in slices by
+REPL_KEY, each with its own checkpoint; the slave shows that it is catching up until the last of them.
 
 While blocks are loading (state TRANSITION) every window is reduced here, because each change is
 decided by the block its key lies in.
@@ -12,6 +12,7 @@ decided by the block its key lies in.
 import itertools
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -39,10 +40,12 @@ log = logging.getLogger("sluice.apply")
 
 FEW = 256
 """Changes up to which a window is read without being surveyed first."""
-SMALL, SMALL_BYTES = 20_000, 64 << 20
-"""Changes, and bytes of their contents, up to which a window is reduced in the driver."""
+SAMPLE = 10_000
+"""Changes at a window's beginning that say how large the others may be."""
+HERE_BYTES = 384 << 20
+"""Contents up to which a window is reduced in the driver."""
 LOADING_SLICE, LOADING_BYTES = 200_000, 256 << 20
-"""The same of a slice while blocks are loading: all of them are decided in the driver."""
+"""Changes and contents of a slice while blocks are loading: all of them are decided in the driver."""
 FOREIGN_KEY = "23503"
 """SQLSTATE."""
 BATCH_BYTES = 1 << 30
@@ -118,17 +121,37 @@ class Batch:
         above = checkpoint.slice_key or 0
         if seen == target and not above and not loading:
             return None
-        reader, slice_end = self.links.reader, None
-        if target.high - max(above, seen.floor(target)) > FEW:
-            limit, size = (LOADING_SLICE, LOADING_BYTES) if loading else (SMALL, SMALL_BYTES)
-            survey = reader.survey(seen, target, above=above, limit=limit, max_bytes=size)
-            if survey.more and not loading:
-                return self._apply_staged(checkpoint, seen, target, above, safe)
-            slice_end = survey.last if survey.more else None
-        items = reader.items(seen, target, above=above, up_to=slice_end, images=self._rejecting)
+        items, slice_end = self._read_here(seen, target, above, loading)
+        if items is None:
+            return self._apply_staged(checkpoint, seen, target, above, safe)
         if not items.num_rows and not above and not loading:
             return None
         return self._apply_here(checkpoint, seen, target, items, slice_end, safe)
+
+    def _read_here(self, seen: Position, target: Position, above: int, loading: bool) -> tuple[Any, int | None]:
+        """The window's changes, or its next slice's and where that ends; None when it is too large for this process."""
+        reader, queue = self.links.reader, vendors.module(self.pair.master_info.vendor, "queue")
+        most = LOADING_SLICE if loading else min(self.pair.options.stage_above, self.pair.options.max_batch_changes)
+        keys = target.high - max(above, seen.floor(target))
+        if keys <= FEW:
+            return reader.items(seen, target, above=above, images=self._rejecting), None
+        survey = reader.survey(seen, target, above=above, limit=min(SAMPLE, most), max_bytes=HERE_BYTES)
+        if survey.more and keys <= most and keys * survey.bytes <= HERE_BYTES * survey.changes:
+            # There are not more changes than keys; counting them would take a tenth of the time of applying them.
+            with suppress(queue.TooManyBytes):
+                bounds = {"above": above, "max_bytes": 2 * HERE_BYTES}
+                return reader.items(seen, target, **bounds, images=self._rejecting), None
+        if survey.more:
+            limit, size = (most, LOADING_BYTES) if loading else self._slice()
+            survey = reader.survey(seen, target, above=above, limit=limit, max_bytes=size)
+            if not loading and (survey.changes > most or survey.bytes > HERE_BYTES):
+                return None, None
+        end = survey.last if survey.more else None
+        return reader.items(seen, target, above=above, up_to=end, images=self._rejecting), end
+
+    def _slice(self) -> tuple[int, int]:
+        """Changes and bytes of contents of a slice."""
+        return self.pair.options.max_batch_changes * self._stretch, BATCH_BYTES * self._stretch
 
     # In the driver
 
@@ -201,7 +224,7 @@ class Batch:
         above: int,
         safe: bool,
     ) -> Checkpoint:
-        limit, size = self.pair.options.max_batch_changes * self._stretch, BATCH_BYTES * self._stretch
+        limit, size = self._slice()
         survey = self.links.reader.survey(seen, target, above=above, limit=limit, max_bytes=size)
         changes, end = survey.changes, survey.last if survey.more else None
         self._load_definitions(seen, above)

@@ -254,6 +254,7 @@ def _apply(section: Section, mistakes: list[Mistake]) -> ApplyOptions:
     options = Section(node, mistakes)
     default = ApplyOptions()
     batch = options.integer("max_batch_changes", default.max_batch_changes, 1, 1_000_000_000)
+    stage = options.integer("stage_above", default.stage_above, 1, 1_000_000_000)
     checkpoint = options.seconds("checkpoint_interval", default.checkpoint_interval, 0.1, 86_400)
     poll = options.seconds("poll_interval", default.poll_interval, 0.001, 3_600)
     lease = options.seconds("lease", default.lease, 1, 3_600)
@@ -266,8 +267,8 @@ def _apply(section: Section, mistakes: list[Mistake]) -> ApplyOptions:
             )
         )
     options.finish()
-    assert batch is not None
-    return ApplyOptions(batch, checkpoint, poll, lease)
+    assert batch is not None and stage is not None
+    return ApplyOptions(batch, stage, checkpoint, poll, lease)
 
 
 def _initial(section: Section, mistakes: list[Mistake]) -> InitialOptions:

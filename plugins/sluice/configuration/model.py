@@ -51,6 +51,8 @@ class ApplyOptions:
 
     max_batch_changes: int = 1_000_000
     """A window with more changes is applied in slices of this size."""
+    stage_above: int = 1_000_000
+    """A window or slice with more changes is read and staged by Spark's executors instead of the driver."""
     checkpoint_interval: float = 30.0
     """Seconds; safe mode after a restart lasts two of them where no exit point is stored."""
     poll_interval: float = 0.05

@@ -33,7 +33,7 @@ slaves:
   dr1: {conn_id: s, on_conflict: POLICY, safe_mode: SAFE}
 tables:
   public.*: {}
-apply: {lease: 2.0, checkpoint_interval: INTERVAL, max_batch_changes: BATCH}
+apply: {lease: 2.0, checkpoint_interval: INTERVAL, max_batch_changes: BATCH, stage_above: STAGE}
 """
 
 
@@ -58,10 +58,12 @@ class Rig:
         safe: bool = False,
         interval: float = 0.1,
         batch: int = 1_000_000,
+        stage: int = 20_000,
         policy: str = "stop",
     ) -> "Rig":
         """`tables`: DDL run on both. Capture is in place, the slave is NORMAL at the master's position."""
         values = {"SAFE": str(safe).lower(), "INTERVAL": str(interval), "BATCH": str(batch), "POLICY": policy}
+        values["STAGE"] = str(stage)
         text = CONFIG
         for word, value in values.items():
             text = text.replace(word, value)

@@ -1,16 +1,18 @@
 """Reading ITEMS on a PostgreSQL master: windows as Arrow.
 
     with Reader(info, prefix, schema, application="sluice DEMO_ dr1") as reader:
-        reader.items(previous, target, limit=20_001)         # a small window, in one go
+        reader.items(previous, target)                       # a small window, in one go
         reader.survey(previous, target, limit=1_000_000)     # a large one: how far a slice goes
         reader.items(previous, target, above=a, up_to=b, part=Part(0, 4))   # a share of a slice
 
-A `Reader` keeps one connection and is used by one thread at a time. After a `Transient` error it
+A `Reader` keeps its connections and is used by one thread at a time. After a `Transient` error it
 connects anew by itself at the next call.
 """
 
 import json
+import threading
 from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -27,6 +29,7 @@ from sluice.domain.position import Position
 from sluice.errors import SluiceError
 from sluice.vendors.postgres import connection
 
+_ENDLESS = 2**62
 ITEMS = pa.schema(
     [
         ("repl_key", pa.int64()),
@@ -40,7 +43,15 @@ ITEMS = pa.schema(
     ]
 )
 """The columns of a window."""
-_ENDLESS = 2**63 - 1
+STREAMS, STREAMED = 2, 50_000
+"""Connections that read one window, half of its REPL_KEYs each, and the REPL_KEYs from which on that pays."""
+
+
+class TooManyBytes(SluiceError):
+    """A window holds more than its reader was asked to bring; reading stopped half-way."""
+
+    def __init__(self, max_bytes: int):
+        super().__init__(f"The window holds more than {max_bytes:,} bytes.")
 
 
 @dataclass(frozen=True)
@@ -96,7 +107,8 @@ class Reader:
         self.info = info
         self.application = application
         self._names = {"prefix": prefix.lower, "schema": connection.quoted(schema)}
-        self._connection: Any = None
+        self._connections: list[Any] = [None] * STREAMS
+        self._pool: ThreadPoolExecutor | None = None
 
     def items(
         self,
@@ -106,20 +118,17 @@ class Reader:
         above: int = 0,
         up_to: int | None = None,
         part: Part | None = None,
-        limit: int | None = None,
         images: bool = False,
+        max_bytes: int | None = None,
     ) -> pa.Table:
         """The changes of the window `(previous, target]` in REPL_KEY order, columns as in `ITEMS`.
 
-        `above` and `up_to` cut out REPL_KEYs in between; `limit` stops after so many. `images`
-        reads OLDCONTENT of every change, for the comparison with old images. Raises
+        `above` and `up_to` cut out REPL_KEYs in between. `images` reads OLDCONTENT of every change,
+        for the comparison with old images. Raises `TooManyBytes` when `max_bytes` are passed,
         `DatabaseUnreachable` and the like, classified.
         """
-        return self._read(
-            "queue_items",
-            self._window(previous, target, above, up_to, part.condition if part else "true", limit),
-            images,
-        )
+        window = self._window(previous, target, above, up_to, part.condition if part else "true")
+        return self._read("queue_items", window, images, max_bytes)
 
     def key_changes(
         self,
@@ -144,9 +153,7 @@ class Reader:
                     f"(guid = ANY ({array}) AND db_schema = {connection.literal(table.schema)}"
                     f" AND tablename = {connection.literal(table.name)})"
                 )
-        return self._read(
-            "queue_items", self._window(previous, target, above, up_to, " OR ".join(conditions), None), images
-        )
+        return self._read("queue_items", self._window(previous, target, above, up_to, " OR ".join(conditions)), images)
 
     def survey(
         self,
@@ -160,12 +167,17 @@ class Reader:
     ) -> Survey:
         """Counts the window, or its first `limit` changes and `max_bytes` of contents, without reading it.
 
-        Some 0.5 µs a change on the master. One change is taken however large it is.
+        Some 0.3 µs a change on the master. One change is taken however large it is.
         """
-        window = self._window(previous, target, above, up_to, "true", None if limit is None else limit + 1)
-        window["look"] = window["limit"]
-        window["limit"] = str(_ENDLESS if limit is None else int(limit))
-        window["bytes"] = str(_ENDLESS if max_bytes is None else int(max_bytes))
+        window = self._window(previous, target, above, up_to, "true")
+        found = self._survey({**window, "limit": str(_ENDLESS if limit is None else int(limit))})
+        if max_bytes is None or found.bytes <= max_bytes:
+            return found
+        # Running sums cost more than the rest: only where they are needed.
+        filled = self._rows("queue_fill", {**window, "limit": str(found.changes), "bytes": str(int(max_bytes))})
+        return self._survey({**window, "limit": str(filled.column("changes")[0].as_py())})
+
+    def _survey(self, window: Mapping[str, str]) -> Survey:
         row = self._rows("queue_survey", window).to_pylist()[0]
         cuts = tuple(
             Cut(repl_key, action, TableName(schema, table))
@@ -174,10 +186,12 @@ class Reader:
         return Survey(row["changes"], row["last"], row["bytes"], row["key_changes"], cuts, row["more"])
 
     def close(self) -> None:
-        """Closes the connection; the next call opens another."""
-        held, self._connection = self._connection, None
-        if held is not None:
-            held.close()
+        """Closes the connections; the next call opens others."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown()
+        for stream in range(STREAMS):
+            self._close(stream)
 
     def __enter__(self) -> "Reader":
         return self
@@ -188,7 +202,7 @@ class Reader:
         self.close()
 
     def _window(
-        self, previous: Position, target: Position, above: int, up_to: int | None, selection: str, limit: int | None
+        self, previous: Position, target: Position, above: int, up_to: int | None, selection: str
     ) -> dict[str, str]:
         ceiling = target.high if up_to is None else min(up_to, target.high)
         return {
@@ -197,35 +211,90 @@ class Reader:
             "from": connection.literal(previous.snapshot),
             "to": connection.literal(target.snapshot),
             "selection": selection,
-            "limit": "ALL" if limit is None else str(int(limit)),
         }
 
-    def _read(self, statement: str, window: dict[str, str], images: bool) -> pa.Table:
+    def _read(
+        self, statement: str, window: Mapping[str, str], images: bool, max_bytes: int | None = None
+    ) -> pa.Table:
         # A GUID of several columns begins with a length; its parts are easier taken from OLDCONTENT.
         needed = "guid IS NULL OR guid = '' OR db_action NOT IN ('INSERT', 'UPDATE')" if not images else "true"
-        table = self._rows(statement, {**window, "old": needed})
-        return table.cast(ITEMS)
+        floor, ceiling = int(window["floor"]), int(window["ceiling"])
+        room = _Room(max_bytes)
+        if ceiling - floor < STREAMED:
+            return self._rows(statement, {**window, "old": needed}, room=room).cast(ITEMS)
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(STREAMS, thread_name_prefix="sluice-queue")
+        bounds = [floor + (ceiling - floor) * number // STREAMS for number in range(STREAMS + 1)]
+        reading = [
+            self._pool.submit(
+                self._rows,
+                statement,
+                {**window, "old": needed, "floor": str(bounds[stream]), "ceiling": str(bounds[stream + 1])},
+                stream,
+                room,
+            )
+            for stream in range(STREAMS)
+        ]
+        failures = [failure for each in reading if (failure := each.exception()) is not None]
+        if failures:
+            raise failures[0]
+        return pa.concat_tables([each.result() for each in reading]).cast(ITEMS)
 
-    def _rows(self, statement: str, placeholders: dict[str, str]) -> pa.Table:
+    def _rows(
+        self, statement: str, placeholders: Mapping[str, str], stream: int = 0, room: "_Room | None" = None
+    ) -> pa.Table:
         text = sql_files.render("postgres", statement, **self._names, **placeholders)
         try:
-            if self._connection is None:
-                self._connection = adbc_driver_postgresql.dbapi.connect(
+            if self._connections[stream] is None:
+                self._connections[stream] = adbc_driver_postgresql.dbapi.connect(
                     connection.uri(self.info, self.application), autocommit=True
                 )
-            with self._connection.cursor() as cursor:
+            with self._connections[stream].cursor() as cursor:
                 cursor.execute(text)
-                return cursor.fetch_arrow_table()
+                return _taken(cursor.fetch_record_batch(), room)
         except adbc_driver_manager.Error as error:
-            self._drop()
+            self._drop(stream)
             raise _classified(error, self.info.place) from error
+        except TooManyBytes:
+            self._drop(stream)  # which also ends the statement
+            raise
 
-    def _drop(self) -> None:
+    def _drop(self, stream: int) -> None:
         try:
-            self.close()
+            self._close(stream)
         except adbc_driver_manager.Error:
             # The connection is lost; closing it says so once more.
             return
+
+    def _close(self, stream: int) -> None:
+        held, self._connections[stream] = self._connections[stream], None
+        if held is not None:
+            held.close()
+
+
+class _Room:
+    """Bytes that several streams may still bring, together."""
+
+    def __init__(self, max_bytes: int | None):
+        self.max_bytes = max_bytes
+        self._taken = 0
+        self._lock = threading.Lock()
+
+    def take(self, size: int) -> None:
+        """Raises `TooManyBytes`."""
+        with self._lock:
+            self._taken += size
+            if self.max_bytes is not None and self._taken > self.max_bytes:
+                raise TooManyBytes(self.max_bytes)
+
+
+def _taken(reader: pa.RecordBatchReader, room: _Room | None) -> pa.Table:
+    batches: list[pa.RecordBatch] = []
+    for batch in reader:
+        if room is not None:
+            room.take(batch.nbytes)
+        batches.append(batch)
+    return pa.Table.from_batches(batches, reader.schema)
 
 
 def _classified(error: Any, place: str) -> SluiceError:
