@@ -5,6 +5,7 @@ import argparse
 BENCHES = {
     "capture": "statements on a master with our triggers; beside the same table without any",
     "drain": "changes that wait are applied; beside PostgreSQL's logical replication",
+    "load": "rows of an initial update; beside two parallel COPY pipes, or pgcopydb with every start counted",
 }
 """Each is a module of this package with `run(args) -> Report`."""
 

@@ -78,11 +78,11 @@ class Ours(Side):
         self.log = servers.folder / "apply.log"
         self.process: subprocess.Popen[bytes] | None = None
         self.run_on_both(tables)
-        self.capture()
-
-    def capture(self) -> None:
-        """Every table of the configuration is captured, the slave is NORMAL and has all that the master has."""
         capture(self.master, self.pair.replication)
+        self._begin()
+
+    def _begin(self) -> None:
+        """The slave is NORMAL and has all that the master has: nothing."""
         with self.slave.transaction():
             store = self.checkpoints
             store.ensure()

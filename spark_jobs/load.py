@@ -46,9 +46,10 @@ def run(job: JobInput, stop: threading.Event) -> None:
     if not update_id:
         raise Terminal("The load job was given no update_id. Start it from the DAG initial_update.")
     update = Update.of(config.load(job.prefix), job.slave, job.connections, update_id)
-    spread = SparkSpread(f"sluice load {update}", _master(job.spark_master, update.options.parallel), job.spark_conf)
+    master = session_master(job.spark_master, update.options.parallel)
+    spread = SparkSpread(f"sluice load {update}", master, job.spark_conf)
     try:
-        _load_through_outages(update, spread, stop)
+        load_through_outages(update, spread, stop)
     except Terminal as error:
         _leave_word(update, str(error))
         raise
@@ -56,7 +57,7 @@ def run(job: JobInput, stop: threading.Event) -> None:
         spread.stop()
 
 
-def _load_through_outages(update: Update, spread: SparkSpread, stop: threading.Event) -> None:
+def load_through_outages(update: Update, spread: SparkSpread, stop: threading.Event) -> None:
     """Loads with this Spark session; when a database goes away, again when it is back."""
     backoff = 0.0
     while True:
@@ -184,7 +185,7 @@ def _task(update: Update, loader: str) -> Callable[[int], tuple[str, Any]]:
     return task
 
 
-def _master(configured: str, parallel: int) -> str:
+def session_master(configured: str, parallel: int) -> str:
     """Loaders wait for databases most of their time, so that `local[*]` may have more of them than cores."""
     return f"local[{max(parallel, os.cpu_count() or 1)}]" if configured == "local[*]" else configured
 
