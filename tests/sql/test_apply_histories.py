@@ -71,7 +71,7 @@ class Slave:
             changes = net.reduce(net.events(items, history.key), before=images)
             self.merger.merge([changes], safe=safe)
         except Collision:
-            self.replayer.replay(items, {self.table: history.key}, safe=safe, images=images)
+            self.replayer.replay(items, {self.table: history.key}, safe=safe, images=[self.table] if images else [])
 
     def rows(self) -> list[Any]:
         found = self.link.execute(f"SELECT * FROM {self.table}").fetchall()

@@ -90,7 +90,7 @@ def test_drift_is_named_and_everything_undone(slave: Any, drifted: tuple[History
     change, facts = CASES[case]
     change(history)
     with pytest.raises(Drift) as caught:
-        play(slave, history, at, images=True)
+        play(slave, history, at, images=[T])
     assert {name: getattr(caught.value, name) for name in facts} == facts
     assert rows(slave) == before
 
@@ -102,7 +102,7 @@ def test_rejected_changes_are_set_aside_with_their_images_and_the_rest_is_applie
     for case in ("update of a row that is gone", "update of a row changed by hand", "insert of a row that is there"):
         CASES[case][0](history)
     history.insert("50", "fine")
-    done = play(slave, history, at, images=True, reject=True)
+    done = play(slave, history, at, images=[T], reject=True)
     assert [(reject.change.action.value, reject.change.shown) for reject in done.rejects] == [
         ("UPDATE", {"id": "1"}),
         ("UPDATE", {"id": "2"}),

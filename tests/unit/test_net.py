@@ -57,18 +57,31 @@ def rows_of(table: pa.Table, letter: str) -> list[tuple[Any, ...]]:
     return list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
 
 
+def beside_key(row: Values, place: list[int]) -> Values:
+    return tuple(value for number, value in enumerate(row) if number not in place)
+
+
+def images_of(changes: NetChanges, table: Any) -> list[Values]:
+    """The former values of the columns beside the key: where no `b` is there, the `c`."""
+    if not changes.compared or not table.num_rows:
+        return [()] * table.num_rows
+    beside = [number for number, name in enumerate(changes.columns, start=1) if name not in changes.key]
+    found = [f"b{number}" if f"b{number}" in table.column_names else f"c{number}" for number in beside]
+    return list(zip(*(table.column(name).to_pylist() for name in found), strict=True))
+
+
 def apply(changes: NetChanges, before: list[Values]) -> list[Values]:
     """The state after, checking that every change finds what it should."""
     place = [("a", "b", "v").index(name) for name in changes.key]
     rows = {tuple(row[p] for p in place): row for row in before}
     for kind in ("deletes", "moves"):
         table = getattr(changes, kind)
-        keys = rows_of(table, "k")
-        images = rows_of(table, "b") if "b1" in table.column_names else [rows[key] for key in keys]
-        for key, image in zip(keys, images, strict=True):
-            assert rows.pop(key) == image
-    for row in rows_of(changes.updates, "c"):
-        assert tuple(row[p] for p in place) in rows
+        for key, image in zip(rows_of(table, "k"), images_of(changes, table), strict=True):
+            found = rows.pop(key)
+            assert not changes.compared or beside_key(found, place) == image
+    for row, image in zip(rows_of(changes.updates, "c"), images_of(changes, changes.updates), strict=True):
+        found = rows[tuple(row[p] for p in place)]
+        assert not changes.compared or beside_key(found, place) == image
         rows[tuple(row[p] for p in place)] = row
     for row in rows_of(changes.moves, "c") + rows_of(changes.inserts, "c"):
         assert tuple(row[p] for p in place) not in rows
@@ -100,10 +113,36 @@ def test_any_window_leads_from_its_start_to_its_end(
     old, new = state_at(history, start, steps, key), state_at(history, stop, steps, key)
     assert sorted(apply(changes, old), key=repr) == sorted(new, key=repr)
     assert changes.changes == stop - start
-    if before:
-        images = {tuple(row[("a", "b", "v").index(name)] for name in key): row for row in old}
-        for row, image in zip(rows_of(changes.updates, "c"), rows_of(changes.updates, "b"), strict=True):
-            assert images[tuple(row[("a", "b", "v").index(name)] for name in key)] == image
+    assert changes.compared == before
+
+
+def test_old_images_travel_only_where_they_differ() -> None:
+    history = History(columns=("id", "v", "w", "x"))
+    for number in ("1", "2"):
+        history.insert(number, "v", "w", None)
+    at = len(history.items)
+    history.update(("1", "v", "w", None), ("1", "v", "w2", None))
+    history.update(("2", "v", "w", None), ("2", "v2", "w", None))
+    history.update(("2", "v2", "w", None), ("2", "v", "w", None))
+    changes = net.reduce(net.events(history.window(at), ("id",)), before=True)
+    assert changes.updates.column_names == ["c1", "c2", "c3", "c4", "b3"]
+    assert changes.updates.column("b3").to_pylist() == ["w", "w"]
+    history.delete("1", "v", "w2", None)
+    changes = net.reduce(net.events(history.window(at), ("id",)), before=True)
+    assert changes.deletes.to_pylist() == [{"k1": "1", "b2": "v", "b3": "w", "b4": None}]
+    assert not [name for name in changes.updates.column_names if name[0] == "b"]
+
+
+def test_nothing_is_compared_where_the_former_values_are_not_known() -> None:
+    """As of rows that a change of the table's definition made anew."""
+    history = History()
+    history.insert("1", "v")
+    history.update(("1", "v"), ("1", "w"))
+    history.items[-1]["oldcontent"] = None
+    history.delete("1", "w")
+    for start in (1, 2):
+        changes = net.reduce(net.events(history.window(start), ("id",)), before=True)
+        assert (changes.compared, "b2" in changes.deletes.column_names) == (start == 2, start == 2)
 
 
 @ANY_TIME

@@ -260,16 +260,6 @@ BEGIN
 END
 $sluice$;
 
--- The code of the key columns of a row as CONTENT has them.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}key_content_code(p_relid oid, p_row text) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $sluice$
-    SELECT ${schema}.${prefix}concat_code(coalesce(array_agg(format('%s(%L, %s)',
-        ${schema}.${prefix}own('col2xml'), c.attname,
-        ${schema}.${prefix}value_code(p_row || '.' || quote_ident(c.attname), c.form, false))), '{}'))
-    FROM ${schema}.${prefix}captured_columns(p_relid) c WHERE c.keypos > 0
-$sluice$;
-
 -- The code of a row's GUID, the text of its key: the column's own text; of several, each as length:text. Empty
 -- for a table without a key. With p_old given, NULL when the key's text differs between the two rows.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}guid_code(p_relid oid, p_row text, p_old text DEFAULT NULL) RETURNS text

@@ -40,8 +40,8 @@ BEGIN
         ' SELECT %L, %L, %s, %L, %L, %s, %s, %L FROM %s %s n',
         ${schema}.${prefix}own('items'), current_database(), p_table, ${schema}.${prefix}guid_code(relid, 'n'), p_action, p_schema,
         CASE WHEN p_action = 'DELETE' THEN 'NULL' ELSE ${schema}.${prefix}content_code(relid, 'n', '') END,
-        CASE p_action WHEN 'UPDATE' THEN ${schema}.${prefix}key_content_code(relid, 'n')
-            WHEN 'DELETE' THEN ${schema}.${prefix}content_code(relid, 'n', '') ELSE 'NULL' END,
+        -- Of a rewritten row nobody knows the former values.
+        CASE WHEN p_action = 'DELETE' THEN ${schema}.${prefix}content_code(relid, 'n', '') ELSE 'NULL' END,
         '1', CASE WHEN kind = 'p' AND p_from IS NULL THEN '' ELSE 'ONLY' END, coalesce(p_from, relid)::regclass);
     GET DIAGNOSTICS written = ROW_COUNT;
     RETURN written;

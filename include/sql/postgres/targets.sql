@@ -2,9 +2,10 @@
 -- Called by: sluice.vendors.postgres.target.
 -- Parameters: $1 schemas text[], $2 names text[] (pairs, same order).
 -- Result: schema, name, partitioned bool, watched bool (a foreign key points here, or a user's trigger acts), then
---   column name, type, plain type (of a domain the type below, without length), NOT NULL, identity, generated, equality operator
---   (qualified; NULL when the type has none), whether that can drive a hash join, whether a cast from text reads what
---   the type's own input does, place in the primary key (0: none). A table without columns gives one row of NULLs.
+--   column name, type, plain type (of a domain the type below, without length), the same with its length, NOT NULL,
+--   identity, generated, equality operator (qualified; NULL when the type has none), whether that can drive a hash join,
+--   whether a collation decides, whether a foreign key changes the column by itself, whether a cast from text reads
+--   what the type's own input does, place in the primary key (0: none). A table without columns gives one row of NULLs.
 --   Ordered by table and position.
 -- Privileges: none beyond connecting. Oldest version: PostgreSQL 13.
 WITH RECURSIVE wanted AS (
@@ -30,6 +31,7 @@ SELECT w.nspname::text, w.relname::text, w.relkind = 'p',
        a.attname::text,
        pg_catalog.format_type(a.atttypid, a.atttypmod),
        pg_catalog.format_type(t.oid, -1),
+       pg_catalog.format_type(t.oid, CASE WHEN t.oid = a.atttypid THEN a.atttypmod ELSE b.typmod END),
        a.attnotnull,
        a.attidentity::text,
        a.attgenerated::text,
@@ -49,6 +51,10 @@ SELECT w.nspname::text, w.relname::text, w.relkind = 'p',
        t.typtype = 'e' OR t.oid = 'pg_catalog.varchar'::regtype OR EXISTS (
            SELECT FROM pg_catalog.pg_operator p
            WHERE p.oprname = '=' AND p.oprleft = t.oid AND p.oprright = t.oid AND p.oprcanhash),
+       t.typcollation <> 0,
+       EXISTS (SELECT FROM pg_catalog.pg_constraint f
+               WHERE f.conrelid = w.oid AND f.contype = 'f' AND a.attnum = ANY (f.conkey)
+                 AND (f.confupdtype IN ('c', 'n', 'd') OR f.confdeltype IN ('n', 'd'))),
        -- regclass, name and "char" have a function for the cast that reads less or otherwise; that of xml is its input.
        t.oid = 'pg_catalog.xml'::regtype OR NOT EXISTS (
            SELECT FROM pg_catalog.pg_cast c

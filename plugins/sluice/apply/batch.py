@@ -103,6 +103,10 @@ class Batch:
         self.spread = spread
         self._keep_lease = keep_lease
         self._rejecting = pair.slave.on_conflict == "reject"
+        self._comparing = False
+        self.told_of_ddl = True
+        """Whether every change of a definition is queued with what it changed, in one transaction."""
+        self._believing = True
         self._pause = pause
         self.reached: Position | None = None
         """How far the last attempt may have come: where safe mode must last after a failure."""
@@ -116,6 +120,21 @@ class Batch:
         `seen` is the checkpoint's position, or one after it that no change lies between. Raises
         `Drift` and other `Terminal`s after rolling back, `Transient` for outages.
         """
+        self._comparing = not safe and self.pair.slave.compare_values
+        self._believing = self.told_of_ddl or safe or checkpoint.catching_up
+        try:
+            return self._apply(checkpoint, seen, target, safe)
+        except vendors.module(self.pair.slave_info.vendor, "drift").Misfit as misfit:
+            if self._believing:
+                raise
+            # Rows that a change of definition made anew differ until the comparison of definitions queues them.
+            log.info("%s: a second look at the definitions, because: %s", self.pair, misfit)
+            self._believing = True
+            self.links.definitions.clear()
+            self.links.compare_structure()
+            return self._apply(checkpoint, seen, self.links.take_position(seen), safe)
+
+    def _apply(self, checkpoint: Checkpoint, seen: Position, target: Position, safe: bool) -> Checkpoint | None:
         self.reached = target
         loading = checkpoint.state is SlaveState.TRANSITION
         above = checkpoint.slice_key or 0
@@ -128,26 +147,36 @@ class Batch:
             return None
         return self._apply_here(checkpoint, seen, target, items, slice_end, safe)
 
+    @property
+    def _images(self) -> bool:
+        """Whether this window is read with the old images of all its changes."""
+        return self._comparing or self._rejecting
+
+    def _compares(self, table: TableName) -> bool:
+        """Whether rows of the table must look as the master's did: not where the master's updates do not travel."""
+        rule = self.pair.replication.rule(table)
+        return self._comparing and (rule is None or "U" in rule.actions)
+
     def _read_here(self, seen: Position, target: Position, above: int, loading: bool) -> tuple[Any, int | None]:
         """The window's changes, or its next slice's and where that ends; None when it is too large for this process."""
         reader, queue = self.links.reader, vendors.module(self.pair.master_info.vendor, "queue")
         most = LOADING_SLICE if loading else min(self.pair.options.stage_above, self.pair.options.max_batch_changes)
         keys = target.high - max(above, seen.floor(target))
         if keys <= FEW:
-            return reader.items(seen, target, above=above, images=self._rejecting), None
+            return reader.items(seen, target, above=above, images=self._images), None
         survey = reader.survey(seen, target, above=above, limit=min(SAMPLE, most), max_bytes=HERE_BYTES)
         if survey.more and keys <= most and keys * survey.bytes <= HERE_BYTES * survey.changes:
             # There are not more changes than keys; counting them would take a tenth of the time of applying them.
             with suppress(queue.TooManyBytes):
                 bounds = {"above": above, "max_bytes": 2 * HERE_BYTES}
-                return reader.items(seen, target, **bounds, images=self._rejecting), None
+                return reader.items(seen, target, **bounds, images=self._images), None
         if survey.more:
             limit, size = (most, LOADING_BYTES) if loading else self._slice()
             survey = reader.survey(seen, target, above=above, limit=limit, max_bytes=size)
             if not loading and (survey.changes > most or survey.bytes > HERE_BYTES):
                 return None, None
         end = survey.last if survey.more else None
-        return reader.items(seen, target, above=above, up_to=end, images=self._rejecting), end
+        return reader.items(seen, target, above=above, up_to=end, images=self._images), end
 
     def _slice(self) -> tuple[int, int]:
         """Changes and bytes of contents of a slice."""
@@ -207,7 +236,7 @@ class Batch:
                 found = net.events(items, keys[table])
                 keep = markers.keep(found, table) if markers is not None else None
                 kept[table] = items if keep is None else net.kept_items(found, keep)
-                changes.append(net.reduce(found, keep, safe=safe))
+                changes.append(net.reduce(found, keep, before=self._compares(table), safe=safe))
             except MixedShapes as mixed:
                 log.info("%s: %s", self.pair, mixed)
                 kept.setdefault(table, items)
@@ -251,7 +280,7 @@ class Batch:
 
     def _items(self, span: Span) -> Any:
         bounds = {"above": span.above, "up_to": span.up_to}
-        return self.links.reader.items(span.previous, span.target, **bounds, images=self._rejecting)
+        return self.links.reader.items(span.previous, span.target, **bounds, images=self._images)
 
     def _stage(self, span: Span, epoch: int, safe: bool) -> list[Step]:
         previous, target, bounds = span.previous, span.target, {"above": span.above, "up_to": span.up_to}
@@ -263,12 +292,14 @@ class Batch:
         if moved.num_rows:
             tables = window.by_table(moved)
             apart = {table: frozenset(net.entangled(items, definitions.key(table))) for table, items in tables.items()}
-            here = reader.key_changes(previous, target, **bounds, guids=apart)
+            here = reader.key_changes(previous, target, **bounds, guids=apart, images=self._comparing)
             for table, items in window.by_table(here).items():
-                changes.append(net.reduce(net.events(items, definitions.key(table)), safe=safe))
+                found = net.events(items, definitions.key(table))
+                changes.append(net.reduce(found, before=self._compares(table), safe=safe))
         keys = definitions.known()
         parts = self.spread.parallelism
-        share = StageShare(self.pair, span, parts, epoch, str(next(self._labels)), keys, apart, safe)
+        compared = frozenset(table for table in keys if self._compares(table))
+        share = StageShare(self.pair, span, parts, epoch, str(next(self._labels)), keys, apart, compared, safe)
         for staged in self.spread.map(share, parts):
             if isinstance(staged, Failure) and staged.passing:
                 raise ShareInterrupted(staged.message)
@@ -344,7 +375,7 @@ class Batch:
                 ordered |= every if collision.table in ordered else {collision.table}
             except drift.Misfit as misfit:
                 # Changes that fit only in their order across tables look like a misfit when tables are taken singly.
-                if every <= ordered or not (ordered or self._rejecting):
+                if every <= ordered or not self._believing or not (ordered or self._rejecting):
                     raise
                 log.info("%s: %s All tables are now taken change by change.", self.pair, misfit)
                 ordered |= every if ordered else {misfit.table}
@@ -362,7 +393,8 @@ class Batch:
         together = [rows.items(table) for table in sorted(replayed & present)]
         if together:
             items = pa.concat_tables(together).sort_by("repl_key")
-            done = self.links.replayer.replay(items, rows.keys, safe=safe, reject=self._rejecting)
+            compared = [table for table in rows.keys if self._compares(table)]
+            done = self.links.replayer.replay(items, rows.keys, safe=safe, images=compared, reject=self._rejecting)
             if done.rejects:
                 self.links.put_rejects(done.rejects)
 

@@ -61,15 +61,21 @@ def columns(contents: Any, names: Sequence[str]) -> list[Any]:
     return [_concat([part[number] for part in parts]) for number in range(len(names))]
 
 
-def overlay(values: Sequence[Any], names: Sequence[str], oldcontents: Any) -> list[Any]:
-    """Old images: `values` (one array a column), overlaid with the columns each OLDCONTENT names."""
+def overlay(values: Sequence[Any], names: Sequence[str], oldcontents: Any, skip: Sequence[str] = ()) -> list[Any]:
+    """Old images: `values` (one array a column), overlaid with the columns each OLDCONTENT names.
+
+    A column that none of them names comes back as the very same array, and so do those in `skip`.
+    """
     whole = _whole(oldcontents)
     if not len(whole):
         return list(values)
     if len(whole) <= FEW:
         olds = [dict(reference.parse(text)) for text in whole.to_pylist()]
+        named = {name for old in olds for name in old}.difference(skip)
         return [
             pa.array([old.get(name, now) for old, now in zip(olds, column.to_pylist(), strict=True)], TEXT)
+            if name in named
+            else column
             for name, column in zip(names, values, strict=True)
         ]
     pieces = pc.split_pattern(whole, _END)
@@ -89,7 +95,7 @@ def overlay(values: Sequence[Any], names: Sequence[str], oldcontents: Any) -> li
     slow_rows = dict(zip(slow.tolist(), (dict(reference.parse(text)) for text in _pick(whole, slow)), strict=True))
     result = []
     for name, old, (value, here) in zip(names, values, found, strict=True):
-        if not len(here) and not slow_rows:
+        if name in skip or not (len(here) or any(name in columns for columns in slow_rows.values())):
             result.append(old)
             continue
         owners = rows[here]

@@ -72,7 +72,9 @@ class Links:
     def replayer(self) -> Any:
         """Applies changes one by one."""
         module = vendors.module(self.pair.slave_info.vendor, "replay")
-        return module.Replayer(self.slave, self.merger.targets, self.pair.slave_info.place)
+        return module.Replayer(
+            self.slave, self.merger.targets, self.pair.slave_info.place, cascades=self.merger.cascades
+        )
 
     @property
     def alterer(self) -> Any:

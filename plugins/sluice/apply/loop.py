@@ -224,7 +224,7 @@ class Apply:
             log.info("%s: the gate's closure 'error' is opened by this start", self.pair)
         self._begun = True
         self.batch.drop_stages(claimed.epoch)
-        self._told_of_ddl = self.links.told_of_ddl()
+        self._told_of_ddl = self.batch.told_of_ddl = self.links.told_of_ddl()
         self.checkpoint = claimed
         self.seen = claimed.position
         self.mode = self._mode_at_start(claimed)

@@ -57,10 +57,11 @@ class NoColumns(Terminal):
 def reduce(found: Events, keep: Any = None, *, before: bool = False, safe: bool = False) -> NetChanges:
     """The net change of each key. `keep`: a boolean array over the events, None keeps all.
 
-    `before` adds the old images (`b` columns), which costs the parsing of one more content a row;
-    `items` must then carry OLDCONTENT. `safe`: the slave may stand anywhere in the window already, so
-    every key that ends without a row is deleted, also one that the window itself brought. Raises
-    `MixedShapes`, `MalformedContent`.
+    `before` adds the old images (`b` columns); `items` must then carry OLDCONTENT. An UPDATE under
+    its key without one says that the former values are not known (rows that a change of the table's
+    definition made anew): then nothing is compared. `safe`: the slave may stand anywhere in the
+    window already, so every key that ends without a row is deleted, also one that the window itself
+    brought. Raises `MixedShapes`, `MalformedContent`.
     """
     chosen = np.arange(len(found)) if keep is None else np.flatnonzero(np.asarray(keep, dtype=bool))
     items = found.items
@@ -94,19 +95,22 @@ def reduce(found: Events, keep: Any = None, *, before: bool = False, safe: bool 
     width = _names(items, found)
     values = columns(contents, width)
     guids = found.guid
-    old_images = _old_images(found, first, width) if before else None
+    compared = before and bool(width) and _former_known(items)
 
     def part(start: int, stop: int) -> list[Any]:
         return [value.slice(start, stop - start) for value in values]
 
-    def images(keys: Indices) -> dict[str, Any]:
-        return {} if old_images is None else _numbered("b", old_images(keys))
+    def images(begins: Indices, ends: Indices, now: list[Any] | None) -> dict[str, Any]:
+        if not compared:
+            return {}
+        return _images(items, found.item[first[begins]], found.item[last[ends]], found.key, width, now)
 
     n_same, n_moved = len(same), len(moved_to)
-    deletes = {**_numbered("k", _delete_keys(found, dead, first)), **images(dead)}
-    updates = {**_numbered("c", part(0, n_same)), **images(same)}
+    updated, moved = part(0, n_same), part(n_same, n_same + n_moved)
+    deletes = {**_numbered("k", _delete_keys(found, dead, first)), **images(dead, dead, None)}
+    updates = {**_numbered("c", updated), **images(same, same, updated)}
     old_keys = split_keys(guids.take(pa.array(first[moved_from])), len(found.key))
-    moves = {**_numbered("k", old_keys), **_numbered("c", part(n_same, n_same + n_moved)), **images(moved_from)}
+    moves = {**_numbered("k", old_keys), **_numbered("c", moved), **images(moved_from, moved_to, moved)}
     inserts = _numbered("c", part(n_same + n_moved, len(alive)))
     return NetChanges(
         table,
@@ -117,6 +121,7 @@ def reduce(found: Events, keep: Any = None, *, before: bool = False, safe: bool 
         pa.table(moves),
         pa.table(inserts),
         items.num_rows,
+        compared,
     )
 
 
@@ -169,26 +174,47 @@ def _delete_keys(found: Events, dead: Indices, first: Indices) -> list[Any]:
     return split_keys(found.guid.take(pa.array(first[dead])), len(found.key))
 
 
-def _old_images(found: Events, first: Indices, width: tuple[str, ...]) -> Any:
-    contents, olds = whole(found.items.column("content")), whole(found.items.column("oldcontent"))
+def _former_known(items: Any) -> bool:
+    """Whether every change says what the row was before it."""
+    silent = pc.and_(pc.is_null(whole(items.column("oldcontent"))), pc.not_equal(items.column("action"), "INSERT"))
+    return not pc.any(silent).as_py()
 
-    def of(keys: Indices) -> list[Any]:
-        item = pa.array(found.item[first[keys]])
-        content, old = contents.take(item), olds.take(item)
-        # A DELETE has no content: its OLDCONTENT is whole. Only an UPDATE's is laid over its content.
-        bare = np.asarray(pc.is_null(content))
-        if bare.all():
-            return columns(old, width)
-        if not bare.any():
-            return overlay(columns(content, width), width, old)
-        order = np.empty(len(bare), dtype=np.int64)
-        order[np.concatenate([np.flatnonzero(bare), np.flatnonzero(~bare)])] = np.arange(len(bare))
-        there = pa.array(~bare)
-        laid = overlay(columns(content.filter(there), width), width, old.filter(there))
-        whole = columns(old.filter(pa.array(bare)), width)
-        return [pa.concat_arrays(two).take(pa.array(order)) for two in zip(whole, laid, strict=True)]
 
-    return of
+def _images(
+    items: Any, begins: Indices, ends: Indices, key: Sequence[str], width: tuple[str, ...], now: list[Any] | None
+) -> dict[str, Any]:
+    """`b` columns of rows whose first and last changes are `begins` and `ends`: those that differ from `now`.
+
+    `now`: the values after the last change; None where the row goes, then all columns are given.
+    """
+    if not len(begins):
+        return {}
+    content, old = (whole(items.column(label)).take(pa.array(begins)) for label in ("content", "oldcontent"))
+    # A DELETE has no content: its OLDCONTENT is whole. Only an UPDATE's is laid over its content.
+    bare = np.asarray(pc.is_null(content))
+    laid = pc.if_else(pa.array(bare), pa.scalar("", content.type), old) if bare.any() else old
+    again = np.ones(len(begins), dtype=bool) if now is None else begins != ends
+    base = list(now or ())
+    if again.any():
+        # Contents that were not taken apart yet: those of rows that changed several times.
+        other = columns(pc.coalesce(content, old).filter(pa.array(again)), width)
+        order = np.arange(len(begins))
+        order[again] = len(begins) + np.arange(int(again.sum()))
+        base = (
+            other
+            if now is None
+            else [pa.concat_arrays([one, two]).take(pa.array(order)) for one, two in zip(now, other, strict=True)]
+        )
+    former = overlay(base, width, laid, skip=key) if not bare.all() else base
+    return {
+        f"b{number}": was
+        for number, (name, was) in enumerate(zip(width, former, strict=True), start=1)
+        if name not in key and (now is None or not _alike(was, now[number - 1]))
+    }
+
+
+def _alike(one: Any, other: Any) -> bool:
+    return one is other or one.equals(other)
 
 
 def _multiset(table: TableName, items: Any, changes: int) -> NetChanges:

@@ -48,7 +48,8 @@ class StageShare:
     """The task of an executor, called with the number of its share; it may run twice.
 
     `label` makes the stage tables' names unique within the epoch. `keys`: the key columns of each
-    table. `apart`: keys the driver handles. `safe`: reduced for safe mode.
+    table. `apart`: keys the driver handles. `compared`: tables whose old images are wanted. `safe`: reduced
+    for safe mode.
     """
 
     pair: Pair
@@ -58,6 +59,7 @@ class StageShare:
     label: str
     keys: Mapping[TableName, tuple[str, ...]]
     apart: Mapping[TableName, frozenset[str]]
+    compared: frozenset[TableName]
     safe: bool = False
 
     def __call__(self, number: int) -> "list[Any] | Failure":
@@ -73,7 +75,12 @@ class StageShare:
         queue = vendors.module(master.vendor, "queue")
         with queue.Reader(master, pair.prefix, pair.replication.master.schema, application=pair.application) as reader:
             items = reader.items(
-                span.previous, span.target, above=span.above, up_to=span.up_to, part=queue.Part(number, self.parts)
+                span.previous,
+                span.target,
+                above=span.above,
+                up_to=span.up_to,
+                part=queue.Part(number, self.parts),
+                images=bool(self.compared),
             )
         if not items.num_rows:
             return []
@@ -101,7 +108,8 @@ class StageShare:
             mine = net.without(items, self.apart.get(table, frozenset()))
             if not mine.num_rows:
                 continue
-            changed = net.reduce(net.events(mine, self.keys[table]), safe=self.safe)
+            before = table in self.compared
+            changed = net.reduce(net.events(mine, self.keys[table]), before=before, safe=self.safe)
             staged.append(
                 stage.put(
                     connection,

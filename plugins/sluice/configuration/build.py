@@ -137,10 +137,11 @@ def _slave(name: str, node: Node, master: Endpoint, mistakes: list[Mistake]) -> 
                 "contradicts safe_mode: true, under which no change ever conflicts", "take out on_conflict or safe_mode"
             )
         )
+    compare_values = section.flag("compare_values", True)
     existing = section.choice("existing_tables", ("empty", "keep", "refuse"), "empty", "policies")
     location = _location(section, mistakes)
     section.finish()
-    return SlaveConfig(name, conn_id, vendor, schema, safe_mode, on_conflict, existing, location)
+    return SlaveConfig(name, conn_id, vendor, schema, safe_mode, on_conflict, compare_values, existing, location)
 
 
 def _location(section: Section, mistakes: list[Mistake]) -> str | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sluice.configuration.resolve import ResolvedTable, resolve
+from sluice.configuration.resolve import ResolvedTable, resolve, rule_for
 from sluice.configuration.rule import TableRule
 from sluice.domain.names import Prefix, TableName
 from sluice.errors import Terminal
@@ -38,6 +38,9 @@ class SlaveConfig:
     on_conflict: str = "stop"
     """What happens to a change that does not fit the slave's rows: `stop` closes the gate,
     `reject` sets the change aside in REJECTS, `overwrite` makes the row equal to the master's."""
+    compare_values: bool = True
+    """In normal mode a row that changes or goes must hold the master's former values. False: it need only be
+    there; for slaves on which triggers change columns, or people other columns than the master's applications."""
     existing_tables: str = "empty"
     """What an initial update does with tables that the slave has: `empty` deletes their rows,
     `keep` replaces them range by range as blocks are stored, `refuse` stops the update."""
@@ -106,6 +109,10 @@ class Replication:
             return self.slaves[name]
         except KeyError:
             raise UnknownSlave(self.prefix, name, self.slaves, self.source) from None
+
+    def rule(self, table: TableName) -> TableRule | None:
+        """The line under `tables` that a table of the master goes by; None where none names it."""
+        return rule_for(table, self.tables)
 
     def resolve(self, existing: Iterable[TableName]) -> list[ResolvedTable]:
         """The master's tables that are replicated, in the order of their `sequence`.

@@ -80,7 +80,7 @@ def resolve(
 
     resolved = []
     for table in tables:
-        rule = _rule_for(table, lines)
+        rule = rule_for(table, lines)
         if rule is None or not rule.replicate or table in own:
             continue
         sequence = -1 if rule.sequence is None or rule.sequence < 0 else rule.sequence
@@ -88,7 +88,7 @@ def resolve(
     return sorted(resolved, key=lambda entry: entry.sequence)
 
 
-def _rule_for(table: TableName, rules: Iterable[TableRule]) -> TableRule | None:
+def rule_for(table: TableName, rules: Iterable[TableRule]) -> TableRule | None:
     """The most exact line that matches; among equally exact ones the first of the file."""
     matching = [rule for rule in rules if rule.pattern.matches(table)]
     return max(matching, key=lambda rule: rule.pattern.precision, default=None)

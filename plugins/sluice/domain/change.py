@@ -32,13 +32,13 @@ class NetChanges:
     The four tables are `pyarrow.Table`s of large_string columns (`copies` is int64). Columns are
     named by place, so that no name of a user's can collide: `c1`… the values of `columns`, `k1`…
     the key under which the slave holds the row now, `b1`… the values of `columns` before the
-    window (only when asked for).
+    window, of those beside the key and only where `compared`.
 
     | table | columns | rows |
     |---|---|---|
     | deletes | k…, [b…] | rows that go; of a keyless table `c…, copies` |
-    | updates | c…, [b…] | rows that stay under their key |
-    | moves | k…, c…, [b…] | rows that live on under another key |
+    | updates | c…, [b…] | rows that stay under their key; a `b` that is not there is the same as its `c` |
+    | moves | k…, c…, [b…] | rows that live on under another key; the same |
     | inserts | c… | rows that come; of a keyless table one row a copy |
     """
 
@@ -51,6 +51,8 @@ class NetChanges:
     inserts: Any
     changes: int
     """Items that were read for it, dropped ones included."""
+    compared: bool = False
+    """The old images are known, so that the slave's rows can be compared with them."""
 
     @property
     def keyless(self) -> bool:

@@ -30,9 +30,9 @@ CONFIG = """
 prefix: DEMO_
 master: {conn_id: m}
 slaves:
-  dr1: {conn_id: s, on_conflict: POLICY, safe_mode: SAFE}
+  dr1: {conn_id: s, on_conflict: POLICY, safe_mode: SAFE, compare_values: COMPARE}
 tables:
-  public.*: {}
+  public.*: {RULE}
 apply: {lease: 2.0, checkpoint_interval: INTERVAL, max_batch_changes: BATCH, stage_above: STAGE}
 """
 
@@ -60,10 +60,19 @@ class Rig:
         batch: int = 1_000_000,
         stage: int = 20_000,
         policy: str = "stop",
+        compare: bool = True,
+        rule: str = "",
     ) -> "Rig":
         """`tables`: DDL run on both. Capture is in place, the slave is NORMAL at the master's position."""
-        values = {"SAFE": str(safe).lower(), "INTERVAL": str(interval), "BATCH": str(batch), "POLICY": policy}
-        values["STAGE"] = str(stage)
+        values = {
+            "SAFE": str(safe).lower(),
+            "INTERVAL": str(interval),
+            "BATCH": str(batch),
+            "STAGE": str(stage),
+            "POLICY": policy,
+            "COMPARE": str(compare).lower(),
+            "RULE": rule,
+        }
         text = CONFIG
         for word, value in values.items():
             text = text.replace(word, value)

@@ -115,20 +115,33 @@ class Merger:
                 for kind, rows in stage.sets(part).items():
                     sets[kind] += rows
             kinds = SAFE if safe and key else STRICT
+            compared = bool(key) and not safe and all(part.compared for part in parts)
+            if not compared:
+                sets = {kind: [rows.only("kc") for rows in found] for kind, found in sets.items()}
+            images = [f"b{number}" for number, name in enumerate(columns, start=1) if compared and name not in key]
             if key:
                 free = self._free(table, parts)
-                self._settle_moves(target, key, sets, free, safe)
+                self._settle_moves(target, key, images, sets, free, safe)
                 rewritten = sets["updates"] or (safe and sets["inserts"])
                 if table in anew or (rewritten and _awkward(target, columns, key)):
-                    self._settle_updates(target, columns, key, sets, free, safe)
+                    self._settle_updates(target, columns, key, images, sets, free, safe)
                     kinds = STRICT
-            if any(len(rows.names) > _WIDEST for found in sets.values() for rows in found):
-                raise Collision(table, "so many columns and their old images are too many for one statement")
             steps += [
-                Step(kinds[kind] if key or kind != "deletes" else "remove", target, columns, key, rows, not safe)
+                Step(
+                    kinds[kind] if key or kind != "deletes" else "remove",
+                    target,
+                    columns,
+                    key,
+                    rows,
+                    not safe,
+                    compared and kind != "inserts",
+                    self.cascades,
+                )
                 for kind, found in sets.items()
                 for rows in stage.joined(found)
             ]
+            if any(len(step.rows.names) > _WIDEST for step in steps):
+                raise Collision(table, "so many columns and their old images are too many for one statement")
         return steps
 
     def _free(self, table: TableName, changes: Sequence[NetChanges | Staged]) -> bool:
@@ -138,14 +151,21 @@ class Merger:
         return not (self.cascades and target.watched) and not target.has_own(columns)
 
     def _settle_moves(
-        self, target: Target, key: Sequence[str], sets: dict[str, list[Rows]], free: bool, safe: bool
+        self,
+        target: Target,
+        key: Sequence[str],
+        images: Sequence[str],
+        sets: dict[str, list[Rows]],
+        free: bool,
+        safe: bool,
     ) -> None:
         moves = sets["moves"]
         if not moves:
             return
         if free:
             # The old key goes, the new one comes: no chain or swap of keys can be in the way.
-            sets["deletes"] += [rows.only("kb") for rows in moves]
+            old = [f"k{number}" for number in range(1, len(key) + 1)]
+            sets["deletes"] += [rows.deleted(old, images) for rows in moves]
             sets["inserts"] += [rows.only("c") for rows in moves]
             sets["moves"] = []
         elif safe or any(target.column(name).identity == "a" for name in key):
@@ -156,6 +176,7 @@ class Merger:
         target: Target,
         columns: Sequence[str],
         key: Sequence[str],
+        images: Sequence[str],
         sets: dict[str, list[Rows]],
         free: bool,
         safe: bool,
@@ -164,7 +185,7 @@ class Merger:
             raise Collision(target.table, "a column changes that only the database itself may update")
         places = [f"c{columns.index(name) + 1}" for name in key]
         changed = sets["updates"] + (sets["inserts"] if safe else [])
-        sets["deletes"] += [rows.pick(places, "b") for rows in changed]
+        sets["deletes"] += [rows.deleted(places, images) for rows in changed]
         sets["inserts"] += [rows.only("c") for rows in sets["updates"]]
         sets["updates"] = []
 
@@ -313,14 +334,17 @@ class Merger:
         if row is not None:
             expected = "more copies" if keyless else "one"
             return Drift(table, dict(zip(names, row[0], strict=True)), action, expected, rows_found(row[1]))
-        if not step.images:
+        images = step.images
+        if not images:
             return None
-        text = statements.differing(step.target, step.columns, shown, source.sql, match)
+        text = statements.differing(step.target, images, shown, source.sql, match)
         row = self._raw.execute(text, source.parameters).fetchone()
         if row is None:
             return None
         values = {
-            name: (now, before) for name, now, before in zip(step.columns, row[1], row[2], strict=True) if now != before
+            column.name: (now, before)
+            for (column, _), now, before, other in zip(images, row[1], row[2], row[3], strict=True)
+            if other
         }
         return Drift.of_values(table, dict(zip(names, row[0], strict=True)), action, values)
 

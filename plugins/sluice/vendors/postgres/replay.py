@@ -13,7 +13,7 @@ the transaction still usable: `Drift`, `ValueUnfit`, `ChangeRefused`, `ColumnMis
 `MalformedContent`; else errors of `connection.classify`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,13 +65,25 @@ class Replayed:
     rejects: list[Reject] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class _Work:
+    """A replay under way."""
+
+    done: Replayed
+    rewriter: Rewriter
+    images: frozenset[TableName]
+    safe: bool
+    reject: bool
+
+
 class Replayer:
     """Replays changes into one slave over one connection. `place` names it in messages."""
 
-    def __init__(self, connection: psycopg.Connection[Any], targets: Targets, place: str):
+    def __init__(self, connection: psycopg.Connection[Any], targets: Targets, place: str, *, cascades: bool = False):
         self.connection = connection
         self.targets = targets
         self.place = place
+        self.cascades = cascades
         self._uniques: dict[TableName, list[Unique]] = {}
 
     def replay(
@@ -80,17 +92,17 @@ class Replayer:
         keys: Mapping[TableName, Sequence[str]],
         *,
         safe: bool = False,
-        images: bool = False,
+        images: Collection[TableName] = (),
         reject: bool = False,
     ) -> Replayed:
         """Applies `items` (columns of `queue.ITEMS`, rows only, in REPL_KEY order, of one or many tables).
 
-        `keys`: the master's key of each table, empty for keyless ones. `images` also compares the row with its
-        former image (normal mode). `reject` sets aside what does not fit instead of raising it.
+        `keys`: the master's key of each table, empty for keyless ones. `images`: tables whose rows are also
+        compared with their former images (normal mode). `reject` sets aside what does not fit instead of raising it.
         """
         done = Replayed()
         self._uniques.clear()
-        rewriter = Rewriter(safe=safe, images=images)
+        work = _Work(done, Rewriter(safe=safe, cascades=self.cascades), frozenset(images), safe, reject)
         try:
             self.connection.execute(f"SAVEPOINT {_ALL}")
             try:
@@ -98,7 +110,7 @@ class Replayer:
                     changes = [
                         RowChange.of(item, keys[TableName(item["schema"], item["table"])]) for item in batch.to_pylist()
                     ]
-                    self._batch(changes, done, rewriter, safe=safe, reject=reject)
+                    self._batch(changes, work)
                     done.changes += len(changes)
             except Terminal:
                 self.connection.execute(f"ROLLBACK TO SAVEPOINT {_ALL}")
@@ -108,17 +120,9 @@ class Replayer:
             raise connections.classify(error, self.place) from error
         return done
 
-    def _batch(
-        self, changes: Sequence[RowChange], done: Replayed, rewriter: Rewriter, *, safe: bool, reject: bool
-    ) -> None:
+    def _batch(self, changes: Sequence[RowChange], work: "_Work") -> None:
         self.targets.load(change.table for change in changes)
-        steps = [
-            (
-                change,
-                rewriter.statements(change, self.targets[change.table], self._unique(change.table) if safe else ()),
-            )
-            for change in changes
-        ]
+        steps = [(change, self._statements(change, work)) for change in changes]
         self.connection.execute(f"SAVEPOINT {_BATCH}")
         try:
             fits = self._fits([statement for _, found in steps for statement in found])
@@ -127,22 +131,26 @@ class Replayer:
         if not fits:
             self.connection.execute(f"ROLLBACK TO SAVEPOINT {_BATCH}")
             for change, found in steps:
-                problem = self._one(change, found)
+                problem = self._one(change, found, images=change.table in work.images)
                 if problem is None:
                     continue
-                if not reject:
+                if not work.reject:
                     raise problem
-                done.rejects.append(Reject(change, str(problem)))
+                work.done.rejects.append(Reject(change, str(problem)))
         self.connection.execute(f"RELEASE SAVEPOINT {_BATCH}")
 
-    def _one(self, change: RowChange, found: Sequence[Statement]) -> Terminal | None:
+    def _statements(self, change: RowChange, work: "_Work") -> list[Statement]:
+        uniques = self._unique(change.table) if work.safe else ()
+        return work.rewriter.statements(change, self.targets[change.table], uniques, images=change.table in work.images)
+
+    def _one(self, change: RowChange, found: Sequence[Statement], *, images: bool) -> Terminal | None:
         """Applies one change, or undoes it and says what is wrong with it."""
         self.connection.execute(f"SAVEPOINT {_ONE}")
         problem: Terminal | None = None
         try:
             if not self._fits(found):
                 self.connection.execute(f"ROLLBACK TO SAVEPOINT {_ONE}")
-                problem = self._missing(change)
+                problem = self._missing(change, images)
         except (psycopg.DataError, psycopg.IntegrityError) as error:
             self.connection.execute(f"ROLLBACK TO SAVEPOINT {_ONE}")
             problem = _refused(change, error)
@@ -162,20 +170,23 @@ class Replayer:
             self._uniques[table] = unique.read(self.connection, table)
         return self._uniques[table]
 
-    def _missing(self, change: RowChange) -> Drift:
+    def _missing(self, change: RowChange, images: bool) -> Drift:
         """The row that a change should have found."""
         target = self.targets[change.table]
         parameters = rewrite.Parameters(target)
         key = change.key_of(change.old or change.new)
         match = parameters.equal(key) if change.key else parameters.same(key)
-        shown = ", ".join(f"t.{target.column(name).quoted}::text" for name in change.old)
-        text = f"SELECT ARRAY[{shown or 'NULL'}]::text[] FROM {target.only} t WHERE {match} LIMIT 2"
+        former = rewrite.compared(change, target, self.cascades) if images and change.key else {}
+        former = {name: value for name, value in former.items() if name not in change.key}
+        shown = ", ".join(f"t.{target.column(name).quoted}::text" for name in former)
+        other = ", ".join(parameters.differences(former))
+        text = f"SELECT ARRAY[{shown}]::text[], ARRAY[{other}]::boolean[] FROM {target.only} t WHERE {match} LIMIT 2"
         rows = psycopg.RawCursor(self.connection).execute(text, parameters.values).fetchall()
-        if len(rows) != 1 or change.action is Action.INSERT:
+        if len(rows) != 1 or change.action is Action.INSERT or not former:
             expected = "none" if change.action is Action.INSERT else "one"
             return Drift(change.table, change.shown, str(change.action), expected, rows_found(len(rows)))
-        now = dict(zip(change.old, rows[0][0], strict=True))
-        values = {name: (now[name], before) for name, before in change.old.items() if now[name] != before}
+        found = zip(former, rows[0][0], rows[0][1], strict=True)
+        values = {name: (now, former[name]) for name, now, differs in found if differs}
         return Drift.of_values(change.table, change.shown, str(change.action), values)
 
 

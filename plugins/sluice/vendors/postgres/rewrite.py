@@ -41,20 +41,22 @@ class Statement:
 class Rewriter:
     """Rewrites changes, one mode and one table definition long; texts are made once for each form of change."""
 
-    def __init__(self, *, safe: bool, images: bool):
+    def __init__(self, *, safe: bool, cascades: bool):
         self._safe = safe
-        self._images = images
+        self._cascades = cascades
         self._forms: dict[tuple[Any, ...], list[Statement]] = {}
 
-    def statements(self, change: RowChange, target: Target, uniques: Sequence[Unique]) -> list[Statement]:
-        """Raises `ColumnMissing`. `uniques` matter in safe mode alone."""
+    def statements(
+        self, change: RowChange, target: Target, uniques: Sequence[Unique], *, images: bool
+    ) -> list[Statement]:
+        """Raises `ColumnMissing`. `uniques` matter in safe mode alone, `images` in normal mode."""
         new, old = change.new, change.old
         kept = frozenset(
             name
             for name in new
             if name in old and (name in change.key or target.column(name).identity == "a") and old[name] == new[name]
         )
-        form = (change.table, change.action, tuple(new), tuple(old), kept)
+        form = (change.table, change.action, tuple(new), tuple(old), kept, images)
         if form not in self._forms:
             # Values stand for themselves: `n` or `o`, new or old, and the column's name.
             symbolic = replace(
@@ -63,7 +65,9 @@ class Rewriter:
                 old={name: f"{'n' if name in kept else 'o'}{name}" for name in old},
             )
             self._forms[form] = (
-                safe(symbolic, target, uniques) if self._safe else strict(symbolic, target, images=self._images)
+                safe(symbolic, target, uniques)
+                if self._safe
+                else strict(symbolic, target, images=images, cascades=self._cascades)
             )
         return [
             replace(
@@ -73,11 +77,11 @@ class Rewriter:
         ]
 
 
-def strict(change: RowChange, target: Target, *, images: bool) -> list[Statement]:
+def strict(change: RowChange, target: Target, *, images: bool, cascades: bool) -> list[Statement]:
     """Normal mode. `images`: the row must also look as the master's did. Raises `ColumnMissing`."""
     if change.action is Action.INSERT:
         return [_insert(target, change.new)]
-    old = change.old if images or not change.key else change.key_of(change.old)
+    old = change.old if not change.key else compared(change, target, cascades) if images else change.key_of(change.old)
     if change.action is Action.DELETE:
         return [_delete(change, target, old)]
     if any(
@@ -87,6 +91,15 @@ def strict(change: RowChange, target: Target, *, images: bool) -> list[Statement
         # Only the database itself may update such a column; an insert may bring any value.
         return [_delete(change, target, old), _insert(target, change.new)]
     return [_update(change, target, change.new, old)]
+
+
+def compared(change: RowChange, target: Target, cascades: bool) -> dict[str, str | None]:
+    """What of the row's former values the slave must hold: its key, and what no other hand may change."""
+    return {
+        name: value
+        for name, value in change.old.items()
+        if name in change.key or target.column(name).comparable(cascades)
+    }
 
 
 def safe(change: RowChange, target: Target, uniques: Sequence[Unique]) -> list[Statement]:
@@ -135,9 +148,19 @@ class Parameters:
 
     def same(self, row: Row) -> str:
         """`t` equals `row` in all its columns, by text."""
-        ours = ", ".join(f"t.{column.quoted}::{column.plain}" for column in map(self.target.column, row))
-        theirs = ", ".join(self.add(name, value) for name, value in row.items())
+        known = {name: value for name, value in row.items() if not self.target.column(name).generated}
+        ours = ", ".join(f"t.{column.quoted}::{column.plain}" for column in map(self.target.column, known))
+        theirs = ", ".join(
+            f"{self.add(name, value)}::{self.target.column(name).sized}" for name, value in known.items()
+        )
         return f'(ROW({ours})::text) COLLATE "C" = (ROW({theirs})::text) COLLATE "C"'
+
+    def differences(self, row: Row) -> list[str]:
+        """For each column of `row` the condition that `t` holds another value."""
+        return [
+            f"NOT ({statements.same_value(self.target.column(name), self.add(name, value))})"
+            for name, value in row.items()
+        ]
 
     def done(self, text: str, *, counted: bool) -> Statement:
         return Statement(text, tuple(self.values), counted)
@@ -152,8 +175,12 @@ def _which(change: RowChange, parameters: Parameters, row: Row) -> str:
         first = f"FROM {target.only} t WHERE {match} ORDER BY t.tableoid, t.ctid LIMIT 1"
         return " AND ".join(f"t.{system} = ANY (ARRAY(SELECT t.{system} {first}))" for system in ("tableoid", "ctid"))
     key = parameters.equal(change.key_of(row))
-    rest = {name: value for name, value in row.items() if name not in change.key}
-    return f"{key} AND {parameters.same(rest)}" if rest else key
+    rest = [
+        statements.same_value(target.column(name), parameters.add(name, value))
+        for name, value in row.items()
+        if name not in change.key
+    ]
+    return " AND ".join([key, *rest])
 
 
 def _insert(target: Target, row: Row) -> Statement:

@@ -6,7 +6,7 @@ column types: a temporary one of this session, or unlogged ones that several wri
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,12 +78,27 @@ class Rows:
 
     def only(self, letters: str) -> "Rows":
         """With the columns of these letters alone."""
-        return self.pick((), letters)
-
-    def pick(self, chosen: Sequence[str], letters: str = "") -> "Rows":
-        """With the columns `chosen`, and those of these letters."""
-        names = tuple(name for name in self.names if name in chosen or name[0] in letters)
+        names = tuple(name for name in self.names if name[0] in letters)
         return Rows(names, self.count, None if self.arrow is None else self.arrow.select(names), self.relation)
+
+    def named(self, sources: Mapping[str, str]) -> "Rows":
+        """With the columns `sources` names: each new name and the name it has here."""
+        names = tuple(sources)
+        if names == self.names and names == tuple(sources.values()):
+            return self
+        if self.arrow is not None:
+            return Rows(names, self.count, pa.table({name: self.arrow.column(old) for name, old in sources.items()}))
+        chosen = ", ".join(f"{old} AS {name}" for name, old in sources.items())
+        return Rows(names, self.count, relation=f"(SELECT {chosen} FROM {self.relation} r)")
+
+    def deleted(self, key: Sequence[str], images: Sequence[str]) -> "Rows":
+        """The same rows as `deletes`: `key` says which columns are k1, …; `images` which `b` are wanted."""
+        sources = {f"k{number}": name for number, name in enumerate(key, start=1)}
+        return self.named({**sources, **{name: self.image(name) for name in images}})
+
+    def image(self, name: str) -> str:
+        """Where the former value `name` (`b3`) stands: an old image that does not differ is the new one."""
+        return name if name in self.names else f"c{name[1:]}"
 
 
 @dataclass(frozen=True)
@@ -96,6 +111,8 @@ class Staged:
     relations: dict[str, Rows]
     """For each kind of `KINDS` that has rows: where they lie."""
     changes: int
+    compared: bool
+    """As of `NetChanges`."""
 
 
 def sets(changes: NetChanges | Staged) -> dict[str, list[Rows]]:
@@ -110,18 +127,18 @@ def sets(changes: NetChanges | Staged) -> dict[str, list[Rows]]:
 
 
 def joined(found: Sequence[Rows]) -> list[Rows]:
-    """The same rows in as few sets as possible: for each kind of columns one here, one in stage tables."""
+    """The same rows of one kind in as few sets as possible: one here, one in stage tables."""
+    names = tuple(dict.fromkeys(name for rows in found for name in rows.names))
+    alike = [rows.named({name: rows.image(name) if name[0] == "b" else name for name in names}) for rows in found]
+    here = [rows for rows in alike if rows.relation is None]
+    there = [rows for rows in alike if rows.relation is not None]
     result = []
-    for names in dict.fromkeys(rows.names for rows in found):
-        alike = [rows for rows in found if rows.names == names]
-        here = [rows for rows in alike if rows.relation is None]
-        there = [rows for rows in alike if rows.relation is not None]
-        if here:
-            table = here[0].arrow if len(here) == 1 else pa.concat_tables([rows.arrow for rows in here])
-            result.append(Rows(names, sum(rows.count for rows in here), arrow=table))
-        if there:
-            union = " UNION ALL ".join(f"SELECT {', '.join(names)} FROM {rows.relation}" for rows in there)
-            result.append(Rows(names, sum(rows.count for rows in there), relation=f"({union})"))
+    if here:
+        table = here[0].arrow if len(here) == 1 else pa.concat_tables([rows.arrow for rows in here])
+        result.append(Rows(names, sum(rows.count for rows in here), arrow=table))
+    if there:
+        union = " UNION ALL ".join(f"SELECT {', '.join(names)} FROM {rows.relation} r" for rows in there)
+        result.append(Rows(names, sum(rows.count for rows in there), relation=f"({union})"))
     return result
 
 
@@ -185,7 +202,7 @@ def put(
         )
         copy(connection, relation, rows, target, typed)
         relations[kind] = Rows(tuple(rows.column_names), expected(rows), relation=relation)
-    return Staged(changes.table, changes.columns, changes.key, relations, changes.changes)
+    return Staged(changes.table, changes.columns, changes.key, relations, changes.changes, changes.compared)
 
 
 def drop(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, *, below: int) -> int:
@@ -265,8 +282,9 @@ def unfit(error: psycopg.Error, target: Target, rows: Any, typed: Sequence[Targe
 
 
 def _definition(rows: Any, typed: Sequence[TargetColumn | None]) -> str:
+    # An old image need not pass the checks of a domain, nor those of a length: it is only compared.
     return ", ".join(
-        f"{name} {'bigint' if column is None else column.type}"
+        f"{name} {'bigint' if column is None else column.plain if name[0] == 'b' else column.type}"
         for name, column in zip(rows.column_names, typed, strict=True)
     )
 

@@ -5,7 +5,7 @@ Pure functions of the table, the changes' columns and the source to select from;
 `NetChanges` describes them, `t` the slave's table.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from sluice import sql_files
 from sluice.vendors.postgres.target import Target, TargetColumn
@@ -62,7 +62,7 @@ def same_key(target: Target, key: Sequence[str], places: Sequence[str]) -> str:
 
 def same_row(target: Target, columns: Sequence[str], letter: str = "c") -> str:
     """The slave's row equals the source's in every column; NULL equals NULL; also for types without equality."""
-    numbered = [(number, target.column(name)) for number, name in enumerate(columns, start=1)]
+    numbered = writable(target, columns)
     # Equality of columns that cannot be NULL lets the planner hash, merge or use an index; the texts decide.
     narrowing = [
         f"t.{column.quoted} {column.equals} s.{letter}{number}"
@@ -70,19 +70,29 @@ def same_row(target: Target, columns: Sequence[str], letter: str = "c") -> str:
         if column.not_null and column.hashable and column.equals
     ]
     ours = ", ".join(f"t.{column.quoted}::{column.plain}" for _, column in numbered)
-    theirs = ", ".join(f"s.{letter}{number}::{column.plain}" for number, column in numbered)
+    theirs = ", ".join(f"s.{letter}{number}::{column.sized}" for number, column in numbered)
     return " AND ".join([*narrowing, f'(ROW({ours})::text) COLLATE "C" = (ROW({theirs})::text) COLLATE "C"'])
 
 
-def same_image(target: Target, columns: Sequence[str]) -> str:
-    """The slave's row equals the old image `b1`…: by its bytes, which is fast, or else by its texts."""
-    numbered = [(number, target.column(name)) for number, name in enumerate(columns, start=1)]
-    ours = ", ".join(f"t.{column.quoted}::{column.plain}" for _, column in numbered)
-    theirs = ", ".join(f"s.b{number}::{column.plain}" for number, column in numbered)
-    return (
-        f"(ROW({ours})::record OPERATOR(pg_catalog.*=) ROW({theirs})::record"
-        f' OR (ROW({ours})::text) COLLATE "C" = (ROW({theirs})::text) COLLATE "C")'
-    )
+def same_images(images: Iterable[tuple[TargetColumn, str]]) -> list[str]:
+    """The slave's row is the former one: one condition a column. `images`: columns and the places of former values."""
+    return [same_value(column, f"s.{place}") for column, place in images]
+
+
+def same_value(column: TargetColumn, theirs: str) -> str:
+    """The slave's value is `theirs`, as its column would hold it; NULL is NULL.
+
+    Values are equal when the type says so (1.0 is 1.00), texts when all their bytes are, and values of a
+    type that cannot tell when their texts are. None of these conditions serves as a join's: the key does that.
+    """
+    ours, theirs = f"t.{column.quoted}::{column.plain}", f"{theirs}::{column.sized}"
+    if not column.hashable:
+        return f'({ours}::text) COLLATE "C" IS NOT DISTINCT FROM ({theirs}::text) COLLATE "C"'
+    if column.textual:
+        return f'({ours}::text) COLLATE "C" IS NOT DISTINCT FROM ({theirs}::{column.plain}::text) COLLATE "C"'
+    if column.equals == "OPERATOR(pg_catalog.=)":
+        return f"{ours} IS NOT DISTINCT FROM {theirs}"
+    return f"(({ours} {column.equals} {theirs}) IS TRUE OR {ours} IS NULL AND {theirs} IS NULL)"
 
 
 def found(target: Target, shown: Sequence[str], source: str, match: str, *, copies: bool) -> str:
@@ -105,17 +115,22 @@ def existing(target: Target, shown: Sequence[str], source: str, match: str) -> s
     return f"SELECT ARRAY[{texts}]::text[] FROM {source} s JOIN {target.only} t ON {match} LIMIT 1"
 
 
-def differing(target: Target, columns: Sequence[str], shown: Sequence[str], source: str, match: str) -> str:
+def differing(
+    target: Target, images: Sequence[tuple[TargetColumn, str]], shown: Sequence[str], source: str, match: str
+) -> str:
+    """Rows that look otherwise than they should. `images`: columns and where their former values stand."""
+    same = same_images(images)
     return sql_files.render(
         "postgres",
         "merge_differing",
         shown=", ".join(f"s.{name}::text" for name in shown),
-        now=", ".join(f"t.{target.column(name).quoted}::text" for name in columns),
-        before=", ".join(f"s.b{number}::text" for number in range(1, len(columns) + 1)),
+        now=", ".join(f"t.{column.quoted}::text" for column, _ in images),
+        before=", ".join(f"s.{place}::text" for _, place in images),
+        other=", ".join(f"NOT ({condition})" for condition in same),
         target=target.only,
         source=source,
         match=match,
-        same=same_image(target, columns),
+        same=" AND ".join(same),
     )
 
 

@@ -40,6 +40,10 @@ class Step:
     rows: Rows
     counted: bool
     """Whether it must touch exactly `rows.count` rows."""
+    compared: bool
+    """Whether each of those must look as it did on the master."""
+    cascades: bool
+    """Foreign keys of the slave act in this session."""
 
     @cached_property
     def typed(self) -> list[TargetColumn | None]:
@@ -60,9 +64,16 @@ class Step:
         return [f"c{self.columns.index(name) + 1}" for name in self.key]
 
     @property
-    def images(self) -> bool:
-        """Whether the old images are compared."""
-        return self.counted and "b1" in self.rows.names
+    def images(self) -> list[tuple[TargetColumn, str]]:
+        """The columns that are compared, and where in the source their former values stand."""
+        if not self.compared:
+            return []
+        numbered = ((self.target.column(name), f"b{number}") for number, name in enumerate(self.columns, start=1))
+        return [
+            (column, self.rows.image(place))
+            for column, place in numbered
+            if column.name not in self.key and column.comparable(self.cascades)
+        ]
 
     @property
     def same_key(self) -> str:
@@ -75,7 +86,7 @@ class Step:
             return [statements.remove(target, columns, sql)]
         if self.kind == "insert":
             return [statements.insert(target, columns, sql)]
-        match = f"{self.same_key} AND {statements.same_image(target, columns)}" if self.images else self.same_key
+        match = " AND ".join([self.same_key, *statements.same_images(self.images)])
         if self.kind == "delete":
             return [statements.delete(target, sql, match)]
         if self.kind == "move":

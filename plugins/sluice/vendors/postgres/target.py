@@ -53,6 +53,8 @@ class TargetColumn:
     """As DDL writes it, length and domain included."""
     plain: str
     """The type below domains and without length, for casts that must not cut anything off."""
+    sized: str
+    """The type below domains with its length: a cast to it makes of a value what the column would hold."""
     not_null: bool
     identity: str
     generated: str
@@ -60,6 +62,10 @@ class TargetColumn:
     """Equality as `OPERATOR(schema.=)`, None when the type has none (json, xml, point)."""
     hashable: bool
     """Whether a hash join can work with `equals`."""
+    textual: bool
+    """Whether a collation decides over its equality."""
+    follows: bool
+    """Whether a foreign key changes it by itself when the row it refers to changes or goes."""
     castable: bool
     """Whether a cast from text reads every value as the type's input function does."""
     key: int
@@ -67,6 +73,13 @@ class TargetColumn:
     @property
     def quoted(self) -> str:
         return quoted(self.name)
+
+    def comparable(self, cascades: bool) -> bool:
+        """Whether another hand is to blame when the value is not the master's former one.
+
+        Not where the slave generates it, nor, with `cascades`, where a foreign key may have been quicker.
+        """
+        return not self.generated and not (cascades and self.follows)
 
 
 @dataclass(frozen=True)
