@@ -26,7 +26,7 @@ BEGIN
         'create_trigger', 'ddl_check', 'ddl_drop', 'ddl_end', 'ddl_item', 'debug', 'desc_column', 'describe',
         'described', 'drop_trigger', 'filenode', 'follow_partitions', 'foreign_triggers', 'forget',
         'guard_code', 'guid_code', 'has_event_triggers', 'hold_off_writers', 'increment', 'insertion_code',
-        'key_content_code', 'key_index', 'late_code', 'leaves', 'lockstep_code', 'make_trigger', 'needs_prot',
+        'key_index', 'late_code', 'leaves', 'lockstep_code', 'make_trigger', 'needs_prot',
         'next_rows', 'oldcontent_code', 'own', 'partition_code', 'position', 'purge', 'recapture', 'remember',
         'rename', 'replayed_code', 'settings_code', 'settle_code', 'signature', 'signature_code',
         'tables_trigger', 'transition_code', 'trigger_fault', 'type_traits', 'value_code', 'values_changed',

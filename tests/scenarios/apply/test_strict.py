@@ -218,7 +218,7 @@ def test_rows_that_a_change_of_definition_made_anew_are_no_drift(
     with pair.apply() as running:
         settled(pair, running)
         pair.master.execute("ALTER TABLE public.t ALTER COLUMN a TYPE text COLLATE \"C\" USING 'x' || a")
-        pair.master.execute("ALTER TABLE public.t ALTER COLUMN b TYPE int USING b * 2, ADD COLUMN r float DEFAULT random()")
+        pair.master.execute("ALTER TABLE public.t ALTER b TYPE int USING b * 2, ADD COLUMN r float DEFAULT random()")
         pair.master.execute("UPDATE public.t SET c = 'after' WHERE id = 5")
         pair.await_current(60)
         pair.master.execute("UPDATE public.t SET c = 'later' WHERE id < 9")
