@@ -16,6 +16,7 @@ from sluice.vendors.postgres.connection import (
     classified,
     connect,
 )
+from tests.file_limit import limit_files
 
 
 @pytest.fixture
@@ -72,6 +73,17 @@ def test_a_statement_that_fails(info: ConnectionInfo, statement: str, expected: 
                 connection.execute(part.encode())
         connection.close()
         other.rollback()
+
+
+def test_a_quota_of_the_servers_disk_is_an_outage(info: ConnectionInfo) -> None:
+    with connect(info, application="test", autocommit=True) as connection:
+        connection.execute("CREATE UNLOGGED TABLE public.t (x text)")
+        connection.execute("ALTER TABLE public.t ALTER x SET STORAGE PLAIN")
+        limit_files([connection.info.backend_pid], 16 << 20)  # the size of a file of the write-ahead log
+        with pytest.raises(StatementInterrupted, match="A quota or a limit on the size of files"), classified(info):
+            connection.execute("INSERT INTO public.t SELECT repeat('x', 8000) FROM generate_series(1, 3000)")
+        limit_files([connection.info.backend_pid], None)
+        connection.execute("INSERT INTO public.t SELECT repeat('x', 8000) FROM generate_series(1, 3000)")
 
 
 def test_a_roles_own_time_outs_do_not_count(postgres: PostgresServer, info: ConnectionInfo) -> None:

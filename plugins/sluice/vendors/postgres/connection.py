@@ -68,6 +68,9 @@ _PASSES = ("25006", "25P03", "25P04")
 _UNREACHABLE = ("08", "57P")
 _INTERRUPTED = ("40", "53", "55P03", "57014", "55006", "58")
 _REFUSED = ("28", "3D")
+_STORAGE = ("md.c", "fd.c", "buffile.c", "slru.c")
+"""Sources of the server that write files. A full disk has an SQLSTATE of its own (53100); an exhausted quota and a
+limit on files' sizes are internal errors (XX000) to PostgreSQL, told apart by where they rose: texts are translated."""
 
 
 def classify(error: BaseException, place: str) -> SluiceError:
@@ -94,6 +97,9 @@ def classify(error: BaseException, place: str) -> SluiceError:
         return DatabaseUnreachable(f"{place}: {text}")
     if code.startswith(_INTERRUPTED):
         return StatementInterrupted(f"{place}: {text}", sqlstate)
+    if code == "XX000" and isinstance(error, psycopg.Error) and error.diag.source_file in _STORAGE:
+        remedy = "A quota or a limit on the size of files is in the way on that server. Raise it."
+        return StatementInterrupted(f"{place}: {text} {remedy}", sqlstate)
     return StatementFailed(f"{place}: {text} (SQLSTATE {sqlstate or 'none'})", sqlstate)
 
 

@@ -1,0 +1,16 @@
+"""A limit on the size of a server's files, as a quota is one: writes beyond it fail, with EFBIG instead of EDQUOT."""
+
+import subprocess
+from collections.abc import Iterable
+
+from embedded.account import service_account
+
+
+def limit_files(pids: Iterable[int], size: int | None) -> None:
+    """For these processes of a PostgreSQL that we run: `size` in bytes, None for no limit any more."""
+    account = service_account()
+    soft = "unlimited" if size is None else str(size)
+    for pid in pids:
+        # The soft limit alone: the account that runs the server may raise it again. A process may have ended meanwhile.
+        command = ["prlimit", "--pid", str(pid), f"--fsize={soft}:"]
+        subprocess.run(command, check=False, capture_output=True, cwd="/", **(account.popen if account else {}))

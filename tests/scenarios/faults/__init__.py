@@ -1,0 +1,13 @@
+"""Random faults under traffic with a known history, and the proof afterwards that nothing was lost or applied twice.
+
+plan.py      a seed's decisions: options of the pair, strikes, moments
+tables.py    the tables, and the digest that ties their contents to the log of transactions
+writer.py    transactions on the master (operations.py: what they do), each with its line in the log
+applies.py   the apply as a real process (driver.py), started again as Airflow would
+proxy.py     what stands between the apply and the servers: cuts, stalls, slows, ambushes a COMMIT
+hand.py      carries the strikes out, and mends afterwards
+reader.py    looks at the slave all the while
+audit.py     the slave's own write-ahead log, decoded: what was really committed, in order
+verdict.py   all of it against the history
+run.py       one seed from beginning to end; __main__.py: many of them
+"""

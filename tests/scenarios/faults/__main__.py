@@ -1,0 +1,51 @@
+"""`./sluice soak`: run after run, until the time is up or one finds something."""
+
+import argparse
+import itertools
+import math
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import SystemRandom
+
+from embedded.soak import add_arguments
+from tests.scenarios.faults.plan import plan
+from tests.scenarios.faults.run import RunFailed, run
+from tests.scenarios.faults.servers import Servers
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit status: 0 nothing found, 1 a run failed."""
+    parser = argparse.ArgumentParser(prog="./sluice soak")
+    add_arguments(parser)
+    args = parser.parse_args(arguments)
+    first = SystemRandom().randrange(1, 1_000_000) if args.seed is None else args.seed
+    if args.minutes is None and args.seed is not None:
+        seeds: Iterator[int] = itertools.repeat(first, args.runs or 1)
+    else:
+        seeds = itertools.islice(itertools.count(first), args.runs)
+    minutes = math.inf if args.minutes is None and (args.seed is not None or args.runs) else args.minutes or 10.0
+    until, done = time.monotonic() + 60 * minutes, 0
+    logs = Path(tempfile.mkdtemp(prefix="sluice-soak-logs-"))
+    print(f"Seeds from {first} on. Logs of the applies: {logs}", flush=True)
+    with Servers() as servers:
+        for seed in seeds:
+            if time.monotonic() > until:
+                break
+            chosen = plan(seed)
+            try:
+                print(run(chosen, servers, logs / f"{done}-{seed}"), flush=True)
+            except RunFailed as failure:
+                print(f"FAILED. {failure}", flush=True)
+                return 1
+            done += 1
+    print(f"{done} runs, nothing found")
+    shutil.rmtree(logs)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

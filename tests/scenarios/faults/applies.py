@@ -1,0 +1,140 @@
+"""The applies of a run: real processes, started again when they end, as Airflow's task would."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from embedded.process import ProcessId, descendants
+from spark_jobs.job import TERMINAL
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+FENCED = "took over slave"
+"""In the last words of an apply that found another one with a later epoch: an end as it should be."""
+
+
+class ApplyFailed(AssertionError):
+    """An apply asked for a person, and there was nothing for a person to mend."""
+
+
+class Process:
+    """One driver in a session of its own; its output in `log`."""
+
+    def __init__(self, values: dict[str, Any], log: Path):
+        self.log = log
+        with open(log, "ab") as output:
+            self.child = subprocess.Popen(
+                [sys.executable, "-m", "tests.scenarios.faults.driver"],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                text=True,
+                cwd=REPOSITORY,
+                env={**os.environ, "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'plugins'}"},
+                start_new_session=True,
+            )
+        assert self.child.stdin is not None
+        json.dump(values, self.child.stdin)
+        self.child.stdin.close()
+
+    @property
+    def alive(self) -> bool:
+        return self.child.poll() is None
+
+    def send(self, number: int) -> None:
+        """To the driver's process alone: a JVM below it ends by itself, or is an orphan."""
+        if self.alive:
+            os.kill(self.child.pid, number)
+
+    def parts(self, what: str) -> list[ProcessId]:
+        """Processes below the driver: `java`, or `worker` for Spark's Python workers."""
+        found = []
+        for process in descendants(self.child.pid)[1:]:
+            try:
+                command = psutil.Process(process.pid).cmdline()
+            except psutil.Error:
+                continue
+            is_jvm = bool(command) and os.path.basename(command[0]) == "java"
+            if (what == "java" and is_jvm) or (what == "worker" and "pyspark.daemon" in command):
+                found.append(process)
+        return found
+
+    def kill(self) -> None:
+        """The whole session."""
+        for process in descendants(self.child.pid):
+            process.send(signal.SIGKILL)
+        self.child.wait()
+
+    def last_words(self) -> str:
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-12:])
+
+
+class Applies:
+    """Keeps one apply running. `second` starts another beside it; then whichever is left counts."""
+
+    def __init__(self, values: dict[str, Any], folder: Path):
+        self._values = values
+        self._folder = folder
+        self._running: list[Process] = []
+        self._frozen: set[int] = set()
+        self.started = 0
+        self.keeping = True
+
+    @property
+    def current(self) -> Process | None:
+        """The one started last among those that live."""
+        alive = [process for process in self._running if process.alive]
+        return alive[-1] if alive else None
+
+    def start(self) -> None:
+        self.started += 1
+        self._running.append(Process(self._values, self._folder / f"apply-{self.started}.log"))
+
+    def tend(self) -> None:
+        """Start one where none lives. Raises `ApplyFailed`."""
+        for process in [process for process in self._running if not process.alive]:
+            self._running.remove(process)
+            words = process.last_words()
+            if process.child.returncode == TERMINAL and FENCED not in words:
+                raise ApplyFailed(f"the apply wants a person; {process.log} ends:\n{words}")
+        # A frozen one counts as living for Airflow too, unless a second one is started by force.
+        if self.keeping and not self._running:
+            self.start()
+
+    def freeze(self) -> None:
+        if process := self.current:
+            self._frozen.add(process.child.pid)
+            process.send(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        for process in self._running:
+            if process.child.pid in self._frozen:
+                process.send(signal.SIGCONT)
+        self._frozen.clear()
+
+    def end(self, patience: float = 20.0) -> None:
+        """An orderly end of all. Raises `ApplyFailed` for one that does not end."""
+        self.keeping = False
+        self.thaw()
+        for process in self._running:
+            process.send(signal.SIGTERM)
+        until = time.monotonic() + patience
+        while any(process.alive for process in self._running):
+            if time.monotonic() > until:
+                stuck = next(process for process in self._running if process.alive)
+                raise ApplyFailed(f"the apply does not end; {stuck.log} ends:\n{stuck.last_words()}")
+            time.sleep(0.02)
+        self.tend()
+
+    def kill(self) -> None:
+        """Whatever runs, at once."""
+        self.keeping = False
+        for process in self._running:
+            process.kill()
+        self._running.clear()

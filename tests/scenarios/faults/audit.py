@@ -1,0 +1,109 @@
+"""What was committed on the slave, from its own write-ahead log by way of a logical replication slot.
+
+This knows nothing of the apply, costs it nothing, and misses nothing: each transaction of the slave with the rows it
+wrote and the checkpoint it carried, in the order of their commits.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+
+from sluice.domain.position import Position
+from tests.scenarios.faults.tables import BY_NAME
+
+PLUGIN = "test_decoding"
+_LINE = re.compile(r"table (?:public|\"public\")\.(\w+): (INSERT|UPDATE|DELETE|TRUNCATE): ?(.*)", re.DOTALL)
+_VALUE = re.compile(r"\"?(\w+)\"?\[[^\]]+\]:('(?:[^']|'')*'|\S+)")
+_NEW = "new-tuple: "
+CHANGES = "SELECT xid::text::bigint, data FROM pg_logical_slot_get_changes(%s, NULL, NULL, 'include-timestamp', 'off')"
+
+
+@dataclass(frozen=True)
+class Point:
+    """The checkpoint that a transaction of the slave leaves."""
+
+    epoch: int
+    position: Position
+    target: Position | None
+    slice_key: int | None
+
+
+@dataclass
+class Commit:
+    """A transaction of the slave."""
+
+    xid: int
+    point: Point | None = None
+    """None where it left the checkpoint alone."""
+    rows: int = 0
+    """Changes of rows of replicated tables, TRUNCATEs among them."""
+    logged: list[tuple[int, int]] = field(default_factory=list)
+    """Lines of the log that came: writer and number."""
+    log_touched: int = 0
+    """Lines of the log that were changed or deleted, which never happens on the master."""
+    versions: set[tuple[str, int]] = field(default_factory=set)
+    """Table and version of rows written."""
+
+
+def begin(slave: psycopg.Connection[Any], slot: str) -> None:
+    """Everything committed from here on is kept for `commits`."""
+    slave.execute("SELECT pg_create_logical_replication_slot(%s, %s)", [slot, PLUGIN])
+
+
+def end(slave: psycopg.Connection[Any], slot: str) -> None:
+    slave.execute("SELECT pg_drop_replication_slot(%s)", [slot])
+
+
+def commits(slave: psycopg.Connection[Any], slot: str) -> Iterator[Commit]:
+    """What was committed since `begin`, or since the last call, that changed replicated rows or the checkpoint."""
+    commit: Commit | None = None
+    for xid, line in slave.execute(CHANGES, [slot]).fetchall():
+        if line.startswith("BEGIN"):
+            commit = Commit(xid)
+        elif line.startswith("COMMIT"):
+            assert commit is not None
+            if commit.rows or commit.point:
+                yield commit
+        else:
+            assert commit is not None
+            read(commit, line)
+
+
+def read(commit: Commit, line: str) -> None:
+    """Adds what a line of the plugin says. Raises `ValueError` for one that is not understood."""
+    match = _LINE.match(line)
+    if match is None:
+        raise ValueError(f"a line of {PLUGIN} that is not understood: {line[:200]}")
+    name, action, rest = match.groups()
+    if name == "demo_checkpoint":
+        values = _values(rest)
+        if action == "UPDATE" and values["position"] != "null":
+            target = values["target"]
+            commit.point = Point(
+                int(values["epoch"]),
+                Position.parse(_text(values["position"])),
+                None if target == "null" else Position.parse(_text(target)),
+                None if values["slice_key"] == "null" else int(values["slice_key"]),
+            )
+    elif name == "log":
+        commit.rows += 1
+        if action == "INSERT":
+            values = _values(rest)
+            commit.logged.append((int(values["writer"]), int(values["n"])))
+        else:
+            commit.log_touched += 1
+    elif name in BY_NAME:
+        commit.rows += 1
+        if BY_NAME[name].versioned and action in ("INSERT", "UPDATE"):
+            commit.versions.add((name, int(_values(rest)["version"])))
+
+
+def _values(rest: str) -> dict[str, str]:
+    return dict(_VALUE.findall(rest.split(_NEW, 1)[-1]))
+
+
+def _text(literal: str) -> str:
+    return literal[1:-1].replace("''", "'")

@@ -1,0 +1,39 @@
+"""The apply of a run as a process: as `spark_jobs.apply`, but windows are staged from `small` changes on.
+
+Further keys of the input on stdin: `small`; `executors`, whether real executors stage (else threads of this process).
+"""
+
+import os
+import sys
+import threading
+import time
+
+from sluice import config
+from sluice.apply import batch
+from sluice.apply.loop import Apply
+from sluice.apply.pair import Pair
+from sluice.apply.spread import InThreads
+from sluice.stores import redis_store
+from spark_jobs import apply
+from spark_jobs.job import JobInput, main
+
+
+def run(job: JobInput, stop: threading.Event) -> None:
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    assert job.extra["small"] < batch.SMALL
+    batch.SMALL = job.extra["small"]
+    if job.extra["executors"]:
+        apply.run(job, stop)
+        return
+    pair = Pair.of(config.load(job.prefix), job.slave, job.connections)
+    Apply(pair, redis_store.connect(job.redis_url), InThreads(2), stop).run()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(run))

@@ -1,0 +1,250 @@
+"""The hand that strikes, and mends when the time of a strike is over. All of it in the thread that owns the servers."""
+
+import contextlib
+import heapq
+import itertools
+import os
+import queue
+import signal
+import time
+from collections.abc import Callable
+
+import psycopg
+
+from embedded.process import descendants
+from embedded.server import Server
+from tests.file_limit import limit_files
+from tests.scenarios.faults.applies import Applies
+from tests.scenarios.faults.plan import Fault, Plan, Strike
+from tests.scenarios.faults.proxy import Ambush, Moment, Proxy, Weather
+from tests.scenarios.faults.servers import Servers
+
+FILE_LIMIT = 1 << 20
+AMBUSH_SECONDS = 2.0
+"""A strike that waits for a COMMIT falls without one after so long."""
+STAGING_SECONDS = 15.0
+"""So long is waited for something of Spark to kill."""
+SESSIONS = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'sluice %%' AND datname = %s"
+
+Mend = Callable[[], None]
+
+
+class Hand:
+    """Carries out the strikes of a plan; `happened` tells what was done, and when, seconds after the start."""
+
+    def __init__(self, plan: Plan, servers: Servers, applies: Applies, databases: dict[str, str]):
+        self.plan = plan
+        self.servers = servers
+        self.applies = applies
+        self.databases = databases
+        self.happened: list[str] = []
+        self._began = time.monotonic()
+        self._mends: list[tuple[float, int, Mend]] = []
+        self._order = itertools.count()
+        self._struck: queue.SimpleQueue[tuple[float, Mend]] = queue.SimpleQueue()
+        """Mends asked for by threads of proxies."""
+
+    def play(self, idle: Callable[[], None]) -> None:
+        """All strikes, one after the other; `idle` is called every few milliseconds in between."""
+        for strike in self.plan.strikes:
+            self._wait(strike.pause, idle)
+            self._strike(strike, idle)
+        self._wait(1.0, idle)
+
+    def heal(self) -> None:
+        """Everything runs again, and nothing is in its way."""
+        for proxy in self.servers.proxies.values():
+            proxy.heal()
+        self._collect()
+        while self._mends:
+            heapq.heappop(self._mends)[2]()
+        self.applies.thaw()
+        self.servers.start_all()
+
+    def say(self, what: str) -> None:
+        self.happened.append(f"{time.monotonic() - self._began:6.2f} s  {what}")
+
+    def _wait(self, seconds: float, idle: Callable[[], None], until: Callable[[], bool] = lambda: False) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and not until():
+            self._collect()
+            while self._mends and self._mends[0][0] <= time.monotonic():
+                heapq.heappop(self._mends)[2]()
+            idle()
+            time.sleep(0.01)
+
+    def _collect(self) -> None:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                at, mend = self._struck.get_nowait()
+                heapq.heappush(self._mends, (at, next(self._order), mend))
+
+    def _strike(self, strike: Strike, idle: Callable[[], None]) -> None:
+        act = self._act(strike, idle)
+        if strike.moment is Moment.NOW:
+            act()
+            return
+        proxy = self.servers.proxies["slave"]
+
+        def spring() -> bool:
+            act()
+            return strike.cut
+
+        proxy.lie_in_wait(Ambush(strike.moment, spring))
+        self._wait(AMBUSH_SECONDS, idle, lambda: not proxy.lurking)
+        if proxy.sprung() is not None:
+            self.say("no COMMIT came by")
+            act()
+
+    def _act(self, strike: Strike, idle: Callable[[], None]) -> Callable[[], None]:
+        """What to do when the moment has come. It may run in a thread of a proxy: nothing is started there."""
+
+        def act() -> None:
+            mend = self._do(strike, idle)
+            self.say(f"{strike}" + ("" if mend else "  (nothing to strike)"))
+            if mend:
+                self._struck.put((time.monotonic() + strike.seconds, mend))
+
+        return act
+
+    def _do(self, strike: Strike, idle: Callable[[], None]) -> Mend | None:
+        """Strikes; returns how to mend it, None where there was nothing to strike."""
+        fault, applies, servers = strike.fault, self.applies, self.servers
+        match fault:
+            case Fault.KILL_APPLY | Fault.END_APPLY:
+                return self._signal_apply(signal.SIGKILL if fault is Fault.KILL_APPLY else signal.SIGTERM)
+            case Fault.FREEZE_APPLY:
+                applies.freeze()
+                return applies.thaw
+            case Fault.SECOND_APPLY | Fault.USURPED:
+                return self._usurp(freeze=fault is Fault.USURPED)
+            case Fault.KILL_JVM | Fault.KILL_WORKER:
+                return self._kill_part("java" if fault is Fault.KILL_JVM else "worker", idle)
+            case Fault.CRASH_SLAVE:
+                return self._kill_server(servers.slave, signal.SIGKILL)
+            case Fault.CRASH_MASTER:
+                return self._kill_server(servers.master, signal.SIGKILL)
+            case Fault.QUIT_SLAVE:
+                return self._kill_server(servers.slave, signal.SIGQUIT)
+            case Fault.QUIT_MASTER:
+                return self._kill_server(servers.master, signal.SIGQUIT)
+            case Fault.KILL_REDIS:
+                return self._kill_server(servers.redis, signal.SIGKILL)
+            case Fault.FREEZE_REDIS:
+                return self._freeze(servers.redis)
+            case Fault.FLUSH_REDIS:
+                return self._redis("FLUSHALL")
+            case Fault.CRASH_BACKENDS | Fault.TERMINATE_BACKENDS:
+                return self._end_sessions(strike.place, kill=fault is Fault.CRASH_BACKENDS)
+            case Fault.FULL_DISK:
+                return self._limit_files()
+            case Fault.CUT | Fault.HALVE | Fault.STALL | Fault.SLOW:
+                return self._spoil(servers.proxies[strike.place], strike)
+
+    def _signal_apply(self, number: int) -> Mend | None:
+        process = self.applies.current
+        if process is None:
+            return None
+        process.send(number)
+        return _nothing
+
+    def _usurp(self, *, freeze: bool) -> Mend | None:
+        """The lease is somebody else's from here on; the second apply is started when the strike is mended."""
+        if freeze:
+            self.applies.freeze()
+        if self._redis("DEL", "sluice:DEMO_:dr1:lease") is None:
+            return self.applies.thaw
+
+        def mend() -> None:
+            self.applies.start()
+            self._struck.put((time.monotonic() + 1.5, self.applies.thaw))
+
+        return mend
+
+    def _kill_part(self, what: str, idle: Callable[[], None]) -> Mend | None:
+        found = []
+
+        def there() -> bool:
+            process = self.applies.current
+            found.extend(process.parts(what) if process else [])
+            return bool(found)
+
+        self._wait(STAGING_SECONDS, idle, there)
+        if not found:
+            return None
+        found[-1].send(signal.SIGKILL)
+        return _nothing
+
+    def _kill_server(self, server: Server, number: int) -> Mend | None:
+        process = server.process()
+        if process is None:
+            return None
+        if number == signal.SIGKILL:
+            server.kill()
+        else:
+            process.send(number)
+        return lambda: self._start(server)
+
+    def _start(self, server: Server) -> None:
+        process = server.process()
+        if process is not None:  # still shutting down
+            server.kill()
+        server.start(die_with_parent=True)
+        self.say(f"{server.name} is up")
+
+    def _freeze(self, server: Server) -> Mend | None:
+        process = server.process()
+        if process is None:
+            return None
+        process.send(signal.SIGSTOP)
+        return lambda: process.send(signal.SIGCONT)
+
+    def _redis(self, *command: str) -> Mend | None:
+        import redis
+
+        try:
+            with redis.Redis.from_url(self.servers.redis.url, socket_timeout=1.0) as client:
+                client.execute_command(*command)
+        except redis.RedisError:  # down or frozen by another strike
+            return None
+        return _nothing
+
+    def _end_sessions(self, place: str, *, kill: bool) -> Mend | None:
+        server = self.servers.master if place == "master" else self.servers.slave
+        try:
+            with server.connect() as connection:
+                pids = [pid for (pid,) in connection.execute(SESSIONS, [self.databases[place]]).fetchall()]
+                if kill:
+                    for pid in pids[:1]:
+                        os.kill(pid, signal.SIGKILL)
+                else:
+                    for pid in pids:
+                        connection.execute("SELECT pg_terminate_backend(%s)", [pid])
+        except psycopg.Error:
+            return None
+        return _nothing if pids else None
+
+    def _limit_files(self) -> Mend | None:
+        """New backends inherit it from the postmaster; those that run are told one by one."""
+        process = self.servers.slave.process()
+        if process is None:
+            return None
+
+        limit_files((each.pid for each in descendants(process.pid)), FILE_LIMIT)
+        return lambda: limit_files((each.pid for each in descendants(process.pid)), None)
+
+    def _spoil(self, proxy: Proxy, strike: Strike) -> Mend | None:
+        match strike.fault:
+            case Fault.CUT:
+                return _nothing if proxy.cut() or strike.moment is not Moment.NOW else None
+            case Fault.HALVE:
+                proxy.weather = Weather(halve=True)
+            case Fault.SLOW:
+                proxy.weather = Weather(latency=0.01, bandwidth=200_000)
+            case _:
+                proxy.stall()
+        return proxy.heal
+
+
+def _nothing() -> None:
+    """There is nothing to mend."""

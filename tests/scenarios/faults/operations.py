@@ -1,0 +1,235 @@
+"""What a transaction may do. Each operation works through a `Work`, which keeps account of the digests."""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import psycopg
+
+from tests.scenarios.faults.tables import BY_NAME
+
+KEYS = 60
+"""Keys of the small tables: few, so that transactions meet."""
+TEXTS = ("", "a", "\\N", "\\.", "x\ty\r\n\\.\n", "<&>", "]]></col>", '{"a",NULL}', "NULL", "'; --", "🐘", None)
+STAMP = "nextval('public.stamp')"
+
+
+class Work:
+    """An open transaction: its statements, and what they changed of each table's digest."""
+
+    def __init__(self, connection: psycopg.Connection[Any]):
+        self.connection = connection
+        self.deltas = dict.fromkeys(BY_NAME, (0, 0))
+        self.changes = 0
+
+    def run(self, statement: str, *values: Any) -> Any:
+        """A statement that changes no replicated table; its first row."""
+        cursor = self.connection.execute(statement, values)
+        return cursor.fetchone() if cursor.description else None
+
+    def change(self, name: str, statement: str, *values: Any) -> None:
+        """An INSERT, UPDATE or DELETE of a table; without RETURNING, which is added here."""
+        table = BY_NAME[name]
+        first = table.columns[0]
+        row = self.run(
+            f"WITH c AS ({statement} RETURNING old.{first} IS NOT NULL AS was, {table.hash('old')} AS o,"
+            f" new.{first} IS NOT NULL AS stays, {table.hash('new')} AS n)"
+            " SELECT count(*) FILTER (WHERE stays) - count(*) FILTER (WHERE was),"
+            " coalesce(sum(n) FILTER (WHERE stays), 0) - coalesce(sum(o) FILTER (WHERE was), 0), count(*) FROM c",
+            *values,
+        )
+        self.note(name, row[0], row[1])
+        self.changes += row[2]
+
+    def note(self, name: str, rows: int, total: int) -> None:
+        """The digest of a table changes by so much."""
+        before = self.deltas[name]
+        self.deltas[name] = (before[0] + rows, before[1] + int(total))
+
+    def digest(self, name: str, where: str, *values: Any) -> tuple[int, int]:
+        """Of some rows of a table."""
+        table = BY_NAME[name]
+        select = f"SELECT count(*), coalesce(sum({table.hash('t')}), 0) FROM public.{name} t"
+        row = self.run(f"{select} WHERE {where}", *values)
+        return row[0], int(row[1])
+
+
+def transfer(work: Work, chance: Random) -> None:
+    amount, one, other = chance.randint(1, 100), chance.randint(1, KEYS), chance.randint(1, KEYS)
+    for key, change in sorted(((one, amount), (other, -amount))):
+        work.change(
+            "accounts", f"INSERT INTO public.accounts VALUES (%s, %s, {STAMP}) ON CONFLICT (id) DO UPDATE"
+            " SET balance = accounts.balance + excluded.balance, version = excluded.version", key, change,
+        )  # fmt: skip
+
+
+def interest(work: Work, chance: Random) -> None:
+    """Many rows in one statement."""
+    first = chance.randint(1, KEYS)
+    work.change(
+        "accounts", f"UPDATE public.accounts SET balance = balance + 1, version = {STAMP} WHERE id IN"
+        " (SELECT id FROM public.accounts WHERE id BETWEEN %s AND %s ORDER BY id FOR UPDATE)", first, first + 8,
+    )  # fmt: skip
+
+
+def rename(work: Work, chance: Random) -> None:
+    """A key change, onto a key that another row may have had a moment ago."""
+    old, new = chance.randint(1, KEYS), chance.choice((-1, 1)) * chance.randint(1, KEYS)
+    work.change(
+        "accounts", f"UPDATE public.accounts SET id = %s, version = {STAMP} WHERE id = %s"
+        " AND NOT EXISTS (SELECT FROM public.accounts WHERE id = %s)", new, old, new,
+    )  # fmt: skip
+
+
+def shift(work: Work, chance: Random) -> None:
+    """A chain of key changes: each key becomes the next one, from the end on."""
+    first = chance.randint(1, KEYS)
+    work.change("accounts", "DELETE FROM public.accounts WHERE id = %s", first + 4)
+    for key in range(first + 3, first - 1, -1):
+        work.change("accounts", f"UPDATE public.accounts SET id = id + 1, version = {STAMP} WHERE id = %s", key)
+
+
+def replace(work: Work, chance: Random) -> None:
+    """A row goes and comes again under its key."""
+    key = chance.randint(1, KEYS)
+    work.change("accounts", "DELETE FROM public.accounts WHERE id = %s", key)
+    if chance.random() < 0.8:
+        work.change("accounts", f"INSERT INTO public.accounts VALUES (%s, %s, {STAMP})", key, chance.randint(0, 9))
+
+
+def sit(work: Work, chance: Random) -> None:
+    key = chance.randint(1, KEYS)
+    work.change(
+        "seats", f"INSERT INTO public.seats VALUES (%s, %s, %s, {STAMP}) ON CONFLICT (id) DO UPDATE SET"
+        " version = excluded.version", key, key, f"code {key}",
+    )  # fmt: skip
+
+
+def rotate(work: Work, chance: Random) -> None:
+    """Unique values change places among two to four rows, in one statement."""
+    keys = chance.sample(range(1, KEYS + 1), chance.randint(2, 4))
+    work.run("SELECT count(*) FROM (SELECT FROM public.seats WHERE id = ANY(%s) ORDER BY id FOR UPDATE) q", keys)
+    work.change(
+        "seats", f"UPDATE public.seats SET place = o.place, version = {STAMP} FROM public.seats o"
+        " WHERE o.id = (%s::int[])[array_position(%s::int[], seats.id)]", keys[1:] + keys[:1], keys,
+    )  # fmt: skip
+
+
+def swap(work: Work, chance: Random) -> None:
+    """Two rows exchange a unique value by way of a third one."""
+    one, other = sorted(chance.sample(range(1, KEYS + 1), 2))
+    rows = work.connection.execute(
+        "SELECT id, code FROM public.seats WHERE id = ANY(%s) ORDER BY id FOR UPDATE", [[one, other]]
+    ).fetchall()
+    if len(rows) == 2:
+        statement = f"UPDATE public.seats SET code = %s, version = {STAMP} WHERE id = %s"
+        for key, code in ((rows[0][0], None), (rows[1][0], rows[0][1]), (rows[0][0], rows[1][1])):
+            work.change("seats", statement, code, key)
+
+
+def stand(work: Work, chance: Random) -> None:
+    work.change("seats", "DELETE FROM public.seats WHERE id = %s", chance.randint(1, KEYS))
+
+
+def order(work: Work, chance: Random) -> None:
+    """A parent with its children; the parent may be there already."""
+    key = chance.randint(1, KEYS)
+    work.change("orders", "INSERT INTO public.orders VALUES (%s, %s) ON CONFLICT (id) DO UPDATE"
+                " SET note = excluded.note", key, chance.choice(TEXTS))  # fmt: skip
+    for line in range(1, chance.randint(2, 5)):
+        work.change("lines", "INSERT INTO public.lines VALUES (%s, %s, %s) ON CONFLICT (order_id, line)"
+                    " DO UPDATE SET amount = excluded.amount", key, line, chance.randint(1, 1000))  # fmt: skip
+
+
+def cascade(work: Work, chance: Random) -> None:
+    """A parent goes or takes another key, and the foreign key does the same to its children."""
+    old, new = chance.randint(1, KEYS), chance.randint(1, KEYS)
+    if not work.run("SELECT 1 FROM public.orders WHERE id = %s FOR UPDATE", old):
+        return
+    before = work.digest("lines", "order_id = %s", old)
+    if chance.random() < 0.5:
+        work.change("orders", "DELETE FROM public.orders WHERE id = %s", old)
+        after = (0, 0)
+    elif old == new or work.run("SELECT 1 FROM public.orders WHERE id = %s", new):
+        return
+    else:
+        work.change("orders", "UPDATE public.orders SET id = %s WHERE id = %s", new, old)
+        after = work.digest("lines", "order_id = %s", new)
+    work.note("lines", after[0] - before[0], after[1] - before[1])
+
+
+def scribble(work: Work, chance: Random) -> None:
+    """Rows of a table without a key, some of them alike."""
+    for _ in range(chance.randint(1, 4)):
+        work.change("notes", "INSERT INTO public.notes VALUES (%s, %s)", chance.randint(1, 5), chance.choice(TEXTS))
+    if chance.random() < 0.4:
+        work.change("notes", "DELETE FROM public.notes WHERE ctid IN (SELECT ctid FROM public.notes WHERE a = %s"
+                    " LIMIT 2)", chance.randint(1, 5))  # fmt: skip
+    if chance.random() < 0.2:
+        work.change("notes", "UPDATE public.notes SET b = %s WHERE ctid IN (SELECT ctid FROM public.notes WHERE a = %s"
+                    " LIMIT 3)", chance.choice(TEXTS), chance.randint(1, 5))  # fmt: skip
+
+
+def scratch(work: Work, chance: Random) -> None:
+    work.change("scratch", f"INSERT INTO public.scratch SELECT g, {STAMP} FROM generate_series(%s::int, %s::int) g"
+                " ON CONFLICT DO NOTHING", first := chance.randint(1, 500), first + chance.randint(0, 20))  # fmt: skip
+
+
+def value(work: Work, chance: Random) -> None:
+    work.change(
+        "changing", f"INSERT INTO public.changing (id, value, version) VALUES (%s, %s, {STAMP}) ON CONFLICT (id)"
+        " DO UPDATE SET value = excluded.value, version = excluded.version",
+        chance.randint(1, KEYS), chance.choice(TEXTS),
+    )  # fmt: skip
+
+
+def truncate(work: Work, _: Random) -> None:
+    work.run("LOCK TABLE public.scratch IN ACCESS EXCLUSIVE MODE")
+    rows, total = work.digest("scratch", "true")
+    work.run("TRUNCATE public.scratch")
+    work.note("scratch", -rows, -total)
+
+
+def define(work: Work, chance: Random) -> None:
+    """A column comes or goes; with rows written before and after it in the same transaction."""
+    value(work, chance)
+    name = f"extra_{chance.randint(1, 3)}"
+    exists = work.run("SELECT 1 FROM pg_attribute WHERE attrelid = 'public.changing'::regclass AND attname = %s"
+                      " AND NOT attisdropped", name)  # fmt: skip
+    if exists:
+        work.run(f"ALTER TABLE public.changing DROP COLUMN {name}")
+    else:
+        work.run(f"ALTER TABLE public.changing ADD COLUMN {name} text DEFAULT 'as it was'")
+    value(work, chance)
+
+
+def pour(work: Work, chance: Random, rows: tuple[int, int] = (300, 4000)) -> None:
+    """Many rows: more than a window of the driver holds, so that it is staged, and cut into slices."""
+    first, count, width = chance.randint(1, 20_000), chance.randint(*rows), chance.randint(5, 120)
+    work.change(
+        "bulk", f"INSERT INTO public.bulk SELECT g, repeat(md5(g::text), %s) , {STAMP}"
+        " FROM generate_series(%s::int, %s::int) g ON CONFLICT (id) DO UPDATE SET payload = excluded.payload,"
+        " version = excluded.version", width // 32 + 1, first, first + count,
+    )  # fmt: skip
+    if chance.random() < 0.6:
+        start = chance.randint(1, 20_000)
+        work.change("bulk", f"UPDATE public.bulk SET payload = payload || 'x', version = {STAMP}"
+                    " WHERE id BETWEEN %s AND %s", start, start + count // 2)  # fmt: skip
+    if chance.random() < 0.5:
+        start = chance.randint(1, 20_000)
+        work.change("bulk", "DELETE FROM public.bulk WHERE id BETWEEN %s AND %s", start, start + count // 2)
+    if chance.random() < 0.3:
+        start = chance.randint(1, 20_000)
+        work.change(
+            "bulk", f"UPDATE public.bulk SET id = -id, version = {STAMP} WHERE id BETWEEN %s AND %s"
+            " AND NOT EXISTS (SELECT FROM public.bulk o WHERE o.id = -bulk.id)", start, start + 200,
+        )  # fmt: skip
+
+
+Operation = Callable[[Work, Random], None]
+
+SMALL: tuple[Operation, ...] = (
+    transfer, transfer, transfer, interest, rename, shift, replace, sit, sit, rotate, swap, stand, order, order,
+    cascade, scribble, scratch, value,
+)  # fmt: skip
+"""Of a clerk's transaction; what stands here more often is done more often."""

@@ -1,0 +1,189 @@
+"""One seed from beginning to end."""
+
+import itertools
+import os
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sluice.vendors.postgres import position
+from sluice.vendors.postgres.connection import connect
+from tests.scenarios.apply.rig import Rig
+from tests.scenarios.faults import audit, tables, verdict
+from tests.scenarios.faults.applies import Applies
+from tests.scenarios.faults.audit import Point
+from tests.scenarios.faults.hand import Hand
+from tests.scenarios.faults.plan import Plan
+from tests.scenarios.faults.reader import Reader
+from tests.scenarios.faults.servers import Servers
+from tests.scenarios.faults.writer import CAST, Writer
+
+DRAIN_SECONDS = 90.0
+_numbers = itertools.count(1)
+
+
+class RunFailed(AssertionError):
+    """A run found something. The message says what, what had struck, and how to do it again."""
+
+    def __init__(self, plan: Plan, happened: list[str], findings: list[str], folder: Path):
+        shown = "\n  ".join([*findings[:8], *([f"… {len(findings) - 8} more"] if len(findings) > 8 else [])])
+        struck = "\n  ".join(happened)
+        super().__init__(
+            f"{plan}\nWhat happened:\n  {struck}\nFound:\n  {shown}\n"
+            f"Logs of the applies: {folder}\nTo do it again: ./sluice soak --seed {plan.seed}"
+        )
+
+
+@dataclass(frozen=True)
+class Result:
+    """A run without findings, in figures."""
+
+    seed: int
+    seconds: float
+    transactions: int
+    changes: int
+    looks: int
+    commits: int
+    applies: int
+    strikes: int
+
+    def __str__(self) -> str:
+        return (
+            f"seed {self.seed}: {self.seconds:.1f} s, {self.strikes} strikes, {self.applies} applies;"
+            f" {self.transactions} transactions, {self.changes} changes on the master; {self.commits} commits on the"
+            f" slave, {self.looks} looks"
+        )
+
+
+def run(plan: Plan, servers: Servers, folder: Path) -> Result:
+    """Raises `RunFailed`; then `folder` keeps the applies' logs."""
+    began = time.monotonic()
+    with ExitStack() as stack:
+        folder.mkdir(parents=True, exist_ok=True)
+        rig, values = stack.enter_context(_pair(plan, servers, folder))
+        slot = f"audit_{rig.pair.slave_info.database}"
+        audit.begin(rig.slave, slot)
+        checkpoint = rig.checkpoint
+        assert checkpoint.position is not None
+        start = Point(checkpoint.epoch, checkpoint.position, None, None)
+        rig.close()
+        applies = Applies(values, folder)
+        stack.callback(applies.kill)
+        writers = [
+            Writer(rig.pair.master_info, number, character, plan.seed, lazy=plan.lazy)
+            for number, character in enumerate(CAST, 1)
+        ]
+        reader = Reader(rig.pair.slave_info)
+        databases = {"master": rig.pair.master_info.database, "slave": rig.pair.slave_info.database}
+        hand = Hand(plan, servers, applies, databases)
+        stack.callback(hand.heal)
+        threads = [*writers, reader]
+        for thread in threads:
+            stack.callback(thread.stop)
+            thread.start()
+
+        def idle() -> None:
+            applies.tend()
+            for thread in threads:
+                if thread.failure is not None:
+                    raise thread.failure
+
+        findings: list[str] = []
+        try:
+            hand.play(idle)
+            for writer in writers:
+                writer.stop()
+            hand.heal()
+            hand.say("all is well again")
+            for writer in writers:
+                writer.join(30.0)
+            rig = _reopened(rig)
+            stack.callback(rig.close)
+            _drain(rig, applies, idle)
+            reader.stop()
+            applies.end()
+            reader.join(10.0)
+            idle()
+            lines = rig.master.execute("SELECT writer, n, xid FROM public.log ORDER BY 1, 2").fetchall()
+            history = verdict.of_history(lines)
+            kept = list(audit.commits(rig.slave, slot))
+            findings += verdict.of_acknowledged({w.number: w.acknowledged for w in writers}, history)
+            findings += verdict.of_looks(reader.looks, history)
+            findings += verdict.of_commits(kept, start, history)
+            findings += [
+                f"{table} differs; only on the master: {here}, only on the slave: {there}"
+                for table, (here, there) in rig.differences().items()
+            ]
+            rejects = rig.slave.execute("SELECT reason FROM public.demo_rejects").fetchall()
+            findings += [f"set aside in REJECTS: {reason}" for (reason,) in rejects]
+        except Exception as failure:
+            if not isinstance(failure, AssertionError):  # the runner itself
+                failure.add_note(str(RunFailed(plan, hand.happened, [repr(failure)], folder)))
+                raise
+            findings.append(str(failure))
+        if findings:
+            raise RunFailed(plan, hand.happened, findings, folder)
+        assert reader.looks and lines and kept, "a run in which nothing was seen proves nothing"
+        changes = sum(writer.changes for writer in writers)
+        return Result(
+            plan.seed, time.monotonic() - began, len(lines), changes, len(reader.looks), len(kept), applies.started,
+            len(hand.plan.strikes),
+        )  # fmt: skip
+
+
+@contextmanager
+def _pair(plan: Plan, servers: Servers, folder: Path) -> Iterator[tuple[Rig, dict[str, Any]]]:
+    """Two new databases with the tables, captured; and what the apply is told on stdin: it goes through the proxies."""
+    name = f"run_{plan.seed}_{next(_numbers)}"
+    for server in (servers.master, servers.slave):
+        server.create_database(name)
+    infos = iter([servers.master.info(name), servers.slave.info(name)])
+    former = os.environ.get("SLUICE_REPLICATIONS")
+    os.environ["SLUICE_REPLICATIONS"] = str(folder)
+    try:
+        rig = Rig.build(
+            lambda: next(infos), servers.redis_url, folder, tables.DDL,
+            safe=plan.safe, interval=plan.interval, batch=plan.batch, policy=plan.policy,
+        )  # fmt: skip
+        connections = {
+            name: servers.through_proxy(place, rig.pair.master_info.database).to_dict()
+            for name, place in (("m", "master"), ("s", "slave"))
+        }
+        yield rig, {
+            "prefix": "DEMO_", "slave": "dr1", "connections": connections, "redis_url": servers.redis_url,
+            "spark": {"master": "local[2]"}, "small": plan.small, "executors": plan.spark,
+        }  # fmt: skip
+    finally:
+        if former is None:
+            del os.environ["SLUICE_REPLICATIONS"]
+        else:
+            os.environ["SLUICE_REPLICATIONS"] = former
+        _drop(servers, name)
+
+
+def _drop(servers: Servers, name: str) -> None:
+    for server in (servers.master, servers.slave):
+        with server.connect() as connection:
+            connection.execute(
+                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = %s", [name]
+            )
+            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
+def _reopened(rig: Rig) -> Rig:
+    infos = (rig.pair.master_info, rig.pair.slave_info)
+    return Rig(rig.pair, rig.redis_url, *(connect(info, application="verdict", autocommit=True) for info in infos))
+
+
+def _drain(rig: Rig, applies: Applies, idle: Any) -> None:
+    now = position.take(rig.master, rig.pair.prefix, "public")
+    until = time.monotonic() + DRAIN_SECONDS
+    while not ((reached := rig.checkpoint).position and reached.position.covers_all_of(now)):
+        idle()
+        if time.monotonic() > until:
+            words = applies.current.last_words() if applies.current else "(none runs)"
+            raise AssertionError(f"not drained within {DRAIN_SECONDS:.0f} s; {reached}; the apply says:\n{words}")
+        time.sleep(0.05)

@@ -1,0 +1,108 @@
+"""What was seen against the history: every finding is a sentence; none means that all is well."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from sluice.domain.position import Position
+from tests.scenarios.faults.audit import Commit, Point
+from tests.scenarios.faults.reader import Look
+
+History = Mapping[int, Sequence[int]]
+"""Of each writer, the transaction IDs of its committed transactions, in their order."""
+
+
+def of_history(history: Iterable[tuple[int, int, int]]) -> dict[int, list[int]]:
+    """From lines (writer, n, xid) of the master's log in the order of writer and n. Raises `ValueError` for gaps."""
+    found: dict[int, list[int]] = {}
+    for writer, n, xid in history:
+        xids = found.setdefault(writer, [])
+        if n != len(xids) + 1:
+            raise ValueError(f"the master's log has line {n} of writer {writer} after line {len(xids)}")
+        xids.append(xid)
+    return found
+
+
+def covered(history: History, position: Position) -> dict[int, int]:
+    """How many transactions of each writer a position covers: always its first ones."""
+    return {writer: sum(position.covers(xid) for xid in xids) for writer, xids in history.items()}
+
+
+def of_looks(looks: Sequence[Look], history: History) -> list[str]:
+    """Each look must show a state that the master had, and the one its checkpoint names."""
+    findings = []
+    for look in looks:
+        expected = {writer: count for writer, count in covered(history, look.position).items() if count}
+        seen = {writer: count for writer, (count, last) in look.progress.items()}
+        for writer, (count, last) in look.progress.items():
+            if count != last:
+                findings.append(f"a reader saw {count} transactions of writer {writer}, the last of them number {last}")
+        if seen != expected:
+            off = {
+                writer: (seen.get(writer, 0), expected.get(writer, 0))
+                for writer in {*seen, *expected}
+                if seen.get(writer, 0) != expected.get(writer, 0)
+            }
+            findings.append(
+                f"a reader saw, with the checkpoint at {look.position.snapshot}, other transactions than it covers;"
+                f" writer: (seen, covered): {off}"
+            )
+        if look.imbalance:
+            findings.append(
+                f"a reader saw, with the checkpoint at {look.position.snapshot}, tables that do not add up to the"
+                f" log; table: (rows, hashes) too many: {look.imbalance}"
+            )
+    return findings
+
+
+def of_commits(commits: Iterable[Commit], start: Point, history: History) -> list[str]:
+    """Each transaction of the slave must bring exactly what lies between two checkpoints, under one epoch."""
+    findings = []
+    before, whole = start, start.position
+    arrived: Counter[int] = Counter(covered(history, start.position))
+    lines: Counter[tuple[int, int]] = Counter()
+    versions: dict[tuple[str, int], int] = {}
+    for commit in commits:
+        here = f"transaction {commit.xid} of the slave"
+        after = commit.point
+        if commit.log_touched:
+            findings.append(f"{here} changed {commit.log_touched} lines of the log that were there")
+        if after is None:
+            findings.append(f"{here} wrote {commit.rows} rows without a checkpoint")
+            after = before
+        if after.epoch < before.epoch:
+            findings.append(f"{here} has epoch {after.epoch}, after one with epoch {before.epoch}: two applies wrote")
+        if not after.position.covers_all_of(before.position):
+            findings.append(f"{here} moved the checkpoint back to {after.position.snapshot}")
+        if commit.rows and after == before:
+            findings.append(f"{here} wrote {commit.rows} rows and left the checkpoint where it was")
+        for line in commit.logged:
+            lines[line] += 1
+            arrived[line[0]] += 1
+            if lines[line] == 2:
+                findings.append(f"{here} brought transaction {line[1]} of writer {line[0]} for the second time")
+        for version in commit.versions:
+            if version in versions:
+                findings.append(f"{here} wrote version {version[1]} of {version[0]}, as {versions[version]} had done")
+            versions[version] = commit.xid
+        if after.target is None and (after.position != whole or commit.rows):
+            expected = covered(history, after.position)
+            if +arrived != +Counter(expected):
+                off = {w: (arrived[w], n) for w, n in expected.items() if arrived[w] != n}
+                findings.append(
+                    f"{here} moved the checkpoint to {after.position.snapshot}; writer: (transactions that had arrived"
+                    f" by then, covered): {off}"
+                )
+                arrived = Counter(expected)
+            whole = after.position
+        before = after
+    return findings
+
+
+def of_acknowledged(acknowledged: Mapping[int, Iterable[tuple[int, int]]], history: History) -> list[str]:
+    """What the master confirmed it must have kept; otherwise the history itself is worth nothing."""
+    return [
+        f"the master lost transaction {n} of writer {writer}, which it had confirmed"
+        for writer, pairs in acknowledged.items()
+        for n, xid in pairs
+        if len(history.get(writer, ())) < n or history[writer][n - 1] != xid
+    ]

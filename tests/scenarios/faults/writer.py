@@ -1,0 +1,134 @@
+"""Writers: each a thread with one connection to the master and transactions decided by its seed.
+
+A transaction ends with its line in the log: writer, number, transaction ID, and what it changed of each digest. So
+the master's log is the history: a transaction that has a line there was committed, any other was not, whatever its
+writer was told when the master crashed.
+"""
+
+import threading
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import psycopg
+
+from sluice.domain.connection import ConnectionInfo
+from sluice.errors import SluiceError
+from sluice.vendors.postgres.connection import connect
+from tests.scenarios.faults import operations
+from tests.scenarios.faults.operations import Work
+from tests.scenarios.faults.tables import TABLES
+
+_COLUMNS = ", ".join(f"{table.name}_rows, {table.name}_sum" for table in TABLES)
+_PLACES = ", ".join("%s, %s" for _ in TABLES)
+LINE = (
+    f"INSERT INTO public.log (writer, n, xid, what, {_COLUMNS})"
+    f" VALUES (%s, %s, pg_current_xact_id()::text::bigint, %s, {_PLACES}) RETURNING xid"
+)
+
+
+@dataclass(frozen=True)
+class Character:
+    """What a writer is like. `pause`: seconds between transactions; `dream`: seconds before a commit."""
+
+    name: str
+    operations: tuple[operations.Operation, ...]
+    count: tuple[int, int]
+    pause: tuple[float, float]
+    dream: tuple[float, float] = (0.0, 0.0)
+
+
+CLERK = Character("clerk", operations.SMALL, (1, 6), (0.0, 0.03))
+DREAMER = Character("dreamer", operations.SMALL, (1, 4), (0.0, 0.5), (0.2, 3.0))
+PORTER = Character("porter", (operations.pour,), (1, 2), (0.2, 1.0))
+BUILDER = Character("builder", (operations.truncate, operations.define), (1, 1), (0.3, 1.5))
+CAST = (CLERK, CLERK, CLERK, DREAMER, PORTER, BUILDER)
+
+
+class Writer(threading.Thread):
+    """Writes until stopped, through crashes of the master. `lazy`: some commits do not wait for the disk."""
+
+    def __init__(self, master: ConnectionInfo, number: int, character: Character, seed: int, *, lazy: bool):
+        super().__init__(name=f"{character.name} {number}", daemon=True)
+        self.number = number
+        self.character = character
+        self.lazy = lazy
+        self.chance = Random(f"{seed} writer {number}")
+        self.acknowledged: set[tuple[int, int]] = set()
+        """(number of the transaction, xid) of those whose durable commit the master confirmed."""
+        self.committed = self.rolled_back = self.changes = 0
+        self.failure: BaseException | None = None
+        self._master = master
+        self._enough = threading.Event()
+        self._n = 0
+
+    def stop(self) -> None:
+        """Ends it after the transaction at hand."""
+        self._enough.set()
+
+    def run(self) -> None:
+        try:
+            while not self._enough.is_set():
+                try:
+                    with connect(self._master, application=f"writer {self.number}") as connection:
+                        self._write(connection)
+                except (SluiceError, psycopg.OperationalError):  # the master is down
+                    self._enough.wait(0.05)
+        except BaseException as failure:
+            self.failure = failure
+
+    def _write(self, connection: psycopg.Connection[Any]) -> None:
+        # Our backend of before may have committed without being able to say so.
+        last = "SELECT coalesce(max(n), 0) FROM public.log WHERE writer = %s"
+        row = connection.execute(last, [self.number]).fetchone()
+        assert row is not None
+        self._n = row[0]
+        connection.execute("SET lock_timeout = '400ms'")
+        connection.commit()
+        while not self._enough.is_set():
+            try:
+                self._transaction(connection)
+            except psycopg.Error as error:
+                if connection.closed or connection.broken or error.sqlstate is None:
+                    raise
+                connection.rollback()  # a deadlock, a lock that came too late, a key somebody else took
+                self.rolled_back += 1
+            self._enough.wait(self.chance.uniform(*self.character.pause))
+
+    def _transaction(self, connection: psycopg.Connection[Any]) -> None:
+        chance, work = self.chance, Work(connection)
+        asynchronous = self.lazy and chance.random() < 0.5
+        # Also opens the transaction: what follows in `connection.transaction()` is a savepoint.
+        work.run(f"SET LOCAL synchronous_commit = {'off' if asynchronous else 'on'}")
+        done = []
+        for _ in range(chance.randint(*self.character.count)):
+            operation = chance.choice(self.character.operations)
+            if chance.random() < 0.12:
+                self._in_vain(work, operation)
+            elif chance.random() < 0.12:
+                with connection.transaction():  # a savepoint that is kept
+                    operation(work, chance)
+            else:
+                operation(work, chance)
+            done.append(operation.__name__)
+        if chance.random() < 0.08:
+            self._enough.wait(chance.uniform(*self.character.dream))
+            connection.rollback()
+            self.rolled_back += 1
+            return
+        deltas = [number for table in TABLES for number in work.deltas[table.name]]
+        line = work.run(LINE, self.number, self._n + 1, " ".join(done), *deltas)
+        self._enough.wait(chance.uniform(*self.character.dream))
+        connection.commit()
+        self._n += 1
+        self.committed += 1
+        self.changes += work.changes
+        if not asynchronous:
+            self.acknowledged.add((self._n, line[0]))
+
+    def _in_vain(self, work: Work, operation: operations.Operation) -> None:
+        """An operation within a savepoint that is rolled back."""
+        before, changes = dict(work.deltas), work.changes
+        with work.connection.transaction(force_rollback=True):
+            operation(work, self.chance)
+        work.deltas, work.changes = before, changes

@@ -1,0 +1,104 @@
+"""The judge of the fault runs finds what it is there to find, and nothing where all is well."""
+
+from dataclasses import replace
+
+import pytest
+
+from sluice.domain.position import Position
+from tests.scenarios.faults import audit, verdict
+from tests.scenarios.faults.audit import Commit, Point
+from tests.scenarios.faults.reader import Look
+
+HISTORY = {1: [10, 12, 15], 2: [11, 14]}
+"""Transaction 13 was rolled back."""
+
+
+def at(snapshot: str) -> Position:
+    return Position.of_snapshot(snapshot, 0, 0)
+
+
+def point(snapshot: str, epoch: int = 1, target: str | None = None, slice_key: int | None = None) -> Point:
+    return Point(epoch, at(snapshot), at(target) if target else None, slice_key)
+
+
+START = point("10:10:")
+FIRST = Commit(501, point("11:13:11"), rows=4, logged=[(1, 1), (1, 2)], versions={("accounts", 1), ("seats", 2)})
+SECOND = Commit(502, point("16:16:"), rows=6, logged=[(2, 1), (2, 2), (1, 3)], versions={("accounts", 3)})
+WELL = [FIRST, SECOND]
+
+
+def test_the_history_is_the_masters_log() -> None:
+    lines = [(1, 1, 10), (1, 2, 12), (1, 3, 15), (2, 1, 11), (2, 2, 14)]
+    assert verdict.of_history(lines) == HISTORY
+    with pytest.raises(ValueError, match="line 3 of writer 1 after line 1"):
+        verdict.of_history([(1, 1, 10), (1, 3, 15)])
+
+
+def test_a_run_in_which_all_went_well_has_no_findings() -> None:
+    assert verdict.of_commits(WELL, START, HISTORY) == []
+    looks = [Look(at("11:13:11"), {1: (2, 2)}, {}), Look(at("16:16:"), {1: (3, 3), 2: (2, 2)}, {})]
+    assert verdict.of_looks(looks, HISTORY) == []
+    assert verdict.of_acknowledged({1: {(1, 10), (3, 15)}, 2: {(2, 14)}}, HISTORY) == []
+
+
+@pytest.mark.parametrize(
+    ("commits", "expected"),
+    [
+        ([FIRST, replace(SECOND, logged=[(2, 1), (1, 3)])], "moved the checkpoint to 16:16:"),
+        ([FIRST, replace(SECOND, logged=[*SECOND.logged, (1, 2)])], "transaction 2 of writer 1 for the second time"),
+        ([FIRST, replace(SECOND, versions={("seats", 2)})], "wrote version 2 of seats, as 501 had done"),
+        ([FIRST, replace(SECOND, log_touched=1)], "changed 1 lines of the log"),
+        ([FIRST, replace(SECOND, point=None)], "wrote 6 rows without a checkpoint"),
+        ([FIRST, replace(SECOND, point=FIRST.point)], "left the checkpoint where it was"),
+        ([replace(FIRST, point=point("11:13:11", epoch=2)), SECOND], "two applies wrote"),
+        ([*WELL, Commit(503, point("11:13:11"))], "moved the checkpoint back"),
+        ([replace(FIRST, logged=[(1, 1)]), replace(SECOND, logged=[*SECOND.logged, (1, 2)])], "to 11:13:11; writer: "),
+    ],
+    ids=["lost", "twice", "row twice", "log touched", "no checkpoint", "same checkpoint", "epochs", "back", "late"],
+)  # fmt: skip
+def test_what_went_wrong_on_the_slave_is_found(commits: list[Commit], expected: str) -> None:
+    assert any(expected in finding for finding in verdict.of_commits(commits, START, HISTORY))
+
+
+def test_slices_count_together_when_the_last_of_them_is_through() -> None:
+    one = Commit(502, point("11:13:11", target="16:16:", slice_key=5), rows=2, logged=[(2, 1)])
+    rest = Commit(503, point("16:16:"), rows=4, logged=[(2, 2), (1, 3)])
+    assert verdict.of_commits([FIRST, one, rest], START, HISTORY) == []
+    findings = verdict.of_commits([FIRST, one, replace(rest, logged=[(1, 3)])], START, HISTORY)
+    assert any("moved the checkpoint to 16:16:" in finding for finding in findings)
+
+
+@pytest.mark.parametrize(
+    ("look", "expected"),
+    [
+        (Look(at("11:13:11"), {1: (1, 1)}, {}), "than it covers; writer: (seen, covered): {1: (1, 2)}"),
+        (Look(at("11:13:11"), {1: (2, 2), 2: (1, 1)}, {}), "{2: (1, 0)}"),
+        (Look(at("16:16:"), {1: (2, 3), 2: (2, 2)}, {}), "saw 2 transactions of writer 1, the last of them number 3"),
+        (Look(at("11:13:11"), {1: (2, 2)}, {"notes": (1, 77)}), "do not add up to the log"),
+    ],
+    ids=["too few", "too many", "gap", "half a transaction"],
+)  # fmt: skip
+def test_a_state_that_the_master_never_had_is_found(look: Look, expected: str) -> None:
+    assert any(expected in finding for finding in verdict.of_looks([look], HISTORY))
+
+
+def test_a_master_that_forgets_is_found() -> None:
+    assert verdict.of_acknowledged({1: {(4, 17)}}, HISTORY) == [
+        "the master lost transaction 4 of writer 1, which it had confirmed"
+    ]
+    assert verdict.of_acknowledged({1: {(3, 16)}}, HISTORY)
+
+
+def test_decoded_lines_are_read() -> None:
+    commit = Commit(1)
+    text = at("11:13:11").text().replace("'", "''")
+    for line in (
+        "table public.log: INSERT: writer[integer]:2 n[bigint]:7 xid[bigint]:42 what[text]:'it''s [x]:1' b[integer]:0",
+        "table public.notes: INSERT: a[integer]:1 b[text]:'version[bigint]:9'",
+        "table public.accounts: UPDATE: old-key: id[integer]:1 new-tuple: id[integer]:-1 version[bigint]:8",
+        "table public.accounts: DELETE: id[integer]:3",
+        "table public.demo_checkpoint: UPDATE: slave[text]:'dr1' message[text]:'' "
+        f"\"position\"[text]:'{text}' epoch[bigint]:3 target[text]:null slice_key[bigint]:null",
+    ):
+        audit.read(commit, line)
+    assert commit == Commit(1, point("11:13:11", epoch=3), 4, [(2, 7)], 0, {("accounts", 8)})
