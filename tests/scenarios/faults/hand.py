@@ -20,6 +20,7 @@ from tests.scenarios.faults.proxy import Ambush, Moment, Proxy, Weather
 from tests.scenarios.faults.servers import Servers
 
 FILE_LIMIT = 1 << 20
+PROGRESS_SECONDS = 6.0
 AMBUSH_SECONDS = 2.0
 """A strike that waits for a COMMIT falls without one after so long."""
 STAGING_SECONDS = 15.0
@@ -32,11 +33,15 @@ Mend = Callable[[], None]
 class Hand:
     """Carries out the strikes of a plan; `happened` tells what was done, and when, seconds after the start."""
 
-    def __init__(self, plan: Plan, servers: Servers, applies: Applies, databases: dict[str, str]):
+    def __init__(
+        self, plan: Plan, servers: Servers, applies: Applies, databases: dict[str, str], applied: Callable[[], object]
+    ):
+        """`databases`: names on master and slave. `applied()`: where the slave stands, as far as anybody saw."""
         self.plan = plan
         self.servers = servers
         self.applies = applies
         self.databases = databases
+        self._applied = applied
         self.happened: list[str] = []
         self._began = time.monotonic()
         self._mends: list[tuple[float, int, Mend]] = []
@@ -47,8 +52,11 @@ class Hand:
     def play(self, idle: Callable[[], None]) -> None:
         """All strikes, one after the other; `idle` is called every few milliseconds in between."""
         for strike in self.plan.strikes:
+            if not strike.hasty:
+                self._await_progress(idle)
             self._wait(strike.pause, idle)
             self._strike(strike, idle)
+        self._await_progress(idle)
         self._wait(1.0, idle)
 
     def heal(self) -> None:
@@ -63,6 +71,11 @@ class Hand:
 
     def say(self, what: str) -> None:
         self.happened.append(f"{time.monotonic() - self._began:6.2f} s  {what}")
+
+    def _await_progress(self, idle: Callable[[], None]) -> None:
+        """Strikes prove little while nothing is applied: until it goes on, or for some seconds."""
+        before = self._applied()
+        self._wait(PROGRESS_SECONDS, idle, lambda: not self._mends and self._applied() != before)
 
     def _wait(self, seconds: float, idle: Callable[[], None], until: Callable[[], bool] = lambda: False) -> None:
         end = time.monotonic() + seconds

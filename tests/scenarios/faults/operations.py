@@ -203,7 +203,7 @@ def define(work: Work, chance: Random) -> None:
     value(work, chance)
 
 
-def pour(work: Work, chance: Random, rows: tuple[int, int] = (300, 4000)) -> None:
+def pour(work: Work, chance: Random, rows: tuple[int, int] = (200, 3000)) -> None:
     """Many rows: more than a window of the driver holds, so that it is staged, and cut into slices."""
     first, count, width = chance.randint(1, 20_000), chance.randint(*rows), chance.randint(5, 120)
     work.change(

@@ -56,7 +56,7 @@ PLACES = {
 
 @dataclass(frozen=True)
 class Strike:
-    """One fault: so many seconds after the one before."""
+    """One fault, `pause` seconds after the apply came on again, or after the fault before when it is `hasty`."""
 
     pause: float
     fault: Fault
@@ -66,11 +66,13 @@ class Strike:
     """Until it is mended, where something has to be."""
     cut: bool = False
     """At a COMMIT: whether the connection is cut afterwards as well."""
+    hasty: bool = False
 
     def __str__(self) -> str:
         return " ".join(
             part for part in (
-                f"after {self.pause:.2f} s: {self.fault}", f"({self.place})" if self.place else "",
+                f"{'already' if self.hasty else 'then'} after {self.pause:.2f} s: {self.fault}",
+                f"({self.place})" if self.place else "",
                 self.moment, "and cut" if self.cut else "", f"for {self.seconds:.2f} s" if self.seconds else "",
             ) if part
         )  # fmt: skip
@@ -106,7 +108,7 @@ class Plan:
 SPARK_EVERY = 7
 """A session of Spark takes its time to start: one run of so many has one."""
 STRIKES = (3, 6)
-PAUSES = (0.3, 1.6)
+PAUSES = (0.0, 1.2)
 
 
 def plan(seed: int) -> Plan:
@@ -120,6 +122,7 @@ def plan(seed: int) -> Plan:
     else:
         deck = [fault for fault in Fault if fault not in SPARK_ONLY]
         faults = [deck[seed % len(deck)], *random.choices(deck, k=random.randint(*STRIKES) - 1)]
+    safe = random.random() < 0.15
     return Plan(
         seed,
         spark,
@@ -127,8 +130,8 @@ def plan(seed: int) -> Plan:
         small=random.choice((300, 1000, 3000)),
         batch=random.choice((2000, 1_000_000, 1_000_000)),
         interval=random.choice((0.1, 0.1, 1.0)),
-        safe=random.random() < 0.15,
-        policy=random.choice(("stop", "stop", "stop", "reject")),
+        safe=safe,
+        policy="stop" if safe else random.choice(("stop", "stop", "stop", "reject")),
         strikes=tuple(_strike(random, fault) for fault in faults),
     )
 
@@ -143,5 +146,5 @@ def _strike(random: Random, fault: Fault) -> Strike:
     return Strike(
         round(random.uniform(*PAUSES), 3), fault, moment, place,
         seconds=round(random.choice((0.1, 0.5, 1.0, 2.5)) * random.uniform(0.5, 1.5), 3),
-        cut=moment is not Moment.NOW and random.random() < 0.4,
+        cut=moment is not Moment.NOW and random.random() < 0.4, hasty=random.random() < 0.3,
     )  # fmt: skip

@@ -78,7 +78,7 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
         ]
         reader = Reader(rig.pair.slave_info)
         databases = {"master": rig.pair.master_info.database, "slave": rig.pair.slave_info.database}
-        hand = Hand(plan, servers, applies, databases)
+        hand = Hand(plan, servers, applies, databases, lambda: reader.looks[-1].position if reader.looks else None)
         stack.callback(hand.heal)
         threads = [*writers, reader]
         for thread in threads:

@@ -40,7 +40,7 @@ class Character:
 
 CLERK = Character("clerk", operations.SMALL, (1, 6), (0.0, 0.03))
 DREAMER = Character("dreamer", operations.SMALL, (1, 4), (0.0, 0.5), (0.2, 3.0))
-PORTER = Character("porter", (operations.pour,), (1, 2), (0.2, 1.0))
+PORTER = Character("porter", (operations.pour,), (1, 2), (0.4, 1.5))
 BUILDER = Character("builder", (operations.truncate, operations.define), (1, 1), (0.3, 1.5))
 CAST = (CLERK, CLERK, CLERK, DREAMER, PORTER, BUILDER)
 
