@@ -1,7 +1,9 @@
 -- The position of the master: what a window ends at, and the marker of a block.
 -- Called by: every turn of the apply, the reader of each block.
 -- Placeholders: ${prefix} e.g. demo_, ${schema} quoted schema of the resources.
--- Result: one row: low bigint, next_xid bigint or NULL, snapshot text, high bigint, time text (ISO 8601, UTC).
+-- Result: one row: low bigint, next_xid bigint or NULL, snapshot text, high bigint, time text (ISO 8601, UTC), lsn text:
+-- how far the write-ahead log had been written, not all of it to the disk, after the position was taken.
 -- Privileges: EXECUTE on the function. Oldest version: PostgreSQL 13.
-SELECT low, next_xid, snapshot::text, high, to_char("time" AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+SELECT low, next_xid, snapshot::text, high, to_char("time" AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+       pg_current_wal_insert_lsn()::text
 FROM ${schema}.${prefix}position()

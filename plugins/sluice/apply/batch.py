@@ -348,6 +348,8 @@ class Batch:
         drift, connections = vendors.module(info.vendor, "drift"), vendors.module(info.vendor, "connection")
         every = {change.table for step in steps if isinstance(step, Rows) for change in step.changes}
         ordered: set[TableName] = set()
+        reached = after.target or after.position
+        assert reached is not None
         while True:
             self._keep_lease()
             try:
@@ -364,6 +366,8 @@ class Batch:
                             if markers is not None and step.action is Action.DROP:
                                 markers.dropped(step.table)
                     self._keep_lease()
+                    # Late: by now the master's own commits have usually taken it to the disk.
+                    self.links.secure(reached)
                     self.links.checkpoints().advance(before, after)
                 self._stretch = 1
                 return after

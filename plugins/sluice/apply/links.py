@@ -157,6 +157,12 @@ class Links:
             )
             return position
 
+    def secure(self, position: Position) -> None:
+        """Returns when a crash of the master cannot undo what `position` saw; the slave may have it then."""
+        info = self.pair.master_info
+        with self.on(info):
+            vendors.module(info.vendor, "position").secure(self.master, position)
+
     def compare_structure(self) -> int:
         """Finds changed definitions where no event trigger tells of them; how many. None while locks are in the way."""
         info = self.pair.master_info

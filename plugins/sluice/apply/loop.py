@@ -181,6 +181,7 @@ class Apply:
         self.seen = target
         now = time.monotonic()
         if now - self._written >= IDLE_CHECKPOINT_SECONDS:
+            self.links.secure(target)
             self.checkpoint = self.links.advance_alone(
                 self.checkpoint, self.checkpoint.advanced(target, 0), durable=False
             )

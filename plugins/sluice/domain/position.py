@@ -49,6 +49,9 @@ class Position:
     gap_floor: int = field(default=0, compare=False)
     time: str = field(default="", compare=False)
     """The master's clock when the snapshot was taken, ISO 8601, UTC."""
+    lsn: str = field(default="", compare=False)
+    """How far the master's log must be on the disk so that a crash cannot undo what was seen; empty where it surely is,
+    as for a position read back from where it was kept."""
 
     def covers(self, xid: int) -> bool:
         """True when transaction `xid` had ended before this position was taken.
@@ -136,9 +139,9 @@ class Position:
 
     @classmethod
     def of_snapshot(
-        cls, snapshot: str, low: int, high: int, time: str = "", *, next_xid: int | None = None
+        cls, snapshot: str, low: int, high: int, time: str = "", *, next_xid: int | None = None, lsn: str = ""
     ) -> "Position":
         """From the text of a `pg_snapshot` and the values around it."""
         xmin, xmax, xip = snapshot.split(":")
         running = frozenset(int(xid) for xid in xip.split(",") if xid)
-        return cls(int(xmin), int(xmax), running, low, high, next_xid, time=time)
+        return cls(int(xmin), int(xmax), running, low, high, next_xid, time=time, lsn=lsn)

@@ -221,32 +221,35 @@ class _Loader:
         master, slave = self._linked(self._master), self._linked(self._slave)
         update, order = self.update, self._order(block.table)
         snapshot = vendors.module(update.master_info.vendor, "snapshot")
+        positions = vendors.module(update.master_info.vendor, "position")
         copying = vendors.module(update.slave_info.vendor, "copying")
         catalog = vendors.module(update.slave_info.vendor, "catalog")
-        with (
-            self._on_master(),
-            snapshot.reading(master, order.shape, update.prefix, update.replication.master.schema) as seen,
-            self._on_slave(block.table),
-            slave.transaction(),
-        ):
-            target = catalog.shape(slave, block.table)
-            if seen.shape.key != order.shape.key:
-                raise NotYet(block.table, "its key has just changed on the master")
-            unfit = differences(seen.shape, target) if target else [f"{block.table} does not exist on the slave"]
-            if unfit:
-                raise NotYet(block.table, "; ".join(unfit))
-            if update.slave.existing_tables == "keep":
-                self._clear(slave, target, block)
-            copied = copying.copy(
-                master,
-                slave,
-                order.select(seen.shape.replicated, block.lo, block.hi),
-                target,
-                seen.shape.replicated,
-                in_binary=copying.binary(seen.shape.replicated, target),
-                beat=self._beat(block),
-                place=update.master_info.place,
-            )
+        with self._on_slave(block.table), slave.transaction():
+            with (
+                self._on_master(),
+                snapshot.reading(master, order.shape, update.prefix, update.replication.master.schema) as seen,
+                self._on_slave(block.table),
+            ):
+                target = catalog.shape(slave, block.table)
+                if seen.shape.key != order.shape.key:
+                    raise NotYet(block.table, "its key has just changed on the master")
+                unfit = differences(seen.shape, target) if target else [f"{block.table} does not exist on the slave"]
+                if unfit:
+                    raise NotYet(block.table, "; ".join(unfit))
+                if update.slave.existing_tables == "keep":
+                    self._clear(slave, target, block)
+                copied = copying.copy(
+                    master,
+                    slave,
+                    order.select(seen.shape.replicated, block.lo, block.hi),
+                    target,
+                    seen.shape.replicated,
+                    in_binary=copying.binary(seen.shape.replicated, target),
+                    beat=self._beat(block),
+                    place=update.master_info.place,
+                )
+            with self._on_master():
+                positions.secure(master, seen.marker)
             if not self._store(slave).store(block, self.loader, seen.marker, copied.rows, copied.bytes):
                 raise BlockOvertaken(f"block {block.number} of {block.table} was taken away while it was read")
         if seen.shape != order.shape:

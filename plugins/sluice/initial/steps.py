@@ -192,6 +192,7 @@ def _plan(update: Update, master: Connection[Any], slave: Connection[Any]) -> in
         preparation = Preparation(update, master, slave, tables)
         unfit = preparation.unfit()
         if not unfit:
+            positions.secure(master, start)
             with slave.transaction():
                 checkpoints = _checkpoints(update, slave)
                 checkpoints.read(lock=True)

@@ -76,6 +76,8 @@ class Rig:
         text = CONFIG
         for word, value in values.items():
             text = text.replace(word, value)
+        if safe:  # under which nothing ever conflicts
+            text = text.replace(f"on_conflict: {policy}, ", "")
         (folder / "DEMO.yaml").write_text(text)
         infos = {"m": database(), "s": database()}
         pair = Pair.of(config.load("DEMO_"), "dr1", infos)

@@ -3,6 +3,7 @@
 plan.py      a seed's decisions: options of the pair, strikes, moments
 tables.py    the tables, and the digest that ties their contents to the log of transactions
 writer.py    transactions on the master (operations.py: what they do), each with its line in the log
+pair.py      two new databases and their configuration
 applies.py   the apply as a real process (driver.py), started again as Airflow would
 proxy.py     what stands between the apply and the servers: cuts, stalls, slows, ambushes a COMMIT
 hand.py      carries the strikes out, and mends afterwards

@@ -1,6 +1,6 @@
-"""The apply of a run as a process: as `spark_jobs.apply`, but windows are staged from `small` changes on.
+"""The apply of a run as a process: `spark_jobs.apply` itself, or the same without Spark.
 
-Further keys of the input on stdin: `small`; `executors`, whether real executors stage (else threads of this process).
+Further key of the input on stdin: `executors`, whether Spark's executors stage (else threads of this process).
 """
 
 import os
@@ -9,7 +9,6 @@ import threading
 import time
 
 from sluice import config
-from sluice.apply import batch
 from sluice.apply.loop import Apply
 from sluice.apply.pair import Pair
 from sluice.apply.spread import InThreads
@@ -20,8 +19,6 @@ from spark_jobs.job import JobInput, main
 
 def run(job: JobInput, stop: threading.Event) -> None:
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-    assert job.extra["small"] < batch.SMALL
-    batch.SMALL = job.extra["small"]
     if job.extra["executors"]:
         apply.run(job, stop)
         return

@@ -87,20 +87,23 @@ class Plan:
     """Whether real executors stage, instead of threads of the driver."""
     lazy: bool
     """Whether half of the master's commits do not wait for the disk."""
-    small: int
-    """Changes from which on a window is staged."""
+    stage: int
+    """`stage_above`: changes from which on a window is staged."""
     batch: int
     """`max_batch_changes`."""
     interval: float
     """`checkpoint_interval` in seconds: safe mode lasts two of them after a start."""
     safe: bool
     policy: str
+    compare: bool
+    """`compare_values`."""
     strikes: tuple[Strike, ...]
 
     def __str__(self) -> str:
         options = (
-            f"spark={self.spark} lazy={self.lazy} small={self.small} batch={self.batch} interval={self.interval}"
+            f"spark={self.spark} lazy={self.lazy} stage={self.stage} batch={self.batch} interval={self.interval}"
             f" safe={self.safe} policy={self.policy}"
+            f" compare={self.compare}"
         )
         return "\n".join([f"seed {self.seed}: {options}", *(f"  {strike}" for strike in self.strikes)])
 
@@ -127,11 +130,12 @@ def plan(seed: int) -> Plan:
         seed,
         spark,
         lazy=random.random() < 0.3,
-        small=random.choice((300, 1000, 3000)),
+        stage=random.choice((300, 1000, 3000)),
         batch=random.choice((2000, 1_000_000, 1_000_000)),
         interval=random.choice((0.1, 0.1, 1.0)),
         safe=safe,
         policy="stop" if safe else random.choice(("stop", "stop", "stop", "reject")),
+        compare=random.random() < 0.7,
         strikes=tuple(_strike(random, fault) for fault in faults),
     )
 

@@ -1,35 +1,31 @@
 """One seed from beginning to end."""
 
-import itertools
-import os
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sluice.vendors.postgres import position
-from sluice.vendors.postgres.connection import connect
 from tests.scenarios.apply.rig import Rig
-from tests.scenarios.faults import audit, tables, verdict
+from tests.scenarios.faults import audit, verdict
 from tests.scenarios.faults.applies import Applies
 from tests.scenarios.faults.audit import Point
 from tests.scenarios.faults.hand import Hand
+from tests.scenarios.faults.pair import pair, reopened
 from tests.scenarios.faults.plan import Plan
 from tests.scenarios.faults.reader import Reader
 from tests.scenarios.faults.servers import Servers
 from tests.scenarios.faults.writer import CAST, Writer
 
 DRAIN_SECONDS = 90.0
-_numbers = itertools.count(1)
 
 
 class RunFailed(AssertionError):
     """A run found something. The message says what, what had struck, and how to do it again."""
 
     def __init__(self, plan: Plan, happened: list[str], findings: list[str], folder: Path):
-        shown = "\n  ".join([*findings[:8], *([f"… {len(findings) - 8} more"] if len(findings) > 8 else [])])
+        shown = "\n  ".join(findings)
         struck = "\n  ".join(happened)
         super().__init__(
             f"{plan}\nWhat happened:\n  {struck}\nFound:\n  {shown}\n"
@@ -63,7 +59,7 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
     began = time.monotonic()
     with ExitStack() as stack:
         folder.mkdir(parents=True, exist_ok=True)
-        rig, values = stack.enter_context(_pair(plan, servers, folder))
+        rig, values = stack.enter_context(pair(plan, servers, folder))
         slot = f"audit_{rig.pair.slave_info.database}"
         audit.begin(rig.slave, slot)
         checkpoint = rig.checkpoint
@@ -100,7 +96,7 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
             hand.say("all is well again")
             for writer in writers:
                 writer.join(30.0)
-            rig = _reopened(rig)
+            rig = reopened(rig)
             stack.callback(rig.close)
             _drain(rig, applies, idle)
             reader.stop()
@@ -110,9 +106,9 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
             lines = rig.master.execute("SELECT writer, n, xid FROM public.log ORDER BY 1, 2").fetchall()
             history = verdict.of_history(lines)
             kept = list(audit.commits(rig.slave, slot))
-            findings += verdict.of_acknowledged({w.number: w.acknowledged for w in writers}, history)
-            findings += verdict.of_looks(reader.looks, history)
-            findings += verdict.of_commits(kept, start, history)
+            findings += _few(verdict.of_acknowledged({w.number: w.acknowledged for w in writers}, history))
+            findings += _few(verdict.of_looks(reader.looks, history))
+            findings += _few(verdict.of_commits(kept, start, history))
             findings += [
                 f"{table} differs; only on the master: {here}, only on the slave: {there}"
                 for table, (here, there) in rig.differences().items()
@@ -134,48 +130,9 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
         )  # fmt: skip
 
 
-@contextmanager
-def _pair(plan: Plan, servers: Servers, folder: Path) -> Iterator[tuple[Rig, dict[str, Any]]]:
-    """Two new databases with the tables, captured; and what the apply is told on stdin: it goes through the proxies."""
-    name = f"run_{plan.seed}_{next(_numbers)}"
-    for server in (servers.master, servers.slave):
-        server.create_database(name)
-    infos = iter([servers.master.info(name), servers.slave.info(name)])
-    former = os.environ.get("SLUICE_REPLICATIONS")
-    os.environ["SLUICE_REPLICATIONS"] = str(folder)
-    try:
-        rig = Rig.build(
-            lambda: next(infos), servers.redis_url, folder, tables.DDL,
-            safe=plan.safe, interval=plan.interval, batch=plan.batch, policy=plan.policy,
-        )  # fmt: skip
-        connections = {
-            name: servers.through_proxy(place, rig.pair.master_info.database).to_dict()
-            for name, place in (("m", "master"), ("s", "slave"))
-        }
-        yield rig, {
-            "prefix": "DEMO_", "slave": "dr1", "connections": connections, "redis_url": servers.redis_url,
-            "spark": {"master": "local[2]"}, "small": plan.small, "executors": plan.spark,
-        }  # fmt: skip
-    finally:
-        if former is None:
-            del os.environ["SLUICE_REPLICATIONS"]
-        else:
-            os.environ["SLUICE_REPLICATIONS"] = former
-        _drop(servers, name)
-
-
-def _drop(servers: Servers, name: str) -> None:
-    for server in (servers.master, servers.slave):
-        with server.connect() as connection:
-            connection.execute(
-                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = %s", [name]
-            )
-            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-
-
-def _reopened(rig: Rig) -> Rig:
-    infos = (rig.pair.master_info, rig.pair.slave_info)
-    return Rig(rig.pair, rig.redis_url, *(connect(info, application="verdict", autocommit=True) for info in infos))
+def _few(findings: list[str]) -> list[str]:
+    """The first ones: one mistake is often found in everything that comes after it."""
+    return [*findings[:4], *([f"… and {len(findings) - 4} more like these"] if len(findings) > 4 else [])]
 
 
 def _drain(rig: Rig, applies: Applies, idle: Any) -> None:

@@ -22,5 +22,14 @@ def take(
     statement = sql_files.render("postgres", "position", prefix=prefix.lower, schema=quoted(schema))
     row = connection.execute(statement).fetchone()
     assert row is not None
-    low, next_xid, snapshot, high, time = row
-    return Position.of_snapshot(snapshot, low, high, time, next_xid=next_xid).after(previous)
+    low, next_xid, snapshot, high, time, lsn = row
+    return Position.of_snapshot(snapshot, low, high, time, next_xid=next_xid, lsn=lsn).after(previous)
+
+
+def secure(connection: psycopg.Connection[Any], position: Position) -> None:
+    """Returns when no crash of the master can undo what `position` saw: before a slave shows it.
+
+    On a connection in autocommit, outside a transaction. Raises psycopg's errors.
+    """
+    if position.lsn:
+        connection.execute(sql_files.render("postgres", "position_secure"), {"lsn": position.lsn})

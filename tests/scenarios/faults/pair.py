@@ -1,0 +1,62 @@
+"""The pair of a run: two new databases, captured from the start, and what its apply is told."""
+
+import itertools
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sluice.vendors.postgres.connection import connect
+from tests.scenarios.apply.rig import Rig
+from tests.scenarios.faults import tables
+from tests.scenarios.faults.plan import Plan
+from tests.scenarios.faults.servers import Servers
+
+_numbers = itertools.count(1)
+
+
+@contextmanager
+def pair(plan: Plan, servers: Servers, folder: Path) -> Iterator[tuple[Rig, dict[str, Any]]]:
+    """Two new databases with the tables, captured; and what the apply is told on stdin: it goes through the proxies."""
+    name = f"run_{plan.seed}_{next(_numbers)}"
+    for server in (servers.master, servers.slave):
+        server.create_database(name)
+    infos = iter([servers.master.info(name), servers.slave.info(name)])
+    former = os.environ.get("SLUICE_REPLICATIONS")
+    os.environ["SLUICE_REPLICATIONS"] = str(folder)
+    try:
+        rig = Rig.build(
+            lambda: next(infos), servers.redis_url, folder, tables.DDL,
+            safe=plan.safe, interval=plan.interval, batch=plan.batch, policy=plan.policy, stage=plan.stage,
+            compare=plan.compare,
+        )  # fmt: skip
+        connections = {
+            name: servers.through_proxy(place, rig.pair.master_info.database).to_dict()
+            for name, place in (("m", "master"), ("s", "slave"))
+        }
+        yield rig, {
+            "prefix": "DEMO_", "slave": "dr1", "connections": connections, "redis_url": servers.redis_url,
+            "spark": {"master": "local[2]"}, "executors": plan.spark,
+        }  # fmt: skip
+    finally:
+        if former is None:
+            del os.environ["SLUICE_REPLICATIONS"]
+        else:
+            os.environ["SLUICE_REPLICATIONS"] = former
+        _drop(servers, name)
+
+
+def reopened(rig: Rig) -> Rig:
+    """With new connections, after its servers may have been restarted."""
+    infos = (rig.pair.master_info, rig.pair.slave_info)
+    return Rig(rig.pair, rig.redis_url, *(connect(info, application="verdict", autocommit=True) for info in infos))
+
+
+def _drop(servers: Servers, name: str) -> None:
+    for server in (servers.master, servers.slave):
+        with server.connect() as connection:
+            connection.execute(
+                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = %s", [name]
+            )
+            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")

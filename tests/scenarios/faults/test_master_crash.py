@@ -1,0 +1,72 @@
+"""What a crash of the master undoes, no slave has shown.
+
+A commit with `synchronous_commit = off`, and any rollback, is seen before it is on the disk. A crash forgets it, and
+gives its transaction ID out again: a slave that had gone by it would keep a change that never was, or take the next
+transaction of that ID for one it has.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sluice.vendors.postgres import position
+from sluice.vendors.postgres.connection import connect
+from tests.scenarios.apply.rig import Rig
+from tests.scenarios.faults.pair import pair, reopened
+from tests.scenarios.faults.plan import plan
+from tests.scenarios.faults.servers import Servers
+
+ASYNCHRONOUS = "SET synchronous_commit = off"
+
+
+@pytest.fixture
+def rig(servers: Servers, tmp_path: Path) -> Iterator[Rig]:
+    """A pair whose master writes its log to the disk when it must, hardly ever otherwise."""
+    with servers.master.connect() as admin:
+        admin.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
+        admin.execute("SELECT pg_reload_conf()")
+    with pair(plan(0), servers, tmp_path) as (built, _):
+        yield built
+        built.close()
+    with servers.master.connect() as admin:
+        admin.execute("ALTER SYSTEM RESET wal_writer_delay")
+        admin.execute("SELECT pg_reload_conf()")
+
+
+def crashed(rig: Rig, servers: Servers) -> Rig:
+    """The pair after a crash of the master."""
+    rig.close()
+    servers.master.kill()
+    servers.start_all()
+    return reopened(rig)
+
+
+def test_a_change_that_the_slave_shows_survives_a_crash_of_the_master(rig: Rig, servers: Servers) -> None:
+    with rig.apply():
+        rig.await_current()
+        rig.master.execute(ASYNCHRONOUS)
+        rig.master.execute("INSERT INTO public.accounts VALUES (1, 2, 3)")
+        rig.await_that(lambda: bool(rig.rows(rig.slave, rig.tables(rig.slave)[0])))
+        rig = crashed(rig, servers)
+        rig.await_current()
+    assert rig.differences() == {}
+    assert rig.rows(rig.slave, rig.tables(rig.slave)[0]) == ["(1,2,3)"]
+
+
+def test_a_transaction_id_that_the_slave_went_by_is_not_given_out_again(rig: Rig, servers: Servers) -> None:
+    with rig.apply():
+        rig.await_current()
+        other = connect(rig.pair.master_info, application="test")
+        for number in range(20):
+            other.execute("INSERT INTO public.accounts VALUES (%s, 0, 0)", [number])
+            other.rollback()
+        now = position.take(rig.master, rig.pair.prefix, "public")
+        rig.await_that(lambda: bool((reached := rig.checkpoint.position) and reached.covers_all_of(now)))
+        other.close()
+        rig = crashed(rig, servers)
+        for number in range(20):
+            rig.master.execute("INSERT INTO public.accounts VALUES (%s, 1, 1)", [number])
+        rig.await_current()
+    assert rig.differences() == {}
+    assert len(rig.rows(rig.slave, rig.tables(rig.slave)[0])) == 20

@@ -1,0 +1,32 @@
+"""A run notices what must never happen: here another hand does it to the slave."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.scenarios.faults.hand import Hand
+from tests.scenarios.faults.plan import Fault, Strike, plan
+from tests.scenarios.faults.run import RunFailed, run
+from tests.scenarios.faults.servers import Servers
+
+TWICE = "INSERT INTO public.notes VALUES (1, 'twice')"
+"""As if a change had been applied twice to a table without a key."""
+
+
+def test_a_change_applied_twice_is_found_in_every_way(
+    servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def strike(hand: Hand, _: Strike, idle: object) -> None:
+        with hand.servers.slave.connect(hand.databases["slave"]) as slave:
+            slave.execute(TWICE)
+
+    monkeypatch.setattr(Hand, "_strike", strike)
+    quiet = next(each for seed in range(100) if not (each := plan(seed)).spark and len(each.strikes) == 3)
+    assert Fault.KILL_WORKER not in {each.fault for each in quiet.strikes}
+    with pytest.raises(RunFailed) as caught:
+        run(quiet, servers, tmp_path)
+    findings = str(caught.value)
+    assert "wrote 1 rows without a checkpoint" in findings
+    assert "tables that do not add up to the log; table: (rows, hashes) too many: {'notes': (1, " in findings
+    assert "public.notes differs" in findings
+    assert f"./sluice soak --seed {quiet.seed}" in findings
