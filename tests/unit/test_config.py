@@ -20,7 +20,7 @@ slaves:
     on_conflict: reject
     existing_tables: keep
     initial_files_location: s3://bucket/in
-  no: {conn_id: norway, safe_mode: yes}
+  no: {conn_id: norway, safe_mode: yes, checkpoint: redis}
 tables:
   public.orders: {actions: IDU, sequence: 3, trigger: DEMO_TR01, debug: true}
   public.*: {}
@@ -96,7 +96,7 @@ def test_yaml_is_read_in_full(folder: Path) -> None:
             existing_tables="keep",
             initial_files_location="s3://bucket/in",
         ),
-        "no": SlaveConfig("no", "norway", safe_mode=True),
+        "no": SlaveConfig("no", "norway", safe_mode=True, checkpoint="redis"),
     }
     orders, everything, log, odd, audit = demo.tables
     assert orders.pattern == TablePattern("public", "orders")

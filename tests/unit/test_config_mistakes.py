@@ -123,6 +123,10 @@ CASES = {
         ("demo_dr1,", "demo_dr1, on_conflict: ignore,"),
         "4: slaves.dr1.on_conflict: 'ignore' is not known; known",
     ),
+    "checkpoint": (
+        ("demo_dr1,", "demo_dr1, checkpoint: database,"),
+        "4: slaves.dr1.checkpoint: 'database' is not known; known places: redis, slave",
+    ),
     "location": (
         ("demo_dr1,", "demo_dr1, initial_files_location: a/b,"),
         "4: slaves.dr1.initial_files_location: 'a/b' is",

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from sluice import vendors
 from sluice.apply import net, window
+from sluice.apply.checkpoints import OnSlave
 from sluice.apply.content import MixedShapes
 from sluice.apply.links import Links
 from sluice.apply.markers import Markers
@@ -96,10 +97,16 @@ class Batch:
     """
 
     def __init__(
-        self, pair: Pair, links: Links, spread: Spread, keep_lease: Callable[[], None], pause: Callable[[], None]
+        self,
+        links: Links,
+        checkpoints: OnSlave,
+        spread: Spread,
+        keep_lease: Callable[[], None],
+        pause: Callable[[], None],
     ):
-        self.pair = pair
+        self.pair = pair = links.pair
         self.links = links
+        self.checkpoints = checkpoints
         self.spread = spread
         self._keep_lease = keep_lease
         self._rejecting = pair.slave.on_conflict == "reject"
@@ -346,6 +353,7 @@ class Batch:
     ) -> Checkpoint:
         info = self.pair.slave_info
         drift, connections = vendors.module(info.vendor, "drift"), vendors.module(info.vendor, "connection")
+        cut = any(not isinstance(step, Rows) for step in steps)
         every = {change.table for step in steps if isinstance(step, Rows) for change in step.changes}
         ordered: set[TableName] = set()
         reached = after.target or after.position
@@ -355,7 +363,7 @@ class Batch:
             try:
                 with self.links.on(info), self.links.slave_transaction() as slave:
                     slave.execute("SET CONSTRAINTS ALL DEFERRED")
-                    self.links.lock_checkpoint(before)
+                    self.checkpoints.lock(before)
                     for step in steps:
                         if isinstance(step, Rows):
                             self._merge(step, ordered, safe)
@@ -368,7 +376,7 @@ class Batch:
                     self._keep_lease()
                     # Late: by now the master's own commits have usually taken it to the disk.
                     self.links.secure(reached)
-                    self.links.checkpoints().advance(before, after)
+                    self.checkpoints.advance(before, after, cut=cut)
                 self._stretch = 1
                 return after
             except drift.Collision as collision:

@@ -15,10 +15,11 @@ from sluice.domain.change import Action
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
 from sluice.domain.shape import TableShape
-from sluice.errors import DataLost
+from sluice.errors import DataLost, Terminal
 
 if TYPE_CHECKING:
     from sluice.apply.links import Links
+    from sluice.apply.pair import Pair
     from sluice.apply.window import CutItem
 
 
@@ -31,6 +32,20 @@ class TableGone(DataLost):
             "Start an initial update of this slave."
         )
         self.table = table
+
+
+class KeyNeeded(Terminal):
+    """Without a key a change that comes twice cannot be recognised."""
+
+    def __init__(self, pair: "Pair", tables: Iterable[TableName]):
+        self.tables = tuple(tables)
+        names = ", ".join(map(str, self.tables))
+        super().__init__(
+            f"{pair}: with checkpoint: redis changes may come twice, and without a key they would be applied twice: "
+            f"{names}. Set checkpoint: slave for this slave and start applying again; or add a primary key on the "
+            f"master, or take {'it' if len(self.tables) == 1 else 'them'} out of the replication's tables, and start "
+            "an initial update."
+        )
 
 
 class Definitions:
@@ -79,8 +94,15 @@ class Definitions:
             raise TableGone(table) from None
 
     def key(self, table: TableName) -> tuple[str, ...]:
-        """The columns of its key; empty for none. Raises `TableGone`."""
-        return tuple(column.name for column in self[table].key)
+        """The columns of its key; empty for none. Raises `TableGone`, and `KeyNeeded` where there must be one."""
+        key = tuple(column.name for column in self[table].key)
+        if not key and self.links.pair.slave.checkpoint == "redis":
+            raise KeyNeeded(self.links.pair, [table])
+        return key
+
+    def keyless(self) -> list[TableName]:
+        """Those known that have no key."""
+        return [table for table, shape in self._shapes.items() if not shape.key]
 
     def known(self) -> dict[TableName, tuple[str, ...]]:
         """The keys of all tables that are known."""

@@ -14,11 +14,9 @@ import psycopg
 from sluice import vendors
 from sluice.apply.definitions import Definitions
 from sluice.apply.pair import Pair
-from sluice.domain.checkpoint import Checkpoint, CheckpointMoved, Fenced
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.position import Position
-from sluice.domain.state import SlaveState
-from sluice.errors import DataLost, SluiceError
+from sluice.errors import DataLost
 
 log = logging.getLogger("sluice.apply")
 
@@ -55,6 +53,11 @@ class Links:
     def slave(self) -> psycopg.Connection[Any]:
         assert self._slave is not None, "open() first"
         return self._slave
+
+    @property
+    def opened(self) -> bool:
+        """Whether there is a connection to the slave, lost or not."""
+        return self._slave is not None
 
     @property
     def reader(self) -> Any:
@@ -135,11 +138,6 @@ class Links:
         with self.slave.transaction():
             yield self.slave
 
-    def checkpoints(self) -> Any:
-        """The checkpoint store over the slave's connection."""
-        module = vendors.module(self.pair.slave_info.vendor, "checkpoint")
-        return module.CheckpointStore(self.slave, self.pair.prefix, self.pair.slave.schema, self.pair.slave.name)
-
     def put_rejects(self, rejects: Sequence[Any]) -> None:
         """Sets changes aside, in the caller's transaction."""
         pair = self.pair
@@ -179,63 +177,6 @@ class Links:
             told: bool = structure.told(self.master, self.pair.prefix, self.pair.replication.master.schema)
             return told
 
-    def claim(self) -> Checkpoint | None:
-        """A new epoch, committed; None where the slave was never configured."""
-        with self.on(self.pair.slave_info), self.slave_transaction():
-            # A former apply may still be in its last transaction; who waits says so and tries again.
-            self.slave.execute("SET LOCAL lock_timeout = '5s'")
-            if not self.checkpoints().exists():
-                return None
-            try:
-                claimed: Checkpoint = self.checkpoints().claim()
-            except LookupError:
-                return None
-            return claimed
-
-    def read_checkpoint(self, mine: Checkpoint) -> Checkpoint:
-        """The checkpoint as it stands now. Raises `Fenced`."""
-        with self.on(self.pair.slave_info), self.slave_transaction():
-            return self._still_mine(self.checkpoints().read(), mine)
-
-    def advance_alone(self, before: Checkpoint, after: Checkpoint, *, durable: bool) -> Checkpoint:
-        """Writes a checkpoint without data. Losing it in a crash may cost nothing: then it need not be durable."""
-        with self.on(self.pair.slave_info), self.slave_transaction():
-            if not durable:
-                self.slave.execute("SET LOCAL synchronous_commit = off")
-            self.lock_checkpoint(before)
-            self.checkpoints().advance(before, after)
-        return after
-
-    def lock_checkpoint(self, mine: Checkpoint) -> None:
-        """In an apply transaction: nobody else moves the checkpoint from here to the commit.
-
-        Raises `Fenced` and `CheckpointMoved`.
-        """
-        now = self._still_mine(self.checkpoints().read(lock=True), mine)
-        if not now.same_place(mine):
-            raise CheckpointMoved(f"the checkpoint moved from state {mine.state} to {now.state}; it is read again")
-
-    def note(self, mine: Checkpoint, message: str, safemode_exit: Position | None) -> None:
-        """Leaves word on the slave why applying stopped; best effort."""
-        if self._slave is None:
-            return
-        try:
-            with self.slave_transaction():
-                self.checkpoints().note(mine, message, safemode_exit)
-        except psycopg.Error as error:
-            log.warning("%s: the slave's checkpoint could not be annotated: %s", self.pair, error)
-
-    def give_up(self, mine: Checkpoint, message: str) -> None:
-        """The slave is INCONSISTENT from here on; best effort."""
-        if self._slave is None:
-            return
-        try:
-            with self.slave_transaction():
-                self.lock_checkpoint(mine)
-                self.checkpoints().move(SlaveState.INCONSISTENT, message)
-        except (psycopg.Error, SluiceError) as error:
-            log.warning("%s: the slave could not be marked INCONSISTENT: %s", self.pair, error)
-
     def check_purged(self, applied: Position) -> None:
         """Raises `ChangesPurged` where the master may have deleted changes that are still to be applied."""
         info = self.pair.master_info
@@ -245,10 +186,3 @@ class Links:
             )
         if purged and not any(applied.covers_all_of(position) for position in purged):
             raise ChangesPurged(self.pair)
-
-    def _still_mine(self, now: Checkpoint | None, mine: Checkpoint) -> Checkpoint:
-        if now is None:
-            raise CheckpointMoved("the checkpoint is gone; it is read again")
-        if now.epoch != mine.epoch:
-            raise Fenced(self.pair.slave.name, mine.epoch)
-        return now

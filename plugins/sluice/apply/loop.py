@@ -14,11 +14,13 @@ and ends the process; the next start opens that closure, because starting again 
 import logging
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import redis
 
+from sluice.apply import repeatable
 from sluice.apply.batch import Batch
+from sluice.apply.checkpoints import InRedis, OnSlave
 from sluice.apply.links import Links
 from sluice.apply.pair import Pair
 from sluice.apply.spread import Spread, SpreadLost
@@ -28,6 +30,7 @@ from sluice.domain.position import Position
 from sluice.domain.safemode import SafeMode
 from sluice.domain.state import APPLYING
 from sluice.errors import DataLost, SluiceError, Terminal, Transient
+from sluice.stores.checkpoint import StoredCheckpoint
 from sluice.stores.gate import ERROR, Gate
 from sluice.stores.lease import Lease, LeaseHeld
 from sluice.stores.redis_store import StoreUnreachable
@@ -86,7 +89,11 @@ class Apply:
         self.status = Status(store, pair.prefix, pair.slave.name)
         self.links = Links(pair)
         self.spread = spread
-        self.batch = Batch(pair, self.links, spread, self.lease.keep, self._pause)
+        self.checkpoints = OnSlave(self.links)
+        if pair.slave.checkpoint == "redis":
+            stored = StoredCheckpoint(store, pair.prefix, pair.slave.name)
+            self.checkpoints = InRedis(self.links, stored, pair.options.checkpoint_interval)
+        self.batch = Batch(self.links, self.checkpoints, spread, self.lease.keep, self._pause)
         self.checkpoint: Checkpoint | None = None
         self.seen: Position | None = None
         self.mode = safemode.OFF
@@ -129,7 +136,7 @@ class Apply:
             self._close_gate(error)
             raise
         finally:
-            self.links.close()
+            self._forget()
             self.lease.release()
 
     def turn(self) -> None:
@@ -143,7 +150,7 @@ class Apply:
         self.spread.check()
         if self.checkpoint.state not in APPLYING:
             self._wait(f"the slave is {self.checkpoint.state}: {self.checkpoint.message or 'start an initial update'}")
-            self.checkpoint = self.links.read_checkpoint(self.checkpoint)
+            self.checkpoint = self.checkpoints.read(self.checkpoint)
             self.seen = self.checkpoint.position
             mode = self._mode_at_start(self.checkpoint)
             if mode.reason != self.mode.reason:
@@ -168,6 +175,7 @@ class Apply:
             log.info("%s: the slave is %s, current as of %s", self.pair, done.state, target.time)
         self.checkpoint = done
         self.seen = done.position
+        self.checkpoints.committed(done)
         self._written = time.monotonic()
         self.tally.windows += 1
         self.tally.changes += changes
@@ -182,9 +190,7 @@ class Apply:
         now = time.monotonic()
         if now - self._written >= IDLE_CHECKPOINT_SECONDS:
             self.links.secure(target)
-            self.checkpoint = self.links.advance_alone(
-                self.checkpoint, self.checkpoint.advanced(target, 0), durable=False
-            )
+            self.checkpoint = self.checkpoints.idle(self.checkpoint, self.checkpoint.advanced(target, 0))
             self._written = now
         self._say("applying")
         self._summarise()
@@ -208,8 +214,7 @@ class Apply:
             return
         # The exit point goes durably before the mode ends; a later start must not take it for its own.
         if self.checkpoint.safemode_exit is not None:
-            cleared = replace(self.checkpoint, safemode_exit=None)
-            self.checkpoint = self.links.advance_alone(self.checkpoint, cleared, durable=True)
+            self.checkpoint = self.checkpoints.clear_exit(self.checkpoint)
         self.mode = after
         log.info("%s: safe mode is off, changes must match the slave's rows from now on", self.pair)
 
@@ -218,7 +223,7 @@ class Apply:
         self.lease.acquire()
         self._patience = None
         self.links.open()
-        claimed = self.links.claim()
+        claimed = self.checkpoints.claim()
         if claimed is None:
             raise NotConfigured(self.pair)
         if not self._begun and self.gate.open(ERROR):
@@ -252,12 +257,15 @@ class Apply:
         if checkpoint.position is None or checkpoint.state not in APPLYING:
             return safemode.OFF  # decided when there is something to apply
         self.links.check_purged(checkpoint.position)
+        if self.checkpoints.overlap:
+            repeatable.check(self.links, checkpoint)
         return safemode.at_start(
             configured=self.pair.slave.safe_mode or self.pair.slave.on_conflict == "overwrite",
             exit_point=checkpoint.safemode_exit,
             master_now=self.links.take_position(checkpoint.position),
             clock=time.monotonic(),
             checkpoint_interval=self.pair.options.checkpoint_interval,
+            overlap=self.checkpoints.overlap,
         )
 
     def _pause(self) -> None:
@@ -269,6 +277,8 @@ class Apply:
 
     def _forget(self) -> None:
         """Everything held about the databases is void; the next turn takes over anew."""
+        if self.checkpoint is not None:
+            self.checkpoints.save(self.checkpoint)
         self.links.close()
         self.checkpoint = None
 
@@ -287,9 +297,9 @@ class Apply:
         except SluiceError as unreachable:
             log.warning("%s: the gate could not be closed: %s", self.pair, unreachable)
         if self.checkpoint is not None and isinstance(error, DataLost):
-            self.links.give_up(self.checkpoint, str(error))
+            self.checkpoints.give_up(self.checkpoint, str(error))
         elif self.checkpoint is not None:
-            self.links.note(self.checkpoint, str(error), self.batch.reached)
+            self.checkpoints.note(self.checkpoint, str(error), self.batch.reached)
 
     def _say(self, activity: str, *, force: bool = False) -> None:
         now = time.monotonic()
@@ -305,6 +315,7 @@ class Apply:
             "changes": checkpoint.changes if checkpoint else None,
             "epoch": checkpoint.epoch if checkpoint else None,
             "safe_mode": self.mode.explain(now),
+            "checkpoint": self.checkpoints.explain(),
         }
         try:
             self.status.write(values)

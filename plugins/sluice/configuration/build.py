@@ -139,9 +139,12 @@ def _slave(name: str, node: Node, master: Endpoint, mistakes: list[Mistake]) -> 
         )
     compare_values = section.flag("compare_values", True)
     existing = section.choice("existing_tables", ("empty", "keep", "refuse"), "empty", "policies")
+    checkpoint = section.choice("checkpoint", ("slave", "redis"), "slave", "places")
     location = _location(section, mistakes)
     section.finish()
-    return SlaveConfig(name, conn_id, vendor, schema, safe_mode, on_conflict, compare_values, existing, location)
+    return SlaveConfig(
+        name, conn_id, vendor, schema, safe_mode, on_conflict, compare_values, existing, checkpoint, location
+    )
 
 
 def _location(section: Section, mistakes: list[Mistake]) -> str | None:

@@ -44,6 +44,8 @@ class SlaveConfig:
     existing_tables: str = "empty"
     """What an initial update does with tables that the slave has: `empty` deletes their rows,
     `keep` replaces them range by range as blocks are stored, `refuse` stops the update."""
+    checkpoint: str = "slave"
+    """Where the position is kept: `slave`, in the transaction that carries the data, or `redis`, at an interval."""
     initial_files_location: str | None = None
     """Where this slave finds carried-over files: an absolute folder or `s3://bucket/key`."""
 
@@ -57,7 +59,8 @@ class ApplyOptions:
     stage_above: int = 1_000_000
     """A window or slice with more changes is read and staged by Spark's executors instead of the driver."""
     checkpoint_interval: float = 30.0
-    """Seconds; safe mode after a restart lasts two of them where no exit point is stored."""
+    """Seconds between two checkpoints in Redis (`checkpoint: redis`). Safe mode after a restart lasts two of them,
+    wherever the checkpoint is kept, where no exit point is stored."""
     poll_interval: float = 0.05
     """Seconds between looks at the master when nothing came."""
     lease: float = 10.0

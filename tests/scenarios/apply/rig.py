@@ -30,7 +30,7 @@ CONFIG = """
 prefix: DEMO_
 master: {conn_id: m}
 slaves:
-  dr1: {conn_id: s, on_conflict: POLICY, safe_mode: SAFE, compare_values: COMPARE}
+  dr1: {conn_id: s, on_conflict: POLICY, safe_mode: SAFE, compare_values: COMPARE, checkpoint: KEPT}
 tables:
   public.*: {RULE}
 apply: {lease: 2.0, checkpoint_interval: INTERVAL, max_batch_changes: BATCH, stage_above: STAGE}
@@ -62,8 +62,13 @@ class Rig:
         policy: str = "stop",
         compare: bool = True,
         rule: str = "",
+        kept: str = "slave",
+        slave_role: bool = False,
     ) -> "Rig":
-        """`tables`: DDL run on both. Capture is in place, the slave is NORMAL at the master's position."""
+        """`tables`: DDL run on both. Capture is in place, the slave is NORMAL at the master's position.
+
+        `slave_role`: the slave's account is no superuser.
+        """
         values = {
             "SAFE": str(safe).lower(),
             "INTERVAL": str(interval),
@@ -72,6 +77,7 @@ class Rig:
             "POLICY": policy,
             "COMPARE": str(compare).lower(),
             "RULE": rule,
+            "KEPT": kept,
         }
         text = CONFIG
         for word, value in values.items():
@@ -79,7 +85,7 @@ class Rig:
         if safe:  # under which nothing ever conflicts
             text = text.replace(f"on_conflict: {policy}, ", "")
         (folder / "DEMO.yaml").write_text(text)
-        infos = {"m": database(), "s": database()}
+        infos = {"m": database(), "s": database(role=slave_role)}
         pair = Pair.of(config.load("DEMO_"), "dr1", infos)
         rig = cls(
             pair,
@@ -129,6 +135,11 @@ class Rig:
         """Returns when the slave has applied all that the master has committed by now."""
         now = position.take(self.master, self.pair.prefix, "public")
         self.await_that(lambda: bool((p := self.checkpoint.position) and p.covers_all_of(now)), seconds)
+
+    def await_applied(self, running: "Running", seconds: float = 30.0) -> None:
+        """The same, wherever the apply keeps its checkpoint."""
+        now = position.take(self.master, self.pair.prefix, "public")
+        self.await_that(lambda: bool((seen := running.loop.seen) and seen.covers_all_of(now)), seconds)
 
     def set_back(self, to: Position | None) -> None:
         """The checkpoint is what it was at `to`; the rows stay as they are."""

@@ -70,12 +70,12 @@ class CheckpointStore:
         """Applying starts at `position`; what was under way before is void."""
         self._execute("checkpoint_start", position=position.text(), time=position.time or None)
 
-    def claim(self) -> Checkpoint:
-        """A new epoch for the caller, who alone can `advance` from now on. Commit it at once.
+    def claim(self, above: int = 0) -> Checkpoint:
+        """A new epoch for the caller, higher than `above`, who alone can `advance` from now on. Commit it at once.
 
         Raises `LookupError` where the slave was never configured.
         """
-        if self._execute("checkpoint_claim").fetchone() is None:
+        if self._execute("checkpoint_claim", above=above).fetchone() is None:
             raise LookupError(self.slave)
         checkpoint = self.read(lock=True)
         assert checkpoint is not None

@@ -1,0 +1,46 @@
+"""What must hold on a slave where changes may come twice (`checkpoint: redis`): looked at when applying starts."""
+
+from collections.abc import Sequence
+
+from sluice import vendors
+from sluice.apply.definitions import KeyNeeded
+from sluice.apply.links import Links
+from sluice.apply.pair import Pair
+from sluice.domain.checkpoint import Checkpoint
+from sluice.domain.names import TableName
+from sluice.errors import Terminal
+
+
+class TriggersAct(Terminal):
+    """Foreign keys and triggers of the slave would act on every repeated change."""
+
+    def __init__(self, pair: Pair, tables: Sequence[TableName]):
+        super().__init__(
+            f"{pair}: with checkpoint: redis changes may come twice, and on {', '.join(map(str, tables))} foreign keys "
+            "or triggers of the slave act on each: rows that live on could go with a parent that is replaced. GRANT "
+            "SET ON PARAMETER session_replication_role to this account on the slave (PostgreSQL 15 or later), or set "
+            "checkpoint: slave; then start applying again."
+        )
+        self.tables = tuple(tables)
+
+
+def check(links: Links, checkpoint: Checkpoint) -> None:
+    """Raises `KeyNeeded` and `TriggersAct` with all tables concerned."""
+    pair = links.pair
+    assert checkpoint.position is not None
+    info = pair.master_info
+    with links.on(info):
+        registry = vendors.module(info.vendor, "tables_registry").Registry(
+            links.master, pair.prefix, pair.replication.master.schema
+        )
+        tables = registry.tables()
+    links.definitions.load(tables, checkpoint.position, checkpoint.slice_key or 0)
+    if keyless := links.definitions.keyless():
+        raise KeyNeeded(pair, keyless)
+    if links.replica_role:
+        return
+    with links.on(pair.slave_info), links.slave_transaction() as slave:
+        there = vendors.module(pair.slave_info.vendor, "catalog").shapes(slave, tables)
+        acting = [table for table in there if links.merger.targets[table].watched]
+    if acting:
+        raise TriggersAct(pair, acting)
