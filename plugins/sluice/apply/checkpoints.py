@@ -1,8 +1,8 @@
 """How an apply reads and writes the checkpoint of its slave.
 
-    OnSlave    the position stands in the slave's row, written in the transaction that carries the data
-    InRedis    it goes to Redis at an interval and at shutdown; the row keeps an older one, the anchor
-               (`sluice.domain.resumption`), and counts changes in the transactions that carry them
+OnSlave    the position stands in the slave's row, written in the transaction that carries the data
+InRedis    it goes to Redis at an interval and at shutdown; the row keeps an older one, the anchor
+           (`sluice.domain.resumption`), and counts changes in the transactions that carry them
 """
 
 import logging

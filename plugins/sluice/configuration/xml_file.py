@@ -1,9 +1,9 @@
 """Reads `xmlBlasterPlugins.xml`: each plugin with a `replication.prefix` or a `table.` is a replication.
 
-    <plugin id='ReplNDBPlugin' className='org.xmlBlaster.contrib.dbwatcher.plugin.DbWatcherPlugin'>
-      <attribute id='replication.prefix'>TEST</attribute>
-      <attribute id='table.MYSCHEMA.TABLE1'>actions=IDU,trigger=TEST_TR01,sequence=3</attribute>
-    </plugin>
+<plugin id='ReplNDBPlugin' className='org.xmlBlaster.contrib.dbwatcher.plugin.DbWatcherPlugin'>
+  <attribute id='replication.prefix'>TEST</attribute>
+  <attribute id='table.MYSCHEMA.TABLE1'>actions=IDU,trigger=TEST_TR01,sequence=3</attribute>
+</plugin>
 """
 
 from dataclasses import dataclass, field
