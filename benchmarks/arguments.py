@@ -6,6 +6,7 @@ BENCHES = {
     "capture": "statements on a master with our triggers; beside the same table without any",
     "drain": "changes that wait are applied; beside PostgreSQL's logical replication",
     "load": "rows of an initial update; beside two parallel COPY pipes, or pgcopydb with every start counted",
+    "lag": "from a commit on the master until the slave shows it, under traffic; beside logical replication",
 }
 """Each is a module of this package with `run(args) -> Report`."""
 

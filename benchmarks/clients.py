@@ -28,6 +28,18 @@ END;
 """
 """Ten single-row statements. The last two go to rows of the client's former transaction; `start_rows` has the first."""
 
+HUNDREDS = """\
+\\set k :k + 1
+\\set n :client_id * 100000000 + 50 * :k
+BEGIN;
+INSERT INTO {table} SELECT i, 'customer ' || i, 17.5, 'closed', 'note', '2026-01-01 10:00:00.5+00'
+    FROM generate_series(:n + 1, :n + 50) i;
+UPDATE {table} SET amount = amount + 0.01, status = 'open' WHERE id BETWEEN :n - 49 AND :n - 10;
+DELETE FROM {table} WHERE id BETWEEN :n - 9 AND :n;
+END;
+"""
+"""A hundred row changes in three statements; the last two go to rows of the client's former transaction."""
+
 
 class ClientsFailed(Terminal):
     """pgbench gave up; its output says why."""
@@ -39,13 +51,17 @@ def start_rows(clients: int) -> str:
 
 
 class Clients:
-    """`clients` sessions that run `script` on one database."""
+    """`clients` sessions that run `script` on one database, its counter `k` from `first` on."""
 
-    def __init__(self, info: ConnectionInfo, folder: Path, script: str, clients: int) -> None:
+    def __init__(
+        self, info: ConnectionInfo, folder: Path, script: str, clients: int, *, first: int = 0, options: str = ""
+    ) -> None:
+        """`options`: settings of the sessions, as libpq's PGOPTIONS."""
         self.clients = clients
+        self._first = first
         self._script = folder / "clients.sql"
         self._script.write_text(script)
-        self._environment = environment(info, folder)
+        self._environment = {**environment(info, folder), "PGOPTIONS": options}
 
     def transactions(self, count: int) -> int:
         """Runs `count` transactions, as many of each client; returns how many that were. Raises `ClientsFailed`."""
@@ -56,7 +72,7 @@ class Clients:
 
     def start(self, *options: str) -> "subprocess.Popen[str]":
         """A pgbench under way."""
-        sessions = ["-c", str(self.clients), "-j", "1", "-D", "k=0"]
+        sessions = ["-c", str(self.clients), "-j", "1", "-D", f"k={self._first}"]
         command = [str(binary("pgbench")), "-n", "-M", "prepared", *sessions, "-f", str(self._script), *options]
         return subprocess.Popen(
             command, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -92,9 +92,7 @@ class StageShare:
         except psycopg.Error as error:
             raise connections.classify(error, slave.place) from error
 
-    def _stage(
-        self, connection: psycopg.Connection[Any], number: int, changes: Mapping[TableName, Any]
-    ) -> list[Any]:
+    def _stage(self, connection: psycopg.Connection[Any], number: int, changes: Mapping[TableName, Any]) -> list[Any]:
         vendor = self.pair.slave_info.vendor
         stage = vendors.module(vendor, "stage")
         targets = vendors.module(vendor, "target").Targets(connection)

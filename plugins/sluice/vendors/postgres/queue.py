@@ -213,9 +213,7 @@ class Reader:
             "selection": selection,
         }
 
-    def _read(
-        self, statement: str, window: Mapping[str, str], images: bool, max_bytes: int | None = None
-    ) -> pa.Table:
+    def _read(self, statement: str, window: Mapping[str, str], images: bool, max_bytes: int | None = None) -> pa.Table:
         # A GUID of several columns begins with a length; its parts are easier taken from OLDCONTENT.
         needed = "guid IS NULL OR guid = '' OR db_action NOT IN ('INSERT', 'UPDATE')" if not images else "true"
         floor, ceiling = int(window["floor"]), int(window["ceiling"])
