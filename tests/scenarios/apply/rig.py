@@ -85,7 +85,7 @@ class Rig:
         if safe:  # under which nothing ever conflicts
             text = text.replace(f"on_conflict: {policy}, ", "")
         (folder / "DEMO.yaml").write_text(text)
-        infos = {"m": database(), "s": database(role=slave_role)}
+        infos = {"m": database(), "s": database(role=True) if slave_role else database()}
         pair = Pair.of(config.load("DEMO_"), "dr1", infos)
         rig = cls(
             pair,
