@@ -3,8 +3,11 @@
 Runs until SIGTERM. Small windows are applied here; large ones are read and staged by executors.
 """
 
+import os
 import sys
 import threading
+
+import pyarrow as pa
 
 from sluice import config
 from sluice.apply.loop import Apply
@@ -15,12 +18,19 @@ from spark_jobs.session import SparkSpread
 
 
 def run(job: JobInput, stop: threading.Event) -> None:
+    _keep_pages_for_a_while()
     pair = Pair.of(config.load(job.prefix), job.slave, job.connections)
     spread = SparkSpread(f"sluice apply {pair}", job.spark_master, job.spark_conf)
     try:
         Apply(pair, redis_store.connect(job.redis_url), spread, stop).run()
     finally:
         spread.stop()
+
+
+def _keep_pages_for_a_while() -> None:
+    """Arrow's usual allocator gives memory back at once; touching new pages took a fifth of a large window's time."""
+    if "ARROW_DEFAULT_MEMORY_POOL" not in os.environ and "jemalloc" in pa.supported_memory_backends():
+        pa.set_memory_pool(pa.jemalloc_memory_pool())
 
 
 if __name__ == "__main__":

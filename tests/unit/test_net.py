@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sluice.apply import content, net
+from sluice.apply import content, images, net
 from sluice.domain import content as reference
 from sluice.domain.change import NetChanges
 from sluice.domain.names import TableName
@@ -27,8 +27,9 @@ ANY_TIME = settings(max_examples=200, deadline=None, suppress_health_check=[Heal
 
 @pytest.fixture(autouse=True, params=["few", "many"])
 def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both readers of contents."""
+    """Both readers of contents, rows taken apart at once and in pieces."""
     monkeypatch.setattr(content, "FEW", 1000 if request.param == "few" else 0)
+    monkeypatch.setattr(images, "PIECE", 1000 if request.param == "few" else 3)
 
 
 def play(steps: list[Any], key: tuple[str, ...]) -> History:
@@ -109,6 +110,8 @@ def test_any_window_leads_from_its_start_to_its_end(
     window = history.window(start, stop)
     if not window.num_rows:
         return
+    chunk = data.draw(st.integers(1, 10))
+    window = pa.concat_tables([window.slice(at, chunk) for at in range(0, stop - start, chunk)])
     changes = net.reduce(net.events(window, key), before=before)
     old, new = state_at(history, start, steps, key), state_at(history, stop, steps, key)
     assert sorted(apply(changes, old), key=repr) == sorted(new, key=repr)

@@ -202,14 +202,14 @@ def _parts(guid: str, count: int) -> list[str] | None:
 
 def _changed_keys(items: Any, changing: Indices, key: Sequence[str]) -> tuple[Any, Any]:
     """Old and new key texts of the items at `changing`."""
-    contents = whole(items.column("content")).take(pa.array(changing))
+    contents = taken(items.column("content"), changing)
     width = names(contents[0].as_py())
     values = columns(contents, width)
     if not all(name in width for name in key):
         raise MixedShapes(key, contents[0].as_py())
     places = [width.index(name) for name in key]
     new = [values[place] for place in places]
-    old = overlay(new, key, whole(items.column("oldcontent")).take(pa.array(changing)))
+    old = overlay(new, key, taken(items.column("oldcontent"), changing))
     return _join_keys(old), _join_keys(new)
 
 
@@ -235,6 +235,29 @@ def matches(action: Any, word: str) -> Flags:
     """Where the action is `word`."""
     flags: Flags = np.asarray(pc.equal(action, word))
     return flags
+
+
+def taken(column: Any, rows: Indices) -> Any:
+    """The values of a (chunked) column at `rows`, as one array; nothing else is copied, as `whole` would."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column.take(pa.array(rows))
+    if column.num_chunks <= 1:
+        return whole(column).take(pa.array(rows))
+    begins = np.cumsum([0, *(len(chunk) for chunk in column.chunks)])
+    order = None if (rows[1:] >= rows[:-1]).all() else np.argsort(rows, kind="stable")
+    ascending = rows if order is None else rows[order]
+    cuts = np.searchsorted(ascending, begins)
+    parts = [
+        chunk.take(pa.array(ascending[cuts[number] : cuts[number + 1]] - begins[number]))
+        for number, chunk in enumerate(column.chunks)
+        if cuts[number] < cuts[number + 1]
+    ]
+    found = pa.concat_arrays(parts) if parts else pa.array([], column.type)
+    if order is None:
+        return found
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    return found.take(pa.array(back))
 
 
 def whole(array: Any) -> Any:

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.apply import images
 from sluice.apply.content import columns, names, overlay
 from sluice.apply.events import (
     Events,
@@ -90,38 +91,31 @@ def reduce(found: Events, keep: Any = None, *, before: bool = False, safe: bool 
     moved_to, moved_from = ended[(ended != begun) & (begun != _BORN)], begun[(ended != begun) & (begun != _BORN)]
     fresh = np.concatenate([np.flatnonzero(settled & ~was & stays), ended[begun == _BORN]])
 
-    alive = np.concatenate([same, moved_to, fresh])
-    contents = whole(items.column("content")).take(pa.array(found.item[last[alive]]))
+    # In the order of the window, which is mostly that of the slave's pages, and spares copies.
+    begins, ends = found.item[first], found.item[last]
+    dead, same, fresh = (_sorted(keys, by) for keys, by in ((dead, begins), (same, ends), (fresh, ends)))
+    order = np.argsort(ends[moved_to], kind="stable")
+    moved_from, moved_to = moved_from[order], moved_to[order]
     width = _names(items, found)
-    values = columns(contents, width)
-    guids = found.guid
-    compared = before and bool(width) and _former_known(items)
+    former = before and bool(width) and _former_known(items)
 
-    def part(start: int, stop: int) -> list[Any]:
-        return [value.slice(start, stop - start) for value in values]
+    def images_of(comes_from: Indices, goes_to: Indices, *, now: bool = True) -> images.Images:
+        return images.images(items, begins[comes_from], ends[goes_to], found.key, width, now=now, former=former)
 
-    def images(begins: Indices, ends: Indices, now: list[Any] | None) -> dict[str, Any]:
-        if not compared:
-            return {}
-        return _images(items, found.item[first[begins]], found.item[last[ends]], found.key, width, now)
-
-    n_same, n_moved = len(same), len(moved_to)
-    updated, moved = part(0, n_same), part(n_same, n_same + n_moved)
-    deletes = {**_numbered("k", _delete_keys(found, dead, first)), **images(dead, dead, None)}
-    updates = {**_numbered("c", updated), **images(same, same, updated)}
-    old_keys = split_keys(guids.take(pa.array(first[moved_from])), len(found.key))
-    moves = {**_numbered("k", old_keys), **_numbered("c", moved), **images(moved_from, moved_to, moved)}
-    inserts = _numbered("c", part(n_same + n_moved, len(alive)))
+    old_keys = split_keys(found.guid.take(pa.array(first[moved_from])), len(found.key))
+    deletes = {**_numbered("k", _delete_keys(found, dead, first)), **images_of(dead, dead, now=False)}
+    moves = {**_numbered("k", old_keys), **images_of(moved_from, moved_to)}
+    inserts = images.images(items, begins[fresh], ends[fresh], found.key, width, now=True, former=False)
     return NetChanges(
         table,
         width,
         found.key,
         pa.table(deletes),
-        pa.table(updates),
+        pa.table(images_of(same, same)),
         pa.table(moves),
         pa.table(inserts),
         items.num_rows,
-        compared,
+        former,
     )
 
 
@@ -174,47 +168,14 @@ def _delete_keys(found: Events, dead: Indices, first: Indices) -> list[Any]:
     return split_keys(found.guid.take(pa.array(first[dead])), len(found.key))
 
 
+def _sorted(keys: Indices, by: Indices) -> Indices:
+    return keys[np.argsort(by[keys], kind="stable")]
+
+
 def _former_known(items: Any) -> bool:
     """Whether every change says what the row was before it."""
-    silent = pc.and_(pc.is_null(whole(items.column("oldcontent"))), pc.not_equal(items.column("action"), "INSERT"))
+    silent = pc.and_(pc.is_null(items.column("oldcontent")), pc.not_equal(items.column("action"), "INSERT"))
     return not pc.any(silent).as_py()
-
-
-def _images(
-    items: Any, begins: Indices, ends: Indices, key: Sequence[str], width: tuple[str, ...], now: list[Any] | None
-) -> dict[str, Any]:
-    """`b` columns of rows whose first and last changes are `begins` and `ends`: those that differ from `now`.
-
-    `now`: the values after the last change; None where the row goes, then all columns are given.
-    """
-    if not len(begins):
-        return {}
-    content, old = (whole(items.column(label)).take(pa.array(begins)) for label in ("content", "oldcontent"))
-    # A DELETE has no content: its OLDCONTENT is whole. Only an UPDATE's is laid over its content.
-    bare = np.asarray(pc.is_null(content))
-    laid = pc.if_else(pa.array(bare), pa.scalar("", content.type), old) if bare.any() else old
-    again = np.ones(len(begins), dtype=bool) if now is None else begins != ends
-    base = list(now or ())
-    if again.any():
-        # Contents that were not taken apart yet: those of rows that changed several times.
-        other = columns(pc.coalesce(content, old).filter(pa.array(again)), width)
-        order = np.arange(len(begins))
-        order[again] = len(begins) + np.arange(int(again.sum()))
-        base = (
-            other
-            if now is None
-            else [pa.concat_arrays([one, two]).take(pa.array(order)) for one, two in zip(now, other, strict=True)]
-        )
-    former = overlay(base, width, laid, skip=key) if not bare.all() else base
-    return {
-        f"b{number}": was
-        for number, (name, was) in enumerate(zip(width, former, strict=True), start=1)
-        if name not in key and (now is None or not _alike(was, now[number - 1]))
-    }
-
-
-def _alike(one: Any, other: Any) -> bool:
-    return one is other or one.equals(other)
 
 
 def _multiset(table: TableName, items: Any, changes: int) -> NetChanges:
@@ -250,7 +211,7 @@ def _multiset(table: TableName, items: Any, changes: int) -> NetChanges:
 def _names(items: Any, found: Events) -> tuple[str, ...]:
     """The columns, from the first row that has any."""
     for label in ("content", "oldcontent"):
-        column = whole(items.column(label))
+        column = items.column(label)
         present = pc.index(pc.is_valid(column), pa.scalar(True)).as_py()
         if present >= 0 and column[present].as_py():
             return names(column[present].as_py())
