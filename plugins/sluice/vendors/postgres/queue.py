@@ -128,7 +128,7 @@ class Reader:
         `DatabaseUnreachable` and the like, classified.
         """
         window = self._window(previous, target, above, up_to, part.condition if part else "true")
-        return self._read("queue_items", window, images, max_bytes)
+        return self._read("queue_items", window, images, max_bytes, streams=STREAMS if part is None else 1)
 
     def key_changes(
         self,
@@ -213,16 +213,23 @@ class Reader:
             "selection": selection,
         }
 
-    def _read(self, statement: str, window: Mapping[str, str], images: bool, max_bytes: int | None = None) -> pa.Table:
+    def _read(
+        self,
+        statement: str,
+        window: Mapping[str, str],
+        images: bool,
+        max_bytes: int | None = None,
+        streams: int = 1,
+    ) -> pa.Table:
         # A GUID of several columns begins with a length; its parts are easier taken from OLDCONTENT.
         needed = "guid IS NULL OR guid = '' OR db_action NOT IN ('INSERT', 'UPDATE')" if not images else "true"
         floor, ceiling = int(window["floor"]), int(window["ceiling"])
         room = _Room(max_bytes)
-        if ceiling - floor < STREAMED:
+        if streams == 1 or ceiling - floor < STREAMED:
             return self._rows(statement, {**window, "old": needed}, room=room).cast(ITEMS)
         if self._pool is None:
             self._pool = ThreadPoolExecutor(STREAMS, thread_name_prefix="sluice-queue")
-        bounds = [floor + (ceiling - floor) * number // STREAMS for number in range(STREAMS + 1)]
+        bounds = [floor + (ceiling - floor) * number // streams for number in range(streams + 1)]
         reading = [
             self._pool.submit(
                 self._rows,
@@ -231,7 +238,7 @@ class Reader:
                 stream,
                 room,
             )
-            for stream in range(STREAMS)
+            for stream in range(streams)
         ]
         failures = [failure for each in reading if (failure := each.exception()) is not None]
         if failures:
