@@ -29,7 +29,6 @@ from sluice.vendors.postgres.checkpoint import CheckpointStore
 
 PREFIX = Prefix("BENCH_")
 SLAVE = "dr1"
-MASTER_ID, SLAVE_ID = "master", "slave"
 CONFIGURATION = """
 prefix: BENCH_
 master: {conn_id: master}
@@ -39,13 +38,14 @@ tables:
   public.*: {}
 # A safe mode of seconds after the start, so that what is measured is the normal one.
 apply: {checkpoint_interval: 1}
+initial: {parallel: CORES}
 """
 
 
 def configure(folder: Path) -> config.Replication:
     """The configuration of every bench, from a file as always."""
     folder.mkdir(exist_ok=True)
-    (folder / "BENCH.yaml").write_text(CONFIGURATION)
+    (folder / "BENCH.yaml").write_text(CONFIGURATION.replace("CORES", str(os.cpu_count())))
     os.environ["SLUICE_REPLICATIONS"] = str(folder)
     return config.load(str(PREFIX))
 
@@ -67,7 +67,7 @@ class Ours(Side):
         self.spark = {"master": args.spark_master, "conf": {}}
         folder = servers.folder / "replications"
         folder.mkdir(exist_ok=True)
-        (folder / "BENCH.yaml").write_text(CONFIGURATION)
+        (folder / "BENCH.yaml").write_text(CONFIGURATION.replace("CORES", str(os.cpu_count())))
         os.environ["SLUICE_REPLICATIONS"] = str(folder)
         self.pair = Pair.of(
             config.load(str(PREFIX)), SLAVE, {"master": self.infos["master"], "slave": self.infos["slave"]}

@@ -83,14 +83,14 @@ def _load(load: LoadJob, spread: SparkSpread, stop: threading.Event) -> None:
     update = load.update
     ended = threading.Event()
     loaders = [_Loader(load, number, spread, ended) for number in range(1, update.options.parallel + 1)]
-    tables = [entry.table for entry in progress(update, expected={}).tables]
-    expected = estimates(update, tables)
-    log.info("%s: %s loaders, %s tables", update, len(loaders), len(tables))
     for loader in loaders:
         loader.thread.start()
     told = time.monotonic()
     try:
-        while any(loader.thread.is_alive() for loader in loaders):
+        tables = [entry.table for entry in progress(update, expected={}).tables]
+        expected = estimates(update, tables)
+        log.info("%s: %s loaders, %s tables", update, len(loaders), len(tables))
+        while not all(loader.done for loader in loaders):
             ended.wait(TICK_SECONDS)
             ended.clear()
             for loader in loaders:
@@ -106,7 +106,7 @@ def _load(load: LoadJob, spread: SparkSpread, stop: threading.Event) -> None:
     finally:
         for loader in loaders:
             loader.stopping = True
-        if any(loader.thread.is_alive() for loader in loaders):
+        if not all(loader.done for loader in loaders):
             spread.session.sparkContext.cancelAllJobs()
             for loader in loaders:
                 loader.thread.join(10.0)
@@ -129,6 +129,8 @@ class _Loader:
         self.ended = ended
         self.report: LoadReport | None = None
         self.failure: SluiceError | None = None
+        self.done = False
+        """Said before `ended` is set: the thread itself lives a moment longer."""
         self.stopping = False
         """Its task will be cancelled, and must not be started again for that."""
         self.lost: list[str] = []
@@ -164,6 +166,7 @@ class _Loader:
                     self.failure = Terminal(outcome) if kind == "terminal" else Transient(outcome)
                 return
         finally:
+            self.done = True
             self.ended.set()
 
 
