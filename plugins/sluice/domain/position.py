@@ -19,6 +19,7 @@ window is a range of ITEMS' primary key and needs no index over transactions:
 import json
 from dataclasses import dataclass, field, replace
 
+from sluice.domain.origin import Origin
 from sluice.errors import DataLost
 
 
@@ -52,6 +53,8 @@ class Position:
     lsn: str = field(default="", compare=False)
     """How far the master's log must be on the disk so that a crash cannot undo what was seen; empty where it surely is,
     as for a position read back from where it was kept."""
+    origin: Origin | None = field(default=None, compare=False)
+    """On which server it was taken, and how far its log had come; None where it could not be known."""
 
     def covers(self, xid: int) -> bool:
         """True when transaction `xid` had ended before this position was taken.
@@ -124,6 +127,7 @@ class Position:
             "floors": {str(xid): key for xid, key in sorted(self.floors.items())},
             "gap_floor": self.gap_floor,
             "time": self.time,
+            **({"origin": str(self.origin)} if self.origin else {}),
         }
         return json.dumps(values, separators=(",", ":"))
 
@@ -135,7 +139,8 @@ class Position:
             values["snapshot"], values["low"], values["high"], values["time"], next_xid=values["next"]
         )
         floors = {int(xid): key for xid, key in values["floors"].items()}
-        return replace(bare, floors=floors, gap_floor=values["gap_floor"])
+        origin = Origin.parse(values["origin"]) if "origin" in values else None
+        return replace(bare, floors=floors, gap_floor=values["gap_floor"], origin=origin)
 
     @classmethod
     def of_snapshot(

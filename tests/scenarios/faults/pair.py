@@ -27,9 +27,9 @@ def pair(plan: Plan, servers: Servers, folder: Path) -> Iterator[tuple[Rig, dict
     os.environ["SLUICE_REPLICATIONS"] = str(folder)
     try:
         rig = Rig.build(
-            lambda: next(infos), servers.redis_url, folder, tables.DDL,
+            lambda: next(infos), servers.redis_url, folder, tables.DDL if plan.kept == "slave" else tables.KEYED,
             safe=plan.safe, interval=plan.interval, batch=plan.batch, policy=plan.policy, stage=plan.stage,
-            compare=plan.compare,
+            compare=plan.compare, kept=plan.kept,
         )  # fmt: skip
         connections = {
             name: servers.through_proxy(place, rig.pair.master_info.database).to_dict()

@@ -97,13 +97,15 @@ class Plan:
     policy: str
     compare: bool
     """`compare_values`."""
+    kept: str
+    """`checkpoint`: slave, or redis. In Redis it lags behind the data, and what comes again is not told by it."""
     strikes: tuple[Strike, ...]
 
     def __str__(self) -> str:
         options = (
             f"spark={self.spark} lazy={self.lazy} stage={self.stage} batch={self.batch} interval={self.interval}"
             f" safe={self.safe} policy={self.policy}"
-            f" compare={self.compare}"
+            f" compare={self.compare} kept={self.kept}"
         )
         return "\n".join([f"seed {self.seed}: {options}", *(f"  {strike}" for strike in self.strikes)])
 
@@ -136,6 +138,7 @@ def plan(seed: int) -> Plan:
         safe=safe,
         policy="stop" if safe else random.choice(("stop", "stop", "stop", "reject")),
         compare=random.random() < 0.7,
+        kept="redis" if seed % 4 == 3 else "slave",
         strikes=tuple(_strike(random, fault) for fault in faults),
     )
 

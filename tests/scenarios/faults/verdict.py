@@ -27,8 +27,11 @@ def covered(history: History, position: Position) -> dict[int, int]:
     return {writer: sum(position.covers(xid) for xid in xids) for writer, xids in history.items()}
 
 
-def of_looks(looks: Sequence[Look], history: History) -> list[str]:
-    """Each look must show a state that the master had, and the one its checkpoint names."""
+def of_looks(looks: Sequence[Look], history: History, *, lags: bool = False) -> list[str]:
+    """Each look must show a state that the master had, and the one its checkpoint names.
+
+    `lags`: that checkpoint is an older one; the state must be no older.
+    """
     findings = []
     for look in looks:
         expected = {writer: count for writer, count in covered(history, look.position).items() if count}
@@ -36,6 +39,10 @@ def of_looks(looks: Sequence[Look], history: History) -> list[str]:
         for writer, (count, last) in look.progress.items():
             if count != last:
                 findings.append(f"a reader saw {count} transactions of writer {writer}, the last of them number {last}")
+        if lags:
+            expected = {writer: max(count, seen.get(writer, 0)) for writer, count in expected.items()} | {
+                writer: count for writer, count in seen.items() if writer not in expected
+            }
         if seen != expected:
             off = {
                 writer: (seen.get(writer, 0), expected.get(writer, 0))

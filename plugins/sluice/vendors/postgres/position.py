@@ -1,13 +1,19 @@
 """Taking positions on a PostgreSQL master."""
 
+import logging
+from dataclasses import replace
 from typing import Any
 
 import psycopg
 
 from sluice import sql_files
+from sluice.domain import origin
 from sluice.domain.names import Prefix
+from sluice.domain.origin import Origin
 from sluice.domain.position import Position
 from sluice.vendors.postgres.connection import quoted
+
+log = logging.getLogger("sluice.position")
 
 
 def take(
@@ -17,13 +23,32 @@ def take(
 
     On a connection in autocommit. As the first statement of a REPEATABLE READ transaction it is the
     position of that transaction's snapshot, and good as the marker of a block only: its sequence
-    values were read too late to bound a window that begins there. Raises `MasterWentBack`, and psycopg's errors.
+    values were read too late to bound a window that begins there. Raises `MasterWentBack`, `MasterReplaced`,
+    `FailOverUnproven`, and psycopg's errors.
     """
     statement = sql_files.render("postgres", "position", prefix=prefix.lower, schema=quoted(schema))
     row = connection.execute(statement).fetchone()
     assert row is not None
-    low, next_xid, snapshot, high, time, lsn = row
-    return Position.of_snapshot(snapshot, low, high, time, next_xid=next_xid, lsn=lsn).after(previous)
+    low, next_xid, snapshot, high, time, lsn, system, timeline = row
+    here = Origin(system, timeline, origin.place(lsn))
+    if previous is not None and previous.origin is not None and not origin.same_server(previous.origin, here):
+        _prove(connection, previous.origin, here)
+    now = Position.of_snapshot(snapshot, low, high, time, next_xid=next_xid, lsn=lsn)
+    return replace(now, origin=here).after(previous)
+
+
+def _prove(connection: psycopg.Connection[Any], former: Origin, now: Origin) -> None:
+    row = connection.execute(sql_files.render("postgres", "position_promoted")).fetchone()
+    assert row is not None
+    readable, replayed = row
+    history = None
+    if readable:
+        statement = sql_files.render("postgres", "position_history")
+        found = connection.execute(statement, {"file": f"pg_wal/{now.timeline:08X}.history"}).fetchone()
+        history = found[0] if found else None
+    left = origin.switches(history) if history is not None else None
+    origin.prove(former, now, left, origin.place(replayed) if replayed else None)
+    log.warning("The master failed over, from %s to %s. All that was seen is there: applying goes on", former, now)
 
 
 def secure(connection: psycopg.Connection[Any], position: Position) -> None:

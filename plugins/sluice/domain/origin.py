@@ -1,0 +1,103 @@
+"""Which server a position was taken on, and whether another one continues where that one stood.
+
+A master that is restored from a backup, or fails over to a standby that lagged, forgets commits. Its transaction IDs
+are given out again, so that a position of before would take new transactions for seen ones. The write-ahead log tells:
+a server that was promoted begins a new timeline, and continues the former one up to a certain place.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sluice.errors import DataLost, Terminal
+
+_PAGE, _HEADERS = 8192, (24, 40)
+"""Of the log. The place behind a full page is told with the next page's header by one function, without by another."""
+
+
+class MasterReplaced(DataLost):
+    """The master is another server, or a copy of it that lacks commits which were seen."""
+
+    def __init__(self, former: "Origin", now: "Origin", reason: str):
+        super().__init__(
+            f"The master at {now} does not continue the one at {former}: {reason}. "
+            "Start an initial update of this slave."
+        )
+        self.former = former
+        self.now = now
+
+
+class FailOverUnproven(Terminal):
+    """The master was promoted, and nothing tells whether commits were lost."""
+
+    def __init__(self, former: "Origin", now: "Origin"):
+        super().__init__(
+            f"The master failed over, from {former} to {now}, and this account cannot see whether commits were lost. "
+            "GRANT EXECUTE ON FUNCTION pg_catalog.pg_read_file(text, bigint, bigint, boolean) TO it on the master, so "
+            "that it can read the timeline's history, and start applying again; or start an initial update."
+        )
+        self.former = former
+        self.now = now
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A place in the write-ahead log of one server."""
+
+    system: str
+    """What `initdb` gave it; copies of it have the same."""
+    timeline: int
+    lsn: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Origin":
+        """From `str`."""
+        system, timeline, lsn = text.split(" ")
+        return cls(system, int(timeline), place(lsn))
+
+    def __str__(self) -> str:
+        return f"{self.system} {self.timeline} {self.lsn >> 32:X}/{self.lsn & 0xFFFFFFFF:X}"
+
+
+def place(lsn: str) -> int:
+    """Bytes from the text of a `pg_lsn`."""
+    high, low = lsn.split("/")
+    return int(high, 16) << 32 | int(low, 16)
+
+
+def switches(history: str) -> dict[int, int]:
+    """From a timeline's history file: where each of its former timelines was left."""
+    lines = (line.split() for line in history.splitlines() if line.strip() and not line.startswith("#"))
+    return {int(words[0]): place(words[1]) for words in lines}
+
+
+def same_server(former: Origin, now: Origin) -> bool:
+    """True where nothing has to be proved. Raises `MasterReplaced` where nothing could prove it."""
+    if former.system != now.system:
+        raise MasterReplaced(former, now, "it is another database cluster")
+    if now.timeline < former.timeline:
+        raise MasterReplaced(former, now, "it is an older copy, of before a fail-over")
+    if now.timeline == former.timeline and now.lsn < _bare(former.lsn):
+        raise MasterReplaced(former, now, "its log ends earlier, as after a restore of its files")
+    return now.timeline == former.timeline
+
+
+def prove(former: Origin, now: Origin, left: Mapping[int, int] | None, replayed: int | None) -> None:
+    """After a promotion. `left`: `switches` of the present timeline; None: unknown. `replayed`: up to where the server
+    followed another one before it was promoted, None if it was started since.
+
+    Raises `MasterReplaced`, `FailOverUnproven`.
+    """
+    reached = replayed if now.timeline == former.timeline + 1 else None
+    if left is not None:
+        if former.timeline not in left:
+            raise MasterReplaced(former, now, "its timeline does not descend from that one")
+        reached = left[former.timeline]
+    if reached is None:
+        raise FailOverUnproven(former, now)
+    if reached < _bare(former.lsn):
+        lost = former.lsn - reached
+        raise MasterReplaced(former, now, f"it was promoted {lost} bytes of the log short, and what these held is lost")
+
+
+def _bare(lsn: int) -> int:
+    return lsn - lsn % _PAGE if lsn % _PAGE in _HEADERS else lsn

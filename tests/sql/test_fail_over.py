@@ -1,0 +1,185 @@
+"""A master that fails over to a real standby: with everything that was seen, or without."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from embedded.account import make_enterable, service_account
+from embedded.postgres import PostgresServer, binary
+from sluice.domain.names import Prefix
+from sluice.domain.origin import FailOverUnproven, MasterReplaced
+from sluice.domain.position import Position
+from sluice.install import resources
+from sluice.vendors.postgres import position
+from sluice.vendors.postgres.connection import connect
+
+PREFIX = Prefix("DEMO_")
+CAUTIOUS = "cautious"
+"""A role that may read no file of the server."""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Callable[[str], PostgresServer]]:
+    """Makes a server of that name; all are stopped after the test."""
+    made: list[PostgresServer] = []
+
+    def make(name: str) -> PostgresServer:
+        made.append(PostgresServer(tmp_path / name, name=name, settings={"fsync": "off"}))
+        return made[-1]
+
+    make_enterable(tmp_path, service_account())
+    yield make
+    for each in made:
+        each.stop()
+
+
+@pytest.fixture
+def master(server: Callable[[str], PostgresServer]) -> PostgresServer:
+    """With a table that is captured, and the cautious role."""
+    made = server("master")
+    made.start(die_with_parent=True)
+    with session(made) as connection:
+        connection.execute("CREATE TABLE public.t (id int)")
+        resources.install(connection, PREFIX, "public")
+        connection.execute(f"CREATE ROLE {CAUTIOUS}")
+        connection.execute(f"GRANT EXECUTE ON FUNCTION public.demo_position() TO {CAUTIOUS}")
+        connection.execute(f"GRANT SELECT ON SEQUENCE public.demo_seq TO {CAUTIOUS}")
+    return made
+
+
+@contextmanager
+def session(server: PostgresServer, role: str | None = None) -> Iterator[psycopg.Connection[Any]]:
+    with connect(server.info(), application="test", autocommit=True) as connection:
+        if role:
+            connection.execute(f"SET ROLE {role}")
+        yield connection
+
+
+def standby_of(master: PostgresServer, standby: PostgresServer) -> None:
+    """A running copy that follows."""
+    standby.data.mkdir(parents=True, mode=0o700)
+    account = service_account()
+    if account:
+        account.own(standby.data)
+    shutil.copytree(master.directory / "passwords", standby.directory / "passwords")
+    info = master.info()
+    options = standby.popen_options()
+    where = [f"--host={info.host}", f"--port={info.port}", f"--username={info.user}", f"--pgdata={standby.data}"]
+    options["env"] = {**options["env"], "PGPASSWORD": info.password or ""}
+    subprocess.run(
+        [str(binary("pg_basebackup")), *where, "--write-recovery-conf", "--checkpoint=fast", "--no-sync"],
+        check=True,
+        **{
+            name: value
+            for name, value in options.items()
+            if name not in ("stdout", "stderr", "stdin", "start_new_session")
+        },
+    )
+    standby.start(die_with_parent=True)
+
+
+def commit(server: PostgresServer) -> Position:
+    """One more transaction, and the position that covers it, as a checkpoint keeps it."""
+    with session(server) as connection:
+        connection.execute("INSERT INTO public.t VALUES (1)")
+        return Position.parse(position.take(connection, PREFIX, "public").text())
+
+
+def take(server: PostgresServer, previous: Position, role: str | None = None) -> Position:
+    with session(server, role) as connection:
+        return position.take(connection, PREFIX, "public", previous)
+
+
+def await_replay(standby: PostgresServer, seen: Position) -> None:
+    assert seen.origin is not None
+    place = str(seen.origin).split()[-1]
+    with session(standby) as connection:
+        for _ in range(3000):
+            row = connection.execute("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", [place]).fetchone()
+            if row == (True,):
+                return
+            connection.execute("SELECT pg_sleep(0.01)")
+    raise AssertionError(f"the standby did not come to {place}")
+
+
+def promote(standby: PostgresServer) -> None:
+    with session(standby) as connection:
+        assert connection.execute("SELECT pg_promote()").fetchone() == (True,)
+
+
+def test_a_standby_that_had_everything_goes_on_where_the_master_stood(
+    master: PostgresServer, server: Callable[[str], PostgresServer]
+) -> None:
+    standby = server("standby")
+    standby_of(master, standby)
+    seen = commit(master)
+    await_replay(standby, seen)
+    master.stop()
+    promote(standby)
+    for role in (None, CAUTIOUS):
+        after = take(standby, seen, role)
+        assert after.origin is not None
+        assert after.origin.timeline == 2
+        assert after.covers_all_of(seen)
+    standby.stop()
+    standby.start(die_with_parent=True)
+    with pytest.raises(FailOverUnproven, match="GRANT EXECUTE ON FUNCTION"):
+        take(standby, seen, CAUTIOUS)
+    with session(standby) as connection:
+        connection.execute(
+            f"GRANT EXECUTE ON FUNCTION pg_catalog.pg_read_file(text, bigint, bigint, boolean) TO {CAUTIOUS}"
+        )
+    assert take(standby, seen, CAUTIOUS).covers_all_of(seen)
+
+
+def test_a_standby_that_lost_commits_is_noticed(
+    master: PostgresServer, server: Callable[[str], PostgresServer]
+) -> None:
+    """Although new transactions have long had the IDs of the lost ones."""
+    standby = server("standby")
+    standby_of(master, standby)
+    early = commit(master)
+    await_replay(standby, early)
+    standby.stop()
+    seen = commit(master)
+    master.stop()
+    standby.start(die_with_parent=True)
+    promote(standby)
+    for _ in range(20):
+        late = commit(standby)
+    assert late.xmax > seen.xmax, "by the numbers alone nothing seems to be missing"
+    for role in (None, CAUTIOUS):
+        assert take(standby, early, role).covers_all_of(early)
+        with pytest.raises(MasterReplaced, match="what these held is lost"):
+            take(standby, seen, role)
+
+
+def test_another_cluster_is_noticed(master: PostgresServer, database: Callable[..., Any]) -> None:
+    with connect(database(), application="test", autocommit=True) as other:
+        resources.install(other, PREFIX, "public")
+        seen = Position.parse(position.take(other, PREFIX, "public").text())
+    with pytest.raises(MasterReplaced, match="another database cluster"):
+        take(master, seen)
+
+
+def test_files_put_back_are_noticed(master: PostgresServer, tmp_path: Path) -> None:
+    early = commit(master)
+    master.stop()
+    subprocess.run(["cp", "-a", str(master.data), str(tmp_path / "copy")], check=True)
+    master.start(die_with_parent=True)
+    for _ in range(20):
+        seen = commit(master)
+    assert take(master, early).covers_all_of(seen)
+    master.stop()
+    shutil.rmtree(master.data)
+    os.rename(tmp_path / "copy", master.data)
+    master.start(die_with_parent=True)
+    with pytest.raises(MasterReplaced, match="its log ends earlier"):
+        take(master, seen)
