@@ -71,6 +71,12 @@ class SparkSpread:
             raise ExecutorsFailed(f"Spark's executors failed: {_first_line(error)}.") from error
         return results
 
+    def cancel(self) -> None:
+        """Ends the tasks under way. A job has one session, and one window at a time."""
+        if self._started.is_set() and self._session is not None:
+            with suppress(Exception):  # a driver process that has died has nothing under way
+                self._session.sparkContext.cancelAllJobs()
+
     def check(self) -> None:
         """Raises `SpreadLost` when Spark's driver process has died or never came up."""
         if not self._started.is_set():

@@ -97,3 +97,18 @@ def test_two_slaves_share_a_table_and_nothing_else(connection: psycopg.Connectio
     other = store(connection, "dr2").read()
     assert other is not None
     assert other.state is SlaveState.UNCONFIGURED
+
+
+def test_what_others_rely_on_is_on_the_slaves_disk(connection: psycopg.Connection[Any]) -> None:
+    """The apply's checkpoints need not wait for the disk; who deletes changes behind them makes sure first."""
+    mine = store(connection)
+    for number in range(20):
+        with connection.transaction():
+            connection.execute("SET LOCAL synchronous_commit = off")
+            mine.start_at(Position(number, number))
+        assert mine.read() is not None
+        row = connection.execute("SELECT pg_current_wal_insert_lsn()").fetchone()
+        assert row is not None
+        mine.secure()
+        flushed = connection.execute("SELECT pg_current_wal_flush_lsn() >= %s::pg_lsn", [row[0]]).fetchone()
+        assert flushed == (True,)

@@ -26,7 +26,7 @@ from sluice.apply.content import MixedShapes
 from sluice.apply.links import Links
 from sluice.apply.markers import Markers
 from sluice.apply.pair import Pair
-from sluice.apply.spread import Spread
+from sluice.apply.spread import Spread, T, attended
 from sluice.apply.staging import Failure, ShareInterrupted, Span, StageShare
 from sluice.apply.window import CutItem, Run
 from sluice.domain.blocks import Decision
@@ -47,6 +47,8 @@ HERE_BYTES = 384 << 20
 """Contents up to which a window is reduced in the driver."""
 LOADING_SLICE, LOADING_BYTES = 200_000, 256 << 20
 """Changes and contents of a slice while blocks are loading: all of them are decided in the driver."""
+STAGING_SECONDS = 900.0
+"""Spark's time for its share of a window at the first try."""
 FOREIGN_KEY = "23503"
 """SQLSTATE."""
 BATCH_BYTES = 1 << 30
@@ -93,7 +95,8 @@ Step = Rows | Truncation | CutItem
 class Batch:
     """Applies windows of one pair over its links.
 
-    `keep_lease` raises when the lease is lost; `pause` waits a moment, and raises when waiting must end.
+    `keep_lease` raises when the lease is lost; `pause` waits a moment, and raises when waiting must end; `attend` is
+    called again and again while Spark works, and raises when nobody needs that work any more.
     """
 
     def __init__(
@@ -103,6 +106,7 @@ class Batch:
         spread: Spread,
         keep_lease: Callable[[], None],
         pause: Callable[[], None],
+        attend: Callable[[], None],
     ):
         self.pair = pair = links.pair
         self.links = links
@@ -115,6 +119,8 @@ class Batch:
         """Whether every change of a definition is queued with what it changed, in one transaction."""
         self._believing = True
         self._pause = pause
+        self._attend = attend
+        self._patience = 1
         self.reached: Position | None = None
         """How far the last attempt may have come: where safe mode must last after a failure."""
         self._labels = itertools.count(1)
@@ -304,10 +310,10 @@ class Batch:
                 found = net.events(items, definitions.key(table))
                 changes.append(net.reduce(found, before=self._compares(table), safe=safe))
         keys = definitions.known()
-        parts = self.spread.parallelism
+        parts = self._attended(lambda: self.spread.parallelism)
         compared = frozenset(table for table in keys if self._compares(table))
         share = StageShare(self.pair, span, parts, epoch, str(next(self._labels)), keys, apart, compared, safe)
-        for staged in self.spread.map(share, parts):
+        for staged in self._attended(lambda: self.spread.map(share, parts)):
             if isinstance(staged, Failure) and staged.passing:
                 raise ShareInterrupted(staged.message)
             if isinstance(staged, Failure):
@@ -321,6 +327,18 @@ class Batch:
             return window.by_table(self._items(span))
 
         return [Rows(changes, lambda table: everything()[table], keys)] if changes else []
+
+    def _attended(self, work: Callable[[], T]) -> T:
+        """Spark's work, while the lease is kept and a wish to stop is heeded."""
+        try:
+            done = attended(work, self._attend, STAGING_SECONDS * self._patience)
+        except Transient:
+            # The next try has longer, so that slow work is not begun for ever.
+            self._patience *= 2
+            self.spread.cancel()
+            raise
+        self._patience = 1
+        return done
 
     def _load_definitions(self, seen: Position, above: int) -> None:
         """Of all captured tables, because the executors will meet any of them."""

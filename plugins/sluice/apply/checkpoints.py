@@ -41,6 +41,8 @@ class OnSlave:
         with links.on(self.pair.slave_info), links.slave_transaction():
             # A former apply may still be in its last transaction; who waits says so and tries again.
             links.slave.execute("SET LOCAL lock_timeout = '5s'")
+            # No crash of the slave may give this epoch out a second time.
+            links.slave.execute("SET LOCAL synchronous_commit = on")
             store = self._store()
             if not store.exists():
                 return None
@@ -117,8 +119,7 @@ class OnSlave:
     def _alone(self, before: Checkpoint, after: Checkpoint, *, durable: bool) -> Checkpoint:
         """Writes a checkpoint without data."""
         with self.links.on(self.pair.slave_info), self.links.slave_transaction() as slave:
-            if not durable:
-                slave.execute("SET LOCAL synchronous_commit = off")
+            slave.execute(f"SET LOCAL synchronous_commit = {'on' if durable else 'off'}")
             self.lock(before)
             self._store().advance(before, after)
         return after

@@ -93,7 +93,7 @@ class Apply:
         if pair.slave.checkpoint == "redis":
             stored = StoredCheckpoint(store, pair.prefix, pair.slave.name)
             self.checkpoints = InRedis(self.links, stored, pair.options.checkpoint_interval)
-        self.batch = Batch(self.links, self.checkpoints, spread, self.lease.keep, self._pause)
+        self.batch = Batch(self.links, self.checkpoints, spread, self.lease.keep, self._pause, self._attend)
         self.checkpoint: Checkpoint | None = None
         self.seen: Position | None = None
         self.mode = safemode.OFF
@@ -274,6 +274,14 @@ class Apply:
         self._say("waiting for a block that is being read")
         if self.stop.wait(BLOCK_SECONDS):
             raise Stopping("told to stop while waiting for a block")
+
+    def _attend(self) -> None:
+        """While Spark works on a window."""
+        self.lease.keep()
+        self.spread.check()
+        self._say("applying: Spark stages a large window")
+        if self.stop.is_set():
+            raise Stopping("told to stop while Spark staged a window")
 
     def _forget(self) -> None:
         """Everything held about the databases is void; the next turn takes over anew."""

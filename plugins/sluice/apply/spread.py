@@ -1,7 +1,10 @@
 """Spreading the reading and staging of a large window over many processes."""
 
+import threading
+import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Protocol, TypeVar
 
 from sluice.errors import Transient
@@ -15,6 +18,40 @@ class ExecutorsFailed(Transient):
 
 class SpreadLost(Transient):
     """Nothing can be spread any more by this process: it must end and be started again."""
+
+
+ATTEND_SECONDS = 0.1
+"""Between two looks at whether waiting still makes sense."""
+
+
+def attended(work: Callable[[], T], attend: Callable[[], None], limit: float) -> T:
+    """What `work` returns or raises. It runs in a thread; what `attend` raises meanwhile ends the waiting for it.
+
+    `limit` in seconds. Raises `ExecutorsFailed` beyond it: a process may be frozen, or nobody there to do the work.
+    """
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    # A daemon: what nobody waits for any more must not keep the process from ending.
+    threading.Thread(target=run, name="spread", daemon=True).start()
+    end = time.monotonic() + limit
+    while True:
+        with suppress(TimeoutError):
+            return future.result(ATTEND_SECONDS)
+        if future.done():
+            return future.result()
+        attend()
+        if time.monotonic() > end:
+            raise ExecutorsFailed(
+                f"Spark has not come to an end with its share of a window within {limit:.0f} s. It is cancelled and "
+                "taken again. If this goes on, look whether Spark has workers (page of its master), and whether they "
+                "reach both databases."
+            )
 
 
 class Spread(Protocol):
@@ -32,6 +69,10 @@ class Spread(Protocol):
         """
         ...
 
+    def cancel(self) -> None:
+        """What `map` waits for is not needed any more; never raises."""
+        ...
+
     def check(self) -> None:
         """Raises `SpreadLost` once nothing can be spread any more. Asked at every turn: cheap."""
         ...
@@ -46,6 +87,9 @@ class InThreads:
     def map(self, task: Callable[[int], T], parts: int) -> list[T]:
         with ThreadPoolExecutor(self.parallelism) as pool:
             return list(pool.map(task, range(parts)))
+
+    def cancel(self) -> None:
+        """Threads come to their own end."""
 
     def check(self) -> None:
         """Threads are never lost."""

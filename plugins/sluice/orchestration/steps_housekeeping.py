@@ -139,7 +139,9 @@ def _needs(work: Work, slave: SlaveConfig) -> tuple[str, Position | None]:
     """Why the slave holds the purge (empty: it does not), and what it has applied (None: it needs nothing)."""
     try:
         info = work.info(slave)
-        checkpoint = checkpoint_of(info, work.prefix, slave.name, slave.schema, f"sluice {work.prefix} housekeeping")
+        application = f"sluice {work.prefix} housekeeping"
+        # What is deleted on the master must not be asked for again by a slave that crashed.
+        checkpoint = checkpoint_of(info, work.prefix, slave.name, slave.schema, application, secure=True)
     except SluiceError as error:
         return f"slave {slave.name} cannot be asked what it has: {error}", None
     if checkpoint is None:

@@ -97,12 +97,16 @@ def reach(info: ConnectionInfo, application: str) -> Iterator[Any]:
         connection.close()
 
 
-def checkpoint_of(info: ConnectionInfo, prefix: Prefix, slave: str, schema: str, application: str) -> Checkpoint | None:
+def checkpoint_of(
+    info: ConnectionInfo, prefix: Prefix, slave: str, schema: str, application: str, *, secure: bool = False
+) -> Checkpoint | None:
     """The checkpoint of a slave, None where no initial update was ever started.
 
-    Raises `DatabaseUnreachable`, `DatabaseRefused`.
+    `secure`: no crash of the slave can undo it any more. Raises `DatabaseUnreachable`, `DatabaseRefused`.
     """
     with reach(info, application) as connection:
         store = vendors.module(info.vendor, "checkpoint").CheckpointStore(connection, prefix, schema, slave)
         found: Checkpoint | None = store.read()
+        if secure and found is not None:
+            store.secure()
         return found

@@ -1,10 +1,12 @@
 """The apply follows the master, stops on drift, gives way to a successor."""
 
+import threading
 from collections.abc import Callable
 
 import pytest
 
 from sluice.apply.links import ChangesPurged
+from sluice.apply.spread import ExecutorsFailed, InThreads, T
 from sluice.domain.checkpoint import Fenced
 from sluice.domain.state import SlaveState
 from sluice.stores import redis_store
@@ -199,3 +201,33 @@ def test_a_slave_put_back_behind_the_purge_is_inconsistent(rig: Callable[..., Ri
         pair.await_current()
     assert pair.checkpoint.state is SlaveState.INCONSISTENT
     assert "older than it has been" in pair.checkpoint.message
+
+
+class Frozen(InThreads):
+    """Executors that never come to an end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.cancelled = threading.Event(), threading.Event()
+
+    def map(self, task: Callable[[int], T], parts: int) -> list[T]:
+        self.begun.set()
+        self.cancelled.wait()
+        raise ExecutorsFailed("cancelled")
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+
+
+def test_an_apply_that_waits_for_spark_says_so_and_heeds_a_wish_to_stop(rig: Callable[..., Rig]) -> None:
+    pair = rig(TABLES, stage=1000)
+    pair.master.execute("INSERT INTO public.account SELECT g, 'o', g FROM generate_series(1, 5000) g")
+    frozen, running = Frozen(), pair.apply()
+    running.loop.batch.spread = frozen
+    with running:
+        pair.await_that(frozen.begun.is_set)
+        pair.await_that(lambda: "Spark stages" in str(running.loop.status.read().get("activity")))
+    assert frozen.cancelled.is_set()
+    with pair.apply():
+        pair.await_current()
+    assert pair.differences() == {}

@@ -108,6 +108,16 @@ class CheckpointStore:
             safemode_exit=_text(safemode_exit),
         )
 
+    def secure(self) -> None:
+        """Returns when no crash of this slave can undo what was read from it: before others rely on it.
+
+        Commits of the apply are seen before they are on the disk where its role's `synchronous_commit` is off. On a
+        connection in autocommit, outside a transaction.
+        """
+        row = self.connection.execute("SELECT pg_catalog.pg_current_wal_insert_lsn()::text").fetchone()
+        assert row is not None
+        self.connection.execute(sql_files.render("postgres", "position_secure"), {"lsn": row[0]})
+
     def _execute(self, name: str, placeholders: dict[str, str] | None = None, **values: Any) -> psycopg.Cursor[Any]:
         statement = sql_files.render("postgres", name, **self._names, **(placeholders or {}))
         return self.connection.execute(statement, {"slave": self.slave, **values})

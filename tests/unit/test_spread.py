@@ -1,0 +1,47 @@
+"""Waiting for Spark: never blind, never for ever."""
+
+import threading
+
+import pytest
+
+from sluice.apply.spread import ExecutorsFailed, InThreads, attended
+from sluice.errors import Transient
+
+
+class Enough(Transient):
+    """Somebody wants it to stop."""
+
+
+def never() -> None:
+    raise AssertionError("nothing to attend to")
+
+
+def test_the_result_comes_back() -> None:
+    assert attended(lambda: InThreads(2).map(lambda number: number * 2, 3), never, 10) == [0, 2, 4]
+
+
+def test_an_error_of_the_work_comes_back_also_one_that_looks_like_waiting() -> None:
+    def fail() -> None:
+        raise TimeoutError("of its own")
+
+    with pytest.raises(TimeoutError, match="of its own"):
+        attended(fail, lambda: None, 10)
+
+
+def test_waiting_ends_when_there_is_a_reason() -> None:
+    frozen = threading.Event()
+
+    def attend() -> None:
+        raise Enough("told to stop")
+
+    with pytest.raises(Enough):
+        attended(frozen.wait, attend, 10)
+    frozen.set()
+
+
+def test_waiting_ends_at_its_limit() -> None:
+    frozen, looks = threading.Event(), []
+    with pytest.raises(ExecutorsFailed, match=r"within 0 s.*Spark has workers"):
+        attended(frozen.wait, lambda: looks.append(1), 0.25)
+    frozen.set()
+    assert looks
