@@ -37,7 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 break
             chosen = plan(seed)
             try:
-                print(run(chosen, servers, logs / f"{done}-{seed}"), flush=True)
+                result = run(chosen, servers, logs / f"{done}-{seed}")
+                told = "\n  ".join([str(result), *(result.happened if args.minutes is None and args.seed else ())])
+                print(told, flush=True)
             except RunFailed as failure:
                 print(f"FAILED. {failure}", flush=True)
                 return 1

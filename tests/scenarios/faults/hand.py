@@ -20,10 +20,10 @@ from tests.scenarios.faults.proxy import Ambush, Moment, Proxy, Weather
 from tests.scenarios.faults.servers import Servers
 
 FILE_LIMIT = 1 << 20
-PROGRESS_SECONDS = 6.0
+PROGRESS_SECONDS = 4.0
 AMBUSH_SECONDS = 2.0
 """A strike that waits for a COMMIT falls without one after so long."""
-STAGING_SECONDS = 15.0
+STAGING_SECONDS = 10.0
 """So long is waited for something of Spark to kill."""
 SESSIONS = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'sluice %%' AND datname = %s"
 

@@ -203,23 +203,23 @@ def define(work: Work, chance: Random) -> None:
     value(work, chance)
 
 
-def pour(work: Work, chance: Random, rows: tuple[int, int] = (200, 3000)) -> None:
+def pour(work: Work, chance: Random, rows: tuple[int, int] = (200, 2500)) -> None:
     """Many rows: more than a window of the driver holds, so that it is staged, and cut into slices."""
-    first, count, width = chance.randint(1, 20_000), chance.randint(*rows), chance.randint(5, 120)
+    first, count, width = chance.randint(1, 6_000), chance.randint(*rows), chance.randint(5, 120)
     work.change(
         "bulk", f"INSERT INTO public.bulk SELECT g, repeat(md5(g::text), %s) , {STAMP}"
         " FROM generate_series(%s::int, %s::int) g ON CONFLICT (id) DO UPDATE SET payload = excluded.payload,"
         " version = excluded.version", width // 32 + 1, first, first + count,
     )  # fmt: skip
     if chance.random() < 0.6:
-        start = chance.randint(1, 20_000)
+        start = chance.randint(1, 6_000)
         work.change("bulk", f"UPDATE public.bulk SET payload = payload || 'x', version = {STAMP}"
                     " WHERE id BETWEEN %s AND %s", start, start + count // 2)  # fmt: skip
     if chance.random() < 0.5:
-        start = chance.randint(1, 20_000)
+        start = chance.randint(1, 6_000)
         work.change("bulk", "DELETE FROM public.bulk WHERE id BETWEEN %s AND %s", start, start + count // 2)
     if chance.random() < 0.3:
-        start = chance.randint(1, 20_000)
+        start = chance.randint(1, 6_000)
         work.change(
             "bulk", f"UPDATE public.bulk SET id = -id, version = {STAMP} WHERE id BETWEEN %s AND %s"
             " AND NOT EXISTS (SELECT FROM public.bulk o WHERE o.id = -bulk.id)", start, start + 200,

@@ -112,7 +112,7 @@ class Plan:
 
 SPARK_EVERY = 7
 """A session of Spark takes its time to start: one run of so many has one."""
-STRIKES = (3, 6)
+STRIKES = (3, 5)
 PAUSES = (0.0, 1.2)
 
 
@@ -132,7 +132,7 @@ def plan(seed: int) -> Plan:
         seed,
         spark,
         lazy=random.random() < 0.3,
-        stage=random.choice((300, 1000, 3000)),
+        stage=300 if spark else random.choice((300, 1000, 3000)),
         batch=random.choice((2000, 1_000_000, 1_000_000)),
         interval=random.choice((0.1, 0.1, 1.0)),
         safe=safe,

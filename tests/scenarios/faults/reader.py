@@ -12,7 +12,7 @@ from sluice.errors import SluiceError
 from sluice.vendors.postgres.connection import connect
 from tests.scenarios.faults.tables import EVERY, IMBALANCE
 
-_PAUSE = 0.03
+_PAUSE = 0.08
 CHECKPOINT = "SELECT state, position, target IS NOT NULL FROM public.demo_checkpoint WHERE slave = 'dr1'"
 PROGRESS = "SELECT writer, count(*), max(n) FROM public.log GROUP BY 1"
 

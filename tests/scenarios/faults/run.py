@@ -45,6 +45,7 @@ class Result:
     commits: int
     applies: int
     strikes: int
+    happened: tuple[str, ...]
 
     def __str__(self) -> str:
         return (
@@ -103,6 +104,7 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
             applies.end()
             reader.join(10.0)
             idle()
+            hand.say("everything is applied")
             lines = rig.master.execute("SELECT writer, n, xid FROM public.log ORDER BY 1, 2").fetchall()
             history = verdict.of_history(lines)
             kept = list(audit.commits(rig.slave, slot))
@@ -127,7 +129,7 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
         changes = sum(writer.changes for writer in writers)
         return Result(
             plan.seed, time.monotonic() - began, len(lines), changes, len(reader.looks), len(kept), applies.started,
-            len(hand.plan.strikes),
+            len(hand.plan.strikes), tuple(hand.happened),
         )  # fmt: skip
 
 
