@@ -93,17 +93,21 @@ class Rig:
             connect(infos["m"], application="test", autocommit=True),
             connect(infos["s"], application="test", autocommit=True),
         )
-        for connection in (rig.master, rig.slave):
+        rig.begin(tables)
+        return rig
+
+    def begin(self, tables: str) -> None:
+        """From two empty databases on: the DDL, capture, the state NORMAL."""
+        for connection in (self.master, self.slave):
             connection.execute(tables)
-        rig.install()
-        with rig.slave.transaction():
-            store = rig.store
+        self.install()
+        with self.slave.transaction():
+            store = self.store
             store.ensure()
             store.move(SlaveState.INITIAL)
             store.move(SlaveState.TRANSITION)
-            store.start_at(position.take(rig.master, pair.prefix, "public"))
+            store.start_at(position.take(self.master, self.pair.prefix, "public"))
             store.move(SlaveState.NORMAL)
-        return rig
 
     def install(self) -> None:
         """Captures every table."""

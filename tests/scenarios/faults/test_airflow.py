@@ -1,0 +1,152 @@
+"""The same traffic and the same verdict where Airflow keeps the apply: its components, the job and the servers killed.
+
+Everything is as in production here: the DAG `cdc_apply`, the detached job with a real Spark driver, the supervisor.
+"""
+
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from embedded.demo.strikes import victim_of
+from embedded.process import ProcessId, await_true
+from embedded.stack import Stack
+from sluice import config
+from sluice.apply.pair import Pair
+from sluice.orchestration import jobs
+from sluice.orchestration.job import JobState, Kind
+from tests.scenarios.apply.rig import Rig
+from tests.scenarios.faults import audit, tables, verdict
+from tests.scenarios.faults.audit import Point
+from tests.scenarios.faults.pair import reopened
+from tests.scenarios.faults.reader import Reader
+from tests.scenarios.faults.writer import BUILDER, CLERK, DREAMER, PORTER, Writer
+
+SEED = 1
+SLOT = "audit"
+SERVICES = ("airflow-scheduler", "airflow-triggerer", "airflow-dag-processor", "master", "slave-dr1", "redis")
+PARTS = ("driver", "jvm")
+CONFIG = """
+prefix: DEMO_
+master: {conn_id: demo_master}
+slaves:
+  dr1: {conn_id: demo_dr1}
+tables:
+  public.*: {}
+apply: {lease: 2.0, checkpoint_interval: 1.0, stage_above: 1000}
+"""
+
+
+@pytest.fixture
+def stack(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
+    """The servers and Airflow with a configuration of its own; the slave's log can be decoded."""
+    # Not under pytest's own folder: that is closed to the account that runs PostgreSQL.
+    folder = Path(tempfile.mkdtemp(prefix="sluice-test-airflow-faults-"))
+    replications = folder / "replications"
+    replications.mkdir()
+    (replications / "DEMO.yaml").write_text(CONFIG)
+    monkeypatch.setenv("SLUICE_HOME", str(folder / "home"))
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(replications))
+    made = Stack(folder / "home", replications=replications)
+    try:
+        made.up()
+        with made.slaves["dr1"].connect() as admin:
+            admin.execute("ALTER SYSTEM SET wal_level = logical")
+        made.await_running("slave-dr1", after=made.kill("slave-dr1"))
+        yield made
+    finally:
+        made.down()
+        shutil.rmtree(folder)
+
+
+@pytest.fixture
+def rig(stack: Stack) -> Rig:
+    infos = {f"demo_{place}": stack.connection(place) for place in ("master", "dr1")}
+    pair = Pair.of(config.load("DEMO_"), "dr1", infos)
+    made = reopened(Rig(pair, stack.redis_url, None, None))  # type: ignore[arg-type]
+    made.begin(tables.DDL)
+    return made
+
+
+def test_airflow_killed_with_its_task_each_change_arrives_exactly_once(stack: Stack, rig: Rig) -> None:
+    with stack.slaves["dr1"].connect(rig.pair.slave_info.database) as admin:
+        audit.begin(admin, SLOT)
+    checkpoint = rig.checkpoint
+    assert checkpoint.position is not None
+    start = Point(checkpoint.epoch, checkpoint.position, None, None)
+    api = stack.airflow.api()
+    api.await_dags(["cdc_apply"])
+    run = api.trigger("cdc_apply", {"prefix": "DEMO_", "slave": "dr1"})
+    cast = (CLERK, CLERK, DREAMER, PORTER, BUILDER)
+    writers = [Writer(rig.pair.master_info, number, each, SEED, lazy=True) for number, each in enumerate(cast, 1)]
+    reader = Reader(rig.pair.slave_info)
+    threads = [*writers, reader]
+    for thread in threads:
+        thread.start()
+    try:
+        strike_all(stack, Random(SEED), lambda: reader.looks[-1].position if reader.looks else None)
+    finally:
+        for writer in writers:
+            writer.stop()
+    for writer in writers:
+        writer.join(30)
+    rig = reopened(rig)
+    rig.await_current(120)
+    reader.stop()
+    reader.join(10)
+    api.call("PATCH", f"dags/cdc_apply/dagRuns/{run}", {"state": "failed"})
+    job = jobs.live(Kind.APPLY, "DEMO_", "dr1")
+    assert job is None or await_true(lambda: job.state() is JobState.ENDED, 30)
+
+    assert [thread.failure for thread in threads if thread.failure] == []
+    lines = rig.master.execute("SELECT writer, n, xid FROM public.log ORDER BY 1, 2").fetchall()
+    history = verdict.of_history(lines)
+    assert verdict.of_acknowledged({writer.number: writer.acknowledged for writer in writers}, history) == []
+    assert verdict.of_looks(reader.looks, history) == []
+    with stack.slaves["dr1"].connect(rig.pair.slave_info.database) as admin:
+        commits = list(audit.commits(admin, SLOT))
+        audit.end(admin, SLOT)
+    assert verdict.of_commits(commits, start, history) == []
+    assert rig.differences() == {}
+    assert len(lines) > 100 and len(commits) > 10 and reader.looks
+    rig.close()
+
+
+def strike_all(stack: Stack, chance: Random, applied: Callable[[], object]) -> None:
+    """Each service and each part of the job once, in an order of the seed, the next when changes arrive again."""
+    strikes = [*SERVICES, *PARTS]
+    chance.shuffle(strikes)
+    for strike in strikes:
+        await_arrival(applied, strike)
+        time.sleep(chance.uniform(0.0, 1.0))
+        if strike in SERVICES:
+            killed = stack.kill(strike)
+            stack.await_running(strike, 90, after=killed)
+        else:
+            kill_part(strike)
+    await_arrival(applied, "the last strike")
+
+
+def await_arrival(applied: Callable[[], object], before: str) -> None:
+    last = applied()
+    assert await_true(lambda: applied() != last, 120, 0.05), f"nothing arrives any more before {before}"
+
+
+def kill_part(what: str) -> None:
+    """SIGKILL to the job's Python driver or its JVM."""
+    found: list[ProcessId] = []
+
+    def there() -> bool:
+        job = jobs.live(Kind.APPLY, "DEMO_", "dr1")
+        runner = ProcessId.of(job.runner.pid) if job else None
+        target = victim_of(runner, what) if runner else None
+        found.extend([target] if target else [])
+        return bool(found)
+
+    assert await_true(there, 30), f"no {what} to kill"
+    found[0].send(signal.SIGKILL)
