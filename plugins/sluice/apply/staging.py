@@ -87,7 +87,10 @@ class StageShare:
         changes = by_table(items)
         connections = vendors.module(slave.vendor, "connection")
         try:
-            with connections.connect(slave, application=pair.application) as connection:
+            # Nothing staged needs to survive a crash of the slave: the window is then staged again.
+            settings = {"synchronous_commit": "off"}
+            application = pair.application
+            with connections.connect(slave, application=application, autocommit=True, settings=settings) as connection:
                 return self._stage(connection, number, changes)
         except psycopg.Error as error:
             raise connections.classify(error, slave.place) from error
@@ -97,8 +100,6 @@ class StageShare:
         stage = vendors.module(vendor, "stage")
         targets = vendors.module(vendor, "target").Targets(connection)
         targets.load(changes)
-        # Nothing staged needs to survive a crash of the slave: the window is then staged again.
-        connection.execute("SET LOCAL synchronous_commit = off")
         staged = []
         for place, (table, items) in enumerate(changes.items()):
             if table not in self.keys:
@@ -119,5 +120,4 @@ class StageShare:
                     number=f"{self.label}_{number}_{place}",
                 )
             )
-        connection.commit()
         return staged

@@ -186,7 +186,10 @@ def put(
 ) -> Staged:
     """Net changes into unlogged tables `<prefix>stage_<epoch>_<number>_<kind>` of `schema`, replacing what is there.
 
-    `number` names the share and the table (letters, digits, underscores). The caller commits.
+    `number` names the share and the table (letters, digits, underscores). On a connection in
+    autocommit: PostgreSQL (18 and before) does not start again after a crash that comes soon after
+    a transaction that had created an unlogged table was rolled back, because the table's empty file
+    is left and its "init" file is restored. So each table is there for good before rows come.
     Raises `ValueUnfit`, `ColumnMissing`.
     """
     relations: dict[str, Rows] = {}

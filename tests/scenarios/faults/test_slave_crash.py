@@ -1,0 +1,59 @@
+"""A slave that crashes comes up again, whatever the apply had been doing there."""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sluice.vendors.postgres import stage
+from tests.scenarios.apply.rig import Rig
+from tests.scenarios.faults.pair import pair, reopened
+from tests.scenarios.faults.plan import plan
+from tests.scenarios.faults.servers import Servers
+
+
+@pytest.fixture
+def rig(servers: Servers, tmp_path: Path) -> Iterator[Rig]:
+    """A pair whose windows are staged, and a slave that writes its log to the disk when it must."""
+    with servers.slave.connect() as admin:
+        admin.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
+        admin.execute("SELECT pg_reload_conf()")
+    with pair(replace(plan(0), stage=300), servers, tmp_path) as (built, _):
+        yield built
+    servers.start_all()
+    with servers.slave.connect() as admin:
+        admin.execute("ALTER SYSTEM RESET wal_writer_delay")
+        admin.execute("SELECT pg_reload_conf()")
+
+
+def test_it_starts_again_after_a_crash_while_changes_were_staged(
+    rig: Rig, servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crashed = threading.Event()
+
+    def copy(*arguments: Any) -> int:
+        # Backends of a killed postmaster roll back, and what they write of it never reaches the disk.
+        if not crashed.is_set():
+            with servers.slave.connect() as other:
+                other.execute("SELECT pg_logical_emit_message(true, 'all before this', 'is on the disk')")
+            servers.slave.kill()
+            crashed.set()
+        return real(*arguments)
+
+    real = stage.copy
+    monkeypatch.setattr(stage, "copy", copy)
+    rig.slave.execute("CHECKPOINT")
+    with rig.apply(parallelism=1):
+        rig.await_current()
+        rig.master.execute("INSERT INTO public.accounts SELECT g, g, g FROM generate_series(1, 2000) g")
+        assert crashed.wait(30)
+        rig.close()
+        servers.start_all()
+        rig = reopened(rig)
+        rig.await_current()
+    assert rig.differences() == {}
+    assert len(rig.rows(rig.slave, rig.tables(rig.slave)[0])) == 2000
+    rig.close()
