@@ -8,17 +8,19 @@ tables are compared.
 
 import argparse
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 
 from benchmarks import machine, workload
 from benchmarks.cpu import CpuWatch
+from benchmarks.memory import MemoryWatch
 from benchmarks.native import Native
 from benchmarks.ours import Ours
 from benchmarks.report import Figure, Report, Run
 from benchmarks.rounds import alternate
 from benchmarks.servers import Servers
 from benchmarks.side import Side, SideFailed
-from benchmarks.workload import Mix
+from benchmarks.workload import Mix, Work
 
 NATIVE = "logical replication"
 
@@ -68,41 +70,44 @@ def measure(servers: Servers, sides: dict[str, Side], mix: Mix, goal: float | No
         args.rounds,
         args.warm_up,
     )
-    title = f"{mix.changes:,} changes in transactions of {mix.transaction:,}"
-    if mix.existing:
-        title += ", to rows that were there before"
-    return Figure(title, "changes/s", runs.get("ours", []), runs.get("reference", []), NATIVE, goal=goal)
+    return Figure(mix.title, "changes/s", runs.get("ours", []), runs.get("reference", []), NATIVE, goal=goal)
 
 
-def drain(servers: Servers, side: Side, mix: Mix) -> Run:
-    """One run of one side."""
-    empty(side)
-    mix.prepare(side.master)
+def drain(servers: Servers, side: Side, work: Work, during: Callable[[], None] = lambda: None) -> Run:
+    """One run of one side. `during` is called again and again while it drains. Raises `SideFailed`."""
+    empty(side, work)
+    work.prepare(side.master)
     side.await_current()
     side.forget()
     side.hold()
     mark = f"run of {time.time_ns()}"
     side.master.execute("SET synchronous_commit = off")  # the making is not what is measured
-    changed = mix.write(side.master, mark)
-    if changed != mix.changes:
-        raise SideFailed(f"{side.name}: {changed} changes were made where {mix.changes} were meant")
+    changed = work.write(side.master, mark)
+    if changed != work.changes:
+        raise SideFailed(f"{side.name}: {changed} changes were made where {work.changes} were meant")
     for connection in (side.master, side.slave):
         connection.execute("ANALYZE")
     servers.quiet_down()
-    with CpuWatch(servers.roots, side.roots) as watch:
+
+    def arrived() -> bool:
+        during()
+        return workload.shows(side.slave, mark)
+
+    with CpuWatch(servers.roots, side.roots) as cpu, MemoryWatch(side.roots) as memory:
         begun = time.perf_counter()
         side.release()
-        side.await_that(lambda: workload.shows(side.slave, mark), "the last change is on the slave")
+        side.await_that(arrived, "the last change is on the slave")
         seconds = time.perf_counter() - begun
     side.await_current()
-    found = {place: workload.digest(connection) for place, connection in (("m", side.master), ("s", side.slave))}
-    if found["m"] != found["s"]:
-        raise SideFailed(f"{side.name}: the slave differs from the master: {found}")
-    return Run(mix.changes / seconds, seconds, watch.seconds, {"changes": changed, "rows": found["m"][0]})
+    for table in work.tables:
+        found = [workload.digest(connection, table) for connection in (side.master, side.slave)]
+        if found[0] != found[1]:
+            raise SideFailed(f"{side.name}: {table} of the slave differs from the master: {found}")
+    return Run(work.changes / seconds, seconds, cpu.seconds, {"changes": changed, "peak_bytes": memory.peak})
 
 
-def empty(side: Side) -> None:
+def empty(side: Side, work: Work) -> None:
     """Fresh tables on both: by the way that changes go."""
     side.release()
-    side.master.execute(f"TRUNCATE {workload.TABLE}")
+    side.master.execute(f"TRUNCATE {', '.join(work.tables)}".encode())
     side.await_current()

@@ -37,15 +37,17 @@ slaves:
 tables:
   public.*: {}
 # A safe mode of seconds after the start, so that what is measured is the normal one.
-apply: {checkpoint_interval: 1}
+apply: {checkpoint_interval: 1MORE}
 initial: {parallel: CORES}
 """
 
 
-def configure(folder: Path) -> config.Replication:
-    """The configuration of every bench, from a file as always."""
+def configure(folder: Path, **options: Any) -> config.Replication:
+    """The configuration of every bench, from a file as always; `options` of `apply` are added."""
     folder.mkdir(exist_ok=True)
-    (folder / "BENCH.yaml").write_text(CONFIGURATION.replace("CORES", str(os.cpu_count())))
+    more = "".join(f", {name}: {value}" for name, value in options.items())
+    text = CONFIGURATION.replace("CORES", str(os.cpu_count())).replace("MORE", more)
+    (folder / "BENCH.yaml").write_text(text)
     os.environ["SLUICE_REPLICATIONS"] = str(folder)
     return config.load(str(PREFIX))
 
@@ -61,17 +63,22 @@ class Ours(Side):
 
     name = "ours"
 
-    def __init__(self, servers: Servers, args: argparse.Namespace, tables: str) -> None:
-        """`tables`: DDL of both databases."""
+    def __init__(
+        self,
+        servers: Servers,
+        args: argparse.Namespace,
+        tables: str,
+        spark_conf: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> None:
+        """`tables`: DDL of both databases; `options` of `apply`."""
         super().__init__(servers, DATABASES[0])
-        self.spark = {"master": args.spark_master, "conf": {}}
-        folder = servers.folder / "replications"
-        folder.mkdir(exist_ok=True)
-        (folder / "BENCH.yaml").write_text(CONFIGURATION.replace("CORES", str(os.cpu_count())))
-        os.environ["SLUICE_REPLICATIONS"] = str(folder)
-        self.pair = Pair.of(
-            config.load(str(PREFIX)), SLAVE, {"master": self.infos["master"], "slave": self.infos["slave"]}
-        )
+        self.spark = {"master": args.spark_master, "conf": dict(spark_conf or {})}
+        self.options = options
+        self.beside: cpu.Roots = dict
+        """Further processes that are ours: of a cluster."""
+        replication = configure(servers.folder / "replications", **options)
+        self.pair = Pair.of(replication, SLAVE, self.infos)
         self.store = redis.from_url(servers.redis_url, decode_responses=True)
         self.gate = Gate(self.store, PREFIX, SLAVE)
         self.status = Status(self.store, PREFIX, SLAVE)
@@ -148,7 +155,7 @@ class Ours(Side):
         """Driver, JVM and Python workers: the one starts the other."""
         if self.process is None:
             return {}
-        found = {"driver": self.process.pid}
+        found = {**self.beside(), "driver": self.process.pid}
         if jvm := cpu.find(cpu.below(self.process.pid), "java"):
             found["JVM"] = jvm
             if workers := cpu.find(cpu.below(jvm), "python"):
@@ -158,7 +165,7 @@ class Ours(Side):
     def describe(self) -> Mapping[str, Any]:
         import pyspark
 
-        return {"Spark": pyspark.__version__, "spark": self.spark, "configuration": CONFIGURATION}
+        return {"Spark": pyspark.__version__, "spark": self.spark, "apply": self.options}
 
     def stop(self) -> None:
         """Ends the apply as the DAG does."""

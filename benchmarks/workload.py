@@ -4,13 +4,41 @@ Every mix ends with an update of the row `MARK`, in its last transaction and cou
 the slave knows that all before it is there.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import psycopg
 
 Connection = psycopg.Connection[Any]
+
+
+class Work(Protocol):
+    """Changes that a bench lets wait."""
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        ...
+
+    @property
+    def changes(self) -> int:
+        """How many rows are changed."""
+        ...
+
+    @property
+    def tables(self) -> Sequence[str]:
+        """All of which may change, quoted; the one with the mark among them."""
+        ...
+
+    def prepare(self, connection: Connection) -> None:
+        """Makes the rows that are there before, the mark among them."""
+        ...
+
+    def write(self, connection: Connection, mark: str) -> int:
+        """Makes the changes; the mark's note becomes `mark` in the last transaction. Returns how many were made."""
+        ...
+
 
 TABLE = "public.orders"
 MARK = -1000
@@ -39,6 +67,15 @@ class Mix:
     """Changes in each transaction."""
     existing: bool = False
     """Updates and deletes go to rows that were there before; otherwise to those the mix inserted."""
+
+    @property
+    def title(self) -> str:
+        where = ", to rows that were there before" if self.existing else ""
+        return f"{self.changes:,} changes in transactions of {self.transaction:,}{where}"
+
+    @property
+    def tables(self) -> Sequence[str]:
+        return (TABLE,)
 
     @property
     def base(self) -> int:
@@ -75,7 +112,7 @@ class Mix:
                 low, high = updates + low, updates + high
                 done += connection.execute(f"DELETE FROM {TABLE} WHERE id BETWEEN {low} AND {high}").rowcount
                 if high == updates + deletes:
-                    done += self._mark(connection, mark)
+                    done += set_mark(connection, mark)
         return done
 
     def _write_small(self, connection: Connection, mark: str) -> int:
@@ -97,11 +134,18 @@ class Mix:
             ).rowcount
             done += connection.execute(f"{UPDATE} BETWEEN {first - 5} AND {first - 3}").rowcount
             done += connection.execute(f"DELETE FROM {TABLE} WHERE id = {first - 1}").rowcount
-            done += self._mark(connection, mark)
+            done += set_mark(connection, mark)
         return done + (count - 1) * 10
 
-    def _mark(self, connection: Connection, mark: str) -> int:
-        return connection.execute(f"UPDATE {TABLE} SET note = %s WHERE id = {MARK}", [mark]).rowcount
+
+def add_mark(connection: Connection) -> None:
+    """The row that `set_mark` changes."""
+    connection.execute(f"INSERT INTO {TABLE} SELECT {VALUES} FROM (VALUES ({MARK})) AS s (i)")
+
+
+def set_mark(connection: Connection, mark: str) -> int:
+    """The last change of a work."""
+    return connection.execute(f"UPDATE {TABLE} SET note = %s WHERE id = {MARK}", [mark]).rowcount
 
 
 def shows(connection: Connection, mark: str) -> bool:

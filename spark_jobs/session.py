@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+from sluice import sql_files
 from sluice.apply.spread import ExecutorsFailed, SpreadLost
 
 T = TypeVar("T")
@@ -144,6 +145,8 @@ def _ship_library(session: Any) -> None:
     """Sends the library to executors on other machines, as one archive."""
     folder = Path(tempfile.mkdtemp(prefix="sluice-library-"))
     compiled = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(_ROOT / "plugins" / "sluice", folder / "tree" / "sluice", ignore=compiled)
+    library = folder / "tree" / "sluice"
+    shutil.copytree(_ROOT / "plugins" / "sluice", library, ignore=compiled)
+    shutil.copytree(sql_files.folder(), library / sql_files.SHIPPED)
     archive = shutil.make_archive(str(folder / "sluice"), "zip", folder / "tree")
     session.sparkContext.addPyFile(archive)

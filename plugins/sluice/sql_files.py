@@ -6,6 +6,7 @@ value without a placeholder, are mistakes of the caller and raise at once.
 
 import os
 import re
+import zipimport
 from functools import cache
 from pathlib import Path
 
@@ -22,17 +23,27 @@ class SqlFileMissing(Terminal):
         self.path = path
 
 
+SHIPPED = "sql"
+"""Where the statements lie inside the library when it travels to Spark's executors as an archive."""
+
+
 def folder() -> Path:
-    """Where the statements lie: `SLUICE_SQL`, else `include/sql` of this checkout."""
+    """Where the statements lie: `SLUICE_SQL`, else `include/sql` of this checkout, else in the library's archive."""
     configured = os.environ.get("SLUICE_SQL")
-    return Path(configured) if configured else Path(__file__).resolve().parents[2] / "include" / "sql"
+    if configured:
+        return Path(configured)
+    here = Path(__file__)
+    return here.resolve().parents[2] / "include" / "sql" if here.exists() else here.parent / SHIPPED
 
 
 @cache
 def _read(path: Path) -> str:
     try:
+        loader: object = __spec__.loader
+        if isinstance(loader, zipimport.zipimporter) and path.is_relative_to(loader.archive):
+            return loader.get_data(str(path)).decode()
         return path.read_text(encoding="utf-8")
-    except FileNotFoundError as missing:
+    except OSError as missing:
         raise SqlFileMissing(path) from missing
 
 

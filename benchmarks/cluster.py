@@ -1,0 +1,184 @@
+"""`cluster`: the drain with a Spark standalone master and two workers, processes of this machine; the executors read,
+reduce and stage.
+
+`steady` is beside the same drain by one process (`local[*]`). In `killed`, one worker and its executor get SIGKILL in
+the middle of every drain, and come back for the next; the slave must be equal to the master all the same.
+"""
+
+import argparse
+import contextlib
+import itertools
+import os
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import psutil
+
+from benchmarks import machine, workload
+from benchmarks.cpu import below
+from benchmarks.drain import drain
+from benchmarks.ours import Ours
+from benchmarks.report import Figure, Report, Run
+from benchmarks.rounds import alternate
+from benchmarks.servers import Servers
+from benchmarks.side import SideFailed
+from benchmarks.workload import Mix
+from embedded.ports import HOST, free_port
+from embedded.process import await_true
+
+CONF = {
+    "spark.executor.memory": "512m",
+    "spark.executor.cores": "1",
+    "spark.driver.host": HOST,
+    "spark.driver.bindAddress": HOST,
+}
+STAGE_ABOVE = 10_000
+"""Changes of a window above which the executors do the work; below, the driver is quicker by itself."""
+AFTER = 0.6
+"""Seconds from the beginning of a drain to the kill, or half of what a drain takes."""
+
+
+class Cluster:
+    """A master and its workers, ended on leaving."""
+
+    def __init__(self, folder: Path, workers: int = 2) -> None:
+        self.folder = folder
+        self.url = f"spark://{HOST}:{free_port()}"
+        self.workers: dict[str, subprocess.Popen[bytes]] = {}
+        self._names = itertools.count(1)
+        self._master: subprocess.Popen[bytes] | None = None
+        self._count = workers
+
+    def __enter__(self) -> "Cluster":
+        try:
+            port = self.url.rpartition(":")[2]
+            self._master = self._start("master.Master", "--host", HOST, "--port", port, "--webui-port", "0")
+            if not await_true(lambda: "New state: ALIVE" in self._said(), 60):
+                raise SideFailed(f"The Spark master did not start: {self._said()}")
+            for _ in range(self._count):
+                self.add_worker()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in (*self.workers.values(), self._master):
+            if process is not None:
+                _kill_family(process)
+
+    def add_worker(self) -> None:
+        """Returns when the master knows it."""
+        known = self._said().count("Registering worker")
+        place = ("--host", HOST, "--cores", "1", "--memory", "600m", "--webui-port", "0")
+        work = ("--work-dir", str(self.folder / "work"))
+        self.workers[f"worker {next(self._names)}"] = self._start("worker.Worker", *place, *work, self.url)
+        if not await_true(lambda: self._said().count("Registering worker") > known, 60):
+            raise SideFailed(f"The Spark worker did not come up: {self._said()[-1500:]}")
+
+    def kill_worker(self) -> None:
+        """SIGKILL to the oldest worker and all below it."""
+        _kill_family(self.workers.pop(next(iter(self.workers))))
+
+    def roots(self) -> dict[str, int]:
+        """For the counting of CPU time and memory."""
+        found = {name: process.pid for name, process in self.workers.items()}
+        return {**found, **({"Spark master": self._master.pid} if self._master else {})}
+
+    def _said(self) -> str:
+        log = self.folder / "cluster.log"
+        return log.read_text(errors="replace") if log.exists() else ""
+
+    def _start(self, name: str, *arguments: str) -> "subprocess.Popen[bytes]":
+        import pyspark
+
+        home = Path(pyspark.__file__).parent
+        given = {**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": HOST, "PYSPARK_PYTHON": sys.executable}
+        # Executors have the library from the driver alone, as on another machine.
+        given.pop("PYTHONPATH", None)
+        given["SPARK_DAEMON_MEMORY"] = "256m"
+        with open(self.folder / "cluster.log", "ab") as log:
+            return subprocess.Popen(
+                [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments],
+                env=given, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder,
+            )  # fmt: skip
+
+
+class Killing:
+    """Kills a worker once, some seconds after it was first called."""
+
+    def __init__(self, cluster: Cluster, after: float) -> None:
+        self.cluster, self.after = cluster, after
+        self.done = False
+        self._begun: float | None = None
+
+    def __call__(self) -> None:
+        now = time.monotonic()
+        self._begun = self._begun or now
+        if not self.done and now - self._begun >= self.after:
+            self.done = True
+            self.cluster.kill_worker()
+
+
+def run(args: argparse.Namespace) -> Report:
+    """Raises `SideFailed` when a slave differs from its master, whatever was killed."""
+    changes = max(20_000, int(1_000_000 * args.scale) // 100 * 100)
+    mix = Mix("bulk", changes, min(10_000, changes // 100))
+    wanted = args.figure or ("steady", "killed")
+    with ExitStack() as stack:
+        servers = stack.enter_context(Servers(args))
+        folder = servers.folder / "spark"
+        folder.mkdir()
+        cluster = stack.enter_context(Cluster(folder))
+        alone = _alone(servers, args, mix) if args.side != "ours" and "steady" in wanted else []
+        args.spark_master = cluster.url
+        ours = Ours(servers, args, workload.DDL, CONF, stage_above=STAGE_ABOVE)
+        stack.callback(ours.close)
+        ours.beside = cluster.roots
+        ours.start()
+
+        def measured(killing: Killing | None = None) -> Run:
+            run = drain(servers, ours, mix, killing or (lambda: None))
+            if sum(seconds for part, seconds in run.cpu.items() if part.startswith("worker")) < 0.02:
+                raise SideFailed("the executors had nothing to do")
+            return run
+
+        steady = alternate("cluster", {"ours": measured}, args.rounds, args.warm_up)["ours"]
+        figures = []
+        if "steady" in wanted:
+            figures.append(Figure(f"{mix.title}, two workers", "changes/s", steady, alone, "local[*]"))
+        if "killed" in wanted:
+            killed = []
+            for _ in range(args.rounds):
+                killing = Killing(cluster, min(AFTER, min(run.seconds for run in steady) / 2))
+                killed.append(measured(killing))
+                if not killing.done:
+                    raise SideFailed("the drain was over before a worker was killed: take a larger --scale")
+                cluster.add_worker()
+            title = "the same, one worker killed: equal all the same"
+            figures.append(Figure(title, "changes/s", killed, steady, "nothing killed"))
+        setting = {**machine.describe(), **servers.describe(), "spark": {**CONF, "stage_above": STAGE_ABOVE}}
+    return Report("cluster", figures, setting)
+
+
+def _alone(servers: Servers, args: argparse.Namespace, mix: Mix) -> list[Run]:
+    """The same drain by one process."""
+    ours = Ours(servers, args, workload.DDL)
+    try:
+        ours.start()
+        return alternate("local", {"ours": lambda: drain(servers, ours, mix)}, args.rounds, args.warm_up)["ours"]
+    finally:
+        ours.close()
+
+
+def _kill_family(process: "subprocess.Popen[bytes]") -> None:
+    """SIGKILL to the process and all below it, its executors too."""
+    family = [psutil.Process(pid) for pid in below(process.pid)]
+    for member in family:
+        with contextlib.suppress(psutil.Error):
+            member.kill()
+    process.wait()
+    psutil.wait_procs(family, 10)
