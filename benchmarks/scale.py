@@ -8,6 +8,7 @@ Each figure tells the most memory that driver, JVM and Python workers had togeth
 """
 
 import argparse
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -144,8 +145,7 @@ def run(args: argparse.Namespace) -> Report:
                     wide = WideRows(size, count, f"{count:,} rows of {size:,} bytes")
                     figures.append(_figure(wide.title, _runs(servers, ours, wide, args), base))
         if "tables" in wanted:
-            for count in (1, 10, 100, 1000):
-                count = max(1, min(count, int(1000 * args.scale)))
+            for count in sorted({max(1, min(count, int(1000 * args.scale))) for count in (1, 10, 100, 1000)}):
                 copies = "".join(f"; CREATE TABLE public.t{n} (LIKE {TABLE} INCLUDING ALL)" for n in range(1, count))
                 with _side(servers, args, workload.DDL + copies) as ours:
                     changes = _size(200_000, args)
@@ -166,8 +166,6 @@ def _side(servers: Servers, args: argparse.Namespace, tables: str) -> Iterator[O
 
 
 def _runs(servers: Servers, ours: Ours, work: Work, args: argparse.Namespace) -> list[Run]:
-    import sys
-
     runs = []
     for number in range(-args.warm_up, args.rounds):
         run = drain(servers, ours, work)
