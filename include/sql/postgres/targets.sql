@@ -1,7 +1,8 @@
 -- The tables of a slave as changes are applied to them, one row a column.
 -- Called by: sluice.vendors.postgres.target.
 -- Parameters: $1 schemas text[], $2 names text[] (pairs, same order).
--- Result: schema, name, partitioned bool, watched bool (a foreign key points here, or a user's trigger acts), then
+-- Result: schema, name, partitioned bool, watched bool (a foreign key points here, or a user's trigger acts), owned bool
+--   (rows go with those they refer to), then
 --   column name, type, plain type (of a domain the type below, without length), the same with its length, NOT NULL,
 --   identity, generated, equality operator (qualified; NULL when the type has none), whether that can drive a hash join,
 --   whether a collation decides, whether a foreign key changes the column by itself, whether a cast from text reads
@@ -28,6 +29,8 @@ SELECT w.nspname::text, w.relname::text, w.relkind = 'p',
        EXISTS (SELECT FROM pg_catalog.pg_constraint f WHERE f.confrelid = w.oid AND f.contype = 'f')
            OR EXISTS (SELECT FROM pg_catalog.pg_trigger g
                       WHERE g.tgrelid = w.oid AND NOT g.tgisinternal AND g.tgenabled <> 'D'),
+       EXISTS (SELECT FROM pg_catalog.pg_constraint f
+               WHERE f.conrelid = w.oid AND f.contype = 'f' AND f.confdeltype = 'c'),
        a.attname::text,
        pg_catalog.format_type(a.atttypid, a.atttypmod),
        pg_catalog.format_type(t.oid, -1),

@@ -11,7 +11,7 @@ decided by the block its key lies in.
 
 import itertools
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -382,13 +382,13 @@ class Batch:
                 with self.links.on(info), self.links.slave_transaction() as slave:
                     slave.execute("SET CONSTRAINTS ALL DEFERRED")
                     self.checkpoints.lock(before)
-                    for step in steps:
+                    for step in _grouped(steps):
                         if isinstance(step, Rows):
                             self._merge(step, ordered, safe)
-                        elif isinstance(step, Truncation):
+                        elif isinstance(step, list):
                             self._truncate(step, markers)
                         else:
-                            self.links.alterer.apply(step, safe=safe)
+                            self.links.alterer.apply(step)
                             if markers is not None and step.action is Action.DROP:
                                 markers.dropped(step.table)
                     self._keep_lease()
@@ -402,19 +402,25 @@ class Batch:
                 if every <= ordered:
                     raise CannotReplay(str(collision)) from collision
                 log.info("%s: %s", self.pair, collision)
-                ordered |= every if collision.table in ordered else {collision.table}
+                ordered |= every if collision.table in ordered else self._apart(collision.table, every)
             except drift.Misfit as misfit:
                 # Changes that fit only in their order across tables look like a misfit when tables are taken singly.
                 if every <= ordered or not self._believing or not (ordered or self._rejecting):
                     raise
                 log.info("%s: %s All tables are now taken change by change.", self.pair, misfit)
-                ordered |= every if ordered else {misfit.table}
+                ordered |= every if ordered else self._apart(misfit.table, every)
             except connections.StatementFailed as failure:
                 # Foreign keys checked at commit: the slice ends between rows that refer to one another.
                 if failure.sqlstate != FOREIGN_KEY or not after.catching_up:
                     raise
                 self._stretch *= 2
                 raise SliceTorn(self.pair, failure) from failure
+
+    def _apart(self, table: TableName, every: Collection[TableName]) -> set[TableName]:
+        """What must be replayed with `table`: where foreign keys act, all that they connect with it."""
+        merger = self.links.merger
+        kin: set[TableName] = merger.targets.kin(table, every) if merger.cascades else {table}
+        return kin
 
     def _merge(self, rows: Rows, ordered: set[TableName], safe: bool) -> None:
         replayed = ordered | rows.ordered
@@ -428,10 +434,27 @@ class Batch:
             if done.rejects:
                 self.links.put_rejects(done.rejects)
 
-    def _truncate(self, truncation: Truncation, markers: Markers | None) -> None:
-        table, decision = truncation.cut.table, truncation.decision
-        if decision is Decision.APPLY:
-            self.links.alterer.truncate(table)
-        elif decision is Decision.WAIT and markers is not None:
-            keys = self.links.alterer.keys(table)
-            self.links.alterer.delete(table, markers.keys_to_truncate(table, truncation.cut.transaction, keys))
+    def _truncate(self, truncations: Sequence[Truncation], markers: Markers | None) -> None:
+        """All that follow one another: tables that refer to each other can only be emptied together."""
+        whole = [each.cut.table for each in truncations if each.decision is Decision.APPLY]
+        if whole:
+            self.links.alterer.truncate(whole)
+        for each in truncations:
+            if each.decision is Decision.WAIT and markers is not None:
+                table, keys = each.cut.table, self.links.alterer.keys(each.cut.table)
+                self.links.alterer.delete(table, markers.keys_to_truncate(table, each.cut.transaction, keys))
+
+
+def _grouped(steps: Iterable[Step]) -> Iterator[Rows | CutItem | list[Truncation]]:
+    """The steps, with truncations that follow one another as one."""
+    waiting: list[Truncation] = []
+    for step in steps:
+        if isinstance(step, Truncation):
+            waiting.append(step)
+            continue
+        if waiting:
+            yield waiting
+            waiting = []
+        yield step
+    if waiting:
+        yield waiting

@@ -151,6 +151,11 @@ class Rig:
         with self.slave.transaction():
             self.store.start_at(to)
 
+    def await_normal_mode(self, running: "Running") -> None:
+        """Returns when all is applied and changes must match the slave's rows."""
+        self.await_current(60)
+        self.await_that(lambda: not running.loop.mode.on)
+
     def await_that(self, condition: Callable[[], bool], seconds: float = 30.0) -> None:
         """Raises what ended the apply, should it end before the condition holds."""
         end = time.monotonic() + seconds

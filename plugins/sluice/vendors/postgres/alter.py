@@ -1,8 +1,8 @@
 """Changes of definitions on the slave: TRUNCATE, CREATE, ALTER, DROP.
 
     alterer = Alterer(connection, merger.targets, place)
-    alterer.apply(item, safe=…)      # CREATE, ALTER, DROP: item.action, .table, .content, .oldcontent
-    alterer.truncate(table)
+    alterer.apply(item)              # CREATE, ALTER, DROP: item.action, .table, .content, .oldcontent
+    alterer.truncate(tables)
 
 Everything happens in the caller's transaction. What is there already is left alone, so that an item
 may come twice. Columns are matched by their number in the master's definitions, which a rename
@@ -67,9 +67,11 @@ class Alterer:
         self.targets = targets
         self.place = place
 
-    def apply(self, item: Item, *, safe: bool = False) -> None:
-        """Raises `DefinitionRefused` and errors of `connection.classify`; the transaction is lost then."""
-        del safe  # in either mode only what is missing is done
+    def apply(self, item: Item) -> None:
+        """Does what is missing, in either mode.
+
+        Raises `DefinitionRefused` and errors of `connection.classify`; the transaction is lost then.
+        """
         if item.action is Action.CREATE:
             self._create(definitions.parse(item.content or ""))
         elif item.action is Action.DROP:
@@ -80,13 +82,14 @@ class Alterer:
             raise ValueError(f"{item.action} changes no definition")
         self.targets.forget()
 
-    def truncate(self, table: TableName) -> None:
-        """Empties the table; row by row where a foreign key or the privileges want it so."""
-        target = self.targets[table]
+    def truncate(self, tables: Sequence[TableName]) -> None:
+        """Empties the tables; row by row, children first, where a foreign key or the privileges want it so."""
+        order = self.targets.order(dict.fromkeys(tables))
         try:
-            self._try(f"TRUNCATE {target.only}")
+            self._try(f"TRUNCATE {', '.join(self.targets[table].only for table in order)}")
         except (psycopg.errors.FeatureNotSupported, psycopg.errors.InsufficientPrivilege):
-            self._do(table, f"DELETE FROM {target.only}")
+            for table in reversed(order):
+                self._do(table, f"DELETE FROM {self.targets[table].only}")
 
     def keys(self, table: TableName) -> list[tuple[str, ...]]:
         """The key texts of all rows."""

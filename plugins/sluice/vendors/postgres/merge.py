@@ -74,6 +74,9 @@ class Merger:
         wanted = [change for change in changes if isinstance(change, Staged) or change.rows]
         if not wanted:
             return Merged()
+        if self.cascades:
+            # Foreign keys and triggers that act may have been made since, and nothing would fail to tell of them.
+            self.targets.forget()
         fresh = False
         anew: set[TableName] = set()
         while True:
@@ -96,6 +99,8 @@ class Merger:
         self.targets.load(change.table for change in changes)
         rank = {table: place for place, table in enumerate(self.targets.order(change.table for change in changes))}
         steps = self._steps(changes, safe, anew)
+        if self.cascades:
+            self._spare_children(steps)
         first = [step for step in steps if step.kind in FIRST]
         then = [step for step in steps if step.kind not in FIRST]
         first.sort(key=lambda step: -rank[step.target.table])
@@ -143,6 +148,16 @@ class Merger:
             if any(len(step.rows.names) > _WIDEST for step in steps):
                 raise Collision(table, "so many columns and their old images are too many for one statement")
         return steps
+
+    def _spare_children(self, steps: Sequence[Step]) -> None:
+        """Raises `Collision` where a row that goes would take rows along that live on, or that go by themselves."""
+        for step in steps:
+            owners = self.targets.owners(step.target.table) if step.kind in ("delete", "update", "move") else ()
+            for other in steps:
+                if other is not step and other.kind == "delete" and other.target.table in owners:
+                    if step.kind == "delete" and step.target.table != other.target.table:
+                        continue  # children go first
+                    raise Collision(other.target.table, f"rows go that may take rows of {step.target.table} along")
 
     def _free(self, table: TableName, changes: Sequence[NetChanges | Staged]) -> bool:
         """Whether a row may be deleted and inserted again: nobody refers to it, and all its values come along."""

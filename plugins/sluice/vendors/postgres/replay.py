@@ -65,7 +65,7 @@ class Replayed:
     rejects: list[Reject] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Work:
     """A replay under way."""
 
@@ -74,6 +74,12 @@ class _Work:
     images: frozenset[TableName]
     safe: bool
     reject: bool
+    waiting: list[tuple[RowChange, list[Statement], Terminal]] = field(default_factory=list)
+    """Changes that a foreign key refused: what they refer to may follow, or go by a change of its own."""
+
+    def must_wait(self, change: RowChange) -> bool:
+        """Whether an earlier change of the same row waits."""
+        return any(_rows(change) & _rows(other) for other, _, _ in self.waiting)
 
 
 class Replayer:
@@ -112,6 +118,8 @@ class Replayer:
                     ]
                     self._batch(changes, work)
                     done.changes += len(changes)
+                for change, _, problem in work.waiting:
+                    self._settle(change, problem, work)
             except Terminal:
                 self.connection.execute(f"ROLLBACK TO SAVEPOINT {_ALL}")
                 raise
@@ -125,19 +133,41 @@ class Replayer:
         steps = [(change, self._statements(change, work)) for change in changes]
         self.connection.execute(f"SAVEPOINT {_BATCH}")
         try:
-            fits = self._fits([statement for _, found in steps for statement in found])
+            fits = not work.waiting and self._fits([statement for _, found in steps for statement in found])
         except psycopg.Error:
             fits = False
         if not fits:
             self.connection.execute(f"ROLLBACK TO SAVEPOINT {_BATCH}")
             for change, found in steps:
-                problem = self._one(change, found, images=change.table in work.images)
-                if problem is None:
-                    continue
-                if not work.reject:
-                    raise problem
-                work.done.rejects.append(Reject(change, str(problem)))
+                if self._in_turn(change, found, work):
+                    self._try_waiting(work)
         self.connection.execute(f"RELEASE SAVEPOINT {_BATCH}")
+
+    def _in_turn(self, change: RowChange, found: list[Statement], work: "_Work") -> bool:
+        """Whether it is applied; otherwise it waits or is set aside, or what is wrong with it is raised."""
+        problem: Terminal | None = None
+        if not work.must_wait(change):
+            problem = self._one(change, found, images=change.table in work.images)
+            if problem is None:
+                return True
+            if not isinstance(problem, ChangeRefused):
+                self._settle(change, problem, work)
+                return False
+        work.waiting.append((change, found, problem or ChangeRefused(change, "an earlier change of the row waits")))
+        return False
+
+    def _try_waiting(self, work: "_Work") -> None:
+        """Those that wait, in their order, as long as one of them succeeds."""
+        progress = bool(work.waiting)
+        while progress:
+            again, work.waiting = work.waiting, []
+            done = [self._in_turn(change, found, work) for change, found, _ in again]
+            progress = any(done) and bool(work.waiting)
+
+    def _settle(self, change: RowChange, problem: Terminal, work: "_Work") -> None:
+        if not work.reject:
+            raise problem
+        work.done.rejects.append(Reject(change, str(problem)))
 
     def _statements(self, change: RowChange, work: "_Work") -> list[Statement]:
         uniques = self._unique(change.table) if work.safe else ()
@@ -188,6 +218,11 @@ class Replayer:
         found = zip(former, rows[0][0], rows[0][1], strict=True)
         values = {name: (now, former[name]) for name, now, differs in found if differs}
         return Drift.of_values(change.table, change.shown, str(change.action), values)
+
+
+def _rows(change: RowChange) -> set[tuple[Any, ...]]:
+    """What names the rows that a change touches."""
+    return {(change.table, *sorted(change.key_of(row).items(), key=repr)) for row in (change.old, change.new) if row}
 
 
 def _refused(change: RowChange, error: psycopg.Error) -> Terminal:

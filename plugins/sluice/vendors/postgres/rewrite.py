@@ -83,6 +83,9 @@ def strict(change: RowChange, target: Target, *, images: bool, cascades: bool) -
         return [_insert(target, change.new)]
     old = change.old if not change.key else compared(change, target, cascades) if images else change.key_of(change.old)
     if change.action is Action.DELETE:
+        if cascades and target.owned:
+            # A foreign key may have taken it along already.
+            return [_delete(change, target, change.key_of(old), counted=False)]
         return [_delete(change, target, old)]
     if any(
         target.column(name).identity == "a" and change.old.get(name, value) != value

@@ -6,7 +6,7 @@ targets[table].column("id").type
 targets.forget(table)                  # after DDL
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -91,6 +91,8 @@ class Target:
     partitioned: bool
     watched: bool
     """A foreign key points to it, or a user's trigger acts: a row that goes and comes back is not the same to them."""
+    owned: bool
+    """Rows of it go with rows that they refer to."""
 
     @cached_property
     def _by_name(self) -> dict[str, TargetColumn]:
@@ -125,6 +127,7 @@ class Targets:
         self.connection = connection
         self._known: dict[TableName, Target] = {}
         self._parents: dict[TableName, list[TableName]] = {}
+        self._owners: dict[TableName, set[TableName]] = {}
 
     def load(self, tables: Iterable[TableName]) -> None:
         """Reads those not known yet. Raises `TargetMissing`."""
@@ -136,18 +139,22 @@ class Targets:
         rows = cursor.execute(sql_files.render("postgres", "targets"), pairs).fetchall()
         parents = cursor.execute(sql_files.render("postgres", "foreign_keys"), pairs).fetchall()
         found: dict[TableName, list[TargetColumn]] = {}
-        flags: dict[TableName, tuple[bool, bool]] = {}
-        for schema, name, partitioned, watched, *values in rows:
+        flags: dict[TableName, tuple[bool, bool, bool]] = {}
+        for schema, name, partitioned, watched, owned, *values in rows:
             table = TableName(schema, name)
-            flags[table] = (partitioned, watched)
+            flags[table] = (partitioned, watched, owned)
             found.setdefault(table, []).extend([TargetColumn(*values)] if values[0] is not None else [])
         for table in wanted:
             if table not in found:
                 raise TargetMissing(table)
             self._known[table] = Target(table, tuple(found[table]), *flags[table])
             self._parents[table] = []
-        for child_schema, child, parent_schema, parent in parents:
-            self._parents[TableName(child_schema, child)].append(TableName(parent_schema, parent))
+            self._owners[table] = set()
+        for child_schema, child_name, parent_schema, parent_name, goes_along in parents:
+            child, parent = TableName(child_schema, child_name), TableName(parent_schema, parent_name)
+            self._parents[child].append(parent)
+            if goes_along:
+                self._owners[child].add(parent)
 
     def __getitem__(self, table: TableName) -> Target:
         self.load([table])
@@ -157,7 +164,27 @@ class Targets:
         """Parents before their children."""
         wanted = list(tables)
         self.load(wanted)
-        return precedence.order(wanted, ((child, parent) for child in wanted for parent in self._parents[child]))
+        edges = ((child, parent) for child in wanted for parent in self._parents[child] if parent != child)
+        return precedence.order(wanted, edges)
+
+    def owners(self, table: TableName) -> Collection[TableName]:
+        """The tables whose rows take those of `table` along when they go; it may be among them."""
+        self.load([table])
+        return self._owners[table]
+
+    def kin(self, table: TableName, among: Iterable[TableName]) -> set[TableName]:
+        """Those of `among` that foreign keys connect with `table`, over whatever steps; itself among them.
+
+        As far as is known: reads nothing.
+        """
+        wanted = {table, *among} & self._known.keys()
+        found, border = {table}, [table] if table in wanted else []
+        while border:
+            here = border.pop()
+            near = {other for other in wanted if other in self._parents[here] or here in self._parents[other]}
+            border += near - found
+            found |= near
+        return found
 
     def forget(self, table: TableName | None = None) -> None:
         """What was read of `table` is void, of all tables for None: its definition changed."""

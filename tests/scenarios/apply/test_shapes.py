@@ -1,0 +1,65 @@
+"""Every shape of table in normal mode: strict, yet nothing that a master does is taken for drift.
+
+With an account that may switch the slave's foreign keys and triggers off, and with one on which they act.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from sluice.apply import batch
+from tests.scenarios.apply.rig import Rig
+from tests.scenarios.apply.shapes import SHAPES
+
+ORDINARY = [name for name in SHAPES if name != "triggers of the slave"]
+"""With the others, the trigger of this one does what it is there for: it refuses every change."""
+
+
+@pytest.mark.parametrize("windows", ["one a transaction", "one", "one, staged"])
+@pytest.mark.parametrize(
+    ("shape", "ordinary"), [*((name, False) for name in SHAPES), *((name, True) for name in ORDINARY)]
+)
+def test_a_history_is_applied_as_it_happened(
+    rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch, shape: str, ordinary: bool, windows: str
+) -> None:
+    staged = windows == "one, staged"
+    if staged:
+        monkeypatch.setattr(batch, "FEW", 0)
+    pair = rig(SHAPES[shape].tables, slave_role=ordinary, stage=1 if staged else 20_000)
+    pair.slave.execute(SHAPES[shape].slave or "SELECT")
+    first, *rest = SHAPES[shape].history
+    pair.master.execute(first.encode())
+    with pair.apply() as running:
+        pair.await_normal_mode(running)
+        if windows == "one a transaction":
+            for transaction in rest:
+                play(pair, transaction)
+                pair.await_current()
+        else:
+            with pair.master.transaction():
+                for transaction in rest:
+                    pair.master.execute(transaction.encode())
+            pair.await_current()
+        assert running.loop.mode.on is False
+        assert pair.differences() == {}
+
+
+@pytest.mark.parametrize("shape", [name for name in ORDINARY if SHAPES[name].again])
+def test_what_was_applied_comes_again_where_foreign_keys_act(rig: Callable[..., Rig], shape: str) -> None:
+    pair = rig(SHAPES[shape].tables, slave_role=True)
+    places = []
+    with pair.apply():
+        for transaction in SHAPES[shape].history:
+            places.append(pair.checkpoint.position)
+            play(pair, transaction)
+            pair.await_current()
+    for place in places:
+        pair.set_back(place)
+        with pair.apply():
+            pair.await_current()
+        assert pair.differences() == {}
+
+
+def play(pair: Rig, transaction: str) -> None:
+    with pair.master.transaction():
+        pair.master.execute(transaction.encode())
