@@ -145,16 +145,18 @@ SHAPES = {
             "UPDATE public.t SET id = id % 3 + 1",
             "DELETE FROM public.t WHERE v = 'three'; INSERT INTO public.t VALUES (1, 'other')",
         ),
+        again=False,
     ),
     "children that change parents": Shape(
         """
         CREATE TABLE public.p (id int PRIMARY KEY, v text);
         CREATE TABLE public.c (id int PRIMARY KEY, p int REFERENCES public.p ON DELETE CASCADE ON UPDATE CASCADE);
+        CREATE TABLE public.g (id int PRIMARY KEY, c int REFERENCES public.c ON DELETE CASCADE);
         CREATE TABLE public.r (id int PRIMARY KEY, p int NOT NULL REFERENCES public.p);
         """,
         (
             "INSERT INTO public.p VALUES (1, 'a'), (2, 'b'), (3, 'c');"
-            "INSERT INTO public.c VALUES (1, 1), (2, 2), (3, 3)",
+            "INSERT INTO public.c VALUES (1, 1), (2, 2), (3, 3); INSERT INTO public.g VALUES (1, 1), (2, 2), (3, 3)",
             "INSERT INTO public.r VALUES (1, 3)",
             "UPDATE public.c SET p = 2 WHERE p = 1; DELETE FROM public.p WHERE id = 1",
             "INSERT INTO public.p VALUES (4, 'd'); UPDATE public.r SET p = 4; UPDATE public.c SET p = 4 WHERE id = 3;"
@@ -217,11 +219,23 @@ SHAPES = {
         (
             "INSERT INTO public.t VALUES (1, 'a'), (2, 'b'), (101, 'c');INSERT INTO public.k VALUES (1, 'x'), (1, 'x')",
             "INSERT INTO public.c VALUES (1, 1), (2, 2), (3, 101)",
-            "UPDATE public.t SET id = 50 WHERE id = 1;"
-            "UPDATE public.k SET part = 2 WHERE ctid = (SELECT min(ctid) FROM public.k)",
+            "UPDATE public.t SET id = 50 WHERE id = 1",
             "UPDATE public.t SET id = 150 WHERE id = 2",
-            "DELETE FROM public.t WHERE id = 101; UPDATE public.k SET v = 'y'",
+            "DELETE FROM public.t WHERE id = 101",
         ),
+    ),
+    "rows without a key that move between partitions": Shape(
+        """
+        CREATE TABLE public.k (part int, v text) PARTITION BY LIST (part);
+        CREATE TABLE public.k1 PARTITION OF public.k FOR VALUES IN (1);
+        CREATE TABLE public.k2 PARTITION OF public.k FOR VALUES IN (2);
+        """,
+        (
+            "INSERT INTO public.k VALUES (1, 'x'), (1, 'x')",
+            "UPDATE public.k SET part = 2 WHERE ctid = (SELECT min(ctid) FROM public.k)",
+            "UPDATE public.k SET v = 'y'; DELETE FROM public.k WHERE part = 1",
+        ),
+        again=False,
     ),
     "unique values that are the only key, and may be NULL": Shape(
         "CREATE TABLE public.t (u int UNIQUE, v text)",

@@ -99,13 +99,13 @@ class Merger:
         self.targets.load(change.table for change in changes)
         rank = {table: place for place, table in enumerate(self.targets.order(change.table for change in changes))}
         steps = self._steps(changes, safe, anew)
-        if self.cascades:
-            self._spare_children(steps)
+        late = self._late(steps) if self.cascades else ()
         first = [step for step in steps if step.kind in FIRST]
         then = [step for step in steps if step.kind not in FIRST]
         first.sort(key=lambda step: -rank[step.target.table])
         then.sort(key=lambda step: (rank[step.target.table], THEN.index(step.kind)))
-        return self._apply([*first, *then])
+        early = [step for step in first if step.target.table not in late]
+        return self._apply([*early, *then, *(step for step in first if step.target.table in late)])
 
     def _steps(self, changes: Sequence[NetChanges | Staged], safe: bool, anew: Collection[TableName]) -> list[Step]:
         """`anew`: tables whose changed rows are deleted and inserted."""
@@ -149,15 +149,17 @@ class Merger:
                 raise Collision(table, "so many columns and their old images are too many for one statement")
         return steps
 
-    def _spare_children(self, steps: Sequence[Step]) -> None:
-        """Raises `Collision` where a row that goes would take rows along that live on, or that go by themselves."""
-        for step in steps:
-            owners = self.targets.owners(step.target.table) if step.kind in ("delete", "update", "move") else ()
-            for other in steps:
-                if other is not step and other.kind == "delete" and other.target.table in owners:
-                    if step.kind == "delete" and step.target.table != other.target.table:
-                        continue  # children go first
-                    raise Collision(other.target.table, f"rows go that may take rows of {step.target.table} along")
+    def _late(self, steps: Sequence[Step]) -> set[TableName]:
+        """Tables whose rows go last: foreign keys would take rows along that live on once they refer to others.
+
+        Raises `Collision` where rows of one table that go take each other along.
+        """
+        goes = [step.target.table for step in steps if step.kind == "delete"]
+        stays = {step.target.table for step in steps if step.kind in ("update", "move", "upsert")}
+        for table in goes:
+            if goes.count(table) > 1 and table in self.targets.owners(table):
+                raise Collision(table, "its rows go in several steps, and take each other along")
+        return {owner for table in stays for owner in self.targets.owners(table) if owner in goes}
 
     def _free(self, table: TableName, changes: Sequence[NetChanges | Staged]) -> bool:
         """Whether a row may be deleted and inserted again: nobody refers to it, and all its values come along."""

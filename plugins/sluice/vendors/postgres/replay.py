@@ -146,6 +146,9 @@ class Replayer:
     def _in_turn(self, change: RowChange, found: list[Statement], work: "_Work") -> bool:
         """Whether it is applied; otherwise it waits or is set aside, or what is wrong with it is raised."""
         problem: Terminal | None = None
+        if work.safe and change.key:
+            # Applied anew onto what came later: what the row once referred to may be gone. Its last change counts.
+            work.waiting = [each for each in work.waiting if not _rows(each[0]) <= _rows(change)]
         if not work.must_wait(change):
             problem = self._one(change, found, images=change.table in work.images)
             if problem is None:
