@@ -54,7 +54,7 @@ class Pair:
         self.master.execute(statement)
         item = Item(Action.ALTER, table, self.described(table), before)
         self.alterer.apply(item)
-        self.alterer.apply(item, safe=True)
+        self.alterer.apply(item)
 
     def rows(self, table: TableName = T) -> tuple[Any, Any]:
         found = [
@@ -217,8 +217,8 @@ def test_truncate_empties_also_where_a_foreign_key_forbids_it(pair: Pair) -> Non
         "CREATE TABLE public.t (id int PRIMARY KEY); CREATE TABLE public.child (t int REFERENCES public.t);"
         "INSERT INTO public.t VALUES (1)"
     )
-    pair.alterer.truncate(T)
-    pair.alterer.truncate(TableName("public", "child"))
+    pair.alterer.truncate([T])
+    pair.alterer.truncate([TableName("public", "child")])
     assert pair.slave.execute("SELECT * FROM public.t").fetchall() == []
 
 
