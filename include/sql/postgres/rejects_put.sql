@@ -1,4 +1,9 @@
 -- A change set aside by the policy on_conflict: reject. Called by: the apply, in its transaction.
--- Parameters: slave, repl_key, table_schema, table, action, content, oldcontent, reason.
-INSERT INTO ${schema}.${prefix}rejects (slave, repl_key, schema, tablename, action, content, oldcontent, reason)
-VALUES (%(slave)s, %(repl_key)s, %(table_schema)s, %(table)s, %(action)s, %(content)s, %(oldcontent)s, %(reason)s)
+-- Parameters: slave, repl_key, table_schema, table, action, content, oldcontent, held, reason, key_columns, keys, newer.
+-- Placeholders: ${prefix}, ${schema}. Privileges: INSERT on REJECTS. Oldest version: PostgreSQL 13.
+INSERT INTO ${schema}.${prefix}rejects (
+    slave, repl_key, schema, tablename, action, content, oldcontent, held, reason, key_columns, keys, newer
+) VALUES (
+    %(slave)s, %(repl_key)s, %(table_schema)s, %(table)s, %(action)s, %(content)s, %(oldcontent)s, %(held)s, %(reason)s,
+    %(key_columns)s, %(keys)s, %(newer)s
+)

@@ -57,7 +57,24 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}rejects (
     action      text NOT NULL,
     content     text,
     oldcontent  text,
+    held        text,
     reason      text NOT NULL,
-    rejected_at timestamptz NOT NULL DEFAULT now()
+    rejected_at timestamptz NOT NULL DEFAULT now(),
+    key_columns text[] NOT NULL DEFAULT '{}',
+    keys        text[] NOT NULL DEFAULT '{}',
+    newer       bigint,
+    status      text NOT NULL DEFAULT 'set aside' CHECK (status IN ('set aside', 'asked', 'applied', 'dropped')),
+    force       boolean NOT NULL DEFAULT false,
+    asked_by    text,
+    asked_at    timestamptz,
+    settled_by  text,
+    settled_at  timestamptz,
+    answer      text
 );
 COMMENT ON TABLE ${schema}.${prefix}rejects IS 'Sluice: changes set aside by the policy on_conflict: reject';
+COMMENT ON COLUMN ${schema}.${prefix}rejects.content IS 'the row after the change on the master';
+COMMENT ON COLUMN ${schema}.${prefix}rejects.oldcontent IS 'the row before it: of an UPDATE the key and what changed';
+COMMENT ON COLUMN ${schema}.${prefix}rejects.held IS 'the row of that key on the slave; NULL: none';
+COMMENT ON COLUMN ${schema}.${prefix}rejects.keys IS 'texts of the keys it touches, as in GUID';
+COMMENT ON COLUMN ${schema}.${prefix}rejects.newer IS 'the last change of the same row that was applied since';
+COMMENT ON COLUMN ${schema}.${prefix}rejects.answer IS 'why it was not applied when somebody asked for it';

@@ -21,11 +21,13 @@ import pyarrow as pa
 
 from sluice import vendors
 from sluice.apply import net, window
+from sluice.apply.aside import Aside, Passed
 from sluice.apply.checkpoints import OnSlave
 from sluice.apply.content import MixedShapes
 from sluice.apply.links import Links
 from sluice.apply.markers import Markers
 from sluice.apply.pair import Pair
+from sluice.apply.seldom import Seldom
 from sluice.apply.spread import Spread, T, attended
 from sluice.apply.staging import Failure, ShareInterrupted, Span, StageShare
 from sluice.apply.window import CutItem, Run
@@ -121,6 +123,9 @@ class Batch:
         self._pause = pause
         self._attend = attend
         self._patience = 1
+        self.aside = Aside(links)
+        self._passed: Passed = {}
+        self._seldom = Seldom(log)
         self.reached: Position | None = None
         """How far the last attempt may have come: where safe mode must last after a failure."""
         self._labels = itertools.count(1)
@@ -149,6 +154,7 @@ class Batch:
 
     def _apply(self, checkpoint: Checkpoint, seen: Position, target: Position, safe: bool) -> Checkpoint | None:
         self.reached = target
+        self._passed = {}
         loading = checkpoint.state is SlaveState.TRANSITION
         above = checkpoint.slice_key or 0
         if seen == target and not above and not loading:
@@ -247,6 +253,7 @@ class Batch:
         for table, items in run.items():
             try:
                 found = net.events(items, keys[table])
+                self.aside.meet(found, table, self._passed)
                 keep = markers.keep(found, table) if markers is not None else None
                 kept[table] = items if keep is None else net.kept_items(found, keep)
                 changes.append(net.reduce(found, keep, before=self._compares(table), safe=safe))
@@ -310,6 +317,10 @@ class Batch:
                 found = net.events(items, definitions.key(table))
                 changes.append(net.reduce(found, before=self._compares(table), safe=safe))
         keys = definitions.known()
+        if aside := {table: self.aside.keys(table) for table in self.aside.tables() if table in keys}:
+            again = reader.key_changes(previous, target, **bounds, guids=aside)
+            for table, items in window.by_table(again).items():
+                self.aside.meet(net.events(items, keys[table]), table, self._passed)
         parts = self._attended(lambda: self.spread.parallelism)
         compared = frozenset(table for table in keys if self._compares(table))
         share = StageShare(self.pair, span, parts, epoch, str(next(self._labels)), keys, apart, compared, safe)
@@ -373,7 +384,9 @@ class Batch:
         drift, connections = vendors.module(info.vendor, "drift"), vendors.module(info.vendor, "connection")
         cut = any(not isinstance(step, Rows) for step in steps)
         every = {change.table for step in steps if isinstance(step, Rows) for change in step.changes}
+        emptied = {step.cut.table: step.cut.repl_key for step in steps if isinstance(step, Truncation)}
         ordered: set[TableName] = set()
+        at_once: set[str] = set()
         reached = after.target or after.position
         assert reached is not None
         while True:
@@ -381,40 +394,54 @@ class Batch:
             try:
                 with self.links.on(info), self.links.slave_transaction() as slave:
                     slave.execute("SET CONSTRAINTS ALL DEFERRED")
+                    for constraint in sorted(at_once):
+                        slave.execute(f"SET CONSTRAINTS {constraint} IMMEDIATE")
                     self.checkpoints.lock(before)
+                    rejects: list[Any] = []
                     for step in _grouped(steps):
                         if isinstance(step, Rows):
-                            self._merge(step, ordered, safe)
+                            rejects = self._merge(step, ordered, safe, rejects)
                         elif isinstance(step, list):
                             self._truncate(step, markers)
                         else:
                             self.links.alterer.apply(step)
                             if markers is not None and step.action is Action.DROP:
                                 markers.dropped(step.table)
+                    if rejects or self._passed or (emptied and self.aside.any):
+                        self.aside.put(rejects, self._passed, emptied)
                     self._keep_lease()
                     # Late: by now the master's own commits have usually taken it to the disk.
                     self.links.secure(reached)
                     self.checkpoints.advance(before, after, cut=cut)
                 self._stretch = 1
+                self.aside.committed(rejects)
                 return after
             except drift.Collision as collision:
                 # Then that table change by change; if even this meets another table's rows, all of them together.
                 if every <= ordered:
                     raise CannotReplay(str(collision)) from collision
-                log.info("%s: %s", self.pair, collision)
+                self._seldom.say(logging.INFO, f"collision {collision.table}", f"{self.pair}: {collision}")
                 ordered |= every if collision.table in ordered else self._apart(collision.table, every)
             except drift.Misfit as misfit:
                 # Changes that fit only in their order across tables look like a misfit when tables are taken singly.
                 if every <= ordered or not self._believing or not (ordered or self._rejecting):
                     raise
-                log.info("%s: %s All tables are now taken change by change.", self.pair, misfit)
+                told = f"{self.pair}: {misfit} The changes are now taken one by one."
+                self._seldom.say(logging.INFO, f"misfit {misfit.table}", told)
                 ordered |= every if ordered else self._apart(misfit.table, every)
             except connections.StatementFailed as failure:
-                # Foreign keys checked at commit: the slice ends between rows that refer to one another.
-                if failure.sqlstate != FOREIGN_KEY or not after.catching_up:
+                if failure.sqlstate == FOREIGN_KEY and after.catching_up:
+                    # Checked at commit: the slice ends between rows that refer to one another.
+                    self._stretch *= 2
+                    raise SliceTorn(self.pair, failure) from failure
+                unsettled = drift.at_commit(failure.__cause__)
+                if unsettled is None:
                     raise
-                self._stretch *= 2
-                raise SliceTorn(self.pair, failure) from failure
+                if not self._rejecting or unsettled.constraint in at_once:
+                    raise unsettled from failure
+                # Checked at once, it tells which change is at fault.
+                at_once.add(unsettled.constraint)
+                ordered |= self._apart(unsettled.table, every)
 
     def _apart(self, table: TableName, every: Collection[TableName]) -> set[TableName]:
         """What must be replayed with `table`: where foreign keys act, all that they connect with it."""
@@ -422,7 +449,8 @@ class Batch:
         kin: set[TableName] = merger.targets.kin(table, every) if merger.cascades else {table}
         return kin
 
-    def _merge(self, rows: Rows, ordered: set[TableName], safe: bool) -> None:
+    def _merge(self, rows: Rows, ordered: set[TableName], safe: bool, rejects: list[Any]) -> list[Any]:
+        """What is set aside so far: `rejects`, and what is added to them."""
         replayed = ordered | rows.ordered
         self.links.merger.merge([change for change in rows.changes if change.table not in replayed], safe=safe)
         present = {change.table for change in rows.changes} | rows.ordered
@@ -430,9 +458,11 @@ class Batch:
         if together:
             items = pa.concat_tables(together).sort_by("repl_key")
             compared = [table for table in rows.keys if self._compares(table)]
-            done = self.links.replayer.replay(items, rows.keys, safe=safe, images=compared, reject=self._rejecting)
-            if done.rejects:
-                self.links.put_rejects(done.rejects)
+            done = self.links.replayer.replay(
+                items, rows.keys, safe=safe, images=compared, reject=self._rejecting, aside=rejects
+            )
+            rejects = done.rejects
+        return rejects
 
     def _truncate(self, truncations: Sequence[Truncation], markers: Markers | None) -> None:
         """All that follow one another: tables that refer to each other can only be emptied together."""

@@ -5,7 +5,7 @@ loop then closes all and opens anew.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -138,13 +138,11 @@ class Links:
         with self.slave.transaction():
             yield self.slave
 
-    def put_rejects(self, rejects: Sequence[Any]) -> None:
-        """Sets changes aside, in the caller's transaction."""
-        pair = self.pair
-        module = vendors.module(pair.slave_info.vendor, "rejects")
-        module.put(self.slave, pair.prefix, pair.slave.schema, pair.slave.name, rejects)
-        for reject in rejects:
-            log.warning("%s: set aside in REJECTS: %s", pair, reject.reason)
+    @contextmanager
+    def writing(self) -> Iterator[psycopg.Connection[Any]]:
+        """The same, errors classified."""
+        with self.on(self.pair.slave_info), self.slave_transaction() as slave:
+            yield slave
 
     def take_position(self, previous: Position) -> Position:
         """Where the master stands now. Raises `MasterWentBack`."""

@@ -28,7 +28,7 @@ from sluice.domain import safemode
 from sluice.domain.checkpoint import Checkpoint, CheckpointMoved, Fenced
 from sluice.domain.position import Position
 from sluice.domain.safemode import SafeMode
-from sluice.domain.state import APPLYING
+from sluice.domain.state import APPLYING, SlaveState
 from sluice.errors import DataLost, SluiceError, Terminal, Transient
 from sluice.stores.checkpoint import StoredCheckpoint
 from sluice.stores.gate import ERROR, Gate
@@ -162,6 +162,9 @@ class Apply:
 
     def _apply_next(self) -> None:
         assert self.checkpoint is not None and self.seen is not None
+        settled = self.checkpoint.state is SlaveState.NORMAL and not self.checkpoint.catching_up
+        if settled and (not self.mode.on or self.pair.slave.safe_mode):
+            self.batch.aside.carry_out(self.checkpoint, self.checkpoints.lock, self.lease.keep)
         self._compare_structure()
         target = self.checkpoint.target or self.links.take_position(self.seen)
         self._leave_safe_mode(self.seen)
@@ -230,6 +233,7 @@ class Apply:
             log.info("%s: the gate's closure 'error' is opened by this start", self.pair)
         self._begun = True
         self.batch.drop_stages(claimed.epoch)
+        self.batch.aside.begin()
         self._told_of_ddl = self.batch.told_of_ddl = self.links.told_of_ddl()
         self.checkpoint = claimed
         self.seen = claimed.position

@@ -3,8 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+import psycopg
+
 from sluice.domain.names import TableName
 from sluice.errors import SluiceError, Terminal
+from sluice.vendors.postgres.connection import quoted
 
 
 class Misfit(Terminal):
@@ -52,6 +55,27 @@ class Drift(Misfit):
     ) -> "Drift":
         """The row is there and looks otherwise; `values`: column → (slave's value, master's former value)."""
         return cls(table, key, action, _described(values, 1), _described(values, 0), values)
+
+
+class Unsettled(Drift):
+    """A constraint that is checked at the commit refuses the slave's rows. `constraint`: its qualified, quoted name."""
+
+    def __init__(self, table: TableName, constraint: str, expected: str, found: str):
+        super().__init__(table, {}, f"the commit, by {constraint},", expected, found)
+        self.constraint = constraint
+
+
+def at_commit(error: BaseException | None) -> Unsettled | None:
+    """What a driver's error at a commit says of the slave's rows; None where it is about something else."""
+    expected = {"23505": "the value free", "23P01": "the value free", "23503": "the row that another refers to"}
+    if not isinstance(error, psycopg.Error) or error.sqlstate not in expected:
+        return None
+    diag = error.diag
+    if not (diag.schema_name and diag.table_name and diag.constraint_name):
+        return None
+    found = diag.message_detail or diag.message_primary or str(error)
+    table = TableName(diag.schema_name, diag.table_name)
+    return Unsettled(table, quoted(diag.schema_name, diag.constraint_name), expected[error.sqlstate], found.rstrip("."))
 
 
 class Collision(SluiceError):

@@ -1,34 +1,136 @@
-"""`<prefix>REJECTS` on a PostgreSQL slave: changes set aside because they did not fit its rows."""
+"""`<prefix>REJECTS` on a PostgreSQL slave: changes set aside because they did not fit its rows. The caller commits."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import psycopg
 
 from sluice import sql_files
-from sluice.domain.names import Prefix
-from sluice.vendors.postgres.connection import quoted
-from sluice.vendors.postgres.replay import Reject
+from sluice.domain import content
+from sluice.domain.change import RowChange
+from sluice.domain.names import Prefix, TableName
+from sluice.domain.reject import OPEN, Reject, RejectStatus, before
+from sluice.vendors.postgres.connection import literal, quoted
+from sluice.vendors.postgres.replay import Rejected
+
+_ALL = 10_000
 
 
-def put(
-    connection: psycopg.Connection[Any], prefix: Prefix, schema: str, slave: str, rejects: Sequence[Reject]
-) -> None:
-    """Keeps the changes with both images and the reason; the caller commits."""
-    statement = sql_files.render("postgres", "rejects_put", prefix=prefix.lower, schema=quoted(schema))
-    connection.cursor().executemany(
-        statement,
-        [
+class RejectStore:
+    """Reads and writes what is set aside for one slave. Every method raises psycopg's errors as they are."""
+
+    def __init__(self, connection: psycopg.Connection[Any], prefix: Prefix, schema: str, slave: str):
+        self.connection = connection
+        self.slave = slave
+        self._names = {"prefix": prefix.lower, "schema": quoted(schema)}
+
+    def ready(self) -> bool:
+        """Whether there is such a table; one of an earlier release is completed."""
+        relation = literal(f"{self._names['schema']}.{self._names['prefix']}rejects")
+        row = self.connection.execute(sql_files.render("postgres", "rejects_complete", relation=relation)).fetchone()
+        complete = row[0] if row else None
+        if complete is False:
+            self.connection.execute(sql_files.render("postgres", "rejects_upgrade", **self._names))
+        return complete is not None
+
+    def put(self, rejects: Sequence[Rejected]) -> None:
+        """Keeps the changes with both images and the reason."""
+        statement = sql_files.render("postgres", "rejects_put", **self._names)
+        self.connection.cursor().executemany(
+            statement,
+            [
+                {
+                    "slave": self.slave,
+                    "repl_key": reject.change.repl_key,
+                    "table_schema": reject.change.table.schema,
+                    "table": reject.change.table.name,
+                    "action": str(reject.change.action),
+                    "content": reject.change.content,
+                    "oldcontent": reject.change.oldcontent,
+                    "held": None if reject.held is None else content.format_row(reject.held.items()),
+                    "reason": reject.reason,
+                    "key_columns": list(reject.change.key),
+                    "keys": key_texts(reject.change),
+                    "newer": reject.newer,
+                }
+                for reject in rejects
+            ],
+        )
+
+    def open(self) -> list[Reject]:
+        """All that nobody has settled."""
+        return self.read(OPEN)
+
+    def read(
+        self,
+        statuses: Iterable[RejectStatus],
+        ids: Sequence[int] | None = None,
+        *,
+        number: int = _ALL,
+        lock: bool = False,
+    ) -> list[Reject]:
+        """Oldest first."""
+        text = sql_files.render("postgres", "rejects_read", **self._names, lock="FOR UPDATE" if lock else "")
+        rows = self.connection.execute(
+            text,
             {
-                "slave": slave,
-                "repl_key": reject.change.repl_key,
-                "table_schema": reject.change.table.schema,
-                "table": reject.change.table.name,
-                "action": str(reject.change.action),
-                "content": reject.change.content,
-                "oldcontent": reject.change.oldcontent,
-                "reason": reject.reason,
-            }
-            for reject in rejects
-        ],
-    )
+                "slave": self.slave,
+                "statuses": [str(status) for status in statuses],
+                "ids": None if ids is None else list(ids),
+                "number": number,
+            },
+        )
+        return [_reject(row) for row in rows]
+
+    def move(
+        self,
+        ids: Sequence[int],
+        wanted: RejectStatus,
+        person: str | None = None,
+        *,
+        force: bool = False,
+        answer: str | None = None,
+    ) -> list[int]:
+        """Gives those of `ids` whose status allows it the status `wanted`; which."""
+        rows = self.connection.execute(
+            sql_files.render("postgres", "rejects_move", **self._names),
+            {
+                "slave": self.slave,
+                "ids": list(ids),
+                "statuses": [str(status) for status in before(wanted)],
+                "status": str(wanted),
+                "person": person,
+                "force": force,
+                "answer": answer,
+            },
+        )
+        return sorted(row[0] for row in rows)
+
+    def passed(self, table: TableName, newer: Mapping[str, int] | int) -> None:
+        """Newer changes of rows of `table` were applied: by key text, or of all rows."""
+        keys = [None] if isinstance(newer, int) else list(newer)
+        repl_keys = [newer] if isinstance(newer, int) else list(newer.values())
+        self.connection.execute(
+            sql_files.render("postgres", "rejects_newer", **self._names),
+            {
+                "slave": self.slave,
+                "table_schema": table.schema,
+                "table": table.name,
+                "keys": keys,
+                "repl_keys": repl_keys,
+            },
+        )
+
+
+def _reject(row: Sequence[Any]) -> Reject:
+    number, repl_key, schema, table, *images, key, keys, newer, status = row[:14]
+    values = (number, repl_key, TableName(schema, table), *images, tuple(key), tuple(keys), newer, RejectStatus(status))
+    return Reject(*(*values, *row[14:]))
+
+
+def key_texts(change: RowChange) -> list[str]:
+    """Texts of the keys that a change touches, as in GUID; none of a keyless table."""
+    if not change.key:
+        return []
+    rows = [row for row in (change.old, change.new) if row]
+    return sorted({content.key_text(row, change.key) for row in rows})

@@ -2,7 +2,7 @@
 
     replayer = Replayer(connection, merger.targets, place)
     done = replayer.replay(items, {table: key}, safe=False)
-    done.rejects                                     # with reject=True: the changes that were set aside
+    done.rejects                                     # with reject=True: the changes set aside, `aside` included
 
 For windows whose net changes collide (`merge.Collision`), and for the policies of `on_conflict`:
 `reject` sets aside each change that does not fit; `overwrite` is safe mode.
@@ -13,7 +13,7 @@ the transaction still usable: `Drift`, `ValueUnfit`, `ChangeRefused`, `ColumnMis
 `MalformedContent`; else errors of `connection.classify`.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,12 +49,16 @@ class ChangeRefused(Misfit):
         self.reason = reason
 
 
-@dataclass(frozen=True)
-class Reject:
+@dataclass
+class Rejected:
     """A change that was set aside, for `<prefix>REJECTS`."""
 
     change: RowChange
     reason: str
+    held: dict[str, str | None] | None
+    """The row of that key on the slave, None for none."""
+    newer: int | None = None
+    """REPL_KEY of a later change of the same row that was applied."""
 
 
 @dataclass
@@ -62,7 +66,18 @@ class Replayed:
     """What a replay did."""
 
     changes: int = 0
-    rejects: list[Reject] = field(default_factory=list)
+    rejects: list[Rejected] = field(default_factory=list)
+
+    def passed(self, changes: Iterable[RowChange]) -> None:
+        """These were applied after what is set aside by now."""
+        rows: dict[tuple[Any, ...], list[Rejected]] = {}
+        for reject in self.rejects:
+            for row in _rows(reject.change):
+                rows.setdefault(row, []).append(reject)
+        for change in changes if rows else ():
+            for row in _rows(change):
+                for reject in rows.get(row, ()):
+                    reject.newer = max(reject.newer or 0, change.repl_key)
 
 
 @dataclass
@@ -100,13 +115,15 @@ class Replayer:
         safe: bool = False,
         images: Collection[TableName] = (),
         reject: bool = False,
+        aside: Sequence[Rejected] = (),
     ) -> Replayed:
         """Applies `items` (columns of `queue.ITEMS`, rows only, in REPL_KEY order, of one or many tables).
 
         `keys`: the master's key of each table, empty for keyless ones. `images`: tables whose rows are also
-        compared with their former images (normal mode). `reject` sets aside what does not fit instead of raising it.
+        compared with their former images (normal mode). `reject` sets aside what does not fit instead of raising it;
+        `aside` are those that the same window has set aside before.
         """
-        done = Replayed()
+        done = Replayed(rejects=list(aside))
         self._uniques.clear()
         work = _Work(done, Rewriter(safe=safe, cascades=self.cascades), frozenset(images), safe, reject)
         try:
@@ -136,7 +153,9 @@ class Replayer:
             fits = not work.waiting and self._fits([statement for _, found in steps for statement in found])
         except psycopg.Error:
             fits = False
-        if not fits:
+        if fits:
+            work.done.passed(changes)
+        else:
             self.connection.execute(f"ROLLBACK TO SAVEPOINT {_BATCH}")
             for change, found in steps:
                 if self._in_turn(change, found, work):
@@ -152,6 +171,7 @@ class Replayer:
         if not work.must_wait(change):
             problem = self._one(change, found, images=change.table in work.images)
             if problem is None:
+                work.done.passed([change])
                 return True
             if not isinstance(problem, ChangeRefused):
                 self._settle(change, problem, work)
@@ -170,7 +190,32 @@ class Replayer:
     def _settle(self, change: RowChange, problem: Terminal, work: "_Work") -> None:
         if not work.reject:
             raise problem
-        work.done.rejects.append(Reject(change, str(problem)))
+        work.done.rejects.append(Rejected(change, str(problem), self._held(change)))
+
+    def _held(self, change: RowChange) -> dict[str, str | None] | None:
+        """The row of that key on the slave, of the columns that are replicated."""
+        target = self.targets[change.table]
+        shown = [name for name in (change.new or change.old) if target.has(name)]
+        if not change.key or not shown:
+            return None
+        parameters = rewrite.Parameters(target)
+        texts = ", ".join(f"t.{target.column(name).quoted}::text" for name in shown)
+        found: list[Any] = []
+        for row in (change.old, change.new):
+            if row and not found:
+                parameters.values.clear()
+                match = parameters.equal(change.key_of(row))
+                text = f"SELECT ARRAY[{texts}]::text[] FROM {target.only} t WHERE {match} LIMIT 1"
+                found = self._read(text, parameters.values)
+        return dict(zip(shown, found[0][0], strict=True)) if found else None
+
+    def _read(self, text: str, parameters: Sequence[Any]) -> list[Any]:
+        """Nothing where the values themselves are what is wrong."""
+        try:
+            with self.connection.transaction():
+                return psycopg.RawCursor(self.connection).execute(text, parameters).fetchall()
+        except psycopg.DataError:
+            return []
 
     def _statements(self, change: RowChange, work: "_Work") -> list[Statement]:
         uniques = self._unique(change.table) if work.safe else ()

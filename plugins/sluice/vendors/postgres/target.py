@@ -114,6 +114,10 @@ class Target:
         except KeyError:
             raise ColumnMissing(self.table, name, self._by_name) from None
 
+    def has(self, name: str) -> bool:
+        """Whether there is such a column."""
+        return name in self._by_name
+
     def has_own(self, replicated: Sequence[str]) -> bool:
         """Whether it has columns of its own, whose values live only here."""
         known = set(replicated)

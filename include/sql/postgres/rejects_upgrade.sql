@@ -1,0 +1,14 @@
+-- Gives a REJECTS of an earlier release the columns it lacks. Called by: the apply when it starts, where one is missing.
+-- Placeholders: ${prefix}, ${schema}. Privileges: owner of the table. Oldest version: PostgreSQL 13.
+ALTER TABLE ${schema}.${prefix}rejects
+    ADD COLUMN IF NOT EXISTS held        text,
+    ADD COLUMN IF NOT EXISTS key_columns text[] NOT NULL DEFAULT '{}',
+    ADD COLUMN IF NOT EXISTS keys        text[] NOT NULL DEFAULT '{}',
+    ADD COLUMN IF NOT EXISTS newer       bigint,
+    ADD COLUMN IF NOT EXISTS status      text NOT NULL DEFAULT 'set aside',
+    ADD COLUMN IF NOT EXISTS force       boolean NOT NULL DEFAULT false,
+    ADD COLUMN IF NOT EXISTS asked_by    text,
+    ADD COLUMN IF NOT EXISTS asked_at    timestamptz,
+    ADD COLUMN IF NOT EXISTS settled_by  text,
+    ADD COLUMN IF NOT EXISTS settled_at  timestamptz,
+    ADD COLUMN IF NOT EXISTS answer      text

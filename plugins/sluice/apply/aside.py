@@ -1,0 +1,177 @@
+"""Changes that were set aside: keeping them, noticing that they are outdated, applying them after all.
+
+A person asks for one (`RejectStatus.ASKED`, by the DAG `rejects` or in SQL); the running apply carries
+it out between two windows, under its lease and epoch, in one transaction with the answer. So nothing
+races with it, and whatever dies, the change is applied once or still asked for.
+
+    unless forced    as in normal mode: the row must be what the master had before the change, and no newer
+                     change of the row may have been applied since; else the answer says what is in the way
+    forced           as in safe mode: the row becomes what the change made of it
+"""
+
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice import vendors
+from sluice.apply.events import Events
+from sluice.apply.links import Links
+from sluice.apply.seldom import Seldom
+from sluice.domain.checkpoint import Checkpoint
+from sluice.domain.names import TableName
+from sluice.domain.reject import Reject, RejectStatus
+from sluice.errors import Terminal
+
+log = logging.getLogger("sluice.apply")
+
+LOOK_SECONDS = 1.0
+"""How often REJECTS is looked at while something is set aside."""
+
+Passed = dict[TableName, dict[str, set[int]]]
+"""Of each table the keys of rows that are set aside, and the REPL_KEYs of a window's changes of them."""
+
+
+class Aside:
+    """What is set aside for one pair."""
+
+    def __init__(self, links: Links):
+        self.links = links
+        self.pair = links.pair
+        self._keys: dict[TableName, frozenset[str]] = {}
+        """Keys of what nobody has settled yet, as far as this apply knows."""
+        self._look_at = 0.0
+        self._seldom = Seldom(log)
+
+    def begin(self) -> None:
+        """At the start, and after every outage."""
+        with self._transaction():
+            store = self._store()
+            self._learn(store.open() if store.ready() else ())
+
+    @property
+    def any(self) -> bool:
+        """Whether something is set aside."""
+        return bool(self._keys)
+
+    def keys(self, table: TableName) -> Collection[str]:
+        """Key texts of the rows of `table` of which something is set aside."""
+        return self._keys.get(table, ())
+
+    def tables(self) -> Collection[TableName]:
+        """The tables of which something is set aside."""
+        return self._keys
+
+    def meet(self, found: Events, table: TableName, passed: Passed) -> None:
+        """Notes the changes in `found` of rows of which something is set aside."""
+        keys = self._keys.get(table)
+        if not keys or not found.key:
+            return
+        hits = pc.filter(pa.array(range(len(found))), pc.is_in(found.guid, pa.array(sorted(keys), pa.large_string())))
+        repl_keys = found.items.column("repl_key")
+        for event in hits.to_pylist():
+            noted = passed.setdefault(table, {}).setdefault(found.guid[event].as_py(), set())
+            noted.add(repl_keys[int(found.item[event])].as_py())
+
+    def put(self, rejects: list[Any], passed: Passed, emptied: Mapping[TableName, int]) -> None:
+        """In the window's transaction: sets `rejects` aside, and marks what of the older ones is outdated now.
+
+        `emptied`: REPL_KEY of the last TRUNCATE of a table.
+        """
+        store = self._store()
+        if rejects:
+            store.put(rejects)
+        again = {reject.change.repl_key for reject in rejects}
+        for table, keys in passed.items():
+            newest = {key: max(done) for key, repl_keys in keys.items() if (done := repl_keys - again)}
+            if newest:
+                store.passed(table, newest)
+        for table, repl_key in emptied.items():
+            store.passed(table, repl_key)
+
+    def committed(self, rejects: Iterable[Any]) -> None:
+        """What `put` wrote is committed."""
+        module = vendors.module(self.pair.slave_info.vendor, "rejects")
+        for reject in rejects:
+            table = reject.change.table
+            self._keys[table] = self._keys.get(table, frozenset()).union(module.key_texts(reject.change))
+            self._seldom.say(logging.WARNING, "set aside", f"{self.pair}: set aside in REJECTS: {reject.reason}")
+
+    def carry_out(
+        self, checkpoint: Checkpoint, lock: Callable[[Checkpoint], None], keep_lease: Callable[[], None]
+    ) -> None:
+        """Applies what a person asked for. `lock` holds the checkpoint in the transaction, or raises."""
+        if not self._keys or time.monotonic() < self._look_at:
+            return
+        self._look_at = time.monotonic() + LOOK_SECONDS
+        with self._transaction():
+            open_ones = self._store().open()
+        self._learn(open_ones)
+        for reject in open_ones:
+            if reject.status is RejectStatus.ASKED:
+                self._carry_out(reject.id, checkpoint, lock, keep_lease)
+
+    def _carry_out(
+        self, number: int, checkpoint: Checkpoint, lock: Callable[[Checkpoint], None], keep_lease: Callable[[], None]
+    ) -> None:
+        drift = vendors.module(self.pair.slave_info.vendor, "drift")
+        connections = vendors.module(self.pair.slave_info.vendor, "connection")
+        try:
+            with self._transaction():
+                lock(checkpoint)
+                store = self._store()
+                asked = store.read([RejectStatus.ASKED], [number], lock=True)
+                if not asked:
+                    return  # somebody thought better of it
+                answer = asked[0].outdated or self._apply(asked[0])
+                if answer is None:
+                    store.passed(asked[0].table, dict.fromkeys(asked[0].keys, asked[0].repl_key))
+                    store.move([number], RejectStatus.APPLIED, asked[0].asked_by)
+                keep_lease()
+        except (drift.Misfit, connections.StatementFailed) as refused:
+            answer = str(refused)  # at the commit
+        if answer is None:
+            log.info("%s: change %d, which was set aside, is applied: %s", self.pair, number, asked[0])
+            return
+        log.warning("%s: change %d stays set aside: %s", self.pair, number, answer)
+        with self._transaction():
+            self._store().move([number], RejectStatus.SET_ASIDE, answer=answer)
+
+    def _apply(self, reject: Reject) -> str | None:
+        """Applies one change; what is in the way, with nothing done, or None."""
+        item = {
+            "repl_key": reject.repl_key,
+            "trans_key": 0,
+            "schema": reject.table.schema,
+            "table": reject.table.name,
+            "guid": reject.keys[0] if len(reject.keys) == 1 else None if reject.keys else "",
+            "action": reject.action,
+            "content": reject.content,
+            "oldcontent": reject.oldcontent,
+        }
+        items = pa.Table.from_pylist([item], schema=vendors.module(self.pair.master_info.vendor, "queue").ITEMS)
+        try:
+            self.links.slave.execute("SET CONSTRAINTS ALL DEFERRED")
+            done = self.links.replayer.replay(
+                items, {reject.table: reject.key}, safe=reject.force, images=[reject.table], reject=True
+            )
+        except Terminal as refused:
+            return str(refused)
+        return done.rejects[0].reason if done.rejects else None
+
+    def _learn(self, rejects: Iterable[Reject]) -> None:
+        keys: dict[TableName, set[str]] = {}
+        for reject in rejects:
+            keys.setdefault(reject.table, set()).update(reject.keys)
+        self._keys = {table: frozenset(found) for table, found in keys.items()}
+
+    def _transaction(self) -> Any:
+        return self.links.writing()
+
+    def _store(self) -> Any:
+        slave = self.pair.slave
+        module = vendors.module(self.pair.slave_info.vendor, "rejects")
+        return module.RejectStore(self.links.slave, self.pair.prefix, slave.schema, slave.name)

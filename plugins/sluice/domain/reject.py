@@ -1,0 +1,75 @@
+"""Changes that are set aside, and what may become of them."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from sluice.domain.names import TableName
+
+
+class RejectStatus(StrEnum):
+    """What becomes of a change in REJECTS."""
+
+    SET_ASIDE = "set aside"
+    ASKED = "asked"
+    """A person wants it applied; the running apply does that, or says in `answer` why not."""
+    APPLIED = "applied"
+    DROPPED = "dropped"
+
+
+MOVES: dict[RejectStatus, frozenset[RejectStatus]] = {
+    RejectStatus.SET_ASIDE: frozenset({RejectStatus.ASKED, RejectStatus.DROPPED}),
+    RejectStatus.ASKED: frozenset({RejectStatus.SET_ASIDE, RejectStatus.APPLIED, RejectStatus.DROPPED}),
+    RejectStatus.APPLIED: frozenset(),
+    RejectStatus.DROPPED: frozenset(),
+}
+"""The moves allowed; `ASKED → SET_ASIDE` is a refusal."""
+OPEN = frozenset(status for status, further in MOVES.items() if further)
+"""Those that nobody has settled yet."""
+
+
+def before(wanted: RejectStatus) -> list[RejectStatus]:
+    """From where a change may move to `wanted`."""
+    return sorted(status for status, further in MOVES.items() if wanted in further)
+
+
+@dataclass(frozen=True)
+class Reject:
+    """A row of REJECTS."""
+
+    id: int
+    repl_key: int
+    table: TableName
+    action: str
+    content: str | None
+    oldcontent: str | None
+    held: str | None
+    reason: str
+    rejected_at: datetime
+    key: tuple[str, ...]
+    """The key's columns; empty for a keyless table."""
+    keys: tuple[str, ...]
+    """Texts of the keys it touches."""
+    newer: int | None
+    """REPL_KEY of the last change of the same row that was applied since."""
+    status: RejectStatus
+    force: bool
+    asked_by: str | None
+    asked_at: datetime | None
+    settled_by: str | None
+    settled_at: datetime | None
+    answer: str | None
+
+    @property
+    def outdated(self) -> str | None:
+        """Why it must not be applied unless forced; None: it may."""
+        if self.newer is None or self.force:
+            return None
+        return (
+            f"change {self.newer} of the same row was applied since change {self.repl_key} was set aside. Drop this "
+            "one, or ask with force to overwrite the newer state"
+        )
+
+    def __str__(self) -> str:
+        told = f"{self.id}  {self.status}  {self.table} {self.action} ({self.repl_key}): {self.reason}"
+        return f"{told} Answer: {self.answer}" if self.answer else told

@@ -1,0 +1,264 @@
+"""Changes that do not fit are set aside, and can be applied after all."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from sluice.domain.names import TableName
+from sluice.domain.reject import Reject, RejectStatus
+from sluice.vendors.postgres.drift import Drift
+from sluice.vendors.postgres.rejects import RejectStore
+from tests.scenarios.apply.rig import Rig
+
+TABLE = "CREATE TABLE public.t (id int PRIMARY KEY, a text, b int)"
+EVERY = tuple(RejectStatus)
+
+
+def store(pair: Rig) -> RejectStore:
+    return RejectStore(pair.slave, pair.pair.prefix, "public", "dr1")
+
+
+def rejects(pair: Rig) -> list[Reject]:
+    return store(pair).read(EVERY)
+
+
+def ask(pair: Rig, number: int, *, force: bool = False) -> Reject:
+    """Asks for it, and returns what became of it."""
+    assert store(pair).move([number], RejectStatus.ASKED, "anna", force=force) == [number]
+    found: list[Reject] = []
+
+    def answered() -> bool:
+        found[:] = store(pair).read(EVERY, [number])
+        return found[0].status is not RejectStatus.ASKED
+
+    pair.await_that(answered)
+    return found[0]
+
+
+def rows(pair: Rig) -> list[str]:
+    return pair.rows(pair.slave, TableName("public", "t"))
+
+
+def filled(rig: Callable[..., Rig], **options: Any) -> Rig:
+    pair = rig(TABLE, policy="reject", **options)
+    pair.master.execute("INSERT INTO public.t SELECT g, 'a', g FROM generate_series(1, 5) g")
+    return pair
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_what_is_set_aside_says_what_was_expected_and_what_the_slave_held(
+    rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch, staged: bool
+) -> None:
+    if staged:
+        monkeypatch.setattr("sluice.apply.batch.FEW", 0)
+    pair = filled(rig, stage=1 if staged else 20_000)
+    with pair.apply() as running:
+        pair.await_normal_mode(running)
+        pair.slave.execute("UPDATE public.t SET a = 'mine' WHERE id = 1; DELETE FROM public.t WHERE id = 2")
+        pair.slave.execute("INSERT INTO public.t VALUES (9, 'mine', NULL)")
+        with pair.master.transaction():
+            pair.master.execute("UPDATE public.t SET b = b + 10")
+            pair.master.execute("DELETE FROM public.t WHERE id = 1")
+            pair.master.execute("INSERT INTO public.t VALUES (9, 'new', 1)")
+        pair.await_current()
+    assert rows(pair) == ["(1,mine,1)", "(3,a,13)", "(4,a,14)", "(5,a,15)", "(9,mine,)"]
+    changed, gone, deleted, there = rejects(pair)
+    assert (changed.action, changed.keys, changed.status) == ("UPDATE", ("1",), RejectStatus.SET_ASIDE)
+    assert "expected a = 'a' on the slave and found a = 'mine'" in changed.reason
+    assert '<col name="b">11</col>' in (changed.content or "")
+    assert '<col name="b">1</col>' in (changed.oldcontent or "")
+    assert changed.held == '<col name="id">1</col><col name="a">mine</col><col name="b">1</col>'
+    assert (gone.held, "found none" in gone.reason) == (None, True)
+    assert (deleted.action, there.action) == ("DELETE", "INSERT")
+    assert there.held == '<col name="id">9</col><col name="a">mine</col><col name="b" type="null"></col>'
+
+
+def test_a_mended_row_takes_the_changes_that_were_set_aside(rig: Callable[..., Rig]) -> None:
+    pair = filled(rig)
+    with pair.apply() as running:
+        pair.await_normal_mode(running)
+        pair.slave.execute("UPDATE public.t SET a = 'mine' WHERE id = 1")
+        pair.master.execute("UPDATE public.t SET b = 11 WHERE id = 1")
+        pair.await_current()
+        pair.master.execute("UPDATE public.t SET b = 12 WHERE id = 1")
+        pair.await_current()
+        first, second = rejects(pair)
+        refused = ask(pair, first.id)
+        assert (refused.status, refused.settled_by) == (RejectStatus.SET_ASIDE, None)
+        assert "expected a = 'a' on the slave and found a = 'mine'" in (refused.answer or "")
+        pair.slave.execute("UPDATE public.t SET a = 'a' WHERE id = 1")
+        assert "expected b = '11'" in (ask(pair, second.id).answer or ""), "the other one comes before it"
+        for each in (first, second):
+            applied = ask(pair, each.id)
+            assert (applied.status, applied.settled_by, applied.answer) == (RejectStatus.APPLIED, "anna", None)
+            assert applied.settled_at and abs(datetime.now(UTC) - applied.settled_at) < timedelta(minutes=1)
+        assert pair.differences() == {}
+        assert store(pair).move([first.id], RejectStatus.ASKED, "bob") == [], "it is applied once"
+        pair.master.execute("UPDATE public.t SET b = 0")
+        pair.await_current()
+        assert pair.differences() == {}
+    assert len(rejects(pair)) == 2
+
+
+@pytest.mark.parametrize("staged", [False, True])
+@pytest.mark.parametrize("later", ["window", "same window", "truncate"])
+def test_an_older_state_comes_back_only_by_force(
+    rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch, later: str, staged: bool
+) -> None:
+    if staged:
+        monkeypatch.setattr("sluice.apply.batch.FEW", 0)
+    pair = filled(rig, stage=1 if staged else 20_000)
+    with pair.apply() as running:
+        pair.await_normal_mode(running)
+        pair.slave.execute("INSERT INTO public.t VALUES (7, 'x', 7)")
+        with pair.master.transaction():
+            pair.master.execute("INSERT INTO public.t VALUES (7, 'x', 7)")  # refused: it is there
+            if later == "same window":
+                pair.master.execute("DELETE FROM public.t WHERE id = 7")
+                pair.slave.execute("UPDATE public.t SET a = 'mine' WHERE id = 1")
+                pair.master.execute("UPDATE public.t SET b = 0 WHERE id = 1")
+        pair.await_current()
+        if later == "window":
+            pair.master.execute("DELETE FROM public.t WHERE id = 7")
+        elif later == "truncate":
+            pair.master.execute("TRUNCATE public.t")
+        pair.await_current()
+        assert "(7,x,7)" not in rows(pair)
+        (reject,) = [each for each in rejects(pair) if each.action == "INSERT"]
+        refused = ask(pair, reject.id)
+        assert refused.status is RejectStatus.SET_ASIDE
+        assert "was applied since" in (refused.answer or "")
+        assert "(7,x,7)" not in rows(pair)
+        assert ask(pair, reject.id, force=True).status is RejectStatus.APPLIED
+        assert "(7,x,7)" in rows(pair)
+
+
+def test_a_dropped_one_is_settled(rig: Callable[..., Rig]) -> None:
+    pair = filled(rig)
+    with pair.apply() as running:
+        pair.await_normal_mode(running)
+        pair.slave.execute("DELETE FROM public.t WHERE id = 1")
+        pair.master.execute("UPDATE public.t SET b = 11 WHERE id = 1")
+        pair.await_current()
+        (reject,) = rejects(pair)
+        assert store(pair).move([reject.id], RejectStatus.DROPPED, "anna") == [reject.id]
+        assert store(pair).move([reject.id], RejectStatus.ASKED, "anna") == []
+    (dropped,) = rejects(pair)
+    assert (dropped.status, dropped.settled_by) == (RejectStatus.DROPPED, "anna")
+
+
+def test_killed_half_way_it_is_applied_once(rig: Callable[..., Rig]) -> None:
+    """The session dies after the change was made and before its commit; what was asked for stays asked for."""
+    pair = filled(rig)
+    pair.slave.execute(
+        """
+        CREATE TABLE public.deaths (n int);
+        CREATE FUNCTION public.die() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            IF NEW.status = 'applied' AND NOT EXISTS (SELECT FROM public.deaths) THEN
+                PERFORM pg_terminate_backend(pg_backend_pid());
+            END IF;
+            RETURN NEW;
+        END $$
+        """
+    )
+    pair.slave.execute(
+        "CREATE TRIGGER die BEFORE UPDATE ON public.demo_rejects FOR EACH ROW EXECUTE FUNCTION public.die();"
+        "ALTER TABLE public.demo_rejects ENABLE ALWAYS TRIGGER die"
+    )
+    with pair.apply() as running:
+        pair.await_normal_mode(running)
+        pair.slave.execute("UPDATE public.t SET b = 0 WHERE id = 1")
+        pair.master.execute("UPDATE public.t SET b = 11 WHERE id = 1")
+        pair.await_current()
+        (reject,) = rejects(pair)
+        pair.slave.execute("UPDATE public.t SET b = 1 WHERE id = 1")
+        epoch = pair.checkpoint.epoch
+        store(pair).move([reject.id], RejectStatus.ASKED, "anna")
+        pair.await_that(lambda: pair.checkpoint.epoch > epoch)
+        assert "(1,a,1)" in rows(pair), "the change went with the session"
+        pair.slave.execute("INSERT INTO public.deaths VALUES (1)")
+        pair.await_that(lambda: rejects(pair)[0].status is RejectStatus.APPLIED)
+        assert pair.differences() == {}
+
+
+def test_what_was_asked_for_before_the_apply_runs_is_done_by_it(rig: Callable[..., Rig]) -> None:
+    pair = filled(rig)
+    with pair.apply() as running:
+        pair.await_normal_mode(running)
+        pair.slave.execute("DELETE FROM public.t WHERE id = 1")
+        pair.master.execute("UPDATE public.t SET b = 11 WHERE id = 1")
+        pair.await_current()
+    (reject,) = rejects(pair)
+    store(pair).move([reject.id], RejectStatus.ASKED, "anna", force=True)
+    with pair.apply():
+        pair.await_that(lambda: rejects(pair)[0].status is RejectStatus.APPLIED)
+    assert pair.differences() == {}
+
+
+def test_an_outage_sets_nothing_aside(rig: Callable[..., Rig]) -> None:
+    pair = filled(rig)
+    with pair.apply() as running:
+        pair.await_normal_mode(running)
+        for number in range(5):
+            with pair.slave.transaction():
+                pair.slave.execute("LOCK TABLE public.t")  # a window is under way when its session ends
+                pair.master.execute("UPDATE public.t SET b = b + 1")
+                pair.await_that(lambda: _waiting(pair) > 0)
+                pair.slave.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sluice DEMO_ dr1'"
+                    " AND pid <> pg_backend_pid() AND datname = current_database()"
+                )
+            pair.await_current()
+            assert pair.differences() == {}, number
+    assert rejects(pair) == []
+
+
+@pytest.mark.parametrize("policy", ["stop", "reject"])
+def test_drift_that_only_the_commit_finds_is_named(rig: Callable[..., Rig], policy: str) -> None:
+    pair = rig(
+        "CREATE TABLE public.t (id int PRIMARY KEY DEFERRABLE INITIALLY DEFERRED, v text)",
+        policy=policy,
+        slave_role=True,  # with the other accounts PostgreSQL does not check it at all
+    )
+    with pair.apply() as running:
+        pair.await_normal_mode(running)
+        pair.slave.execute("INSERT INTO public.t VALUES (1, 'mine')")
+        with pair.master.transaction():
+            pair.master.execute("INSERT INTO public.t VALUES (1, 'new'), (2, 'new')")
+        if policy == "stop":
+            with pytest.raises(Drift, match=r"public\.t.*t_pkey.*the value free.*\(id\)=\(1\) already exists"):
+                pair.await_current()
+        else:
+            pair.await_current()
+            (reject,) = rejects(pair)
+            assert "(1)" in reject.reason
+            assert rows(pair) == ["(1,mine)", "(2,new)"]
+
+
+def test_rejects_of_an_earlier_release_are_completed(rig: Callable[..., Rig]) -> None:
+    pair = filled(rig)
+    pair.slave.execute(
+        "ALTER TABLE public.demo_rejects DROP held, DROP key_columns, DROP keys, DROP newer, DROP status, DROP force,"
+        " DROP asked_by, DROP asked_at, DROP settled_by, DROP settled_at, DROP answer"
+    )
+    pair.slave.execute(
+        "INSERT INTO public.demo_rejects (slave, repl_key, schema, tablename, action, reason)"
+        " VALUES ('dr1', 1, 'public', 't', 'DELETE', 'old')"
+    )
+    with pair.apply():
+        pair.await_current()
+    (old,) = rejects(pair)
+    assert (old.reason, old.status, old.keys) == ("old", RejectStatus.SET_ASIDE, ())
+
+
+def _waiting(pair: Rig) -> int:
+    with psycopg.connect(pair.slave.info.dsn, password=pair.slave.info.password, autocommit=True) as other:
+        row = other.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'sluice DEMO_ dr1'"
+            " AND wait_event_type = 'Lock' AND datname = current_database()"
+        ).fetchone()
+    return int(row[0]) if row else 0
