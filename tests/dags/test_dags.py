@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import ParamValidationError
 
 ROOT = Path(__file__).resolve().parents[2]
 DAGS = ROOT / "dags"
-IDS = {"install_resources", "reconcile_tables", "initial_update", "cdc_apply", "housekeeping"}
+IDS = {"install_resources", "reconcile_tables", "initial_update", "cdc_apply", "rejects", "housekeeping"}
 GOOD = "prefix: {prefix}\nmaster: {{conn_id: m}}\nslaves:\n{slaves}\ntables:\n  public.*: {{}}\n"
 
 
@@ -123,6 +123,7 @@ def test_params_are_those_of_the_contract(bag: DagBag) -> None:
         "reconcile_tables": {"prefix"},
         "initial_update": {"prefix", "slave", "transfer"},
         "cdc_apply": {"prefix", "slave"},
+        "rejects": {"prefix", "slave", "action", "ids", "force"},
         "housekeeping": set(),
     }
 

@@ -29,7 +29,7 @@ def survey() -> tuple[tuple[Replication, ...], tuple[Mistake, ...]]:
 def lifecycle_dag(dag_id: str, doc: str | None, *fields: str, **options: Any) -> DAG:
     """A DAG of Sluice, started by hand or by the API with `fields` as its form.
 
-    `fields` are `prefix`, `slave`, `transfer`; `options` go to `DAG`.
+    `fields` are names of `FIELDS`; `options` go to `DAG`.
     """
     replications, mistakes = survey()
     schedule = options.pop("schedule", None)
@@ -94,7 +94,39 @@ def transfer_field(_: Iterable[Replication]) -> Param:
     )
 
 
-FIELDS = {"prefix": prefix_field, "slave": slave_field, "transfer": transfer_field}
+def action_field(_: Iterable[Replication]) -> Param:
+    """What is to be done about changes that were set aside."""
+    shown = {
+        "list": "list: print what is set aside",
+        "apply": "apply: have the running apply apply them after all",
+        "drop": "drop: settle them without applying",
+    }
+    return Param("list", type="string", enum=list(shown), values_display=shown, title="Action")
+
+
+def ids_field(_: Iterable[Replication]) -> Param:
+    """Which of them."""
+    return Param("", type="string", title="Numbers", description_md="As `list` prints them, or `all`: `7, 9`.")
+
+
+def force_field(_: Iterable[Replication]) -> Param:
+    """Whether the rows they meet are overwritten."""
+    return Param(
+        False,
+        type="boolean",
+        title="Force",
+        description_md="Of `apply`: make the rows what the changes made of them, whatever they hold now.",
+    )
+
+
+FIELDS = {
+    "prefix": prefix_field,
+    "slave": slave_field,
+    "transfer": transfer_field,
+    "action": action_field,
+    "ids": ids_field,
+    "force": force_field,
+}
 
 
 def _choice(shown: dict[str, str], title: str, nothing: str, description_md: str) -> Param:

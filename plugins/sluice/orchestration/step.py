@@ -35,6 +35,7 @@ def step(function: Callable[[Work], Any] | None = None, **options: Any) -> Any:
                 return body(Work.of(context))
 
         made_task: Callable[[], Any] = run
+        made_task.body = body  # type: ignore[attr-defined]
         return made_task
 
     return made if function is None else made(function)

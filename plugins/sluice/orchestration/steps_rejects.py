@@ -1,0 +1,96 @@
+"""What a person decides about changes that were set aside."""
+
+import logging
+import re
+import time
+from typing import Any
+
+from sluice import vendors
+from sluice.domain.reject import OPEN, Reject, RejectStatus
+from sluice.errors import Terminal
+from sluice.orchestration.step import step
+from sluice.orchestration.work import Work
+
+log = logging.getLogger("sluice.orchestration")
+
+PATIENCE_SECONDS = 60.0
+"""How long the task waits for the apply's answer; the question itself waits for ever."""
+
+
+class RejectsUnknown(Terminal):
+    """The numbers given are not those of changes that are set aside."""
+
+    def __init__(self, reason: str):
+        super().__init__(f"{reason}. Run this DAG with action list: it prints what is set aside, each with its number.")
+
+
+class RejectsRefused(Terminal):
+    """The apply did not apply all that was asked for; `answers` says why, by number."""
+
+    def __init__(self, answers: dict[int, str]):
+        lines = "; ".join(f"{number}: {answer}" for number, answer in answers.items())
+        super().__init__(
+            f"{len(answers)} changes stay set aside. {lines}. Mend the rows, ask again, ask with force, or drop them."
+        )
+        self.answers = answers
+
+
+@step
+def decide(work: Work) -> str:
+    """Lists what is set aside, asks the running apply for some of it and waits for the answers, or drops some."""
+    action = str(work.context["params"]["action"])
+    slave = work.slave
+    with work.at(slave) as connection:
+        module = vendors.module(slave.vendor, "rejects")
+        store = module.RejectStore(connection, work.prefix, slave.schema, slave.name)
+        found: list[Reject] = store.open() if store.ready() else []
+        for reject in found:
+            log.info("%s: %s", work, reject)
+        if action == "list":
+            return f"{len(found)} changes are set aside"
+        ids = numbers(str(work.context["params"]["ids"]), [reject.id for reject in found])
+        if action == "drop":
+            dropped = store.move(ids, RejectStatus.DROPPED, person(work))
+            return f"{len(dropped)} changes are dropped"
+        store.move(ids, RejectStatus.ASKED, person(work), force=bool(work.context["params"]["force"]))
+        return _answers(work, store, ids)
+
+
+def numbers(text: str, known: list[int]) -> list[int]:
+    """`all`, or numbers between commas or blanks. Raises `RejectsUnknown`."""
+    if text.strip().lower() == "all":
+        return known
+    words = [word for word in re.split(r"[\s,;]+", text) if word]
+    if not words or not all(word.isdecimal() for word in words):
+        raise RejectsUnknown(f"ids is {text!r}; it must be numbers, or all")
+    ids = sorted({int(word) for word in words})
+    if strange := [number for number in ids if number not in known]:
+        raise RejectsUnknown(f"Nothing is set aside under {', '.join(map(str, strange))}, or it is settled already")
+    return ids
+
+
+def person(work: Work) -> str:
+    """Who triggered the run."""
+    return str(getattr(work.context.get("dag_run"), "triggering_user_name", None) or "the DAG rejects")
+
+
+def _answers(work: Work, store: Any, ids: list[int]) -> str:
+    """Waits for them a while. Raises `RejectsRefused`."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        now: list[Reject] = store.read(RejectStatus, ids)
+        waiting = [reject for reject in now if reject.status is RejectStatus.ASKED]
+        if not waiting or time.monotonic() > end:
+            break
+        time.sleep(0.5)
+    answers = {reject.id: reject.answer or "" for reject in now if reject.status in OPEN and reject not in waiting}
+    applied = [reject for reject in now if reject.status is RejectStatus.APPLIED]
+    for reject in applied:
+        log.info("%s: applied: %s", work, reject)
+    if answers:
+        raise RejectsRefused(answers)
+    told = f"{len(applied)} changes are applied"
+    if waiting:
+        told += f", {len(waiting)} wait for the apply: it answers when it runs, its gate is open and safe mode is over"
+        log.warning("%s: %s", work, told)
+    return told

@@ -1,0 +1,105 @@
+"""The DAG `rejects` on a real slave: what a person sees, asks for and is answered."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sluice import config
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.names import Prefix
+from sluice.domain.reject import RejectStatus
+from sluice.orchestration import steps_rejects
+from sluice.orchestration.steps_rejects import RejectsRefused, RejectsUnknown, decide
+from sluice.orchestration.work import Work
+from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.rejects import RejectStore
+
+DEMO = Prefix("DEMO_")
+
+
+@pytest.fixture
+def store(
+    database: Callable[..., ConnectionInfo], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[RejectStore]:
+    """A slave with two changes set aside, configured as `a` of DEMO_."""
+    info = database()
+    values = {
+        "conn_type": "postgres", "host": info.host, "port": info.port, "schema": info.database,
+        "login": info.user, "password": info.password,
+    }  # fmt: skip
+    monkeypatch.setenv("AIRFLOW_CONN_A", json.dumps(values))
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
+    (tmp_path / "DEMO.yaml").write_text(
+        "prefix: DEMO_\nmaster: {conn_id: m}\nslaves:\n  a: {conn_id: a}\ntables:\n  public.*: {}\n"
+    )
+    with connect(info, application="test", autocommit=True) as connection:
+        CheckpointStore(connection, DEMO, "public", "a").ensure()
+        connection.execute(
+            "INSERT INTO public.demo_rejects (slave, repl_key, schema, tablename, action, reason)"
+            " SELECT 'a', g, 'public', 't', 'DELETE', 'found none' FROM generate_series(1, 2) g"
+        )
+        yield RejectStore(connection, DEMO, "public", "a")
+
+
+def run(action: str, ids: str = "", *, force: bool = False) -> str:
+    context: dict[str, Any] = {
+        "dag": SimpleNamespace(dag_id="rejects"),
+        "dag_run": SimpleNamespace(triggering_user_name="anna"),
+        "params": {"action": action, "ids": ids, "force": force},
+    }
+    return str(decide.body(Work(config.load("DEMO_"), "a", context)))
+
+
+def test_what_is_set_aside_is_listed(store: RejectStore, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    assert run("list") == "2 changes are set aside"
+    assert "set aside  public.t DELETE (1): found none" in caplog.text
+
+
+def test_a_person_drops(store: RejectStore) -> None:
+    assert run("drop", "2") == "1 changes are dropped"
+    (dropped,) = store.read([RejectStatus.DROPPED])
+    assert (dropped.id, dropped.settled_by) == (2, "anna")
+    assert run("drop", "all") == "1 changes are dropped"
+    assert store.open() == []
+
+
+@pytest.mark.parametrize("ids", ["", "x", "1, 77", "1 -2"])
+def test_numbers_that_mean_nothing_are_refused(store: RejectStore, ids: str) -> None:
+    with pytest.raises(RejectsUnknown, match="action list"):
+        run("drop", ids)
+    assert len(store.open()) == 2
+
+
+def test_the_answers_of_the_apply_are_told(store: RejectStore) -> None:
+    def answer() -> None:
+        with connect(info_of(store), application="answers", autocommit=True) as connection:
+            mine = RejectStore(connection, DEMO, "public", "a")
+            while len(mine.read([RejectStatus.ASKED])) < 2:
+                pass
+            mine.move([1], RejectStatus.APPLIED, "anna")
+            mine.move([2], RejectStatus.SET_ASIDE, answer="the row is another one")
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    with pytest.raises(RejectsRefused, match=r"1 changes stay set aside\. 2: the row is another one"):
+        run("apply", "1 2", force=True)
+    thread.join()
+    assert [reject.force for reject in store.read(RejectStatus)] == [True, True]
+
+
+def test_without_an_apply_the_question_stays(store: RejectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps_rejects, "PATIENCE_SECONDS", 0.0)
+    assert "2 wait for the apply" in run("apply", "all")
+    assert [(each.status, each.asked_by) for each in store.open()] == [(RejectStatus.ASKED, "anna")] * 2
+
+
+def info_of(store: RejectStore) -> ConnectionInfo:
+    found = store.connection.info
+    return ConnectionInfo("postgres", found.host, found.port, found.dbname, found.user, found.password)
