@@ -34,6 +34,7 @@ from embedded.home import REPOSITORY
 from embedded.postgres import binaries, binary
 from sluice.initial import steps
 from sluice.initial.update import Update
+from sluice.pair import Pair
 
 TABLE = "public.sales"
 DDL = f"""
@@ -101,7 +102,7 @@ class Table:
     def update(self, slave_info: Any) -> Update:
         """An initial update to that slave."""
         connections = {"master": self.master_info, "slave": slave_info}
-        return Update.of(self.replication, SLAVE, connections, f"bench {uuid.uuid4().hex[:8]}")
+        return Update.named(Pair.of(self.replication, SLAVE, connections), f"bench {uuid.uuid4().hex[:8]}")
 
 
 def _warm(servers: Servers, args: argparse.Namespace) -> Figure:

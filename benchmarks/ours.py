@@ -18,10 +18,10 @@ from benchmarks.servers import DATABASES, Servers
 from benchmarks.side import Side, SideFailed
 from embedded.home import REPOSITORY
 from sluice import config
-from sluice.apply.pair import Pair
 from sluice.domain.names import Prefix
 from sluice.domain.state import SlaveState
 from sluice.install import reconcile, resources
+from sluice.pair import Pair
 from sluice.stores.gate import ADMIN, Gate
 from sluice.stores.status import Status
 from sluice.vendors.postgres import catalog, position

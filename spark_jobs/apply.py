@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from sluice import config
 from sluice.apply.loop import Apply
-from sluice.apply.pair import Pair
+from sluice.pair import Pair
 from sluice.stores import redis_store
 from spark_jobs.job import JobInput, main
 from spark_jobs.session import SparkSpread

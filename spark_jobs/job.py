@@ -17,12 +17,7 @@ from typing import Any
 
 from sluice.domain.connection import ConnectionInfo
 from sluice.errors import Terminal, Transient
-
-DONE = 0
-TRANSIENT = 75
-"""EX_TEMPFAIL: start the job again."""
-TERMINAL = 78
-"""EX_CONFIG: a person must act; the last line says what."""
+from sluice.exit_status import DONE, TERMINAL, TRANSIENT
 
 log = logging.getLogger("sluice.job")
 

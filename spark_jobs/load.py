@@ -22,6 +22,7 @@ from sluice.initial.job import LoadJob
 from sluice.initial.loader import LoadReport, load_worker
 from sluice.initial.progress import estimates, progress
 from sluice.initial.update import Update
+from sluice.pair import Pair
 from spark_jobs.job import JobInput, main
 from spark_jobs.session import SparkSpread
 
@@ -45,7 +46,7 @@ def run(job: JobInput, stop: threading.Event) -> None:
     update_id = job.extra.get("update_id")
     if not update_id:
         raise Terminal("The load job was given no update_id. Start it from the DAG initial_update.")
-    update = Update.of(config.load(job.prefix), job.slave, job.connections, update_id)
+    update = Update.named(Pair.of(config.load(job.prefix), job.slave, job.connections), update_id)
     master = session_master(job.spark_master, update.options.parallel)
     spread = SparkSpread(f"sluice load {update}", master, job.spark_conf)
     try:

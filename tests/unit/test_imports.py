@@ -24,6 +24,8 @@ LAYERS: dict[str, int] = {
     "config": 0,
     "configuration": 0,
     "errors": 0,
+    "exit_status": 0,
+    "pair": 0,
     "sql_files": 0,
     "__init__": 0,
 }

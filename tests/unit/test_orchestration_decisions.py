@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.exit_status import TERMINAL, TRANSIENT
 from sluice.orchestration.job import Kind, Owner, Result
 from sluice.orchestration.joining import Join, join
-from sluice.orchestration.relaunch import HEALTHY_SECONDS, TERMINAL, TRANSIENT, YOUNG_DEATHS, Next, judge
+from sluice.orchestration.relaunch import HEALTHY_SECONDS, YOUNG_DEATHS, Next, judge
 
 
 def result(rc: int, message: str = "words") -> Result:

@@ -26,7 +26,6 @@ from sluice.apply.checkpoints import OnSlave
 from sluice.apply.content import MixedShapes
 from sluice.apply.links import Links
 from sluice.apply.markers import Markers
-from sluice.apply.pair import Pair
 from sluice.apply.seldom import Seldom
 from sluice.apply.spread import Spread, T, attended
 from sluice.apply.staging import Failure, ShareInterrupted, Span, StageShare
@@ -38,6 +37,7 @@ from sluice.domain.names import TableName
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
 from sluice.errors import Terminal, Transient
+from sluice.pair import Pair
 
 log = logging.getLogger("sluice.apply")
 
@@ -179,7 +179,8 @@ class Batch:
     def _read_here(self, seen: Position, target: Position, above: int, loading: bool) -> tuple[Any, int | None]:
         """The window's changes, or its next slice's and where that ends; None when it is too large for this process."""
         reader, queue = self.links.reader, vendors.module(self.pair.master_info.vendor, "queue")
-        most = LOADING_SLICE if loading else min(self.pair.options.stage_above, self.pair.options.max_batch_changes)
+        options = self.pair.replication.apply
+        most = LOADING_SLICE if loading else min(options.stage_above, options.max_batch_changes)
         keys = target.high - max(above, seen.floor(target))
         if keys <= FEW:
             return reader.items(seen, target, above=above, images=self._images), None
@@ -199,7 +200,7 @@ class Batch:
 
     def _slice(self) -> tuple[int, int]:
         """Changes and bytes of contents of a slice."""
-        return self.pair.options.max_batch_changes * self._stretch, BATCH_BYTES * self._stretch
+        return self.pair.replication.apply.max_batch_changes * self._stretch, BATCH_BYTES * self._stretch
 
     # In the driver
 

@@ -19,8 +19,8 @@ from sluice.errors import DataLost, Terminal
 
 if TYPE_CHECKING:
     from sluice.apply.links import Links
-    from sluice.apply.pair import Pair
     from sluice.apply.window import CutItem
+    from sluice.pair import Pair
 
 
 class TableGone(DataLost):

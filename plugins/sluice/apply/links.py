@@ -13,10 +13,10 @@ import psycopg
 
 from sluice import vendors
 from sluice.apply.definitions import Definitions
-from sluice.apply.pair import Pair
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.position import Position
 from sluice.errors import DataLost
+from sluice.pair import Pair
 
 log = logging.getLogger("sluice.apply")
 

@@ -22,7 +22,6 @@ from sluice.apply import repeatable
 from sluice.apply.batch import Batch
 from sluice.apply.checkpoints import InRedis, OnSlave
 from sluice.apply.links import Links
-from sluice.apply.pair import Pair
 from sluice.apply.spread import Spread, SpreadLost
 from sluice.domain import safemode
 from sluice.domain.checkpoint import Checkpoint, CheckpointMoved, Fenced
@@ -30,6 +29,7 @@ from sluice.domain.position import Position
 from sluice.domain.safemode import SafeMode
 from sluice.domain.state import APPLYING, SlaveState
 from sluice.errors import DataLost, SluiceError, Terminal, Transient
+from sluice.pair import Pair
 from sluice.stores.checkpoint import StoredCheckpoint
 from sluice.stores.gate import ERROR, Gate
 from sluice.stores.lease import Lease, LeaseHeld
@@ -85,14 +85,14 @@ class Apply:
         self.pair = pair
         self.stop = stop
         self.gate = Gate(store, pair.prefix, pair.slave.name)
-        self.lease = Lease(store, pair.prefix, pair.slave.name, pair.options.lease)
+        self.lease = Lease(store, pair.prefix, pair.slave.name, pair.replication.apply.lease)
         self.status = Status(store, pair.prefix, pair.slave.name)
         self.links = Links(pair)
         self.spread = spread
         self.checkpoints = OnSlave(self.links)
         if pair.slave.checkpoint == "redis":
             stored = StoredCheckpoint(store, pair.prefix, pair.slave.name)
-            self.checkpoints = InRedis(self.links, stored, pair.options.checkpoint_interval)
+            self.checkpoints = InRedis(self.links, stored, pair.replication.apply.checkpoint_interval)
         self.batch = Batch(self.links, self.checkpoints, spread, self.lease.keep, self._pause, self._attend)
         self.checkpoint: Checkpoint | None = None
         self.seen: Position | None = None
@@ -197,7 +197,7 @@ class Apply:
             self._written = now
         self._say("applying")
         self._summarise()
-        self.stop.wait(self.pair.options.poll_interval)
+        self.stop.wait(self.pair.replication.apply.poll_interval)
 
     def _compare_structure(self) -> None:
         """Where no event trigger tells of DDL, looks for it now and then, and spends little time on it."""
@@ -268,7 +268,7 @@ class Apply:
             exit_point=checkpoint.safemode_exit,
             master_now=self.links.take_position(checkpoint.position),
             clock=time.monotonic(),
-            checkpoint_interval=self.pair.options.checkpoint_interval,
+            checkpoint_interval=self.pair.replication.apply.checkpoint_interval,
             overlap=self.checkpoints.overlap,
         )
 

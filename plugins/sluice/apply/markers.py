@@ -15,11 +15,11 @@ import numpy as np
 from sluice import vendors
 from sluice.apply.links import Links
 from sluice.apply.net import Events
-from sluice.apply.pair import Pair
 from sluice.domain.blocks import BlockMap, BlockState, Decision, Key, TableBlocks, decide, decisions
 from sluice.domain.checkpoint import CheckpointMoved
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
+from sluice.pair import Pair
 
 log = logging.getLogger("sluice.apply")
 

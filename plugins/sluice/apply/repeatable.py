@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from sluice import vendors
 from sluice.apply.definitions import KeyNeeded
 from sluice.apply.links import Links
-from sluice.apply.pair import Pair
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.names import TableName
 from sluice.errors import Terminal
+from sluice.pair import Pair
 
 
 class TriggersAct(Terminal):

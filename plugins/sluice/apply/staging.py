@@ -13,11 +13,11 @@ import psycopg
 from sluice import vendors
 from sluice.apply import net
 from sluice.apply.definitions import TableGone
-from sluice.apply.pair import Pair
 from sluice.apply.window import by_table
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
 from sluice.errors import SluiceError, Transient
+from sluice.pair import Pair
 
 
 class ShareInterrupted(Transient):

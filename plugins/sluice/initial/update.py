@@ -1,51 +1,26 @@
 """One initial update: which master, which slave, and by which name it is known."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from psycopg import Connection
 
 from sluice import vendors
-from sluice.config import InitialOptions, Replication, SlaveConfig
+from sluice.config import InitialOptions
 from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import Prefix
-from sluice.errors import Terminal
-
-
-class ConnectionNotGiven(Terminal):
-    """The caller handed over no connection of that name."""
-
-    def __init__(self, conn_id: str):
-        super().__init__(f"Connection {conn_id!r} is not known here. Add it to Airflow (Admin, Connections).")
-        self.conn_id = conn_id
+from sluice.pair import Pair
 
 
 @dataclass(frozen=True)
-class Update:
+class Update(Pair):
     """What every step of an initial update is told. It travels to Spark's executors, passwords included."""
 
-    replication: Replication
-    slave: SlaveConfig
-    master_info: ConnectionInfo
-    slave_info: ConnectionInfo
     update_id: str
     """Names this update: a step that is run again with the same id goes on where it was, another id waits its turn."""
 
     @classmethod
-    def of(
-        cls, replication: Replication, slave: str, connections: Mapping[str, ConnectionInfo], update_id: str
-    ) -> "Update":
-        """Raises `UnknownSlave` of the configuration and `ConnectionNotGiven`."""
-        config = replication.slave(slave)
-        for conn_id in (replication.master.conn_id, config.conn_id):
-            if conn_id not in connections:
-                raise ConnectionNotGiven(conn_id)
-        return cls(replication, config, connections[replication.master.conn_id], connections[config.conn_id], update_id)
-
-    @property
-    def prefix(self) -> Prefix:
-        return self.replication.prefix
+    def named(cls, pair: Pair, update_id: str) -> "Update":
+        return cls(pair.replication, pair.slave, pair.master_info, pair.slave_info, update_id)
 
     @property
     def options(self) -> InitialOptions:
@@ -82,6 +57,3 @@ class Update:
             info, application=application or self.application, autocommit=True, settings=settings
         )
         return session
-
-    def __str__(self) -> str:
-        return f"{self.prefix} → {self.slave.name}"

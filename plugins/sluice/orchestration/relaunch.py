@@ -3,12 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from sluice.exit_status import DONE, TERMINAL, TRANSIENT
 from sluice.orchestration.job import Kind, Result
-
-DONE = 0
-TRANSIENT = 75
-TERMINAL = 78
-"""Exit status of a job that asks for a person; its last words say what for (EX_CONFIG of sysexits)."""
 
 HEALTHY_SECONDS = 600.0
 """A job that lived so long counts as healthy: the next one starts at once."""

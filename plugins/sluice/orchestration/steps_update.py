@@ -20,6 +20,7 @@ from sluice.orchestration.job import Kind, Owner
 from sluice.orchestration.job_operator import is_active
 from sluice.orchestration.step import FOR_EVER, step
 from sluice.orchestration.work import Work, checkpoint_of
+from sluice.pair import Pair
 
 log = logging.getLogger("sluice.orchestration")
 
@@ -47,7 +48,7 @@ class UpdateNotBegun(Terminal):
 
 def update_of(work: Work) -> Update:
     """The initial update that this run is."""
-    return Update.of(work.replication, work.slave.name, work.connections, work.update_id)
+    return Update.named(Pair.of(work.replication, work.slave.name, work.connections), work.update_id)
 
 
 @step

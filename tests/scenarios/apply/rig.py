@@ -12,7 +12,6 @@ import psycopg
 
 from sluice import config
 from sluice.apply.loop import Apply
-from sluice.apply.pair import Pair
 from sluice.apply.spread import InThreads
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.connection import ConnectionInfo
@@ -20,6 +19,7 @@ from sluice.domain.names import TableName
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
 from sluice.install import resources
+from sluice.pair import Pair
 from sluice.stores import redis_store
 from sluice.vendors.postgres import position
 from sluice.vendors.postgres.checkpoint import CheckpointStore

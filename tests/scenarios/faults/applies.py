@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 
 from embedded.process import ProcessId, descendants
-from spark_jobs.job import TERMINAL
+from sluice.exit_status import TERMINAL
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 FENCED = "took over slave"

@@ -10,8 +10,8 @@ import time
 
 from sluice import config
 from sluice.apply.loop import Apply
-from sluice.apply.pair import Pair
 from sluice.apply.spread import InThreads
+from sluice.pair import Pair
 from sluice.stores import redis_store
 from spark_jobs import apply
 from spark_jobs.job import JobInput, main

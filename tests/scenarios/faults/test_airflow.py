@@ -17,9 +17,9 @@ from embedded.demo.strikes import victim_of
 from embedded.process import ProcessId, await_true
 from embedded.stack import Stack
 from sluice import config
-from sluice.apply.pair import Pair
 from sluice.orchestration import jobs
 from sluice.orchestration.job import JobState, Kind
+from sluice.pair import Pair
 from tests.scenarios.apply.rig import Rig
 from tests.scenarios.faults import audit, tables, verdict
 from tests.scenarios.faults.audit import Point

@@ -22,6 +22,7 @@ from sluice.initial.job import LoadJob
 from sluice.initial.loader import LoadReport, load_worker
 from sluice.initial.update import Update
 from sluice.install import resources
+from sluice.pair import Pair as Ends
 from sluice.stores import redis_store
 from sluice.vendors.postgres import blocks, catalog
 from sluice.vendors.postgres.checkpoint import CheckpointStore
@@ -52,7 +53,9 @@ class Pair:
 
     def update(self, update_id: str | None = None) -> Update:
         connections = {"m": self.master_info, "s": self.slave_info}
-        return Update.of(self.replication, "dr1", connections, update_id or f"update {uuid.uuid4().hex[:6]}")
+        return Update.named(
+            Ends.of(self.replication, "dr1", connections), update_id or f"update {uuid.uuid4().hex[:6]}"
+        )
 
     def with_slave(self, **options: Any) -> "Pair":
         """The same pair with other options of its slave."""

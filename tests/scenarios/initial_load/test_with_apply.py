@@ -10,11 +10,11 @@ from initial_load.pair import Pair
 from initial_load.test_restart import until
 from initial_load.traffic import Traffic, Writable
 from sluice.apply.loop import Apply
-from sluice.apply.pair import Pair as ApplyPair
 from sluice.apply.spread import InThreads
 from sluice.domain.state import SlaveState
 from sluice.initial import steps
 from sluice.initial.update import Update
+from sluice.pair import Pair as ApplyPair
 from sluice.stores.gate import Gate
 from sluice.vendors.postgres import position
 

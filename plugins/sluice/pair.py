@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sluice.config import ApplyOptions, Replication, SlaveConfig
+from sluice.config import Replication, SlaveConfig
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix
 from sluice.errors import Terminal
@@ -19,7 +19,7 @@ class ConnectionNotGiven(Terminal):
 
 @dataclass(frozen=True)
 class Pair:
-    """What an apply works on. It travels to Spark's executors, passwords included; never log it whole."""
+    """What is worked on. It travels to Spark's executors, passwords included; never log it whole."""
 
     replication: Replication
     slave: SlaveConfig
@@ -33,15 +33,11 @@ class Pair:
         for conn_id in (replication.master.conn_id, config.conn_id):
             if conn_id not in connections:
                 raise ConnectionNotGiven(conn_id)
-        return cls(replication, config, connections[replication.master.conn_id], connections[config.conn_id])
+        return Pair(replication, config, connections[replication.master.conn_id], connections[config.conn_id])
 
     @property
     def prefix(self) -> Prefix:
         return self.replication.prefix
-
-    @property
-    def options(self) -> ApplyOptions:
-        return self.replication.apply
 
     @property
     def application(self) -> str:

@@ -1,0 +1,7 @@
+"""How a job ends, told to who started it. Numbers of sysexits.h."""
+
+DONE = 0
+TRANSIENT = 75
+"""EX_TEMPFAIL: start the job again."""
+TERMINAL = 78
+"""EX_CONFIG: a person must act; the last line says what."""
