@@ -16,6 +16,7 @@ from redis import Redis
 
 from sluice import vendors
 from sluice.domain.names import TableName
+from sluice.domain.reject import RejectStatus
 from sluice.domain.state import ForbiddenMove, SlaveState
 from sluice.errors import Terminal, Transient
 from sluice.initial.owner import LoadEnded, owner_of
@@ -29,7 +30,7 @@ INTERRUPTED = "Initial Update interrupted by the ADMIN"
 PLAN_TRIES = 5
 
 
-class NotNormal(Terminal):
+class NotWhole(Terminal):
     """Indexes and constraints can be made only when the slave's data is whole."""
 
     def __init__(self, update: Update, state: SlaveState):
@@ -110,14 +111,14 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Any:
     """Indexes, unique values, checks and foreign keys of the master that the slave lacks; statistics; sequences.
 
     While the apply goes on. What the slave cannot have (a function is missing, say) is left out,
-    logged and in the answer's `left_out`. Raises `NotNormal`, and `Transient` for outages.
+    logged and in the answer's `left_out`. Raises `NotWhole`, and `Transient` for outages.
     """
     with _slave(update) as slave, _master(update) as master:
         owner = owner_of(update, slave)
         if owner is None or owner.update_id != update.update_id:
             raise LoadEnded(update, owner.state if owner else SlaveState.UNCONFIGURED, owner.message if owner else "")
         if owner.state is not SlaveState.NORMAL:
-            raise NotNormal(update, owner.state)
+            raise NotWhole(update, owner.state)
         made_here = vendors.module(update.slave_info.vendor, "constraints")
         read_there = vendors.module(update.master_info.vendor, "constraints")
         tables = vendors.module(update.slave_info.vendor, "tables")
@@ -200,6 +201,7 @@ def _plan(update: Update, master: Connection[Any], slave: Connection[Any]) -> in
                     return 0
                 _blocks(update, slave).plan(preparation.order())
                 checkpoints.start_at(start)
+                _forget_rejects(update, slave)
                 checkpoints.move(SlaveState.TRANSITION, f"Initial update {update.update_id} is loading")
             log.info("%s: %s tables planned, applying starts at %s", update, len(preparation.tables), start.time)
             return len(preparation.tables)
@@ -246,6 +248,14 @@ def _master(update: Update) -> Iterator[Connection[Any]]:
             yield connection
     finally:
         connection.close()
+
+
+def _forget_rejects(update: Update, slave: Any) -> None:
+    """What was set aside is part of the content that the slave gets."""
+    module = vendors.module(update.slave_info.vendor, "rejects")
+    store = module.RejectStore(slave, update.prefix, update.slave.schema, update.slave.name)
+    if store.ready():
+        store.move([reject.id for reject in store.open()], RejectStatus.DROPPED, f"initial update {update.update_id}")
 
 
 def _checkpoints(update: Update, slave: Connection[Any]) -> Any:

@@ -96,10 +96,16 @@ def test_cancelled_in_every_step_and_started_anew(pair_of: MakePair) -> None:
             with pytest.raises(LoadEnded, match="interrupted by the ADMIN"):
                 step()
         assert not steps.cancel(update, pair.store)
+    pair.slave.execute(
+        "INSERT INTO public.demo_rejects (slave, repl_key, schema, tablename, action, reason)"
+        " VALUES ('dr1', 1, 'public', 'a', 'DELETE', 'set aside before')"
+    )
     update = pair.update("last")
     pair.prepare(update)
     pair.load(update)
     pair.assert_equal()
+    settled = pair.slave.execute("SELECT status, settled_by FROM public.demo_rejects").fetchall()
+    assert settled == [("dropped", "initial update last")]
 
 
 def test_a_table_whose_changes_are_not_captured_is_not_loaded(pair_of: MakePair) -> None:

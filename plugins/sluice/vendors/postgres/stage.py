@@ -242,8 +242,9 @@ def copy(
     cursor = connection.cursor()
     try:
         with cursor.copy(f"COPY {relation} {columns} FROM STDIN") as stream:
-            for at in range(0, rows.num_rows, _COPY_ROWS):
-                stream.write(copy_text(rows.slice(at, _COPY_ROWS)))
+            size = max(1, min(_COPY_ROWS, rows.num_rows * _COPY_BYTES // max(rows.nbytes, 1)))
+            for at in range(0, rows.num_rows, size):
+                stream.write(copy_text(rows.slice(at, size)))
     except psycopg.errors.DataError as error:
         raise unfit(error, target, rows, typed) from error
     return cursor.rowcount
