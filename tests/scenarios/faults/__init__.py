@@ -7,6 +7,7 @@ pair.py      two new databases and their configuration
 applies.py   the apply as a real process (driver.py), started again as Airflow would
 proxy.py     what stands between the apply and the servers: cuts, stalls, slows, ambushes a COMMIT
 hand.py      carries the strikes out, and mends afterwards
+housekeeper.py   purges ITEMS all the while
 reader.py    looks at the slave all the while
 audit.py     the slave's own write-ahead log, decoded: what was really committed, in order
 verdict.py   all of it against the history

@@ -67,7 +67,7 @@ def commits(slave: psycopg.Connection[Any], slot: str) -> Iterator[Commit]:
             assert commit is not None
             if commit.rows or commit.point:
                 yield commit
-        else:
+        elif not line.startswith("message:"):  # a message in the log changes nothing
             assert commit is not None
             read(commit, line)
 

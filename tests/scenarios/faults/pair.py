@@ -55,6 +55,10 @@ def reopened(rig: Rig) -> Rig:
 
 def _drop(servers: Servers, name: str) -> None:
     for server in (servers.master, servers.slave):
+        with server.connect(name) as connection:
+            prepared = connection.execute("SELECT gid FROM pg_prepared_xacts WHERE database = %s", [name]).fetchall()
+            for (gid,) in prepared:
+                connection.execute(f"ROLLBACK PREPARED '{gid}'")
         with server.connect() as connection:
             connection.execute(
                 "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = %s", [name]

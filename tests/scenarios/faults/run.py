@@ -12,13 +12,14 @@ from tests.scenarios.faults import audit, verdict
 from tests.scenarios.faults.applies import Applies
 from tests.scenarios.faults.audit import Point
 from tests.scenarios.faults.hand import Hand
+from tests.scenarios.faults.housekeeper import Housekeeper
 from tests.scenarios.faults.pair import pair, reopened
 from tests.scenarios.faults.plan import Plan
 from tests.scenarios.faults.reader import Reader
 from tests.scenarios.faults.servers import Servers
 from tests.scenarios.faults.writer import CAST, Writer
 
-DRAIN_SECONDS = 90.0
+DRAIN_SECONDS = 180.0
 
 
 class RunFailed(AssertionError):
@@ -45,13 +46,14 @@ class Result:
     commits: int
     applies: int
     strikes: int
+    purged: int
     happened: tuple[str, ...]
 
     def __str__(self) -> str:
         return (
             f"seed {self.seed}: {self.seconds:.1f} s, {self.strikes} strikes, {self.applies} applies;"
             f" {self.transactions} transactions, {self.changes} changes on the master; {self.commits} commits on the"
-            f" slave, {self.looks} looks"
+            f" slave, {self.looks} looks; {self.purged} purged"
         )
 
 
@@ -77,7 +79,8 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
         databases = {"master": rig.pair.master_info.database, "slave": rig.pair.slave_info.database}
         hand = Hand(plan, servers, applies, databases, lambda: reader.looks[-1].position if reader.looks else None)
         stack.callback(hand.heal)
-        threads = [*writers, reader]
+        housekeeper = Housekeeper(rig, plan.seed)
+        threads = [*writers, reader, housekeeper]
         for thread in threads:
             stack.callback(thread.stop)
             thread.start()
@@ -101,8 +104,10 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
             stack.callback(rig.close)
             _drain(rig, applies, idle, lags=plan.kept == "redis")
             reader.stop()
+            housekeeper.stop()
             applies.end()
             reader.join(10.0)
+            housekeeper.join(10.0)
             idle()
             hand.say("everything is applied")
             lines = rig.master.execute("SELECT writer, n, xid FROM public.log ORDER BY 1, 2").fetchall()
@@ -129,7 +134,7 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
         changes = sum(writer.changes for writer in writers)
         return Result(
             plan.seed, time.monotonic() - began, len(lines), changes, len(reader.looks), len(kept), applies.started,
-            len(hand.plan.strikes), tuple(hand.happened),
+            len(hand.plan.strikes), housekeeper.purged, tuple(hand.happened),
         )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ SETTINGS = {
     "full_page_writes": "off",
     "wal_level": "logical",
     "max_connections": "100",
+    "max_prepared_transactions": "20",
     "shared_buffers": "64MB",
     "max_wal_size": "256MB",
     "autovacuum_naptime": "5s",

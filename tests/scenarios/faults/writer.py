@@ -41,7 +41,7 @@ class Character:
 CLERK = Character("clerk", operations.SMALL, (1, 6), (0.0, 0.03))
 DREAMER = Character("dreamer", operations.SMALL, (1, 4), (0.0, 0.5), (0.2, 3.0))
 PORTER = Character("porter", (operations.pour,), (1, 2), (0.4, 1.5))
-BUILDER = Character("builder", (operations.truncate, operations.define), (1, 1), (0.3, 1.5))
+BUILDER = Character("builder", (operations.truncate, operations.define), (1, 1), (0.5, 2.0))
 CAST = (CLERK, CLERK, CLERK, DREAMER, PORTER, BUILDER)
 
 
@@ -61,6 +61,8 @@ class Writer(threading.Thread):
         self._master = master
         self._enough = threading.Event()
         self._n = 0
+        self._unfinished = False
+        """A prepared transaction may wait on the master to be committed."""
 
     def stop(self) -> None:
         """Ends it after the transaction at hand."""
@@ -68,7 +70,7 @@ class Writer(threading.Thread):
 
     def run(self) -> None:
         try:
-            while not self._enough.is_set():
+            while not self._enough.is_set() or self._unfinished:
                 try:
                     with connect(self._master, application=f"writer {self.number}") as connection:
                         self._write(connection)
@@ -78,6 +80,7 @@ class Writer(threading.Thread):
             self.failure = failure
 
     def _write(self, connection: psycopg.Connection[Any]) -> None:
+        self._finish_prepared(connection)
         # Our backend of before may have committed without being able to say so.
         last = "SELECT coalesce(max(n), 0) FROM public.log WHERE writer = %s"
         row = connection.execute(last, [self.number]).fetchone()
@@ -118,13 +121,31 @@ class Writer(threading.Thread):
             return
         deltas = [number for table in TABLES for number in work.deltas[table.name]]
         line = work.run(LINE, self.number, self._n + 1, " ".join(done), *deltas)
-        self._enough.wait(chance.uniform(*self.character.dream))
-        connection.commit()
+        if chance.random() < 0.04:
+            # From here on the master keeps it, through crashes too: this writer must end it, now or after them.
+            self._unfinished = True
+            connection.execute(f"PREPARE TRANSACTION '{self._gid}'")
+            self._enough.wait(chance.uniform(*self.character.dream))
+            self._finish_prepared(connection)
+        else:
+            self._enough.wait(chance.uniform(*self.character.dream))
+            connection.commit()
         self._n += 1
         self.committed += 1
         self.changes += work.changes
         if not asynchronous:
             self.acknowledged.add((self._n, line[0]))
+
+    @property
+    def _gid(self) -> str:
+        return f"{self._master.database} writer {self.number}"
+
+    def _finish_prepared(self, connection: psycopg.Connection[Any]) -> None:
+        connection.autocommit = True
+        if connection.execute("SELECT FROM pg_prepared_xacts WHERE gid = %s", [self._gid]).fetchone() is not None:
+            connection.execute(f"COMMIT PREPARED '{self._gid}'")
+        connection.autocommit = False
+        self._unfinished = False
 
     def _in_vain(self, work: Work, operation: operations.Operation) -> None:
         """An operation within a savepoint that is rolled back."""
