@@ -22,7 +22,7 @@ from sluice.stores.checkpoint import StoredCheckpoint
 from sluice.vendors.postgres import purge
 from sluice.vendors.postgres.drift import Drift
 from tests.scenarios.apply.rig import Rig
-from tests.scenarios.apply.test_safe_mode import SHAPES
+from tests.scenarios.apply.shapes import SHAPES
 
 TABLE = "CREATE TABLE public.t (id int PRIMARY KEY, v text)"
 KEY = "sluice:DEMO_:dr1:checkpoint"
@@ -100,10 +100,11 @@ def test_it_is_written_at_the_interval(kept: Callable[..., Rig]) -> None:
         pair.await_that(lambda: bool((now := pair.checkpoint.position) and now.covers_all_of(applied)), 30)
 
 
-@pytest.mark.parametrize("shape", [name for name, shape in SHAPES.items() if shape.again and not shape.slave])
+@pytest.mark.parametrize("shape", [name for name, shape in SHAPES.items() if shape.again])
 def test_killed_between_applying_and_writing(kept: Callable[..., Rig], shape: str) -> None:
     """Each time the checkpoint falls back by one transaction, by two, or to the very first."""
     pair = kept(SHAPES[shape].tables)
+    pair.slave.execute(SHAPES[shape].slave or "SELECT")
     left: list[dict[str, str]] = []
     for number, transaction in enumerate(SHAPES[shape].history):
         with pair.apply() as running:
