@@ -107,6 +107,13 @@ class Preparation:
             for table, lacking in tables.lacking_privileges(self.slave, foreign).items()
         ]
         problems += self._foreign_keys(foreign)
+        if self.update.slave.checkpoint == "redis":
+            problems += [
+                f"{definition.table} has no key, and with checkpoint: redis its changes could be applied twice: add a "
+                "primary key on the master, take it out of the replication's tables, or set checkpoint: slave"
+                for definition in self.definitions
+                if not definition.shape.key
+            ]
         if problems:
             raise TablesDiffer(self.update.slave.name, problems)
 

@@ -344,6 +344,21 @@ def test_a_failed_batch_leaves_an_exit_point_here_too(kept: Callable[..., Rig]) 
         assert not running.loop.mode.on
 
 
+def test_the_checkpoint_may_move_to_the_slave_and_back(
+    kept: Callable[..., Rig], caplog: pytest.LogCaptureFixture
+) -> None:
+    pair = kept(TABLE)
+    in_redis, on_slave = pair.pair, replace(pair.pair, slave=replace(pair.pair.slave, checkpoint="slave"))
+    for number, where in enumerate((in_redis, on_slave, on_slave, in_redis, in_redis)):
+        pair.pair = where
+        with pair.apply() as running:
+            pair.master.execute("UPDATE public.t SET id = id + 1 WHERE id > 1")
+            pair.master.execute("INSERT INTO public.t VALUES (2, %s) ON CONFLICT DO NOTHING", [f"life {number}"])
+            pair.await_applied(running)
+            assert pair.differences() == {}
+    assert "is of epoch 1, the slave's is 3: an old one came back" in caplog.text
+
+
 def test_tables_without_a_key_are_refused(kept: Callable[..., Rig]) -> None:
     pair = kept(TABLE + "; CREATE TABLE public.log (line text); CREATE TABLE public.other (line text)")
     with pair.apply() as running, pytest.raises(KeyNeeded, match=r"public\.log, public\.other\. Set checkpoint: slave"):

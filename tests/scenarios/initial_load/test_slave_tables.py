@@ -281,6 +281,17 @@ def test_ddl_between_preparing_and_planning_reaches_the_slave(pair_of: MakePair)
     pair.assert_equal()
 
 
+def test_a_table_without_a_key_is_refused_where_changes_may_come_twice(pair_of: MakePair) -> None:
+    pair = pair_of()
+    pair.master.execute("CREATE TABLE public.keyed (id int PRIMARY KEY); CREATE TABLE public.log (line text)")
+    pair.capture()
+    update = pair.with_slave(checkpoint="redis").update()
+    steps.begin(update, pair.store)
+    with pytest.raises(TablesDiffer, match=r"- public\.log has no key, .* or set checkpoint: slave") as refused:
+        steps.create_tables(update)
+    assert len(refused.value.differences) == 1
+
+
 def test_a_role_without_replica_rights_is_told_which_foreign_keys_stand_in_its_way(pair_of: MakePair) -> None:
     pair = pair_of(role=True)
     for connection in (pair.master, pair.slave):
