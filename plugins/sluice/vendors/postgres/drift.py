@@ -33,11 +33,12 @@ class Drift(Misfit):
         differing: Mapping[str, tuple[str | None, str | None]] | None = None,
     ):
         row = ", ".join(f"{name} = {_shown(value)}" for name, value in key.items()) or "a row"
+        leave = ", or compare_values: false," if differing else ""
         super().__init__(
             f"{table}, row {row}: {action} expected {expected} on the slave and found {found}. Somebody else changes "
-            "this slave, or a trigger or rule of it does. Mend the row by hand, or set on_conflict: overwrite or reject"
-            f"{', or compare_values: false,' if differing else ''} for this slave, then start applying again. Safe mode "
-            "after the start makes a row that nobody mended the master's."
+            "this slave, or a trigger or rule of it does. Mend the row by hand, or set on_conflict: overwrite or "
+            f"reject{leave} for this slave, then start applying again. Safe mode after the start makes a row that "
+            "nobody mended the master's."
         )
         self.table = table
         self.key = dict(key)
