@@ -71,7 +71,8 @@ class Servers(AbstractContextManager["Servers"]):
         return self.redis.url
 
     def database(self, place: str, name: str) -> ConnectionInfo:
-        """A new empty database on `master` or `slave`; one of that name goes first."""
+        """A new empty database on `master` or `slave`, `name` and the place; one of that name goes first."""
+        name = f"{name}_{place}"  # both may be on one server
         with self.admin(place) as admin:
             self._drop(admin, name)
             admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(name)))
@@ -129,7 +130,7 @@ class Servers(AbstractContextManager["Servers"]):
             if place not in self._own:
                 with suppress(psycopg.Error), self.admin(place) as admin:
                     for name in DATABASES:
-                        self._drop(admin, name)
+                        self._drop(admin, f"{name}_{place}")
         for server in (*self._own.values(), self.redis):
             server.stop()
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,0 +1,114 @@
+"""Every bench at a tiny size on real servers: its form, and that it counts what happened. No times are judged."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from embedded.postgres import PostgresServer
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def bench(tmp_path: Path, *arguments: str, **environment: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The last line and the detail of `./sluice bench`."""
+    file = tmp_path / "detail.json"
+    done = subprocess.run(
+        [sys.executable, "-m", "embedded.cli", "bench", *arguments, "--json", str(file)],
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": f"{ROOT / 'plugins'}{os.pathsep}{ROOT}", **environment},
+        capture_output=True, text=True, check=False, timeout=280,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    line, detail = json.loads(done.stdout.splitlines()[-1]), json.loads(file.read_text())
+    assert {"name", "ours", "reference", "ratio", "unit"} <= line.keys()
+    assert line["name"] == arguments[0] == detail["name"]
+    assert [figure["name"] for figure in line["figures"]] == [figure["name"] for figure in detail["figures"]]
+    assert detail["setting"]["PostgreSQL"] and detail["setting"]["machine"]["cores"]
+    return line, detail
+
+
+def values(figure: dict[str, Any], side: str) -> list[float]:
+    found = [run["value"] for run in figure["runs"][side]]
+    assert all(value > 0 for value in found)
+    return found
+
+
+def test_drain_measures_both_sides_and_counts_their_costs(tmp_path: Path) -> None:
+    line, detail = bench(tmp_path, "drain", "--scale", "0.002", "--rounds", "2", "--warm-up", "0")
+    bulk, tens = detail["figures"]
+    assert line["ratio"] == pytest.approx(line["ours"] / line["reference"], rel=0.01)
+    for figure, changes, rows in ((bulk, 2000, 1000 - 200 + 6), (tens, 400, 200 - 40 + 6)):
+        assert len(values(figure, "ours")) == len(values(figure, "reference")) == 2
+        for run in figure["runs"]["ours"] + figure["runs"]["reference"]:
+            assert run["detail"]["changes"] == changes == pytest.approx(run["value"] * run["seconds"])
+            assert run["detail"]["rows"] == rows
+        assert {"master", "slave", "driver", "JVM", "Redis"} <= figure["runs"]["ours"][0]["cpu"].keys()
+        assert "driver" not in figure["runs"]["reference"][0]["cpu"]
+
+
+def test_drain_of_one_side_on_a_server_of_ones_own(tmp_path: Path, postgres: PostgresServer) -> None:
+    info = postgres.info()
+    uri = f"postgresql://{info.user}@{info.host}:{info.port}/{info.database}"
+    line, detail = bench(
+        tmp_path, "drain", "--figure", "existing", "--scale", "0.001", "--rounds", "1", "--warm-up", "0",
+        "--side", "ours", "--master", uri, "--slave", uri, PGPASSWORD=info.password,
+    )  # fmt: skip
+    assert line["ours"] > 0 and line["reference"] is None and line["ratio"] is None
+    assert info.password not in json.dumps(detail)
+    assert detail["setting"]["own servers"] == []
+    with postgres.connect() as connection:
+        left = connection.execute("SELECT datname FROM pg_database WHERE datname LIKE 'sluice_bench%'").fetchall()
+    assert left == [], "a bench leaves nothing behind"
+
+
+def test_capture_measures_statement_and_row_triggers(tmp_path: Path) -> None:
+    arguments = ("--figure", "bulk", "--figure", "whole", "--figure", "tens")
+    line, detail = bench(tmp_path, "capture", "--scale", "0.002", "--rounds", "1", "--warm-up", "0", *arguments)
+    assert line["ratio"] == pytest.approx(line["reference"] / line["ours"], rel=0.01), "seconds: less is better"
+    assert len(detail["figures"]) == 6
+    made = [figure["runs"]["ours"][0]["detail"]["changes"] for figure in detail["figures"]]
+    assert made == [2000, 2000, 2000, 2000, 200, 200]
+
+
+def test_load_compares_with_pipes(tmp_path: Path) -> None:
+    line, detail = bench(tmp_path, "load", "--scale", "0.001", "--rounds", "1", "--warm-up", "0")
+    (figure,) = detail["figures"]
+    for side in ("ours", "reference"):
+        assert values(figure, side) and figure["runs"][side][0]["detail"]["rows"] == 2000
+    assert line["unit"] == "rows/s"
+
+
+def test_lag_is_sampled_on_both_sides_under_the_traffic_that_was_asked_for(tmp_path: Path) -> None:
+    arguments = ("--figure", "1000", "--figure", "idle", "--rounds", "1", "--scale", "0.07")
+    _, detail = bench(tmp_path, "lag", *arguments)
+    *traffic, idle = detail["figures"]
+    assert len(traffic) == 4
+    for figure in traffic:
+        for side in ("ours", "reference"):
+            (run,) = figure["runs"][side]
+            assert 0 <= run["value"] <= run["detail"]["worst"] < 60
+            assert run["detail"]["samples"] > 20
+            assert run["detail"]["changes_per_second"] > 200
+    assert values(idle, "ours")
+
+
+def test_cluster_loses_nothing_when_a_worker_is_killed(tmp_path: Path) -> None:
+    _, detail = bench(tmp_path, "cluster", "--scale", "0.05", "--rounds", "1", "--warm-up", "1", "--figure", "killed")
+    (figure,) = detail["figures"]
+    (run,) = figure["runs"]["ours"]
+    assert run["detail"]["changes"] == 50_000
+    assert sum(seconds for part, seconds in run["cpu"].items() if part.startswith("worker")) > 0
+
+
+@pytest.mark.parametrize("figure", ["waiting", "hot", "one", "width", "tables"])
+def test_scale_tells_rate_and_memory(tmp_path: Path, figure: str) -> None:
+    _, detail = bench(tmp_path, "scale", "--scale", "0.002", "--rounds", "1", "--warm-up", "0", "--figure", figure)
+    assert detail["figures"]
+    for found in detail["figures"]:
+        for run in found["runs"]["ours"]:
+            assert run["detail"]["changes"] == pytest.approx(run["value"] * run["seconds"])
+            assert run["detail"]["peak_bytes"] > 50_000_000, "a JVM and a driver"
