@@ -128,8 +128,10 @@ def run(args: argparse.Namespace) -> Report:
             million = Mix("bulk", _size(1_000_000, args), max(11, _size(1_000_000, args) // 100))
             base = _runs(servers, ours, million, args)
             if "waiting" in wanted:
-                for full in (10_000, 100_000, 10_000_000):
-                    mix = Mix("bulk", _size(full, args), max(11, min(10_000, _size(full, args) // 100)))
+                for full, times in ((10_000, 1), (100_000, 1), (10_000_000, 10)):
+                    # Of ten millions in one piece the updates would come after slices that hold the inserts alone.
+                    transaction = max(11, min(10_000, _size(full, args) // times // 100))
+                    mix = Mix("bulk", _size(full // times, args) * times, transaction, times=times)
                     figures.append(_figure(mix.title, _runs(servers, ours, mix, args), base, FLAT))
                 figures.append(_figure(million.title, base, base, None))
             if "hot" in wanted:

@@ -67,11 +67,14 @@ class Mix:
     """Changes in each transaction."""
     existing: bool = False
     """Updates and deletes go to rows that were there before; otherwise to those the mix inserted."""
+    times: int = 1
+    """So many parts of equal size, each on keys of its own."""
 
     @property
     def title(self) -> str:
         where = ", to rows that were there before" if self.existing else ""
-        return f"{self.changes:,} changes in transactions of {self.transaction:,}{where}"
+        parts = f", {self.times} times the same mix" if self.times > 1 else ""
+        return f"{self.changes:,} changes in transactions of {self.transaction:,}{where}{parts}"
 
     @property
     def tables(self) -> Sequence[str]:
@@ -96,22 +99,34 @@ class Mix:
         return write(connection, mark)
 
     def _write_large(self, connection: Connection, mark: str) -> int:
-        inserts, updates = self.changes // 2, self.changes * 4 // 10
-        deletes = self.changes - inserts - updates
-        above = self.base if self.existing else 0
+        done = 0
+        for turn in range(1, self.times + 1):
+            done += self._write_turn(
+                connection, (turn - 1) * self.changes // self.times, "" if turn < self.times else mark
+            )
+        return done
+
+    def _write_turn(self, connection: Connection, start: int, mark: str) -> int:
+        """Inserts, then updates, then deletes, on keys above `start`; with a mark it changes that, too."""
+        changes = self.changes // self.times
+        inserts, updates = changes // 2, changes * 4 // 10
+        deletes = changes - inserts - updates
+        above = start + (self.base if self.existing else 0)
         done = 0
         for low, high in _ranges(inserts, self.transaction):
             done += connection.execute(
                 f"INSERT INTO {TABLE} SELECT {VALUES} FROM generate_series({above + low}, {above + high}) AS s (i)"
             ).rowcount
-        # One update less: the mark's is the last.
-        for low, high in _ranges(updates - 1, self.transaction):
-            done += connection.execute(f"{UPDATE} BETWEEN {low} AND {high}").rowcount
+        # One update less where the mark's is the last.
+        for low, high in _ranges(updates - bool(mark), self.transaction):
+            done += connection.execute(f"{UPDATE} BETWEEN {start + low} AND {start + high}").rowcount
         for low, high in _ranges(deletes, self.transaction):
             with connection.transaction():
-                low, high = updates + low, updates + high
-                done += connection.execute(f"DELETE FROM {TABLE} WHERE id BETWEEN {low} AND {high}").rowcount
-                if high == updates + deletes:
+                last = start + updates + high
+                done += connection.execute(
+                    f"DELETE FROM {TABLE} WHERE id BETWEEN {start + updates + low} AND {last}"
+                ).rowcount
+                if mark and high == deletes:
                     done += set_mark(connection, mark)
         return done
 

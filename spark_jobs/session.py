@@ -143,10 +143,12 @@ def _first_line(error: BaseException) -> str:
 
 def _ship_library(session: Any) -> None:
     """Sends the library to executors on other machines, as one archive."""
-    folder = Path(tempfile.mkdtemp(prefix="sluice-library-"))
-    compiled = shutil.ignore_patterns("__pycache__")
+    session.sparkContext.addPyFile(library_archive(Path(tempfile.mkdtemp(prefix="sluice-library-"))))
+
+
+def library_archive(folder: Path) -> str:
+    """Makes an archive of the library and its statements in `folder`; returns its path."""
     library = folder / "tree" / "sluice"
-    shutil.copytree(_ROOT / "plugins" / "sluice", library, ignore=compiled)
+    shutil.copytree(_ROOT / "plugins" / "sluice", library, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(sql_files.folder(), library / sql_files.SHIPPED)
-    archive = shutil.make_archive(str(folder / "sluice"), "zip", folder / "tree")
-    session.sparkContext.addPyFile(archive)
+    return shutil.make_archive(str(folder / "sluice"), "zip", folder / "tree")

@@ -32,16 +32,24 @@ def folder() -> Path:
     configured = os.environ.get("SLUICE_SQL")
     if configured:
         return Path(configured)
-    here = Path(__file__)
-    return here.resolve().parents[2] / "include" / "sql" if here.exists() else here.parent / SHIPPED
+    archive = _archive()
+    return (
+        Path(archive.archive, "sluice", SHIPPED) if archive else Path(__file__).resolve().parents[2] / "include" / "sql"
+    )
+
+
+def _archive() -> zipimport.zipimporter | None:
+    """The archive this library was imported from, if it was."""
+    loader: object = __spec__.loader
+    return loader if isinstance(loader, zipimport.zipimporter) else None
 
 
 @cache
 def _read(path: Path) -> str:
+    archive = _archive()
     try:
-        loader: object = __spec__.loader
-        if isinstance(loader, zipimport.zipimporter) and path.is_relative_to(loader.archive):
-            return loader.get_data(str(path)).decode()
+        if archive and path.is_relative_to(archive.archive):
+            return archive.get_data(str(path)).decode()
         return path.read_text(encoding="utf-8")
     except OSError as missing:
         raise SqlFileMissing(path) from missing

@@ -1,0 +1,38 @@
+"""The library as it travels to Spark's executors: one archive, its statements with it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sluice import sql_files
+from spark_jobs.session import library_archive
+
+READ = (
+    "from sluice import sql_files; print(sql_files.__file__); print(sql_files.render('postgres', 'checkpoint_exists'))"
+)
+
+
+@pytest.mark.parametrize("relative", [False, True], ids=["absolute", "relative"])
+def test_statements_are_found_inside_the_archive(tmp_path: Path, relative: bool) -> None:
+    archive = Path(library_archive(tmp_path))
+    entry = archive.name if relative else str(archive)
+    code = f"import sys; sys.path.insert(0, {entry!r}); {READ}"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=archive.parent, env={}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    place, _, text = done.stdout.partition("\n")
+    assert "sluice.zip" in place
+    assert text.strip() == sql_files.render("postgres", "checkpoint_exists").strip()
+
+
+def test_a_statement_that_the_archive_lacks_is_named(tmp_path: Path) -> None:
+    archive = Path(library_archive(tmp_path))
+    read = READ.replace("checkpoint_exists", "no")
+    code = f"import sys; sys.path.insert(0, {str(archive)!r}); {read}"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env={}, capture_output=True, text=True, check=False
+    )
+    assert "SqlFileMissing" in done.stderr and "no.sql" in done.stderr
