@@ -99,11 +99,14 @@ def drain(servers: Servers, side: Side, work: Work, during: Callable[[], None] =
         side.await_that(arrived, "the last change is on the slave")
         seconds = time.perf_counter() - begun
     side.await_current()
+    rows = 0
     for table in work.tables:
         found = [workload.digest(connection, table) for connection in (side.master, side.slave)]
         if found[0] != found[1]:
             raise SideFailed(f"{side.name}: {table} of the slave differs from the master: {found}")
-    return Run(work.changes / seconds, seconds, cpu.seconds, {"changes": changed, "peak_bytes": memory.peak})
+        rows += found[0][0]
+    detail = {"changes": changed, "rows": rows, "peak_bytes": memory.peak}
+    return Run(work.changes / seconds, seconds, cpu.seconds, detail)
 
 
 def empty(side: Side, work: Work) -> None:

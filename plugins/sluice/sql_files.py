@@ -49,7 +49,7 @@ def _read(path: Path) -> str:
     archive = _archive()
     try:
         if archive and path.is_relative_to(archive.archive):
-            return archive.get_data(str(path)).decode()
+            return archive.get_data(path.relative_to(archive.archive).as_posix()).decode()
         return path.read_text(encoding="utf-8")
     except OSError as missing:
         raise SqlFileMissing(path) from missing

@@ -17,7 +17,7 @@ READ = (
 @pytest.mark.parametrize("relative", [False, True], ids=["absolute", "relative"])
 def test_statements_are_found_inside_the_archive(tmp_path: Path, relative: bool) -> None:
     archive = Path(library_archive(tmp_path))
-    entry = archive.name if relative else str(archive)
+    entry = f"./{archive.name}" if relative else str(archive)  # as Spark names it on its workers
     code = f"import sys; sys.path.insert(0, {entry!r}); {READ}"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=archive.parent, env={}, capture_output=True, text=True, check=False
