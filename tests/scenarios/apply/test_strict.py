@@ -205,12 +205,13 @@ def test_updates_that_do_not_travel_are_no_drift_of_the_row_that_goes(rig: Calla
         pair.await_current()
 
 
+@pytest.mark.parametrize("policy", ["stop", "reject"])
 @pytest.mark.parametrize("rows", [20, LARGE])
 @pytest.mark.parametrize("told", [True, False])
 def test_rows_that_a_change_of_definition_made_anew_are_no_drift(
-    rig: Callable[..., Rig], told: bool, rows: int
+    rig: Callable[..., Rig], told: bool, rows: int, policy: str
 ) -> None:
-    pair = rig(TABLE)
+    pair = rig(TABLE, policy=policy)
     if not told:
         for (name,) in pair.master.execute("SELECT evtname FROM pg_event_trigger").fetchall():
             pair.master.execute(f'DROP EVENT TRIGGER "{name}"'.encode())
@@ -227,3 +228,4 @@ def test_rows_that_a_change_of_definition_made_anew_are_no_drift(
         pair.master.execute("UPDATE public.t SET c = 'again'")
         pair.await_current(60)
         assert pair.differences() == {}
+    assert pair.slave.execute("SELECT count(*) FROM public.demo_rejects").fetchone() == (0,)
