@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import redis
 
 from sluice.apply import repeatable
+from sluice.apply.asked import Asked
 from sluice.apply.batch import Batch
 from sluice.apply.checkpoints import InRedis, OnSlave
 from sluice.apply.links import Links
@@ -34,6 +35,7 @@ from sluice.stores.checkpoint import StoredCheckpoint
 from sluice.stores.gate import ERROR, Gate
 from sluice.stores.lease import Lease, LeaseHeld
 from sluice.stores.redis_store import StoreUnreachable
+from sluice.stores.requests import Requests
 from sluice.stores.status import Status
 
 log = logging.getLogger("sluice.apply")
@@ -94,6 +96,7 @@ class Apply:
             stored = StoredCheckpoint(store, pair.prefix, pair.slave.name)
             self.checkpoints = InRedis(self.links, stored, pair.replication.apply.checkpoint_interval)
         self.batch = Batch(self.links, self.checkpoints, spread, self.lease.keep, self._pause, self._attend)
+        self.asked = Asked(self.links, Requests(store, pair.prefix, pair.slave.name), self.checkpoints)
         self.checkpoint: Checkpoint | None = None
         self.seen: Position | None = None
         self.mode = safemode.OFF
@@ -166,7 +169,7 @@ class Apply:
         if settled and (not self.mode.on or self.pair.slave.safe_mode):
             self.batch.aside.carry_out(self.checkpoint, self.checkpoints.lock, self.lease.keep)
         self._compare_structure()
-        target = self.checkpoint.target or self.links.take_position(self.seen)
+        target = self.checkpoint.target or self._asked_target() or self.links.take_position(self.seen)
         self._leave_safe_mode(self.seen)
         started = time.monotonic()
         done = self.batch.apply(self.checkpoint, self.seen, target, safe=self.mode.on)
@@ -179,6 +182,7 @@ class Apply:
         self.checkpoint = done
         self.seen = done.position
         self.checkpoints.committed(done)
+        self.asked.reached(done, done.position)
         self._written = time.monotonic()
         self.tally.windows += 1
         self.tally.changes += changes
@@ -190,6 +194,7 @@ class Apply:
         """Nothing in the window: the slave is as current as the master's clock, and we rest."""
         assert self.checkpoint is not None
         self.seen = target
+        self.asked.reached(self.checkpoint, target)
         now = time.monotonic()
         if now - self._written >= IDLE_CHECKPOINT_SECONDS:
             self.links.secure(target)
@@ -198,6 +203,12 @@ class Apply:
         self._say("applying")
         self._summarise()
         self.stop.wait(self.pair.replication.apply.poll_interval)
+
+    def _asked_target(self) -> Position | None:
+        assert self.checkpoint is not None and self.seen is not None
+        # Where the checkpoint does not travel with the data, the slave may be ahead of it until safe mode ends.
+        ahead = self.checkpoints.overlap and self.mode.on and self.mode.reason != "configured"
+        return self.asked.target(self.checkpoint, self.seen, exact=not ahead)
 
     def _compare_structure(self) -> None:
         """Where no event trigger tells of DDL, looks for it now and then, and spends little time on it."""
@@ -291,6 +302,7 @@ class Apply:
         """Everything held about the databases is void; the next turn takes over anew."""
         if self.checkpoint is not None:
             self.checkpoints.save(self.checkpoint)
+        self.asked.close()
         self.links.close()
         self.checkpoint = None
 

@@ -56,28 +56,34 @@ def locate(
         "postgres",
         "blocks_locate",
         columns=", ".join(
-            f"unnest(%({name})s::{_array_type(column)}) AS {name}"
+            f"unnest(%({name})s::{array_type(column)}) AS {name}"
             for name, column in zip(names, shape.key, strict=True)
         ),
         typed=", ".join(typed(column, name) for name, column in zip(names, shape.key, strict=True)).replace("%", "%%"),
     )
     texts = [*bounds, *keys]
     parameters: dict[str, Any] = {
-        name: _array_literal([text[place] for text in texts]) for place, name in enumerate(names)
+        name: array_literal([text[place] for text in texts]) for place, name in enumerate(names)
     }
     rows = connection.execute(statement, {**parameters, "bounds": len(bounds), "texts": len(texts)}).fetchall()
     return [place for (place,) in rows]
 
 
-def _array_type(column: Column) -> str:
+def array_type(column: Column) -> str:
     """The type in which the texts of a key column are handed over: the input function of an array reads its elements
     by their own, where a cast from text would call whatever function the type's owner made one of."""
     # Elements that are arrays would be taken for further dimensions.
     return ("text[]" if column.type.endswith("[]") else f"{column.type}[]").replace("%", "%%")
 
 
-def _array_literal(texts: list[str]) -> str:
-    return "{" + ",".join('"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"' for text in texts) + "}"
+def array_literal(texts: Sequence[str | None]) -> str:
+    """Texts as the literal of an array; None is NULL."""
+    escaped = ("NULL" if text is None else '"' + _escaped(text) + '"' for text in texts)
+    return "{" + ",".join(escaped) + "}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 @dataclass(frozen=True)

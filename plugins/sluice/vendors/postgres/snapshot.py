@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import psycopg
@@ -12,7 +12,7 @@ from sluice.domain.position import Position
 from sluice.domain.shape import TableShape
 from sluice.errors import Transient
 from sluice.vendors.postgres import catalog, position
-from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.connection import literal, quoted
 
 LOCK_TIMEOUT = "3s"
 """How long reading waits in line behind DDL that itself waits for the application."""
@@ -60,3 +60,33 @@ def reading(connection: psycopg.Connection[Any], table: TableShape, prefix: Pref
     assert shape is not None, "a locked table is there"
     yield Snapshot(marker, shape)
     connection.execute("COMMIT")
+
+
+def begin(connection: psycopg.Connection[Any], exported: str | None = None) -> None:
+    """A read-only REPEATABLE READ transaction on an autocommit connection; it sees what the snapshot `exported` saw.
+
+    Raises psycopg's errors: `UndefinedObject` or `InvalidParameterValue` when that snapshot is held no longer.
+    """
+    connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    if exported is not None:
+        connection.execute(f"SET TRANSACTION SNAPSHOT {literal(exported)}".encode())
+
+
+def export(connection: psycopg.Connection[Any]) -> str:
+    """Names the transaction's snapshot; others may `begin` with it as long as this transaction lasts."""
+    row = connection.execute("SELECT pg_export_snapshot()").fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def position_of(
+    connection: psycopg.Connection[Any], prefix: Prefix, schema: str, earlier: Position, previous: Position
+) -> Position:
+    """The position of the snapshot of a transaction just begun on the master, good as the end of a window and the
+    beginning of the next.
+
+    `earlier`: a position taken before the transaction began; its sequence values bound what follows, because those
+    read inside the transaction were read after the snapshot. `previous`: what the window begins with.
+    """
+    taken = position.take(connection, prefix, schema)
+    return replace(taken, low=earlier.low, next=earlier.next).after(previous)

@@ -1,0 +1,229 @@
+"""What others ask of an apply, done at the end of a window: snapshots at one position, and repairs.
+
+A request is met at a position of its own. The apply takes it in a REPEATABLE READ transaction on the master,
+ends a window there as it ends any other, and at once looks at the slave: what master and slave show then is
+the same position. For `snapshots` it exports both transactions' snapshots, tells whoever asked, and goes on;
+the transactions last until the asker has taken them over, at most `HOLD_SECONDS`. For `repair` it reads the
+rows asked for in the master's transaction and makes the slave's equal, before the next window begins: nobody
+else applies, so nothing races.
+
+No request can stop the apply: what goes wrong with one is its answer.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from sluice import vendors
+from sluice.apply.checkpoints import OnSlave
+from sluice.apply.links import Links
+from sluice.domain.change import NetChanges
+from sluice.domain.checkpoint import Checkpoint, CheckpointMoved, Fenced
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.names import TableName
+from sluice.domain.position import Position
+from sluice.domain.state import SlaveState
+from sluice.errors import SluiceError, Transient
+from sluice.stores.requests import REPAIR, SNAPSHOTS, Request, Requests
+
+log = logging.getLogger("sluice.apply")
+
+HOLD_SECONDS = 15.0
+"""How long snapshots are held for an asker that does not say that it has them."""
+ANSWER_SECONDS = 300.0
+LOOK_SECONDS = 0.05
+"""Between two looks for requests."""
+
+
+Row = tuple[str | None, ...]
+
+
+class NoSuchRequest(Transient):
+    """A request of a later release."""
+
+
+@dataclass
+class Visit:
+    """A request that is being met."""
+
+    request: Request
+    position: Position
+    master: Any
+    """The session whose transaction is at `position`."""
+    master_snapshot: str
+    spent: float
+    """Seconds that the apply gave to it so far."""
+    slave: Any = None
+    until: float = 0.0
+
+    def close(self) -> None:
+        for session in (self.master, self.slave):
+            if session is not None:
+                session.close()
+
+
+class Asked:
+    """The requests of one pair, met between windows over its links and sessions of their own."""
+
+    def __init__(self, links: Links, requests: Requests, checkpoints: OnSlave):
+        self.links = links
+        self.pair = links.pair
+        self.requests = requests
+        self.checkpoints = checkpoints
+        self._visit: Visit | None = None
+        self._held: list[Visit] = []
+        self._look_at = 0.0
+
+    def target(self, checkpoint: Checkpoint, seen: Position, *, exact: bool) -> Position | None:
+        """Where the next window must end for somebody's sake; None when nobody asks.
+
+        `exact`: the slave holds nothing beyond `seen`, which after some crashes it may.
+        """
+        now = time.monotonic()
+        if now < self._look_at:
+            return None
+        self._look_at = now + LOOK_SECONDS
+        self._let_go(now)
+        if self._visit is not None:  # its window ended elsewhere
+            self._visit.close()
+            self._visit = None
+        if checkpoint.state is not SlaveState.NORMAL or not exact:
+            return None
+        request = self.requests.next()
+        if request is None:
+            return None
+        try:
+            self._visit = self._begin(request, seen, now)
+        except SluiceError as error:
+            self._refuse(request, error)
+            return None
+        return self._visit.position
+
+    def reached(self, checkpoint: Checkpoint, seen: Position | None) -> None:
+        """The slave is at `seen`; nothing of the next window has begun."""
+        visit = self._visit
+        if visit is None or checkpoint.catching_up or seen != visit.position:
+            return
+        self._visit = None
+        begun = time.monotonic()
+        try:
+            if visit.request.kind == SNAPSHOTS:
+                answer = self._export(visit)
+            elif visit.request.kind == REPAIR:
+                answer = self._repair(visit, checkpoint)
+            else:
+                raise NoSuchRequest(f"{self.pair}: the apply knows no request {visit.request.kind!r}. Upgrade it.")
+        except (Fenced, CheckpointMoved):
+            visit.close()
+            raise
+        except SluiceError as error:
+            visit.close()
+            self._refuse(visit.request, error)
+            return
+        visit.spent += time.monotonic() - begun
+        answer |= {"position": visit.position.text(), "seconds": visit.spent}
+        self.requests.answer(visit.request.id, answer, ANSWER_SECONDS)
+        log.info("%s: %s at %s took %.0f ms of the apply's time", self.pair, visit.request.kind, visit.position.time,
+                 1000 * visit.spent)  # fmt: skip
+
+    def close(self) -> None:
+        """Lets go of everything; requests that are not answered are met later."""
+        for visit in [*self._held, *([self._visit] if self._visit else [])]:
+            visit.close()
+        self._held, self._visit = [], None
+
+    def _begin(self, request: Request, seen: Position, now: float) -> Visit:
+        info, pair = self.pair.master_info, self.pair
+        snapshot = vendors.module(info.vendor, "snapshot")
+        earlier = self.links.take_position(seen)
+        session = self._session(info)
+        try:
+            with self.links.on(info):
+                snapshot.begin(session)
+                schema = pair.replication.master.schema
+                position = snapshot.position_of(session, pair.prefix, schema, earlier, seen)
+                exported = snapshot.export(session)
+        except BaseException:
+            session.close()
+            raise
+        return Visit(request, position, session, exported, time.monotonic() - now)
+
+    def _export(self, visit: Visit) -> dict[str, Any]:
+        info = self.pair.slave_info
+        snapshot = vendors.module(info.vendor, "snapshot")
+        visit.slave = self._session(info)
+        with self.links.on(info):
+            snapshot.begin(visit.slave)
+            exported = snapshot.export(visit.slave)
+        visit.until = time.monotonic() + HOLD_SECONDS
+        self._held.append(visit)
+        return {"master": visit.master_snapshot, "slave": exported}
+
+    def _repair(self, visit: Visit, checkpoint: Checkpoint) -> dict[str, Any]:
+        """Makes rows of one table equal to the master's at the visit's position, in one transaction."""
+        values, links = visit.request.values, self.links
+        table = TableName(*values["table"])
+        key, columns, rows = values["key"], values["columns"], [tuple(row) for row in values["rows"]]
+        there = vendors.module(self.pair.master_info.vendor, "repair")
+        with links.on(self.pair.master_info):
+            if key:
+                wanted = there.rows(visit.master, table, key, columns, rows)
+            else:
+                wanted = there.copies(visit.master, table, columns, rows)
+        visit.master.close()
+        links.secure(visit.position)
+        info = self.pair.slave_info
+        here = vendors.module(info.vendor, "repair")
+        with links.on(info), links.slave_transaction() as slave:
+            slave.execute("SET CONSTRAINTS ALL DEFERRED")
+            self.checkpoints.lock(checkpoint)
+            if not key:
+                now = here.copies(slave, table, columns, rows)
+                wanted = [theirs - ours for theirs, ours in zip(wanted, now, strict=True)]
+            links.merger.merge([_net(table, key, columns, rows, wanted)], safe=True)
+        return {"rows": len(values["rows"])}
+
+    def _session(self, info: ConnectionInfo) -> Any:
+        connect = vendors.module(info.vendor, "connection").connect
+        return connect(info, application=f"{self.pair.application} at a position", autocommit=True)
+
+    def _let_go(self, now: float) -> None:
+        for visit in list(self._held):
+            if now > visit.until or self.requests.answered(visit.request.id) is None:
+                visit.close()
+                self._held.remove(visit)
+
+    def _refuse(self, request: Request, error: SluiceError) -> None:
+        log.warning("%s: a request for %s is refused: %s", self.pair, request.kind, error)
+        self.requests.answer(request.id, {"refused": str(error)}, ANSWER_SECONDS)
+
+
+def _net(
+    table: TableName, key: Sequence[str], columns: Sequence[str], rows: Sequence[Row], wanted: Sequence[Any]
+) -> NetChanges:
+    """What makes the slave's rows the wanted ones.
+
+    `wanted`: for each key in `rows` the master's row or None; without a key, how many copies of each row to add.
+    """
+    if key:
+        gone = [row for row, there in zip(rows, wanted, strict=True) if there is None]
+        come = [there for there in wanted if there is not None]
+        deletes = _table("k", len(key), gone)
+    else:
+        fewer = [(row, -count) for row, count in zip(rows, wanted, strict=True) if count < 0]
+        come = [row for row, count in zip(rows, wanted, strict=True) for _ in range(count)]
+        deletes = _table("c", len(columns), [row for row, _ in fewer])
+        deletes = deletes.append_column("copies", pa.array([count for _, count in fewer], pa.int64()))
+    return NetChanges(
+        table, tuple(columns), tuple(key), deletes, _table("c", len(columns), []),
+        _table("kc", 0, []), _table("c", len(columns), come), len(rows),
+    )  # fmt: skip
+
+
+def _table(letter: str, width: int, rows: Sequence[Row]) -> Any:
+    texts = list(zip(*rows, strict=True)) if rows else [()] * width
+    return pa.table({f"{letter}{place}": pa.array(column, pa.large_string()) for place, column in enumerate(texts, 1)})

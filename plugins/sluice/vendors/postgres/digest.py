@@ -1,0 +1,277 @@
+"""Digests of a PostgreSQL table's rows: the texts of the statements, alike on master and slave.
+
+A row's digest is a 64-bit hash of the canonical text of its replicated columns. A block's digest is how many rows
+it has and the sum of theirs: no order, and equal rows count as often as they are there. A block is a range of
+the key's first column where every database orders that alike (`RANGED`); else it is a class of the key's hash,
+of the whole row's for a table without a key. Two blocks that differ have the same digest once in 2^64.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import psycopg
+
+from sluice.domain.blocks import Key
+from sluice.domain.shape import TableShape
+from sluice.vendors.postgres.blocks import array_literal, array_type
+from sluice.vendors.postgres.connection import literal, quoted
+from sluice.vendors.postgres.ranges import key_order, typed, value_text
+from sluice.vendors.postgres.snapshot import LOCK_TIMEOUT
+
+RANGED = frozenset(
+    {"smallint", "integer", "bigint", "date", "uuid", "timestamp without time zone", "timestamp with time zone"}
+)
+"""Types of fixed length whose values every database orders alike."""
+_PLAIN = RANGED | {"numeric", "real", "double precision", "boolean", "oid", "bytea"}
+"""Types whose values' texts are never empty and have no comma."""
+_TEXTS = frozenset({"text", "character varying"})
+ROWS_A_BLOCK = 2_000
+MOST_BLOCKS = 4_096
+SAMPLED_KEYS = 100
+"""How many keys of a block are looked at, on average, to find where blocks should end."""
+PAGES_A_PART = 65_536
+"""Pages that one statement reads, half a gigabyte."""
+
+
+class Method(StrEnum):
+    """How a text becomes 64 bits."""
+
+    HASH = "hash64"
+    """PostgreSQL's own: the fastest, and alike on servers of one kind."""
+    MD5 = "md5"
+    """The first half of the MD5 of the text in UTF-8: alike on every server of every vendor."""
+
+
+PROBES = ("", "0", "Sluice", "naïve – ☃ 𝄞", "x" * 200)
+
+
+@dataclass(frozen=True)
+class Digest:
+    """How one side's table is digested: what is compared, and into which blocks it falls."""
+
+    shape: TableShape
+    """This side's table."""
+    columns: tuple[tuple[str, str], ...]
+    """Name and type of each compared column; the type differs from the column's own where the other side's is wider."""
+    key: tuple[str, ...]
+    method: Method
+    bounds: tuple[str, ...] = ()
+    """Where blocks of the key's first column end, ascending."""
+    classes: int = 1
+    """Where there are no bounds: a power of two."""
+
+    @property
+    def source(self) -> str:
+        name = quoted(self.shape.table.schema, self.shape.table.name)
+        return f"{name} t" if self.shape.partitioned else f"ONLY {name} t"
+
+    def values(self) -> list[str]:
+        """An expression for each compared column."""
+        return [
+            f"t.{quoted(name)}" if self.shape.column(name).type == wanted else f"t.{quoted(name)}::{wanted}"
+            for name, wanted in self.columns
+        ]
+
+    def texts(self, names: Sequence[str]) -> list[str]:
+        """The canonical texts of compared columns."""
+        of = {name: (value, wanted) for value, (name, wanted) in zip(self.values(), self.columns, strict=True)}
+        return [value_text(of[name][1], of[name][0]) for name in names]
+
+    def row(self) -> str:
+        """The digest of a row."""
+        return hashed(self.method, self._text(), 0)
+
+    def _text(self) -> str:
+        """The text of a row: no two rows that differ have the same. Twice as fast as that of a record.
+
+        NULL shows nothing, which no value of a `_PLAIN` type does, and texts have their length before them.
+        """
+        parts, others = [], []
+        for value, (_, wanted) in zip(self.values(), self.columns, strict=True):
+            name = wanted.split("(")[0] if not wanted.endswith("]") else wanted
+            if name in _PLAIN:
+                parts += [value, "','"]
+            elif name in _TEXTS:
+                parts += [f"octet_length({value})", "':'", value]
+            else:
+                others.append(value)
+        if others or not parts:
+            parts.append(f"ROW({', '.join(others)})::text")
+        # A function takes 100 arguments.
+        pieces = [f"concat({', '.join(parts[start : start + 90])})" for start in range(0, len(parts), 90)]
+        return " || ".join(pieces)
+
+    def block(self) -> str:
+        """The number of a row's block."""
+        if self.bounds:
+            first = self.shape.column(self.key[0])
+            ends = literal("{" + ",".join(self.bounds) + "}")
+            return f"width_bucket(t.{quoted(first.name)}, {ends}::{first.type}[])"
+        if self.classes == 1:
+            return "0"
+        if not self.key:
+            return f"({self.row()} & {self.classes - 1})"
+        key = f"ROW({', '.join(self.texts(self.key))})::text"
+        return f"({hashed(self.method, key, 1)} & {self.classes - 1})"
+
+    def blocks(self, part: tuple[int, int | None] | None) -> str:
+        """Block, rows, sum of their digests; of the pages from … up to but without …, or of all."""
+        return (
+            f"SELECT b, count(*), sum(h)::text FROM (SELECT {self.block()} AS b, {self.row()} AS h "
+            f"FROM {self.source} WHERE {_pages(part)}) AS s GROUP BY b"
+        )
+
+    def within(self, blocks: Collection[int]) -> str:
+        """The condition that a row is in one of `blocks`."""
+        numbers = sorted(blocks)
+        if not self.bounds:
+            return f"{self.block()} = ANY ({literal('{' + ','.join(map(str, numbers)) + '}')}::bigint[])"
+        wanted = self.shape.column(self.key[0])
+        name, conditions = f"t.{quoted(wanted.name)}", []
+        for first, last in _stretches(numbers):
+            ends = []
+            if first > 0:
+                ends.append(f"{name} >= {typed(wanted, literal(self.bounds[first - 1]))}")
+            if last < len(self.bounds):
+                ends.append(f"{name} < {typed(wanted, literal(self.bounds[last]))}")
+            conditions.append(f"({' AND '.join(ends) or 'true'})")
+        return " OR ".join(conditions) or "false"
+
+    def rows(self, blocks: Collection[int]) -> str:
+        """Of each row in `blocks`: its digest, the texts of its key."""
+        return f"SELECT {', '.join([self.row(), *self.texts(self.key)])} FROM {self.source} WHERE {self.within(blocks)}"
+
+    def counts(self, blocks: Collection[int]) -> str:
+        """Of a table without a key, of each distinct row in `blocks`: copies, the texts of its columns."""
+        texts = self.texts([name for name, _ in self.columns])
+        places = ", ".join(str(place) for place in range(2, len(texts) + 2))
+        return f"SELECT count(*), {', '.join(texts)} FROM {self.source} WHERE {self.within(blocks)} GROUP BY {places}"
+
+
+def found_rows(
+    connection: psycopg.Connection[Any], digest: Digest, keys: Sequence[Key]
+) -> list[tuple[Key, dict[str, str | None] | None]]:
+    """For each of `keys` the row that the table has under it, or None. Raises psycopg's errors."""
+    if not keys:
+        return []
+    shape, order = digest.shape, key_order(connection, digest.shape)
+    chosen = [shape.column(name) for name in digest.key]
+    equal = {column.name: operator for column, operator in zip(shape.key, order.equal, strict=True)}
+    names = [f"k{number}" for number in range(1, len(chosen) + 1)]
+    arrays = ", ".join(f"%({name})s::{array_type(column)}" for name, column in zip(names, chosen, strict=True))
+    match = " AND ".join(
+        f"t.{quoted(column.name)} OPERATOR({equal.get(column.name, 'pg_catalog.=')}) {typed(column, f'w.{name}')}"
+        for name, column in zip(names, chosen, strict=True)
+    ).replace("%", "%%")
+    columns = [name for name, _ in digest.columns]
+    texts = ", ".join(text.replace("%", "%%") for text in digest.texts(columns))
+    source = digest.source.replace("%", "%%")
+    statement = (
+        f"SELECT w.n, {texts} FROM unnest({arrays}) WITH ORDINALITY AS w ({', '.join(names)}, n) "
+        f"JOIN {source} ON {match}"
+    )
+    values = {name: array_literal([key[place] for key in keys]) for place, name in enumerate(names)}
+    found: dict[int, dict[str, str | None]] = {}
+    for number, *row in connection.execute(statement.encode(), values).fetchall():
+        found[number - 1] = dict(zip(columns, row, strict=True))
+    return [(key, found.get(place)) for place, key in enumerate(keys)]
+
+
+def hashed(method: Method, text: str, seed: int) -> str:
+    """64 bits of a text, as a bigint."""
+    if method is Method.HASH:
+        return f'hashtextextended(({text}) COLLATE "C", {seed})'
+    return f"('x' || substr(md5(convert_to({text}, 'UTF8')), {1 + 16 * seed}, 16))::bit(64)::bigint"
+
+
+def probe(connection: psycopg.Connection[Any], method: Method) -> list[int]:
+    """What this server makes of texts that are the same everywhere."""
+    select = ", ".join(hashed(method, f"{literal(text)}::text", seed) for text in PROBES for seed in (0, 1))
+    row = connection.execute(f"SELECT {select}".encode()).fetchone()
+    assert row is not None
+    return list(row)
+
+
+def bounds(connection: psycopg.Connection[Any], shape: TableShape, rows: int) -> list[str]:
+    """Where blocks of about `ROWS_A_BLOCK` rows may end, from a sample of the pages. Empty where one block will do.
+
+    `rows`: about how many there are.
+    """
+    wanted = min(rows // ROWS_A_BLOCK, MOST_BLOCKS)
+    if wanted < 2:
+        return []
+    name = quoted(shape.key[0].name)
+    source = quoted(shape.table.schema, shape.table.name)
+    percent = min(100.0, 100.0 * wanted * SAMPLED_KEYS / rows)
+    found = connection.execute(
+        f"SELECT min(k)::text FROM (SELECT {name} AS k, ntile({wanted}) OVER (ORDER BY {name}) AS n "
+        f"FROM {source if shape.partitioned else f'ONLY {source}'} TABLESAMPLE SYSTEM ({percent:.4f})) AS s "
+        "WHERE n > 1 GROUP BY n ORDER BY min(k)".encode()
+    ).fetchall()
+    return list(dict.fromkeys(text for (text,) in found))
+
+
+def pages(connection: psycopg.Connection[Any], shape: TableShape) -> list[tuple[int, int | None] | None]:
+    """The parts in which a table is read, by its pages. A partitioned table is one part."""
+    if shape.partitioned:
+        return [None]
+    row = connection.execute(
+        "SELECT pg_relation_size(%s::regclass) / current_setting('block_size')::bigint",
+        [quoted(shape.table.schema, shape.table.name)],
+    ).fetchone()
+    assert row is not None
+    starts = list(range(0, max(1, row[0]), PAGES_A_PART))
+    return [(start, start + PAGES_A_PART if start != starts[-1] else None) for start in starts]
+
+
+def rewritten(connection: psycopg.Connection[Any], shape: TableShape) -> bool:
+    """Whether the table was emptied or rewritten after the snapshot of this transaction: to it the table looks empty.
+
+    Good for the rest of the transaction, because it has locked the table.
+    """
+    row = connection.execute(
+        # The catalogue's row is the snapshot's, the function's answer is the present.
+        "SELECT count(*) FROM pg_class c WHERE c.relfilenode IS DISTINCT FROM pg_relation_filenode(c.oid) "
+        "AND c.relkind = 'r' AND c.oid IN (SELECT relid FROM pg_partition_tree(%(name)s::regclass) "
+        "UNION SELECT %(name)s::regclass)",
+        {"name": quoted(shape.table.schema, shape.table.name)},
+    ).fetchone()
+    assert row is not None
+    return bool(row[0])
+
+
+def waiters(connection: psycopg.Connection[Any], pids: Sequence[int]) -> int:
+    """How many sessions wait for locks that the sessions `pids` hold."""
+    row = connection.execute(
+        "SELECT count(DISTINCT l.pid) FROM pg_locks l WHERE NOT l.granted AND pg_blocking_pids(l.pid) && %s::int[]",
+        [list(pids)],
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def lock(connection: psycopg.Connection[Any], shape: TableShape) -> None:
+    """Locks the table as weakly as any SELECT does. Raises psycopg's `LockNotAvailable`, `UndefinedTable`."""
+    connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+    name = quoted(shape.table.schema, shape.table.name)
+    connection.execute(f"LOCK TABLE {'' if shape.partitioned else 'ONLY '}{name} IN ACCESS SHARE MODE".encode())
+
+
+def _pages(part: tuple[int, int | None] | None) -> str:
+    if part is None:
+        return "true"
+    start, end = part
+    return f"t.ctid >= '({start},0)'" + ("" if end is None else f" AND t.ctid < '({end},0)'")
+
+
+def _stretches(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Ascending numbers as stretches (first, last) without a gap."""
+    found: list[tuple[int, int]] = []
+    for number in numbers:
+        if found and found[-1][1] == number - 1:
+            found[-1] = (found[-1][0], number)
+        else:
+            found.append((number, number))
+    return found

@@ -1,0 +1,75 @@
+"""Reading the rows that a repair is about, from whichever PostgreSQL database."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+
+from sluice.domain.names import TableName
+from sluice.errors import Transient
+from sluice.vendors.postgres import catalog, digest
+from sluice.vendors.postgres.blocks import array_literal
+from sluice.vendors.postgres.digest import Digest, Method
+
+Row = tuple[str | None, ...]
+"""The canonical texts of a row's columns."""
+
+
+class TableChanged(Transient):
+    """The table was dropped, emptied, rewritten or altered since somebody looked at it."""
+
+    def __init__(self, place: str, table: TableName, what: str):
+        super().__init__(f"{place}: table {table} {what}; look at it again.")
+        self.table = table
+
+
+def rows(
+    connection: psycopg.Connection[Any],
+    table: TableName,
+    key: Sequence[str],
+    columns: Sequence[str],
+    keys: Sequence[Row],
+) -> list[Row | None]:
+    """For each of `keys` the row under it, None where there is none. Raises psycopg's errors, `TableChanged`."""
+    about = _digest(connection, table, key, columns)
+    wanted = [tuple(text or "" for text in texts) for texts in keys]
+    found = digest.found_rows(connection, about, wanted)
+    return [None if row is None else tuple(row[name] for name in columns) for _, row in found]
+
+
+def copies(
+    connection: psycopg.Connection[Any], table: TableName, columns: Sequence[str], wanted: Sequence[Row]
+) -> list[int]:
+    """How often a table without a key has each of these rows. Raises psycopg's errors, `TableChanged`."""
+    about = _digest(connection, table, (), columns)
+    theirs = f"ROW({', '.join(about.texts(columns))})::text".replace("%", "%%")
+    names = [f"c{number}" for number in range(1, len(columns) + 1)]
+    arrays = ", ".join(f"%({name})s::text[]" for name in names)
+    source = about.source.replace("%", "%%")
+    statement = (
+        f"SELECT w.n, count(*) FROM unnest({arrays}) WITH ORDINALITY AS w ({', '.join(names)}, n) "
+        f'JOIN {source} ON (ROW({", ".join(f"w.{name}" for name in names)})::text) COLLATE "C" = ({theirs}) '
+        'COLLATE "C" GROUP BY w.n'
+    )
+    values = {name: array_literal([row[place] for row in wanted]) for place, name in enumerate(names)}
+    found = dict(connection.execute(statement.encode(), values).fetchall())
+    return [found.get(place, 0) for place in range(1, len(wanted) + 1)]
+
+
+def _digest(
+    connection: psycopg.Connection[Any], table: TableName, key: Sequence[str], columns: Sequence[str]
+) -> Digest:
+    place = f"{connection.info.host}/{connection.info.dbname}"
+    shape = catalog.shape(connection, table)
+    if shape is None:
+        raise TableChanged(place, table, "is gone")
+    try:
+        digest.lock(connection, shape)
+        if digest.rewritten(connection, shape):
+            raise TableChanged(place, table, "was emptied or rewritten")
+        typed = tuple((name, shape.column(name).type) for name in columns)
+    except (psycopg.errors.UndefinedTable, KeyError) as error:
+        raise TableChanged(place, table, "was altered or dropped") from error
+    if key and {column.name for column in shape.key} != set(key):
+        raise TableChanged(place, table, "has another key now")
+    return Digest(shape, typed, tuple(key), Method.HASH)

@@ -1,0 +1,226 @@
+"""Comparing one table of a master and a slave, both seen at one position.
+
+1. both databases digest their blocks, each in one pass over the table;
+2. of blocks whose digests differ, both send the digests of the rows with their keys;
+3. of rows that differ, the first few are fetched whole, for the report.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, TypeVar
+
+from psycopg import Error
+
+from sluice.domain.compatibility import differences
+from sluice.domain.names import TableName
+from sluice.domain.shape import TableShape
+from sluice.verify.findings import MOST_KEYS, Example, Kind, Outcome, Row, TableFinding, causes
+from sluice.verify.snapshots import Side, Sight, gathered
+from sluice.verify.verification import CouldNotCompare
+
+EXAMPLES = 10
+"""Rows of each kind shown in the report."""
+LOOKED_AT = 1_000
+"""Rows of each kind fetched whole, to say which columns differ."""
+BLOCKS_AT_ONCE = 256
+"""Blocks whose rows are compared together: what bounds the memory."""
+
+T = TypeVar("T")
+Sum = tuple[int, int]
+"""How many rows, and the sum of their digests."""
+
+
+def compare(sight: Sight, table: TableName, actions: frozenset[str] = frozenset("IUD")) -> TableFinding:
+    """Compares `table`, of which `actions` are replicated. Raises `CouldNotCompare`."""
+    begun = time.monotonic()
+    comparison = _Comparison(sight, table)
+    comparison.run()
+    finding = comparison.finding
+    for kind, why in causes(actions).items():
+        finding.found[kind].cause = why if finding.found[kind].count else ""
+    finding.outcome = Outcome.DIFFERENT if finding.faults else Outcome.IDENTICAL
+    finding.position, finding.time = sight.position.text(), sight.position.time
+    finding.paused, finding.seconds = sight.paused, time.monotonic() - begun
+    return finding
+
+
+def sums(parts: Iterable[Iterable[Sequence[Any]]]) -> dict[int, Sum]:
+    """Digests of blocks from those of their parts: they add up."""
+    total: dict[int, Sum] = {}
+    for part in parts:
+        for block, count, digest in part:
+            rows, value = total.get(block, (0, 0))
+            total[block] = (rows + count, value + int(digest))
+    return total
+
+
+def unequal(master: Mapping[T, Any], slave: Mapping[T, Any]) -> list[T]:
+    """The keys under which the two hold another value, or only one of them any."""
+    wrong = [key for key, value in master.items() if slave.get(key) != value]
+    return wrong + [key for key in slave if key not in master]
+
+
+class _Comparison:
+    def __init__(self, sight: Sight, table: TableName):
+        self.sight = sight
+        self.finding = TableFinding(table)
+        self.sides = (sight.master, sight.slave)
+
+    def run(self) -> None:
+        digests = self._prepare()
+        finding = self.finding
+        parts = [
+            [self._ask(side, digest.blocks(part)) for part in self._on(side, "digest", "pages", digest.shape)]
+            for side, digest in zip(self.sides, digests, strict=True)
+        ]
+        futures = [future for side in parts for future in side]
+        gathered(futures)
+        master, slave = (sums(future.result() for future in side) for side in parts)
+        finding.rows_master = sum(count for count, _ in master.values())
+        finding.rows_slave = sum(count for count, _ in slave.values())
+        finding.blocks = len(master.keys() | slave.keys())
+        finding.travelled += len(master) + len(slave)
+        wrong = sorted(unequal(master, slave))
+        finding.blocks_different = len(wrong)
+        # A class of hashes is found by reading the whole table: once, then.
+        step = BLOCKS_AT_ONCE if digests[0].bounds else max(1, len(wrong))
+        for start in range(0, len(wrong), step):
+            if finding.key:
+                self._keyed(digests, wrong[start : start + step])
+            else:
+                self._keyless(digests, wrong[start : start + step])
+        if finding.key:
+            self._look(digests)
+
+    def _prepare(self) -> tuple[Any, Any]:
+        """How each side is digested. The tables are locked, against changes of their definition alone."""
+        table, finding = self.finding.table, self.finding
+        shapes = []
+        for side in self.sides:
+            shape = self._on(side, "catalog", "shape", table)
+            if shape is None:
+                raise CouldNotCompare(f"{side.info.place}: there is no table {table}.")
+            for session in side.sessions:
+                self._with(side, partial(side.module("digest").lock, shape=shape), session)
+            if self._on(side, "digest", "rewritten", shape):
+                raise CouldNotCompare(f"{side.info.place}: {table} was emptied or rewritten meanwhile.", again=True)
+            shapes.append(shape)
+        master, slave = shapes
+        if unfit := differences(master, slave):
+            raise CouldNotCompare(f"{table} cannot hold on the slave what it holds on the master: {'; '.join(unfit)}.")
+        columns = tuple((column.name, slave.column(column.name).type) for column in master.replicated)
+        finding.key = tuple(column.name for column in master.key)
+        finding.compared = tuple(name for name, _ in columns)
+        module = self.sight.master.module("digest")
+        method, finding.fell_back = self._method()
+        finding.method = str(method)
+        bounds, classes = self._blocks(master, slave)
+        made = [module.Digest(shape, columns, finding.key, method, bounds, classes) for shape in shapes]
+        return made[0], made[1]
+
+    def _method(self) -> tuple[Any, str]:
+        methods = self.sight.master.module("digest").Method
+        answers = {method: [self._on(side, "digest", "probe", method) for side in self.sides] for method in methods}
+        if answers[methods.HASH][0] == answers[methods.HASH][1]:
+            return methods.HASH, ""
+        if answers[methods.MD5][0] != answers[methods.MD5][1]:
+            raise CouldNotCompare("Master and slave do not make the same MD5 of the same text: their encodings lose "
+                                  "characters of one another.")  # fmt: skip
+        return methods.MD5, "the servers' own 64-bit hashes differ (another architecture, release or encoding)"
+
+    def _blocks(self, master: TableShape, slave: TableShape) -> tuple[tuple[str, ...], int]:
+        """Where blocks of the key's first column end; else how many classes there are."""
+        side = self.sight.master
+        module = side.module("digest")
+        estimate = self._on(side, "estimates", "read", [master.table]).get(master.table)
+        # Never analysed: as many as fit there.
+        rows = (estimate.rows if estimate.rows is not None else estimate.bytes // 64) if estimate else 0
+        first = master.key[0] if master.key else None
+        if first and first.type in module.RANGED and slave.column(first.name).type == first.type:
+            bounds = tuple(self._on(side, "digest", "bounds", master, rows))
+            if len(bounds) >= rows // module.ROWS_A_BLOCK // 4 or len(bounds) >= module.MOST_BLOCKS // 4:
+                return bounds, 1
+        classes = 1
+        while classes < module.MOST_BLOCKS and classes * module.ROWS_A_BLOCK < rows:
+            classes *= 2
+        return (), classes
+
+    def _keyed(self, digests: tuple[Any, Any], wrong: Sequence[int]) -> None:
+        """Rows of a table with a key, by their digests."""
+        asked = [self._ask(side, digest.rows(wrong)) for side, digest in zip(self.sides, digests, strict=True)]
+        master, slave = (self._by_key(rows) for rows in gathered(asked))
+        self._keep(Kind.DIFFERENT, [key for key, value in master.items() if slave.get(key, value) != value])
+        self._keep(Kind.MISSING, [key for key in master if key not in slave])
+        self._keep(Kind.EXTRA, [key for key in slave if key not in master])
+
+    def _by_key(self, rows: Sequence[Sequence[Any]]) -> dict[Row, Sum]:
+        self.finding.travelled += len(rows)
+        return sums_by_key(rows)
+
+    def _keyless(self, digests: tuple[Any, Any], wrong: Sequence[int]) -> None:
+        """Rows of a table without a key, by how often each is there."""
+        asked = [self._ask(side, digest.counts(wrong)) for side, digest in zip(self.sides, digests, strict=True)]
+        found = gathered(asked)
+        self.finding.travelled += sum(map(len, found))
+        master, slave = ({tuple(row): count for count, *row in rows} for rows in found)
+        for row in unequal(master, slave):
+            more = master.get(row, 0) - slave.get(row, 0)
+            kind = Kind.MISSING if more > 0 else Kind.EXTRA
+            self._keep(kind, [row], abs(more))
+            if len([example for example in self.finding.examples if example.kind is kind]) < EXAMPLES:
+                values = dict(zip(self.finding.compared, row, strict=True))
+                ours, theirs = (values, None) if more > 0 else (None, values)
+                self.finding.examples.append(Example(kind, {}, ours, theirs, abs(more)))
+
+    def _keep(self, kind: Kind, keys: Sequence[Row], copies: int | None = None) -> None:
+        rows = self.finding.found[kind]
+        rows.count += len(keys) if copies is None else copies
+        rows.keys += keys[: MOST_KEYS - len(rows.keys)]
+
+    def _look(self, digests: tuple[Any, Any]) -> None:
+        """Fetches some of the rows that differ, and says in which columns."""
+        finding = self.finding
+        for kind in Kind:
+            keys = finding.found[kind].keys[: LOOKED_AT if kind is Kind.DIFFERENT else EXAMPLES]
+            if not keys:
+                continue
+            pairs = [
+                self.sight.run(side, partial(side.module("digest").found_rows, digest=digest, keys=keys))
+                for side, digest in zip(self.sides, digests, strict=True)
+            ]
+            for (key, ours), (_, theirs) in zip(*gathered(pairs), strict=True):
+                if ours is not None and theirs is not None:
+                    finding.looked_at += 1
+                    for name in ours:
+                        if ours[name] != theirs[name]:
+                            finding.columns[name] = finding.columns.get(name, 0) + 1
+                if len([example for example in finding.examples if example.kind is kind]) < EXAMPLES:
+                    named = dict(zip(finding.key, key, strict=True))
+                    finding.examples.append(Example(kind, named, ours, theirs))
+
+    # -- asking
+
+    def _ask(self, side: Side, statement: str) -> "Future[list[Any]]":
+        return self.sight.run(side, lambda session: session.execute(statement.encode()).fetchall())
+
+    def _on(self, side: Side, noun: str, function: str, *arguments: Any) -> Any:
+        """Calls a function of the side's vendor with the side's first session."""
+        return self._with(side, lambda session: getattr(side.module(noun), function)(session, *arguments), side.first)
+
+    def _with(self, side: Side, task: Callable[[Any], T], session: Any) -> T:
+        try:
+            return task(session)
+        except Error as error:
+            raise self.sight.failure(side, error) from error
+
+
+def sums_by_key(rows: Iterable[Sequence[Any]]) -> dict[Row, Sum]:
+    """Rows `digest, key…` by key; a slave whose key is not unique may have several under one."""
+    found: dict[Row, Sum] = {}
+    for digest, *texts in rows:
+        key = tuple(texts)
+        count, value = found.get(key, (0, 0))
+        found[key] = (count + 1, value + digest)
+    return found

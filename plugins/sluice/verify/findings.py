@@ -1,0 +1,124 @@
+"""What a comparison finds, as data: the report is made of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from sluice.domain.names import TableName
+
+Row = tuple[str | None, ...]
+"""Canonical texts of columns."""
+
+
+class Outcome(StrEnum):
+    """How a comparison ended."""
+
+    IDENTICAL = "identical"
+    DIFFERENT = "different"
+    COULD_NOT_COMPARE = "could not compare"
+
+    @classmethod
+    def of(cls, outcomes: "list[Outcome]") -> "Outcome":
+        """Of several together: a difference is a fact, whatever else could not be compared."""
+        for outcome in (cls.DIFFERENT, cls.COULD_NOT_COMPARE):
+            if outcome in outcomes:
+                return outcome
+        return cls.IDENTICAL
+
+
+class Kind(StrEnum):
+    """How a row differs."""
+
+    MISSING = "missing"
+    """The master has it, the slave has not."""
+    EXTRA = "extra"
+    """The slave has it, the master has not."""
+    DIFFERENT = "different"
+    """Both have it, with other values."""
+
+
+ACTION = {Kind.MISSING: "I", Kind.EXTRA: "D", Kind.DIFFERENT: "U"}
+"""The action of the master that, not replicated, leaves such a row behind."""
+WORD = {"I": "inserts", "D": "deletes", "U": "updates"}
+
+
+def causes(actions: frozenset[str]) -> dict[Kind, str]:
+    """Which kinds of difference the configuration itself makes, and why, by the actions that are replicated."""
+    return {
+        kind: f"the configuration replicates no {WORD[action]} of this table"
+        for kind, action in ACTION.items()
+        if action not in actions
+    }
+
+
+@dataclass(frozen=True)
+class Example:
+    """One row that differs; the values by column."""
+
+    kind: Kind
+    key: Mapping[str, str | None]
+    master: Mapping[str, str | None] | None
+    slave: Mapping[str, str | None] | None
+    copies: int = 1
+    """Of a table without a key: how many more of it one side has."""
+
+
+@dataclass
+class Rows:
+    """How many rows differ in which way, and which."""
+
+    count: int = 0
+    keys: list[Row] = field(default_factory=list)
+    """Of all, or of the first `MOST_KEYS`; of a table without a key the whole rows."""
+    cause: str = ""
+    """Why they must differ, where the configuration says so: then they are no fault."""
+
+
+MOST_KEYS = 1_000_000
+"""Keys of rows that differ of one kind, kept to repair them."""
+
+
+@dataclass
+class TableFinding:
+    """One table, compared."""
+
+    table: TableName
+    outcome: Outcome = Outcome.IDENTICAL
+    reason: str = ""
+    """Why it could not be compared."""
+    position: str = ""
+    """Text of the position."""
+    time: str = ""
+    """The master's clock at the position, ISO 8601, UTC."""
+    rows_master: int = 0
+    rows_slave: int = 0
+    blocks: int = 0
+    blocks_different: int = 0
+    found: dict[Kind, Rows] = field(default_factory=lambda: {kind: Rows() for kind in Kind})
+    columns: dict[str, int] = field(default_factory=dict)
+    """Column → in how many of the `looked_at` rows that differ it does."""
+    looked_at: int = 0
+    examples: list[Example] = field(default_factory=list)
+    rejects: dict[str, int] = field(default_factory=dict)
+    """Reason → changes of this table that wait in REJECTS: a likely cause."""
+    key: tuple[str, ...] = ()
+    compared: tuple[str, ...] = ()
+    """The compared columns."""
+    method: str = ""
+    fell_back: str = ""
+    """Why the digests are not the fast ones."""
+    seconds: float = 0.0
+    paused: float = 0.0
+    """Seconds that the apply gave to it."""
+    travelled: int = 0
+    """Rows, or digests of rows, that came over the wire."""
+
+    @property
+    def faults(self) -> int:
+        """Rows that differ and should not."""
+        return sum(rows.count for rows in self.found.values() if not rows.cause)
+
+    @property
+    def to_repair(self) -> list[Row]:
+        """The keys of those rows; of a table without a key the whole rows."""
+        return list(dict.fromkeys(key for rows in self.found.values() if not rows.cause for key in rows.keys))

@@ -1,0 +1,223 @@
+"""Sessions on master and slave that see both at one position, while both go on.
+
+The apply is asked to end a window at a position, and to export what master and slave show there (see
+`sluice.apply.asked`). The sessions here take both snapshots over, and say so: then the apply lets go of its own.
+Nothing is paused at any time, and whatever dies takes its snapshots with it.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+from psycopg import Error
+from redis import Redis
+
+from sluice import vendors
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.position import Position
+from sluice.domain.state import SlaveState
+from sluice.errors import SluiceError
+from sluice.stores import lease
+from sluice.stores.gate import Gate
+from sluice.stores.requests import SNAPSHOTS, Requests
+from sluice.verify.verification import CouldNotCompare, Verification
+
+log = logging.getLogger("sluice.verify")
+
+PATIENCE_SECONDS = 60.0
+"""How long an answer of the apply is waited for."""
+LOOK_SECONDS = 0.01
+WATCH_SECONDS = 0.5
+"""Between two looks whether somebody waits for a lock of ours; who is met twice is given way to."""
+CHANGED = frozenset({"42P01", "42703", "42704", "22023", "42804", "42883"})
+"""SQLSTATEs: the table, a column or the snapshot is not what it was a moment ago."""
+
+T = TypeVar("T")
+
+
+@dataclass
+class Side:
+    """Sessions on one database, all of which see the same."""
+
+    info: ConnectionInfo
+    sessions: list[Any]
+    control: Any
+    """A session that sees the present."""
+    free: "SimpleQueue[Any]" = field(default_factory=SimpleQueue)
+
+    @property
+    def first(self) -> Any:
+        return self.sessions[0]
+
+    def module(self, noun: str) -> Any:
+        """A module of this side's vendor."""
+        return vendors.module(self.info.vendor, noun)
+
+
+class Sight:
+    """Master and slave as they were at `position`."""
+
+    def __init__(self, position: Position, master: Side, slave: Side, paused: float):
+        self.position = position
+        self.master = master
+        self.slave = slave
+        self.paused = paused
+        """Seconds that the apply gave to it."""
+        self._pool = ThreadPoolExecutor(len(master.sessions) + len(slave.sessions))
+        self._gave_way: str | None = None
+        self._over = threading.Event()
+        for side in (master, slave):
+            for session in side.sessions:
+                side.free.put(session)
+        self._watcher = threading.Thread(target=self._watch, name="verify-watch", daemon=True)
+        self._watcher.start()
+
+    def run(self, side: Side, task: Callable[[Any], T]) -> "Future[T]":
+        """Runs `task` with a free session of `side`. Its future raises `CouldNotCompare`."""
+        return self._pool.submit(self._run, side, task)
+
+    def close(self) -> None:
+        """Ends what runs."""
+        self._over.set()
+        self._interrupt()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._watcher.join()
+
+    def _run(self, side: Side, task: Callable[[Any], T]) -> T:
+        session = side.free.get()
+        try:
+            return task(session)
+        except Error as error:
+            raise self.failure(side, error) from error
+        finally:
+            side.free.put(session)
+
+    def failure(self, side: Side, error: Error) -> CouldNotCompare:
+        """What a driver's error in one of the sessions means for the comparison."""
+        if self._gave_way is not None:
+            return CouldNotCompare(self._gave_way, again=True)
+        known = side.module("connection").classify(error, side.info.place)
+        again = error.sqlstate in CHANGED or error.sqlstate == "55P03"
+        return CouldNotCompare(str(known), again=again)
+
+    def _watch(self) -> None:
+        """Whoever wants to alter or empty a table, the apply above all, must not wait for a comparison."""
+        met = {id(side): 0 for side in (self.master, self.slave)}
+        while not self._over.wait(WATCH_SECONDS):
+            for side in (self.master, self.slave):
+                try:
+                    pids = [session.info.backend_pid for session in side.sessions]
+                    found = side.module("digest").waiters(side.control, pids)
+                except Error as error:
+                    log.debug("not watched: %s", error)
+                    return  # the comparison meets the same trouble
+                met[id(side)] = met[id(side)] + 1 if found else 0
+                if met[id(side)] > 1 and self._gave_way is None:
+                    self._gave_way = (
+                        f"{side.info.place}: the comparison gave way to a change of a table's definition, or a "
+                        "TRUNCATE, that waited for it."
+                    )
+                    self._interrupt()
+
+    def _interrupt(self) -> None:
+        for side in (self.master, self.slave):
+            for session in side.sessions:
+                with suppress(Error):
+                    session.cancel()
+
+
+@contextmanager
+def at_one_position(
+    verification: Verification, store: "Redis", *, sessions: int = 1, patience: float = PATIENCE_SECONDS
+) -> Iterator[Sight]:
+    """`sessions` on each side at one position. Raises `CouldNotCompare`, and `SluiceError`s of connecting."""
+    requests = Requests(store, verification.replication.prefix, verification.slave.name)
+    with ExitStack() as stack:
+        # Before the apply is asked: what it exports is then taken over at once.
+        master = _side(stack, verification, verification.master_info, sessions)
+        slave = _side(stack, verification, verification.slave_info, sessions)
+        name = requests.ask(SNAPSHOTS, {}, patience)
+        try:
+            answer = _await(verification, store, requests, name, patience)
+            for side, snapshot in ((master, answer["master"]), (slave, answer["slave"])):
+                _take_over(side, snapshot)
+        finally:
+            with suppress(SluiceError):  # then it expires
+                requests.withdraw(name)
+        sight = Sight(Position.parse(answer["position"]), master, slave, answer["seconds"])
+        stack.callback(sight.close)
+        yield sight
+
+
+def _side(stack: ExitStack, verification: Verification, info: ConnectionInfo, sessions: int) -> Side:
+    connect = vendors.module(info.vendor, "connection").connect
+    made = []
+    for number in range(sessions + 1):
+        session = connect(info, application=verification.application, autocommit=True)
+        stack.callback(session.close)
+        if number < sessions:
+            session.execute("SET max_parallel_workers_per_gather = 0")
+        made.append(session)
+    return Side(info, made[:-1], made[-1])
+
+
+def _take_over(side: Side, snapshot: str) -> None:
+    for session in side.sessions:
+        try:
+            side.module("snapshot").begin(session, snapshot)
+        except Error as error:
+            known = side.module("connection").classify(error, side.info.place)
+            raise CouldNotCompare(f"The snapshot of the apply could not be taken over: {known}", again=True) from error
+
+
+def _await(
+    verification: Verification, store: "Redis", requests: Requests, name: str, patience: float
+) -> dict[str, Any]:
+    end = time.monotonic() + patience
+    while (answer := requests.answered(name)) is None:
+        if time.monotonic() > end:
+            raise CouldNotCompare(f"{verification}: the apply did not answer within {patience:.0f} s: "
+                                  f"{_why_silent(verification, store)}")  # fmt: skip
+        time.sleep(LOOK_SECONDS)
+    if "refused" in answer:
+        raise CouldNotCompare(f"{verification}: the apply refused: {answer['refused']}", again=True)
+    return answer
+
+
+def _why_silent(verification: Verification, store: "Redis") -> str:
+    """In words, what keeps the apply from answering."""
+    prefix, slave = verification.replication.prefix, verification.slave
+    closures = Gate(store, prefix, slave.name).closures()
+    if closures:
+        return "the gate is closed: " + "; ".join(map(str, closures))
+    info = verification.slave_info
+    driver = vendors.module(info.vendor, "connection")
+    with ExitStack() as stack:
+        connection = driver.connect(info, application=verification.application, autocommit=True)
+        stack.callback(connection.close)
+        with driver.classified(info):
+            module = vendors.module(info.vendor, "checkpoint")
+            kept = module.CheckpointStore(connection, prefix, slave.schema, slave.name)
+            checkpoint = kept.read() if kept.exists() else None
+    if checkpoint is None:
+        return f"the slave is {SlaveState.UNCONFIGURED}. Start an initial update."
+    if checkpoint.state is not SlaveState.NORMAL:
+        return f"the slave is {checkpoint.state}: {checkpoint.message or 'await its end'}"
+    if lease.holder(store, lease.key(prefix, slave.name)) is None:
+        return "it is not running. Start the DAG cdc_apply."
+    if checkpoint.catching_up:
+        return "the slave is CATCHING_UP with a large window."
+    return "it is busy with a large window, or in safe mode after a crash."
+
+
+def gathered(futures: "Sequence[Future[T]]") -> list[T]:
+    """The results in order; the first failure is raised once all have ended."""
+    for future in futures:
+        future.exception()
+    return [future.result() for future in futures]

@@ -1,0 +1,200 @@
+"""A slave that others wrote to, compared with its master while both are written to."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from sluice.domain.names import TableName
+from sluice.stores import redis_store
+from sluice.verify.findings import Kind, Outcome
+from sluice.verify.snapshots import at_one_position
+from sluice.verify.verification import CouldNotCompare
+from tests.scenarios.apply.rig import Rig
+from tests.scenarios.verify.verifying import Traffic, counts, look, verification
+
+T = "CREATE TABLE public.t (id bigint PRIMARY KEY, v text, n numeric(10,2), at timestamptz DEFAULT now())"
+FILL = "INSERT INTO public.t SELECT i, 'v' || i, i FROM generate_series(1, {rows}) i"
+CHURN = """
+INSERT INTO public.t SELECT 1000000 * (1 + {writer}) + {turn} * 100 + i, 'new' FROM generate_series(1, 50) i;
+UPDATE public.t SET v = v || '!' WHERE id BETWEEN 1000000 * (1 + {writer}) + {turn} * 100 - 60
+   AND 1000000 * (1 + {writer}) + {turn} * 100 - 31;
+DELETE FROM public.t WHERE id BETWEEN 1000000 * (1 + {writer}) + {turn} * 100 - 280
+   AND 1000000 * (1 + {writer}) + {turn} * 100 - 261"""
+
+
+def test_equal_tables_are_identical(rig: Callable[..., Rig]) -> None:
+    pair = rig(T)
+    with pair.apply():
+        pair.master.execute(FILL.format(rows=10_000))
+        finding = look(pair, "t")
+    assert finding.outcome is Outcome.IDENTICAL
+    assert finding.rows_master == finding.rows_slave == 10_000
+    assert finding.blocks_different == 0 and not finding.examples
+
+
+def test_differences_made_by_hand_are_found_under_traffic_and_nothing_else_is(rig: Callable[..., Rig]) -> None:
+    pair = rig(T)
+    pair.master.execute(FILL.format(rows=20_000))
+    with pair.apply():
+        pair.await_current()
+        pair.master.execute("ANALYZE public.t")
+        with Traffic(pair, CHURN, rows=100) as traffic:
+            for _ in range(5):
+                assert counts(look(pair, "t")) == {}
+            pair.slave.execute("UPDATE public.t SET v = 'spoilt' WHERE id IN (1, 777, 20000)")
+            pair.slave.execute("DELETE FROM public.t WHERE id IN (500, 501)")
+            pair.slave.execute("INSERT INTO public.t VALUES (0, 'mine', 1), (900000, 'mine', 1), (-5, 'mine', 1)")
+            begun, before = time.monotonic(), traffic.written
+            findings = [look(pair, "t") for _ in range(5)]
+            rate = (traffic.written - before) / (time.monotonic() - begun)
+    print(f"{rate:,.0f} changes/s; paused {[round(1000 * f.paused) for f in findings]} ms")
+    for finding in findings:
+        assert counts(finding) == {"missing": 2, "extra": 3, "different": 3}
+        assert {key for (key,) in finding.found[Kind.MISSING].keys} == {"500", "501"}
+        assert {key for (key,) in finding.found[Kind.EXTRA].keys} == {"0", "900000", "-5"}
+        assert {key for (key,) in finding.found[Kind.DIFFERENT].keys} == {"1", "777", "20000"}
+        assert finding.columns == {"v": 3} and finding.looked_at == 3
+        assert finding.paused < 0.2
+    assert len({finding.position for finding in findings}) == 5
+
+
+def test_rows_of_a_table_without_a_key_are_counted(rig: Callable[..., Rig]) -> None:
+    pair = rig("CREATE TABLE public.k (v text, n int)")
+    pair.master.execute("INSERT INTO public.k SELECT 'v' || i % 100, NULL FROM generate_series(1, 5000) i")
+    with pair.apply():
+        pair.await_current()
+        assert counts(look(pair, "k")) == {}
+        pair.slave.execute("INSERT INTO public.k VALUES ('v1', NULL), ('v1', NULL), ('', NULL)")
+        pair.slave.execute("DELETE FROM public.k WHERE ctid IN (SELECT ctid FROM public.k WHERE v = 'v7' LIMIT 3)")
+        finding = look(pair, "k")
+    assert counts(finding) == {"missing": 3, "extra": 3}
+    assert {(row, example.copies) for example in finding.examples for row in [(example.master or example.slave or {})["v"]]} == {
+        ("v7", 3), ("v1", 2), ("", 1),
+    }  # fmt: skip
+
+
+ODD = """
+CREATE TYPE public.mood AS ENUM ('sad', 'glad');
+CREATE TABLE public."Odd %t" ("a""b" text COLLATE "C", "per%cent" uuid, m public.mood, j jsonb, arr text[], f float8,
+    b bytea, i interval, r int4range, x char(5), z json, g text GENERATED ALWAYS AS (upper("a""b")) STORED,
+    PRIMARY KEY ("a""b", "per%cent"))"""
+
+
+def test_every_type_is_compared_and_null_is_no_empty_text(rig: Callable[..., Rig]) -> None:
+    pair = rig(ODD)
+    pair.master.execute("""
+        INSERT INTO public."Odd %t" SELECT 'k,' || i, gen_random_uuid(), 'sad', '{"a": 1}', ARRAY['x', NULL, 'y,z'],
+        'NaN', '\\x00ff', '1 day', '[1,5)', 'ab', '{"b":  2}' FROM generate_series(1, 300) i;
+        INSERT INTO public."Odd %t" ("a""b", "per%cent") VALUES ('{"\\', gen_random_uuid()), ('', gen_random_uuid())""")
+    with pair.apply():
+        pair.await_current()
+        finding = look(pair, "Odd %t")
+        assert finding.outcome is Outcome.IDENTICAL and finding.rows_slave == 302
+        name = 'public."Odd %t"'
+        for number, change in enumerate(
+            ["m = 'glad'", "j = '{}'", "arr[3] = 'y'", "f = 0", "b = ''", "i = '24 hours'", "r = 'empty'", "x = ''",
+             "z = '{\"b\": 2}'", "m = NULL"], 1,
+        ):  # fmt: skip
+            pair.slave.execute(f"""UPDATE {name} SET {change} WHERE "a""b" = 'k,{number}'""".encode())
+        pair.slave.execute(f"""UPDATE {name} SET x = '' WHERE "a""b" = ''""".encode())
+        finding = look(pair, "Odd %t")
+    assert counts(finding) == {"different": 11}
+    assert finding.columns == {"m": 2, "j": 1, "arr": 1, "f": 1, "b": 1, "i": 1, "r": 1, "x": 2, "z": 1}
+
+
+def test_a_wider_type_of_the_slave_is_no_difference(rig: Callable[..., Rig]) -> None:
+    pair = rig("CREATE TABLE public.w (id int PRIMARY KEY, n numeric(10,2), s varchar(10))")
+    pair.slave.execute("ALTER TABLE public.w ALTER id TYPE bigint, ALTER n TYPE numeric(14,4), ALTER s TYPE text")
+    pair.master.execute("INSERT INTO public.w SELECT i, i, i FROM generate_series(1, 100) i")
+    with pair.apply():
+        pair.await_current()
+        assert look(pair, "w").outcome is Outcome.IDENTICAL
+        pair.slave.execute("UPDATE public.w SET n = 5.0001 WHERE id = 5")
+        finding = look(pair, "w")
+    assert counts(finding) == {"different": 1} and finding.columns == {"n": 1}
+
+
+def test_what_the_configuration_leaves_out_is_shown_with_its_cause_and_is_no_fault(rig: Callable[..., Rig]) -> None:
+    pair = rig(T)
+    with pair.apply():
+        pair.master.execute(FILL.format(rows=10))
+        pair.await_current()
+        pair.slave.execute("INSERT INTO public.t VALUES (99, 'old', 1)")
+        finding = look(pair, "t", actions="IU")
+    assert finding.outcome is Outcome.IDENTICAL and counts(finding) == {"extra": 1}
+    assert finding.found[Kind.EXTRA].cause == "the configuration replicates no deletes of this table"
+    assert finding.to_repair == []
+
+
+@pytest.mark.parametrize("side", ["master", "slave"])
+def test_a_table_emptied_after_the_position_is_looked_at_again_and_never_called_different(
+    rig: Callable[..., Rig], side: str
+) -> None:
+    pair = rig(T)
+    with pair.apply():
+        pair.master.execute(FILL.format(rows=100))
+        pair.await_current()
+        with at_one_position(verification(pair), redis_store.connect(pair.redis_url)) as sight:
+            getattr(pair, side).execute("TRUNCATE public.t")
+            from sluice.verify.compare import compare
+
+            with pytest.raises(CouldNotCompare, match="was emptied or rewritten") as failure:
+                compare(sight, TableName("public", "t"))
+    assert failure.value.again
+
+
+def test_a_truncate_does_not_wait_for_a_comparison(rig: Callable[..., Rig]) -> None:
+    pair = rig(T)
+    with pair.apply():
+        pair.master.execute(FILL.format(rows=100))
+        pair.await_current()
+        with at_one_position(verification(pair), redis_store.connect(pair.redis_url)) as sight:
+            held = sight.run(sight.master, lambda s: s.execute("LOCK TABLE public.t IN ACCESS SHARE MODE"))
+            held.result()
+            running = sight.run(sight.master, lambda s: s.execute("SELECT pg_sleep(60) FROM public.t LIMIT 1"))
+            begun = time.monotonic()
+            pair.master.execute("TRUNCATE public.t")
+            with pytest.raises(CouldNotCompare, match="gave way"):
+                running.result()
+        assert time.monotonic() - begun < 10
+        pair.await_current()
+        assert look(pair, "t").rows_slave == 0
+
+
+def test_without_an_apply_the_comparison_says_so(rig: Callable[..., Rig]) -> None:
+    pair = rig(T)
+    with pytest.raises(CouldNotCompare, match="it is not running. Start the DAG cdc_apply"):
+        look(pair, "t", patience=0.3)
+
+
+def test_nothing_is_left_open_after_a_comparison(rig: Callable[..., Rig]) -> None:
+    pair = rig(T)
+    with pair.apply():
+        look(pair, "t")
+        for connection in (pair.master, pair.slave):
+            pair.await_that(
+                lambda c=connection: (
+                    c.execute(  # type: ignore[misc]
+                        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "
+                        "(application_name LIKE '%verify' OR application_name LIKE '%at a position')"
+                    ).fetchone()[0]
+                    == 0
+                )
+            )
+
+
+def test_an_asker_that_dies_leaves_no_snapshot_behind(rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> None:
+    from sluice.apply import asked
+    from sluice.stores.requests import SNAPSHOTS, Requests
+
+    monkeypatch.setattr(asked, "HOLD_SECONDS", 0.5)
+    pair = rig(T)
+    with pair.apply():
+        requests = Requests(redis_store.connect(pair.redis_url), pair.pair.prefix, "dr1")
+        name = requests.ask(SNAPSHOTS, {}, 10)
+        pair.await_that(lambda: requests.answered(name) is not None)
+        open_now = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE '%at a position'"
+        for connection in (pair.master, pair.slave):
+            pair.await_that(lambda c=connection: c.execute(open_now).fetchone()[0] == 0)  # type: ignore[misc]
+        assert look(pair, "t").outcome is Outcome.IDENTICAL

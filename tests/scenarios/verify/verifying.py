@@ -1,0 +1,66 @@
+"""A verification of a rig, and traffic on its master."""
+
+import threading
+from contextlib import AbstractContextManager
+from typing import Any
+
+from sluice.domain.names import TableName
+from sluice.stores import redis_store
+from sluice.vendors.postgres.connection import connect
+from sluice.verify.compare import compare
+from sluice.verify.findings import Kind, TableFinding
+from sluice.verify.snapshots import at_one_position
+from sluice.verify.verification import Verification
+from tests.scenarios.apply.rig import Rig
+
+
+def verification(rig: Rig) -> Verification:
+    pair = rig.pair
+    return Verification(pair.replication, pair.slave, pair.master_info, pair.slave_info)
+
+
+def look(rig: Rig, table: str, actions: str = "IUD", **options: Any) -> TableFinding:
+    """One table, compared at a position of its own."""
+    with at_one_position(verification(rig), redis_store.connect(rig.redis_url), **options) as sight:
+        return compare(sight, TableName("public", table), frozenset(actions))
+
+
+def counts(finding: TableFinding) -> dict[str, int]:
+    """Rows that differ, by kind."""
+    return {str(kind): finding.found[kind].count for kind in Kind if finding.found[kind].count}
+
+
+class Traffic(AbstractContextManager["Traffic"]):
+    """Writes on the master until it is left; `written` counts rows. Statements take `{n}`, a number of their own."""
+
+    def __init__(self, rig: Rig, statements: str, rows: int, writers: int = 2):
+        self.rig, self.statements, self.rows = rig, statements, rows
+        self.written = 0
+        self._over = threading.Event()
+        self._lock = threading.Lock()
+        self._failure: BaseException | None = None
+        self._threads = [threading.Thread(target=self._write, args=(number,)) for number in range(writers)]
+
+    def __enter__(self) -> "Traffic":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def _write(self, number: int) -> None:
+        turn = 0
+        try:
+            with connect(self.rig.pair.master_info, application="traffic", autocommit=True) as connection:
+                while not self._over.is_set():
+                    turn += 1
+                    connection.execute(self.statements.format(writer=number, turn=turn).encode())
+                    with self._lock:
+                        self.written += self.rows
+        except BaseException as error:
+            self._failure = error
