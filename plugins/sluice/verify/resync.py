@@ -1,0 +1,113 @@
+"""One table of one pair: compared, repaired where that is wanted, compared again."""
+
+import logging
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+
+from redis import Redis
+
+from sluice import vendors
+from sluice.domain.names import TableName
+from sluice.errors import SluiceError
+from sluice.verify.compare import compare
+from sluice.verify.findings import Outcome, TableFinding
+from sluice.verify.repair import RepairTooLarge, repair
+from sluice.verify.snapshots import at_one_position
+from sluice.verify.verification import CouldNotCompare, Verification
+
+log = logging.getLogger("sluice.verify")
+
+TRIES = 4
+PAUSE_SECONDS = 1.0
+
+
+class Action(StrEnum):
+    """What a resynchronisation does about differences."""
+
+    VERIFY = "verify"
+    REPAIR = "repair"
+
+
+@dataclass
+class TableResult:
+    """What was found, what was done about it, and what was found then."""
+
+    finding: TableFinding
+    repaired: int = 0
+    refused: str = ""
+    """Why it was not repaired although that was wanted."""
+    after: TableFinding | None = None
+    """The comparison after the repair."""
+
+    @property
+    def outcome(self) -> Outcome:
+        return (self.after or self.finding).outcome
+
+
+def look(
+    verification: Verification, store: "Redis", table: TableName, actions: frozenset[str], *, sessions: int = 1
+) -> TableFinding:
+    """Compares a table at a position of its own; again where it changed its definition meanwhile. Never raises for
+    what keeps it from comparing: that is the finding.
+    """
+    reason = ""
+    for number in range(TRIES):
+        if number:
+            time.sleep(PAUSE_SECONDS)
+        try:
+            with at_one_position(verification, store, sessions=sessions) as sight:
+                finding = compare(sight, table, actions)
+            if finding.faults:
+                finding.rejects = _rejects(verification, table)
+            return finding
+        except CouldNotCompare as failure:
+            reason = str(failure)
+            log.info("%s: %s could not be compared: %s", verification, table, reason)
+            if not failure.again:
+                break
+        except SluiceError as failure:
+            reason = str(failure)
+            log.info("%s: %s could not be compared: %s", verification, table, reason)
+            break
+    return TableFinding(table, Outcome.COULD_NOT_COMPARE, reason)
+
+
+def resync(
+    verification: Verification,
+    store: "Redis",
+    table: TableName,
+    actions: frozenset[str],
+    action: Action,
+    limit: int | None,
+    *,
+    sessions: int = 1,
+) -> TableResult:
+    """`limit`: rows that a repair may touch, None for any number."""
+    result = TableResult(look(verification, store, table, actions, sessions=sessions))
+    if action is Action.VERIFY or result.finding.outcome is not Outcome.DIFFERENT:
+        return result
+    try:
+        result.repaired = repair(verification, store, result.finding, limit)
+    except RepairTooLarge as large:
+        result.refused = str(large)
+        return result
+    except SluiceError as failure:
+        result.refused = str(failure)
+    result.after = look(verification, store, table, actions, sessions=sessions)
+    return result
+
+
+def _rejects(verification: Verification, table: TableName) -> dict[str, int]:
+    info, slave = verification.slave_info, verification.slave
+    driver = vendors.module(info.vendor, "connection")
+    connection = driver.connect(info, application=verification.application, autocommit=True)
+    try:
+        with driver.classified(info):
+            module = vendors.module(info.vendor, "rejects")
+            found: dict[str, int] = module.reasons(
+                connection, verification.replication.prefix, slave.schema, slave.name, table
+            )
+            return found
+    finally:
+        connection.close()
