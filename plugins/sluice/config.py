@@ -27,6 +27,7 @@ from sluice.configuration.model import (
     Replication,
     SlaveConfig,
     UnknownSlave,
+    VerifyOptions,
 )
 from sluice.configuration.nodes import Node, suggestion
 from sluice.configuration.resolve import OwnTable, ResolvedTable, TablesMissing
@@ -51,6 +52,7 @@ __all__ = [
     "TablesMissing",
     "UnknownPrefix",
     "UnknownSlave",
+    "VerifyOptions",
     "folder",
     "load",
     "load_all",

@@ -10,6 +10,7 @@ from sluice.configuration.model import (
     InitialOptions,
     Replication,
     SlaveConfig,
+    VerifyOptions,
 )
 from sluice.configuration.nodes import Node, Section
 from sluice.configuration.rule import ALL_ACTIONS, TablePattern, TableRule
@@ -31,10 +32,11 @@ def build(root: Node, mistakes: list[Mistake]) -> Replication | None:
     tables = _tables(section, mistakes)
     apply = _apply(section, mistakes)
     initial = _initial(section, mistakes)
+    verify = _verify(section, mistakes)
     section.finish()
     if len(mistakes) > before or prefix is None:
         return None
-    return Replication(prefix, master, slaves, tables, apply, initial, root.file)
+    return Replication(prefix, master, slaves, tables, apply, initial, verify, root.file)
 
 
 def prefix_of(root: Node) -> str | None:
@@ -288,3 +290,25 @@ def _initial(section: Section, mistakes: list[Mistake]) -> InitialOptions:
     assert rows is not None
     assert parallel is not None
     return InitialOptions(target, rows, parallel)
+
+
+def _verify(section: Section, mistakes: list[Mistake]) -> VerifyOptions:
+    node = section.get("verify")
+    if node is None:
+        return VerifyOptions()
+    options = Section(node, mistakes)
+    default = VerifyOptions()
+    schedule = options.choice("schedule", ("daily", "weekly", "never"), default.schedule, "schedules")
+    action = options.choice("action", ("verify", "repair"), default.action, "actions")
+    tables = _patterns(options.text("tables", "*", "write schema.table, with * for anything, separated by commas"))
+    mask = _patterns(options.text("mask", "", "write schema.table.column, with * for anything, separated by commas"))
+    most = options.integer("max_repair_rows", default.max_repair_rows, 0, 1_000_000_000)
+    parallel = options.integer("parallel", default.parallel, 1, 64)
+    options.finish()
+    assert most is not None
+    assert parallel is not None
+    return VerifyOptions(schedule, action, tables, mask, most, parallel)
+
+
+def _patterns(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())

@@ -21,7 +21,7 @@ from sluice.configuration.nodes import Node, suggestion
 from sluice.domain.names import InvalidName, split_qualified
 
 _REFERENCE = re.compile(r"\$\{([^${}]+)\}")
-_SECTIONS = {"master": "master", "slave": "slaves", "apply": "apply", "initial": "initial"}
+_SECTIONS = {"master": "master", "slave": "slaves", "apply": "apply", "initial": "initial", "verify": "verify"}
 _PREFIX = "replication.prefix"
 
 

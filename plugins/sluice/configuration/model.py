@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from sluice.configuration.resolve import ResolvedTable, resolve, rule_for
@@ -79,6 +80,28 @@ class InitialOptions:
     """Blocks read at the same time."""
 
 
+@dataclass(frozen=True)
+class VerifyOptions:
+    """How slaves are compared with the master."""
+
+    schedule: str = "daily"
+    """When the DAG `resync` does it by itself: `daily`, `weekly` (on Sundays), `never`."""
+    action: str = "verify"
+    """What a scheduled run does about differences: `verify` reports them, `repair` mends them."""
+    tables: tuple[str, ...] = ("*",)
+    """Which tables, as `schema.table` with `*` for anything."""
+    mask: tuple[str, ...] = ()
+    """Columns whose values no report shows, as `schema.table.column` with `*` for anything."""
+    max_repair_rows: int = 1_000
+    """A repair of more rows of a table asks a person first."""
+    parallel: int = 1
+    """Sessions on each side that read one table."""
+
+    def covers(self, table: TableName) -> bool:
+        """Whether the table is to be compared."""
+        return any(fnmatchcase(f"{table.schema}.{table.name}", pattern) for pattern in self.tables)
+
+
 class UnknownSlave(Terminal):
     """The replication `prefix` has no slave of that `name`; `known` lists those it has."""
 
@@ -103,6 +126,7 @@ class Replication:
     """In the order of the file."""
     apply: ApplyOptions = field(default_factory=ApplyOptions)
     initial: InitialOptions = field(default_factory=InitialOptions)
+    verify: VerifyOptions = field(default_factory=VerifyOptions)
     source: Path = Path()
     """The file it was read from."""
 

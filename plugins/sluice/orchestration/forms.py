@@ -94,6 +94,28 @@ def transfer_field(_: Iterable[Replication]) -> Param:
     )
 
 
+def resync_fields() -> dict[str, Param]:
+    """The form of `resync`: everything may be left out, since it also runs by the clock."""
+    replications, _ = survey()
+    slaves = sorted({name for one in replications for name in one.slaves})
+    action = {"verify": "verify: report differences", "repair": "repair: mend them"}
+    prefixes = [str(one.prefix) for one in replications]
+    return {
+        "prefix": _optional(prefixes, "Replication", "All of them where none is chosen."),
+        "slave": _optional(slaves, "Slave", "All of the replication's where none is chosen."),
+        "action": _optional(
+            list(action), "Action", "As `verify.action` of the configuration says where none is chosen.", action
+        ),
+    }
+
+
+def _optional(choices: list[str], title: str, description_md: str, shown: dict[str, str] | None = None) -> Param:
+    schema = {"type": ["null", "string"], "enum": [None, *choices], "values_display": shown or {}}
+    return Param(None, title=title, description_md=description_md, **schema)
+
+
+
+
 def action_field(_: Iterable[Replication]) -> Param:
     """What is to be done about changes that were set aside."""
     shown = {

@@ -3,11 +3,13 @@
     run/jobs/<id>.json     record of a job, 0600      run/jobs/<id>.result   how it ended
     run/jobs/<id>.alive    touched while it runs      run/jobs/<id>.stop     somebody asked it to stop
     run/jobs/<id>.cursor   what the task log has      logs/jobs/<id>.log     what it says
+    reports/<run>/         what a run of `resync` found: report.json, report.html, and a part a table
 
 In a cluster the folder is shared by the hosts that run Airflow's workers and triggerers.
 """
 
 import os
+import re
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -27,6 +29,11 @@ def jobs_folder() -> Path:
 def job_logs_folder() -> Path:
     """Logs of jobs; created when absent, for its owner only."""
     return _private(home() / "logs" / "jobs")
+
+
+def report_folder(run_id: str) -> Path:
+    """Reports of one run of `resync`; created when absent, for its owner only."""
+    return _private(home() / "reports" / re.sub(r"[^\w.-]", "_", run_id))
 
 
 def _private(folder: Path) -> Path:

@@ -28,7 +28,7 @@ class RepairTooLarge(Terminal):
 
     def __init__(self, table: TableName, rows: int, limit: int):
         super().__init__(
-            f"{table}: {rows:,} rows would have to be repaired, and max_repair_rows is {limit:,}. Look at the report. If "
+            f"{table}: {rows:,} rows would have to be repaired, and max_repair_rows is {limit:,}. See the report. If "
             "it is right, approve the repair, or raise max_repair_rows; an initial update may be the better way."
         )
         self.table = table

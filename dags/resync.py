@@ -1,0 +1,39 @@
+"""# Verify slaves, and repair them
+
+Proves that a slave equals its master **at one position**, while both are written to, and mends it where it does not.
+Every day at three (UTC) for every pair, as `verify` in the configuration says, and on demand.
+
+| task | does |
+|---|---|
+| `due` | lists the tables: of the chosen pair, or of every pair |
+| `compare` | compares one table; with the action `repair` mends up to `max_repair_rows` rows of it |
+| `write_report` | writes `report.html` and `report.json`; its log says where |
+| `anything_to_repair` | ends here unless a table differs |
+| `approve_repair` | asks a person: read the report, approve the repair or reject it (after 20 hours it is rejected) |
+| `approved`, `repair` | mend the tables that differ, through the apply, and compare them again |
+| `verdict` | writes the report again, and **fails** the run unless every table is identical |
+
+A table that could not be compared, because the apply was not running or a database went away, fails the run as
+well, and leaves nothing behind.
+"""
+
+from airflow.sdk import chain
+
+from sluice.orchestration.forms import lifecycle_dag, resync_fields
+from sluice.orchestration.steps_resync import (
+    anything_to_repair,
+    approval,
+    approved,
+    compare,
+    due,
+    repair,
+    verdict,
+    write_report,
+)
+
+with lifecycle_dag("resync", __doc__, schedule="0 3 * * *", max_active_runs=4, params=resync_fields()) as dag:
+    entries = due()
+    compared = compare.expand(entry=entries)
+    wanted = approved(entries)
+    chain(compared, write_report(entries), anything_to_repair(entries), approval(), wanted)
+    chain(repair.expand(entry=wanted), verdict(entries))

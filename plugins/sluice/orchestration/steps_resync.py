@@ -1,0 +1,237 @@
+"""The tasks of a resynchronisation: what is due, one comparison a table, the report, a person's word, the repair."""
+
+import hashlib
+import json
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import get_current_context, task
+
+from sluice import config
+from sluice.domain.names import TableName
+from sluice.errors import SluiceError, Terminal
+from sluice.orchestration import forms, places
+from sluice.orchestration.failure import as_airflow
+from sluice.orchestration.step import RETRY
+from sluice.orchestration.work import Work
+from sluice.stores.verified import Verified
+from sluice.verify import page, report
+from sluice.verify.findings import Outcome, TableFinding
+from sluice.verify.resync import Action, TableResult, resync
+from sluice.verify.verification import Verification
+
+log = logging.getLogger("sluice.orchestration")
+
+NAMED = "{{ entry['prefix'] }} → {{ entry['slave'] }} {{ entry['table'] | join('.') }}"
+ONE_A_RUN = 2
+"""Tables compared at the same time in one run."""
+SUNDAY = 6
+
+Entry = dict[str, Any]
+"""A table of a pair: `prefix`, `slave`, `table` [schema, name], `actions`, `action`; `reason` where none is known."""
+
+
+class NotIdentical(Terminal):
+    """What a run found, where that is not what one wants."""
+
+
+@task(**RETRY)
+def due() -> list[Entry]:
+    """Lists the tables to compare: those of the chosen pair, or of every pair whose schedule is due."""
+    context = get_current_context()
+    with as_airflow(context):
+        params, scheduled = context["params"], str(context["dag_run"].run_type) == "scheduled"
+        if params["slave"] and not params["prefix"]:
+            raise Terminal(f"Slave {params['slave']}: choose its replication, too.")
+        found: list[Entry] = []
+        for replication in _chosen(params["prefix"]):
+            if scheduled and not is_due(replication.verify.schedule, datetime.now(UTC)):
+                continue
+            slaves = [params["slave"]] if params["slave"] else list(replication.slaves)
+            action = params["action"] or replication.verify.action
+            for slave in slaves:
+                found += _entries(replication, replication.slave(slave).name, action, context)
+        log.info("%d tables to compare", len(found))
+        return found
+
+
+@task(map_index_template=NAMED, max_active_tis_per_dagrun=ONE_A_RUN, **RETRY)
+def compare(entry: Entry) -> str:
+    """Compares one table at one position; with the action `repair` mends it, too, within `max_repair_rows`."""
+    context = get_current_context()
+    with as_airflow(context):
+        limit = config.load(entry["prefix"]).verify.max_repair_rows
+        return _compare(entry, Action(entry["action"]), limit, context)
+
+
+@task(trigger_rule="all_done", **RETRY)
+def write_report(entries: list[Entry]) -> str:
+    """Writes `report.json` and `report.html` of the run, and says where."""
+    context = get_current_context()
+    with as_airflow(context):
+        return str(_written(entries, context))
+
+
+@task.short_circuit(ignore_downstream_trigger_rules=False, **RETRY)
+def anything_to_repair(entries: list[Entry]) -> bool:
+    """Goes on to a person where tables differ and were not mended."""
+    return bool(_different(entries, get_current_context()))
+
+
+@task(**RETRY)
+def approved(entries: list[Entry]) -> list[Entry]:
+    """The tables that a person wants mended."""
+    return _different(entries, get_current_context())
+
+
+@task(map_index_template=NAMED, max_active_tis_per_dagrun=ONE_A_RUN, **RETRY)
+def repair(entry: Entry) -> str:
+    """Compares the table anew, mends what differs however much it is, and compares it again."""
+    context = get_current_context()
+    with as_airflow(context):
+        return _compare(entry, Action.REPAIR, None, context)
+
+
+@task(trigger_rule="all_done", **RETRY)
+def verdict(entries: list[Entry]) -> str:
+    """Writes the report again, and fails the run unless every table is identical in the end."""
+    context = get_current_context()
+    with as_airflow(context):
+        written = _written(entries, context)
+        tables = [table for one in json.loads(written.read_text()) for table in one["tables"]]
+        outcome = Outcome.of([Outcome(table["outcome"]) for table in tables])
+        if outcome is Outcome.IDENTICAL:
+            return str(outcome)
+        wrong = [f"{table['table']} {table['outcome']}" for table in tables if table["outcome"] != Outcome.IDENTICAL]
+        listed = "; ".join(wrong[:10]) + (f"; and {len(wrong) - 10} more" if len(wrong) > 10 else "")
+        raise NotIdentical(f"{outcome}: {listed}. The report is {written.with_suffix('.html')}")
+
+
+def is_due(schedule: str, now: datetime) -> bool:
+    """Whether a scheduled run concerns a replication with this `verify.schedule`."""
+    return schedule == "daily" or (schedule == "weekly" and now.weekday() == SUNDAY)
+
+
+def approval() -> Any:
+    """A person reads the report and approves the repair, or not; after twenty hours nothing is repaired."""
+    from airflow.providers.standard.operators.hitl import ApprovalOperator
+
+    return ApprovalOperator(
+        task_id="approve_repair",
+        subject="Repair the differences?",
+        body="{{ ti.xcom_pull(task_ids='write_report') }}\n\nApprove, and every table that differs is made equal to "
+        "the master's, however many rows that takes.",
+        defaults="Reject",
+        response_timeout=timedelta(hours=20),
+        **RETRY,
+    )
+
+
+def _chosen(prefix: str | None) -> list[config.Replication]:
+    if prefix:
+        return [config.load(prefix)]
+    replications, mistakes = forms.survey()
+    for mistake in mistakes:
+        log.warning("%s", mistake)
+    return list(replications)
+
+
+def _entries(replication: config.Replication, slave: str, action: str, context: Any) -> list[Entry]:
+    base = {"prefix": str(replication.prefix), "slave": slave, "action": action}
+    work = Work(replication, slave, context)
+    try:
+        with work.master() as master:
+            tables = replication.resolve(work.existing_tables(master))
+    except SluiceError as failure:
+        log.warning("%s: %s", work, failure)
+        return [{**base, "table": [], "actions": "", "reason": str(failure)}]
+    return [
+        {**base, "table": [one.table.schema, one.table.name], "actions": "".join(sorted(one.actions))}
+        for one in tables
+        if replication.verify.covers(one.table)
+    ]
+
+
+def _compare(entry: Entry, action: Action, limit: int | None, context: Any) -> str:
+    replication = config.load(entry["prefix"])
+    work = Work(replication, entry["slave"], context)
+    table = _table_of(entry)
+    if "reason" in entry:
+        result = TableResult(TableFinding(table, Outcome.COULD_NOT_COMPARE, entry["reason"]))
+    else:
+        verification = Verification.of(replication, entry["slave"], work.connections)
+        options = replication.verify
+        result = resync(
+            verification, work.redis, table, frozenset(entry["actions"]), action, limit, sessions=options.parallel
+        )
+    last = result.after or result.finding
+    seen = {"outcome": str(result.outcome), "time": last.time, "position": last.position, "rows": last.rows_slave}
+    Verified(work.redis, replication.prefix, entry["slave"]).write(str(table), seen)
+    told = report.as_dict(entry["prefix"], entry["slave"], str(action), _started(context), [result],
+                          replication.verify.mask)  # fmt: skip
+    _private(_part(entry, context), json.dumps(told, ensure_ascii=False))
+    said = result.finding.reason or result.refused
+    log.info("%s %s: %s. %s", work, table, result.outcome, said)
+    return str(result.outcome)
+
+
+def _table_of(entry: Entry) -> TableName:
+    return TableName(*entry["table"]) if entry["table"] else TableName("", "")
+
+
+def _part(entry: Entry, context: Any) -> Path:
+    name = hashlib.sha256(json.dumps([entry["prefix"], entry["slave"], entry["table"]]).encode()).hexdigest()[:24]
+    return places.report_folder(context["run_id"]) / f"part-{name}.json"
+
+
+def _read(entry: Entry, context: Any) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(_part(entry, context).read_text())
+        return found
+    except FileNotFoundError:
+        lost = TableFinding(_table_of(entry), Outcome.COULD_NOT_COMPARE, "Its task failed: see the task's log.")
+        action, started = entry["action"], _started(context)
+        return report.as_dict(entry["prefix"], entry["slave"], action, started, [TableResult(lost)])
+
+
+def _different(entries: list[Entry], context: Any) -> list[Entry]:
+    return [entry for entry in entries if _read(entry, context)["outcome"] == Outcome.DIFFERENT]
+
+
+def _written(entries: list[Entry], context: Any) -> Path:
+    """Where `report.json` is; `report.html` lies beside it."""
+    pairs: dict[tuple[str, str], dict[str, Any]] = {}
+    for entry in entries:
+        part = _read(entry, context)
+        whole = pairs.setdefault((entry["prefix"], entry["slave"]), {**part, "tables": []})
+        whole["tables"] += part["tables"]
+    for whole in pairs.values():
+        whole["outcome"] = str(Outcome.of([Outcome(table["outcome"]) for table in whole["tables"]]))
+        log.info("%s → %s: %s", whole["prefix"], whole["slave"], _summary(whole))
+    folder = places.report_folder(context["run_id"])
+    _private(folder / "report.html", page.page(pairs.values()))
+    _private(folder / "report.json", json.dumps(list(pairs.values()), ensure_ascii=False, indent=1))
+    log.info("The report: %s", folder / "report.html")
+    return folder / "report.json"
+
+
+def _summary(whole: Mapping[str, Any]) -> str:
+    tables = whole["tables"]
+    faults = sum(table["to_repair"] for table in tables)
+    return f"{whole['outcome']}; {len(tables)} tables, {faults} rows differ"
+
+
+def _started(context: Any) -> str:
+    started = context["dag_run"].start_date or datetime.now(UTC)
+    return str(started.strftime("%Y-%m-%dT%H:%M:%S"))
+
+
+def _private(path: Path, text: str) -> None:
+    """Rows of tables are in it: for the owner alone. Replaced as a whole."""
+    aside = path.with_name(path.name + ".new")
+    aside.touch(mode=0o600)
+    aside.write_text(text, encoding="utf-8")
+    aside.replace(path)
