@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import ParamValidationError
 
 ROOT = Path(__file__).resolve().parents[2]
 DAGS = ROOT / "dags"
-IDS = {"install_resources", "reconcile_tables", "initial_update", "cdc_apply", "rejects", "housekeeping"}
+IDS = {"install_resources", "reconcile_tables", "initial_update", "cdc_apply", "rejects", "housekeeping", "resync"}
 GOOD = "prefix: {prefix}\nmaster: {{conn_id: m}}\nslaves:\n{slaves}\ntables:\n  public.*: {{}}\n"
 
 
@@ -125,6 +125,7 @@ def test_params_are_those_of_the_contract(bag: DagBag) -> None:
         "cdc_apply": {"prefix", "slave"},
         "rejects": {"prefix", "slave", "action", "ids", "force"},
         "housekeeping": set(),
+        "resync": {"prefix", "slave", "action"},
     }
 
 

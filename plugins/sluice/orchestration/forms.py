@@ -110,7 +110,7 @@ def resync_fields() -> dict[str, Param]:
 
 
 def _optional(choices: list[str], title: str, description_md: str, shown: dict[str, str] | None = None) -> Param:
-    schema = {"type": ["null", "string"], "enum": [None, *choices], "values_display": shown or {}}
+    schema: dict[str, Any] = {"type": ["null", "string"], "enum": [None, *choices], "values_display": shown or {}}
     return Param(None, title=title, description_md=description_md, **schema)
 
 

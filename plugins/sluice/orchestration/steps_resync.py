@@ -38,7 +38,7 @@ class NotIdentical(Terminal):
     """What a run found, where that is not what one wants."""
 
 
-@task(**RETRY)
+@task(**RETRY)  # type: ignore[untyped-decorator]
 def due() -> list[Entry]:
     """Lists the tables to compare: those of the chosen pair, or of every pair whose schedule is due."""
     context = get_current_context()
@@ -81,7 +81,7 @@ def anything_to_repair(entries: list[Entry]) -> bool:
     return bool(_different(entries, get_current_context()))
 
 
-@task(**RETRY)
+@task(**RETRY)  # type: ignore[untyped-decorator]
 def approved(entries: list[Entry]) -> list[Entry]:
     """The tables that a person wants mended."""
     return _different(entries, get_current_context())

@@ -16,7 +16,8 @@ h2 { font-size: 1.1rem; margin: 0 } p { margin: .4rem 0 } .soft { color: var(--s
   monospace; font-size: .86em; overflow-wrap: anywhere } .scroll { overflow-x: auto } table { border-collapse: collapse;
   width: 100%; margin: .8rem 0 } th, td { text-align: left; padding: .35rem .7rem .35rem 0; vertical-align: top;
   border-bottom: 1px solid var(--line) } th { color: var(--soft); font-weight: 500; font-size: .86em }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums } section { background: var(--card); margin: 1.2rem 0;
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums }
+section { background: var(--card); margin: 1.2rem 0;
   border: 1px solid var(--line); border-radius: 10px; padding: 1rem 1.2rem } mark { background: var(--mark);
   color: inherit } a { color: inherit }
 """

@@ -19,6 +19,8 @@ from sluice.verify.verification import CouldNotCompare, Verification
 log = logging.getLogger("sluice.verify")
 
 TRIES = 4
+PATIENCE_SECONDS = 60.0
+"""How long an answer of the apply is waited for."""
 PAUSE_SECONDS = 1.0
 
 
@@ -56,7 +58,7 @@ def look(
         if number:
             time.sleep(PAUSE_SECONDS)
         try:
-            with at_one_position(verification, store, sessions=sessions) as sight:
+            with at_one_position(verification, store, sessions=sessions, patience=PATIENCE_SECONDS) as sight:
                 finding = compare(sight, table, actions)
             if finding.faults:
                 finding.rejects = _rejects(verification, table)

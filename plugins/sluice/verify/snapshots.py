@@ -30,8 +30,6 @@ from sluice.verify.verification import CouldNotCompare, Verification
 
 log = logging.getLogger("sluice.verify")
 
-PATIENCE_SECONDS = 60.0
-"""How long an answer of the apply is waited for."""
 LOOK_SECONDS = 0.01
 WATCH_SECONDS = 0.5
 """Between two looks whether somebody waits for a lock of ours; who is met twice is given way to."""
@@ -134,9 +132,12 @@ class Sight:
 
 @contextmanager
 def at_one_position(
-    verification: Verification, store: "Redis", *, sessions: int = 1, patience: float = PATIENCE_SECONDS
+    verification: Verification, store: "Redis", *, sessions: int = 1, patience: float = 60.0
 ) -> Iterator[Sight]:
-    """`sessions` on each side at one position. Raises `CouldNotCompare`, and `SluiceError`s of connecting."""
+    """`sessions` on each side at one position. `patience`: seconds that an answer is waited for.
+
+    Raises `CouldNotCompare`, and `SluiceError`s of connecting.
+    """
     requests = Requests(store, verification.replication.prefix, verification.slave.name)
     with ExitStack() as stack:
         # Before the apply is asked: what it exports is then taken over at once.

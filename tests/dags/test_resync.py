@@ -1,0 +1,119 @@
+"""The DAG `resync` run whole, on real databases with a running apply."""
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+
+from sluice.domain.connection import ConnectionInfo
+from sluice.orchestration.steps_resync import is_due
+from sluice.stores import redis_store
+from sluice.stores.verified import Verified
+from tests.scenarios.apply.rig import Rig
+
+DAGS = Path(__file__).resolve().parents[2] / "dags"
+TABLES = """
+CREATE TABLE public.people (id int PRIMARY KEY, name text, password text);
+CREATE TABLE public.log (line text)"""
+
+
+@pytest.fixture
+def pair(
+    database: Callable[..., ConnectionInfo], redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    airflow_database: None,
+) -> Iterator[Rig]:  # fmt: skip
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
+    monkeypatch.setenv("SLUICE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("SLUICE_REDIS_URL", redis_url)
+    made = Rig.build(database, redis_url, tmp_path, TABLES)
+    for name, info in (("M", made.pair.master_info), ("S", made.pair.slave_info)):
+        values = {
+            "conn_type": "postgres", "host": info.host, "port": info.port, "schema": info.database,
+            "login": info.user, "password": info.password,
+        }  # fmt: skip
+        monkeypatch.setenv(f"AIRFLOW_CONN_{name}", json.dumps(values))
+    made.master.execute("INSERT INTO public.people SELECT i, 'n' || i, 'hidden' || i FROM generate_series(1, 100) i")
+    made.master.execute("INSERT INTO public.log SELECT 'l' FROM generate_series(1, 10) i")
+    yield made
+    made.close()
+
+
+def run(**params: Any) -> tuple[str, dict[str, str]]:
+    """State of the run, and of each of its tasks; of mapped ones together."""
+    dag = DagBag(str(DAGS)).dags["resync"]
+    found = dag.test(run_conf=params, logical_date=datetime.now(UTC), use_executor=False)
+    states: dict[str, set[str]] = {}
+    for ti in found.get_task_instances():
+        states.setdefault(ti.task_id, set()).add(str(ti.state))
+    return str(found.state), {task: "+".join(sorted(state)) for task, state in states.items()}
+
+
+def reports(tmp_path: Path) -> tuple[list[Any], str]:
+    (folder,) = (tmp_path / "home" / "reports").iterdir()
+    return json.loads((folder / "report.json").read_text()), (folder / "report.html").read_text()
+
+
+def test_a_run_without_differences_succeeds_and_asks_nobody(pair: Rig, tmp_path: Path) -> None:
+    with pair.apply():
+        pair.await_current()
+        state, tasks = run()
+    assert state == "success", tasks
+    assert tasks["approve_repair"] == tasks["repair"] == "skipped" and tasks["compare"] == "success"
+    (told,), page = reports(tmp_path)
+    assert told["outcome"] == "identical" and len(told["tables"]) == 2
+    assert [table["rows_slave"] for table in told["tables"]] == [10, 100]
+    assert "DEMO_ → dr1" in page and "prefers-color-scheme: dark" in page
+    verified = Verified(redis_store.connect(pair.redis_url), pair.pair.prefix, "dr1").read()
+    assert {table: seen["outcome"] for table, seen in verified.items()} == {
+        "public.log": "identical", "public.people": "identical",
+    }  # fmt: skip
+
+
+def test_the_action_repair_mends_and_the_report_hides_secrets(pair: Rig, tmp_path: Path) -> None:
+    with pair.apply():
+        pair.await_current()
+        pair.slave.execute("UPDATE public.people SET password = 'seen', name = '<b>&' WHERE id = 7")
+        pair.slave.execute("INSERT INTO public.log VALUES ('mine')")
+        state, tasks = run(prefix="DEMO_", slave="dr1", action="repair")
+        assert pair.differences() == {}
+    assert state == "success", tasks
+    (told,), page = reports(tmp_path)
+    log, people = told["tables"]
+    assert (log["extra"], log["repaired"], log["outcome"]) == (1, 1, "identical")
+    assert people["columns"] == {"name": 1, "password": 1}
+    assert people["examples"] == [{
+        "kind": "different", "copies": 1, "key": {"id": "7"},
+        "master": {"name": "n7", "password": "•••"}, "slave": {"name": "<b>&", "password": "•••"},
+    }]  # fmt: skip
+    assert "&lt;b&gt;&amp;" in page and "<b>&" not in page
+    assert not any(secret in page + json.dumps(told) for secret in ("hidden7", "seen"))
+
+
+def test_without_an_apply_the_run_fails_as_not_compared(
+    pair: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sluice.verify.resync.PATIENCE_SECONDS", 0.5)
+    state, tasks = run(prefix="DEMO_", slave="dr1", action="repair")
+    assert state == "failed" and tasks["verdict"] == "failed" and tasks["approve_repair"] == "skipped"
+    (told,), page = reports(tmp_path)
+    assert told["outcome"] == "could not compare"
+    assert "it is not running. Start the DAG cdc_apply" in page
+
+
+def test_reports_are_for_their_owner_alone(pair: Rig, tmp_path: Path) -> None:
+    with pair.apply():
+        pair.await_current()
+        run()
+    (folder,) = (tmp_path / "home" / "reports").iterdir()
+    assert folder.stat().st_mode & 0o77 == 0
+    assert all(file.stat().st_mode & 0o77 == 0 for file in folder.iterdir())
+
+
+def test_a_schedule_is_due_on_its_days() -> None:
+    monday, sunday = datetime(2026, 11, 16, tzinfo=UTC), datetime(2026, 11, 22, tzinfo=UTC)
+    assert is_due("daily", monday) and is_due("weekly", sunday)
+    assert not is_due("weekly", monday) and not is_due("never", sunday)
