@@ -125,7 +125,7 @@ def test_params_are_those_of_the_contract(bag: DagBag) -> None:
         "cdc_apply": {"prefix", "slave"},
         "rejects": {"prefix", "slave", "action", "ids", "force"},
         "housekeeping": set(),
-        "resync": {"prefix", "slave", "action"},
+        "resync": {"prefix", "slave", "action", "sample"},
     }
 
 

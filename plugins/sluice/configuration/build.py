@@ -303,11 +303,12 @@ def _verify(section: Section, mistakes: list[Mistake]) -> VerifyOptions:
     tables = _patterns(options.text("tables", "*", "write schema.table, with * for anything, separated by commas"))
     mask = _patterns(options.text("mask", "", "write schema.table.column, with * for anything, separated by commas"))
     most = options.integer("max_repair_rows", default.max_repair_rows, 0, 1_000_000_000)
+    sample = options.integer("sample", default.sample, 0, 1_000_000)
     parallel = options.integer("parallel", default.parallel, 1, 64)
     options.finish()
-    assert most is not None
+    assert most is not None and sample is not None
     assert parallel is not None
-    return VerifyOptions(schedule, action, tables, mask, most, parallel)
+    return VerifyOptions(schedule, action, tables, mask, most, sample, parallel)
 
 
 def _patterns(text: str) -> tuple[str, ...]:

@@ -94,6 +94,8 @@ class VerifyOptions:
     """Columns whose values no report shows, as `schema.table.column` with `*` for anything."""
     max_repair_rows: int = 1_000
     """A repair of more rows of a table asks a person first."""
+    sample: int = 0
+    """About how many rows of a table a scheduled run draws at random; 0 for all."""
     parallel: int = 1
     """Sessions on each side that read one table."""
 

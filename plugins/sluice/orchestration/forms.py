@@ -106,6 +106,13 @@ def resync_fields() -> dict[str, Param]:
         "action": _optional(
             list(action), "Action", "As `verify.action` of the configuration says where none is chosen.", action
         ),
+        "sample": Param(
+            0,
+            type="integer",
+            minimum=0,
+            title="Sample",
+            description_md="About how many rows of each table to draw at random, for a statistical check. 0: all of them.",
+        ),
     }
 
 

@@ -31,7 +31,7 @@ ONE_A_RUN = 2
 SUNDAY = 6
 
 Entry = dict[str, Any]
-"""A table of a pair: `prefix`, `slave`, `table` [schema, name], `actions`, `action`; `reason` where none is known."""
+"""A table of a pair: `prefix`, `slave`, `table` [schema, name], `actions`, `action`, `sample`; `reason` where none is known."""
 
 
 class NotIdentical(Terminal):
@@ -53,7 +53,8 @@ def due() -> list[Entry]:
             slaves = [params["slave"]] if params["slave"] else list(replication.slaves)
             action = params["action"] or replication.verify.action
             for slave in slaves:
-                found += _entries(replication, replication.slave(slave).name, action, context)
+                for entry in _entries(replication, replication.slave(slave).name, action, context):
+                    found.append({**entry, "sample": params["sample"] or replication.verify.sample})
         log.info("%d tables to compare", len(found))
         return found
 
@@ -64,7 +65,7 @@ def compare(entry: Entry) -> str:
     context = get_current_context()
     with as_airflow(context):
         limit = config.load(entry["prefix"]).verify.max_repair_rows
-        return _compare(entry, Action(entry["action"]), limit, context)
+        return _compare(entry, Action(entry["action"]), limit, entry["sample"], context)
 
 
 @task(trigger_rule="all_done", **RETRY)
@@ -92,7 +93,7 @@ def repair(entry: Entry) -> str:
     """Compares the table anew, mends what differs however much it is, and compares it again."""
     context = get_current_context()
     with as_airflow(context):
-        return _compare(entry, Action.REPAIR, None, context)
+        return _compare(entry, Action.REPAIR, None, 0, context)
 
 
 @task(trigger_rule="all_done", **RETRY)
@@ -155,7 +156,7 @@ def _entries(replication: config.Replication, slave: str, action: str, context: 
     ]
 
 
-def _compare(entry: Entry, action: Action, limit: int | None, context: Any) -> str:
+def _compare(entry: Entry, action: Action, limit: int | None, sample: int, context: Any) -> str:
     replication = config.load(entry["prefix"])
     work = Work(replication, entry["slave"], context)
     table = _table_of(entry)
@@ -165,11 +166,19 @@ def _compare(entry: Entry, action: Action, limit: int | None, context: Any) -> s
         verification = Verification.of(replication, entry["slave"], work.connections)
         options = replication.verify
         result = resync(
-            verification, work.redis, table, frozenset(entry["actions"]), action, limit, sessions=options.parallel
+            verification,
+            work.redis,
+            table,
+            frozenset(entry["actions"]),
+            action,
+            limit,
+            sessions=options.parallel,
+            sample=sample,
         )
     last = result.after or result.finding
-    seen = {"outcome": str(result.outcome), "time": last.time, "position": last.position, "rows": last.rows_slave}
-    Verified(work.redis, replication.prefix, entry["slave"]).write(str(table), seen)
+    if not last.sampled:
+        seen = {"outcome": str(result.outcome), "time": last.time, "position": last.position, "rows": last.rows_slave}
+        Verified(work.redis, replication.prefix, entry["slave"]).write(str(table), seen)
     told = report.as_dict(entry["prefix"], entry["slave"], str(action), _started(context), [result],
                           replication.verify.mask)  # fmt: skip
     _private(_part(entry, context), json.dumps(told, ensure_ascii=False))

@@ -17,6 +17,7 @@ from sluice.domain.compatibility import differences
 from sluice.domain.names import TableName
 from sluice.domain.shape import TableShape
 from sluice.verify.findings import MOST_KEYS, Example, Kind, Outcome, Row, TableFinding, causes
+from sluice.verify.sample import upper_bound
 from sluice.verify.snapshots import Side, Sight, gathered
 from sluice.verify.verification import CouldNotCompare
 
@@ -32,11 +33,16 @@ Sum = tuple[int, int]
 """How many rows, and the sum of their digests."""
 
 
-def compare(sight: Sight, table: TableName, actions: frozenset[str] = frozenset("IUD")) -> TableFinding:
-    """Compares `table`, of which `actions` are replicated. Raises `CouldNotCompare`."""
+def compare(
+    sight: Sight, table: TableName, actions: frozenset[str] = frozenset("IUD"), sample: int = 0
+) -> TableFinding:
+    """Compares `table`, of which `actions` are replicated. Raises `CouldNotCompare`.
+
+    `sample`: about how many rows to draw on each side, 0 for all. A table without a key is compared whole.
+    """
     begun = time.monotonic()
     comparison = _Comparison(sight, table)
-    comparison.run()
+    comparison.run(sample)
     finding = comparison.finding
     for kind, why in causes(actions).items():
         finding.found[kind].cause = why if finding.found[kind].count else ""
@@ -68,9 +74,12 @@ class _Comparison:
         self.finding = TableFinding(table)
         self.sides = (sight.master, sight.slave)
 
-    def run(self) -> None:
+    def run(self, sample: int) -> None:
         digests = self._prepare()
         finding = self.finding
+        if sample and finding.key:
+            self._sampled(digests, sample)
+            return
         parts = [
             [self._ask(side, digest.blocks(part)) for part in self._on(side, "digest", "pages", digest.shape)]
             for side, digest in zip(self.sides, digests, strict=True)
@@ -158,6 +167,38 @@ class _Comparison:
     def _by_key(self, rows: Sequence[Sequence[Any]]) -> dict[Row, Sum]:
         self.finding.travelled += len(rows)
         return sums_by_key(rows)
+
+    def _sampled(self, digests: tuple[Any, Any], wanted: int) -> None:
+        """Rows drawn on either side, looked for on the other."""
+        finding = self.finding
+        checked, wrong = [], []
+        for side, digest in zip(self.sides, digests, strict=True):
+            estimate = self._on(side, "estimates", "read", [finding.table])[finding.table]
+            rows = wanted if estimate.rows is None else estimate.rows
+            keys = self._on(side, "digest", "drawn", digest, rows, wanted)
+            before = sum(found.count for found in finding.found.values())
+            for start in range(0, len(keys), BLOCKS_AT_ONCE):
+                self._drawn(digests, keys[start : start + BLOCKS_AT_ONCE], side is self.sight.master)
+            checked.append(len(keys))
+            wrong.append(sum(found.count for found in finding.found.values()) - before)
+        finding.rows_master, finding.rows_slave = checked
+        finding.sampled, finding.upper_bound = min(checked), max(map(upper_bound, checked, wrong))
+        self._look(digests)
+
+    def _drawn(self, digests: tuple[Any, Any], keys: Sequence[Row], of_master: bool) -> None:
+        asked = [
+            self.sight.run(side, partial(side.module("digest").found_rows, digest=digest, keys=keys))
+            for side, digest in zip(self.sides, digests, strict=True)
+        ]
+        self.finding.travelled += 2 * len(keys)
+        for (key, ours), (_, theirs) in zip(*gathered(asked), strict=True):
+            if not of_master:
+                if ours is None:
+                    self._keep(Kind.EXTRA, [key])
+            elif theirs is None:
+                self._keep(Kind.MISSING, [key])
+            elif ours != theirs:
+                self._keep(Kind.DIFFERENT, [key])
 
     def _keyless(self, digests: tuple[Any, Any], wrong: Sequence[int]) -> None:
         """Rows of a table without a key, by how often each is there."""

@@ -110,6 +110,10 @@ class TableFinding:
     seconds: float = 0.0
     paused: float = 0.0
     """Seconds that the apply gave to it."""
+    sampled: int = 0
+    """Where rows were drawn at random: how many on each side, the fewer. 0 where all were compared."""
+    upper_bound: float | None = None
+    """Then: with a confidence of 95 %, no larger share of the rows is wrong."""
     travelled: int = 0
     """Rows, or digests of rows, that came over the wire."""
 

@@ -51,7 +51,13 @@ def _pair(report: Mapping[str, Any]) -> str:
 
 
 def _noteworthy(table: Mapping[str, Any]) -> bool:
-    return bool(table["outcome"] != "identical" or table["examples"] or table["repaired"] or table["fell_back"])
+    return bool(
+        table["outcome"] != "identical"
+        or table["sampled"]
+        or table["examples"]
+        or table["repaired"]
+        or table["fell_back"]
+    )
 
 
 def _line(number: int, table: Mapping[str, Any]) -> str:
@@ -85,11 +91,14 @@ def _sentences(table: Mapping[str, Any]) -> Iterable[str]:
     if table["reason"]:
         yield escape(table["reason"])
         return
-    yield (
-        f"{table['rows_master']:,} rows on the master, {table['rows_slave']:,} on the slave, both as of "
-        f"{escape(table['position_time'])}; {table['blocks_different']:,} of {table['blocks']:,} blocks differ. "
-        f"It took {table['seconds']:.1f} s, and {1000 * table['apply_seconds']:.0f} ms of the apply."
-    )
+    if table["sampled"]:
+        yield (
+            f"{table['rows_master']:,} rows of the master and {table['rows_slave']:,} of the slave were drawn at random "
+            f"and looked for on the other side, as of {escape(table['position_time'])}: {table['to_repair']:,} were "
+            f"wrong. With a confidence of 95 %, at most {100 * table['upper_bound']:.3g} % of all rows are."
+        )
+    else:
+        yield _whole(table)
     for kind, words in WORDS.items():
         if table[kind]:
             cause = table["causes"].get(kind)
@@ -104,6 +113,14 @@ def _sentences(table: Mapping[str, Any]) -> Iterable[str]:
         yield f"<b>{table['repaired']:,}</b> rows were repaired; after that: {_outcome(after['found'])}."
     if table["not_repaired_because"]:
         yield escape(table["not_repaired_because"])
+
+
+def _whole(table: Mapping[str, Any]) -> str:
+    return (
+        f"{table['rows_master']:,} rows on the master, {table['rows_slave']:,} on the slave, both as of "
+        f"{escape(table['position_time'])}; {table['blocks_different']:,} of {table['blocks']:,} blocks differ. "
+        f"It took {table['seconds']:.1f} s, and {1000 * table['apply_seconds']:.0f} ms of the apply."
+    )
 
 
 def _examples(examples: Iterable[Mapping[str, Any]]) -> str:

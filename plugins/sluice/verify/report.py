@@ -71,6 +71,8 @@ def _finding(finding: TableFinding, patterns: tuple[str, ...]) -> dict[str, Any]
             **({"rejects": finding.rejects} if finding.rejects else {}),
         },
         "to_repair": finding.faults,
+        "sampled": finding.sampled,
+        "upper_bound": finding.upper_bound,
         "columns": finding.columns,
         "looked_at": finding.looked_at,
         "examples": [_example(example, finding, patterns) for example in finding.examples],

@@ -48,7 +48,13 @@ class TableResult:
 
 
 def look(
-    verification: Verification, store: "Redis", table: TableName, actions: frozenset[str], *, sessions: int = 1
+    verification: Verification,
+    store: "Redis",
+    table: TableName,
+    actions: frozenset[str],
+    *,
+    sessions: int = 1,
+    sample: int = 0,
 ) -> TableFinding:
     """Compares a table at a position of its own; again where it changed its definition meanwhile. Never raises for
     what keeps it from comparing: that is the finding.
@@ -59,7 +65,7 @@ def look(
             time.sleep(PAUSE_SECONDS)
         try:
             with at_one_position(verification, store, sessions=sessions, patience=PATIENCE_SECONDS) as sight:
-                finding = compare(sight, table, actions)
+                finding = compare(sight, table, actions, sample)
             if finding.faults:
                 finding.rejects = _rejects(verification, table)
             return finding
@@ -84,9 +90,10 @@ def resync(
     limit: int | None,
     *,
     sessions: int = 1,
+    sample: int = 0,
 ) -> TableResult:
-    """`limit`: rows that a repair may touch, None for any number."""
-    result = TableResult(look(verification, store, table, actions, sessions=sessions))
+    """`limit`: rows that a repair may touch, None for any number. `sample`: see `compare`."""
+    result = TableResult(look(verification, store, table, actions, sessions=sessions, sample=sample))
     if action is Action.VERIFY or result.finding.outcome is not Outcome.DIFFERENT:
         return result
     try:

@@ -200,3 +200,22 @@ def test_an_asker_that_dies_leaves_no_snapshot_behind(rig: Callable[..., Rig], m
         for connection in (pair.master, pair.slave):
             pair.await_that(lambda c=connection: c.execute(open_now).fetchone()[0] == 0)  # type: ignore[misc]
         assert look(pair, "t").outcome is Outcome.IDENTICAL
+
+
+def test_a_sample_finds_what_is_frequent_and_bounds_what_it_did_not_see(rig: Callable[..., Rig]) -> None:
+    pair = rig(T)
+    pair.master.execute(FILL.format(rows=20_000))
+    with pair.apply():
+        pair.await_current()
+        for connection in (pair.master, pair.slave):
+            connection.execute("ANALYZE public.t")
+        finding = look(pair, "t", sample=1_000)
+        assert finding.outcome is Outcome.IDENTICAL and 800 < finding.sampled < 1_200
+        assert finding.upper_bound is not None and 0.002 < finding.upper_bound < 0.005
+        pair.slave.execute("UPDATE public.t SET v = 'spoilt' WHERE id % 10 = 0")
+        pair.slave.execute("DELETE FROM public.t WHERE id % 10 = 1")
+        pair.slave.execute("INSERT INTO public.t SELECT 50000 + i, 'mine' FROM generate_series(1, 2000) i")
+        finding = look(pair, "t", sample=1_000)
+    assert finding.outcome is Outcome.DIFFERENT
+    assert all(finding.found[kind].count > 50 for kind in Kind)
+    assert finding.upper_bound is not None and 0.15 < finding.upper_bound < 0.3

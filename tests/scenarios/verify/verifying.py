@@ -19,10 +19,10 @@ def verification(rig: Rig) -> Verification:
     return Verification(pair.replication, pair.slave, pair.master_info, pair.slave_info)
 
 
-def look(rig: Rig, table: str, actions: str = "IUD", **options: Any) -> TableFinding:
+def look(rig: Rig, table: str, actions: str = "IUD", sample: int = 0, **options: Any) -> TableFinding:
     """One table, compared at a position of its own."""
     with at_one_position(verification(rig), redis_store.connect(rig.redis_url), **options) as sight:
-        return compare(sight, TableName("public", table), frozenset(actions))
+        return compare(sight, TableName("public", table), frozenset(actions), sample)
 
 
 def counts(finding: TableFinding) -> dict[str, int]:

@@ -213,6 +213,14 @@ def bounds(connection: psycopg.Connection[Any], shape: TableShape, rows: int) ->
     return list(dict.fromkeys(text for (text,) in found))
 
 
+def drawn(connection: psycopg.Connection[Any], digest: Digest, rows: int, wanted: int) -> list[Key]:
+    """The keys of about `wanted` rows, each of the table's (about) `rows` drawn with the same chance."""
+    percent = min(100.0, 100.0 * wanted / max(1, rows))
+    texts = ", ".join(digest.texts(digest.key))
+    source = f"{digest.source} TABLESAMPLE BERNOULLI ({percent:.8f})"
+    return connection.execute(f"SELECT {texts} FROM {source} LIMIT {2 * wanted + 100}".encode()).fetchall()
+
+
 def pages(connection: psycopg.Connection[Any], shape: TableShape) -> list[tuple[int, int | None] | None]:
     """The parts in which a table is read, by its pages. A partitioned table is one part."""
     if shape.partitioned:

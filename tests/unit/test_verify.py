@@ -1,0 +1,64 @@
+"""The decisions of a verification: bounds of a sample, causes, outcomes, masks."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.config import VerifyOptions
+from sluice.domain.names import TableName
+from sluice.verify.compare import sums, unequal
+from sluice.verify.findings import Kind, Outcome, causes
+from sluice.verify.report import masked
+from sluice.verify.sample import upper_bound
+
+
+def test_nothing_wrong_in_n_rows_is_the_rule_of_three() -> None:
+    for checked in (100, 1_000, 100_000):
+        assert upper_bound(checked, 0) == pytest.approx(1 - 0.05 ** (1 / checked), rel=1e-6)
+    assert upper_bound(100, 5) == pytest.approx(0.1023, abs=1e-4)
+    assert upper_bound(0, 0) == upper_bound(3, 3) == 1.0
+
+
+@given(st.integers(1, 2_000), st.data())
+def test_a_bound_lies_above_the_share_that_was_seen(checked: int, data: st.DataObject) -> None:
+    wrong = data.draw(st.integers(0, checked))
+    assert wrong / checked <= upper_bound(checked, wrong) <= 1.0
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 9), st.integers(-(2**63), 2**63 - 1))), st.integers(1, 5))
+def test_digests_of_parts_add_up_however_a_table_is_cut(rows: list[tuple[int, int, int]], parts: int) -> None:
+    texts = [(block, count, str(digest)) for block, count, digest in rows]
+    assert sums([texts]) == sums(texts[number::parts] for number in range(parts))
+
+
+@given(st.dictionaries(st.integers(), st.integers()), st.dictionaries(st.integers(), st.integers()))
+def test_unequal_names_every_difference_once(master: dict[int, int], slave: dict[int, int]) -> None:
+    found = unequal(master, slave)
+    assert len(found) == len(set(found))
+    assert set(found) == {key for key in master.keys() | slave.keys() if master.get(key) != slave.get(key)}
+
+
+def test_actions_that_are_not_replicated_explain_the_rows_they_leave() -> None:
+    assert causes(frozenset("IUD")) == {}
+    assert set(causes(frozenset("IU"))) == {Kind.EXTRA}
+    assert set(causes(frozenset("ID"))) == {Kind.DIFFERENT}
+    assert set(causes(frozenset())) == set(Kind)
+
+
+def test_a_difference_outweighs_what_could_not_be_compared() -> None:
+    one, other, none = Outcome.IDENTICAL, Outcome.DIFFERENT, Outcome.COULD_NOT_COMPARE
+    assert Outcome.of([]) is Outcome.of([one]) is one
+    assert Outcome.of([one, none]) is none and Outcome.of([none, other, one]) is other
+
+
+def test_secrets_and_chosen_columns_are_masked() -> None:
+    people = TableName("public", "people")
+    assert masked(people, "Password_Hash", ()) and masked(people, "api_key", ())
+    assert not masked(people, "iban", ())
+    assert masked(people, "iban", ("public.*.iban",)) and not masked(people, "iban", ("other.*.iban",))
+
+
+def test_tables_are_chosen_by_pattern() -> None:
+    options = VerifyOptions(tables=("public.o*", "hr.people"))
+    assert options.covers(TableName("public", "orders")) and options.covers(TableName("hr", "people"))
+    assert not options.covers(TableName("public", "people"))
