@@ -111,7 +111,7 @@ def resync_fields() -> dict[str, Param]:
             type="integer",
             minimum=0,
             title="Sample",
-            description_md="About how many rows of each table to draw at random, for a statistical check. 0: all of them.",
+            description_md="About how many rows of each table to draw at random, for a statistical check. 0: all.",
         ),
     }
 

@@ -31,7 +31,8 @@ ONE_A_RUN = 2
 SUNDAY = 6
 
 Entry = dict[str, Any]
-"""A table of a pair: `prefix`, `slave`, `table` [schema, name], `actions`, `action`, `sample`; `reason` where none is known."""
+"""A table of a pair: `prefix`, `slave`, `table` [schema, name], `actions`, `action`, `sample`; or why there is none:
+`reason`."""
 
 
 class NotIdentical(Terminal):

@@ -93,8 +93,8 @@ def _sentences(table: Mapping[str, Any]) -> Iterable[str]:
         return
     if table["sampled"]:
         yield (
-            f"{table['rows_master']:,} rows of the master and {table['rows_slave']:,} of the slave were drawn at random "
-            f"and looked for on the other side, as of {escape(table['position_time'])}: {table['to_repair']:,} were "
+            f"{table['rows_master']:,} rows of the master and {table['rows_slave']:,} of the slave were drawn at "
+            f"random and looked for on the other side, as of {escape(table['position_time'])}: {table['to_repair']:,} were "
             f"wrong. With a confidence of 95 %, at most {100 * table['upper_bound']:.3g} % of all rows are."
         )
     else:
