@@ -92,10 +92,11 @@ def _sentences(table: Mapping[str, Any]) -> Iterable[str]:
         yield escape(table["reason"])
         return
     if table["sampled"]:
+        share = f"{100 * table['upper_bound']:.3g}"
         yield (
             f"{table['rows_master']:,} rows of the master and {table['rows_slave']:,} of the slave were drawn at "
-            f"random and looked for on the other side, as of {escape(table['position_time'])}: {table['to_repair']:,} were "
-            f"wrong. With a confidence of 95 %, at most {100 * table['upper_bound']:.3g} % of all rows are."
+            f"random and looked for on the other side, as of {escape(table['position_time'])}: "
+            f"{table['to_repair']:,} were wrong. With a confidence of 95 %, at most {share} % of all rows are."
         )
     else:
         yield _whole(table)
