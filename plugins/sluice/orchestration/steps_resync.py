@@ -17,11 +17,11 @@ from sluice.orchestration import forms, places
 from sluice.orchestration.failure import as_airflow
 from sluice.orchestration.step import RETRY
 from sluice.orchestration.work import Work
+from sluice.pair import Pair
 from sluice.stores.verified import Verified
 from sluice.verify import page, report
 from sluice.verify.findings import Outcome, TableFinding
 from sluice.verify.resync import Action, TableResult, resync
-from sluice.verify.verification import Verification
 
 log = logging.getLogger("sluice.orchestration")
 
@@ -164,10 +164,10 @@ def _compare(entry: Entry, action: Action, limit: int | None, sample: int, conte
     if "reason" in entry:
         result = TableResult(TableFinding(table, Outcome.COULD_NOT_COMPARE, entry["reason"]))
     else:
-        verification = Verification.of(replication, entry["slave"], work.connections)
+        pair = Pair.of(replication, entry["slave"], work.connections)
         options = replication.verify
         result = resync(
-            verification,
+            pair,
             work.redis,
             table,
             frozenset(entry["actions"]),

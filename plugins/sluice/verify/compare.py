@@ -16,10 +16,9 @@ from psycopg import Error
 from sluice.domain.compatibility import differences
 from sluice.domain.names import TableName
 from sluice.domain.shape import TableShape
-from sluice.verify.findings import MOST_KEYS, Example, Kind, Outcome, Row, TableFinding, causes
+from sluice.verify.findings import MOST_KEYS, CouldNotCompare, Example, Kind, Outcome, Row, TableFinding, causes
 from sluice.verify.sample import upper_bound
 from sluice.verify.snapshots import Side, Sight, gathered
-from sluice.verify.verification import CouldNotCompare
 
 EXAMPLES = 10
 """Rows of each kind shown in the report."""

@@ -5,9 +5,18 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from sluice.domain.names import TableName
+from sluice.errors import SluiceError
 
 Row = tuple[str | None, ...]
 """Canonical texts of columns."""
+
+
+class CouldNotCompare(SluiceError):
+    """The comparison came to no result; it says nothing about the data. `again`: another try may succeed at once."""
+
+    def __init__(self, reason: str, *, again: bool = False):
+        super().__init__(reason)
+        self.again = again
 
 
 class Outcome(StrEnum):

@@ -12,9 +12,9 @@ from redis import Redis
 
 from sluice.domain.names import TableName
 from sluice.errors import SluiceError, Terminal, Transient
+from sluice.pair import Pair
 from sluice.stores.requests import REPAIR, Requests
 from sluice.verify.findings import TableFinding
-from sluice.verify.verification import Verification
 
 log = logging.getLogger("sluice.verify")
 
@@ -40,11 +40,11 @@ class NotRepaired(Transient):
     """The apply did not, or could not, write what it was asked to."""
 
 
-def repair(verification: Verification, store: "Redis", finding: TableFinding, limit: int | None = None) -> int:
+def repair(pair: Pair, store: "Redis", finding: TableFinding, limit: int | None = None) -> int:
     """Repairs what `finding` found; how many rows. Raises `RepairTooLarge` (before any is touched), `NotRepaired`."""
     if limit is not None and finding.faults > limit:
         raise RepairTooLarge(finding.table, finding.faults, limit)
-    requests = Requests(store, verification.replication.prefix, verification.slave.name)
+    requests = Requests(store, pair.prefix, pair.slave.name)
     rows = finding.to_repair
     for start in range(0, len(rows), ROWS_A_REQUEST):
         values = {
@@ -55,19 +55,19 @@ def repair(verification: Verification, store: "Redis", finding: TableFinding, li
         }
         name = requests.ask(REPAIR, values, PATIENCE_SECONDS)
         try:
-            _await(verification, requests, name, finding.table)
+            _await(pair, requests, name, finding.table)
         finally:
             with suppress(SluiceError):  # then it expires
                 requests.withdraw(name)
-    log.info("%s: %d rows of %s repaired", verification, len(rows), finding.table)
+    log.info("%s: %d rows of %s repaired", pair, len(rows), finding.table)
     return len(rows)
 
 
-def _await(verification: Verification, requests: Requests, name: str, table: TableName) -> None:
+def _await(pair: Pair, requests: Requests, name: str, table: TableName) -> None:
     end = time.monotonic() + PATIENCE_SECONDS
     while (answer := requests.answered(name)) is None:
         if time.monotonic() > end:
-            raise NotRepaired(f"{verification}: the apply did not repair {table} within {PATIENCE_SECONDS:.0f} s.")
+            raise NotRepaired(f"{pair}: the apply did not repair {table} within {PATIENCE_SECONDS:.0f} s.")
         time.sleep(LOOK_SECONDS)
     if "refused" in answer:
-        raise NotRepaired(f"{verification}: {table} was not repaired: {answer['refused']}")
+        raise NotRepaired(f"{pair}: {table} was not repaired: {answer['refused']}")

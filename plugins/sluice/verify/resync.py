@@ -10,11 +10,11 @@ from redis import Redis
 from sluice import vendors
 from sluice.domain.names import TableName
 from sluice.errors import SluiceError
+from sluice.pair import Pair
 from sluice.verify.compare import compare
-from sluice.verify.findings import Outcome, TableFinding
+from sluice.verify.findings import CouldNotCompare, Outcome, TableFinding
 from sluice.verify.repair import RepairTooLarge, repair
 from sluice.verify.snapshots import at_one_position
-from sluice.verify.verification import CouldNotCompare, Verification
 
 log = logging.getLogger("sluice.verify")
 
@@ -48,7 +48,7 @@ class TableResult:
 
 
 def look(
-    verification: Verification,
+    pair: Pair,
     store: "Redis",
     table: TableName,
     actions: frozenset[str],
@@ -64,25 +64,25 @@ def look(
         if number:
             time.sleep(PAUSE_SECONDS)
         try:
-            with at_one_position(verification, store, sessions=sessions, patience=PATIENCE_SECONDS) as sight:
+            with at_one_position(pair, store, sessions=sessions, patience=PATIENCE_SECONDS) as sight:
                 finding = compare(sight, table, actions, sample)
             if finding.faults:
-                finding.rejects = _rejects(verification, table)
+                finding.rejects = _rejects(pair, table)
             return finding
         except CouldNotCompare as failure:
             reason = str(failure)
-            log.info("%s: %s could not be compared: %s", verification, table, reason)
+            log.info("%s: %s could not be compared: %s", pair, table, reason)
             if not failure.again:
                 break
         except SluiceError as failure:
             reason = str(failure)
-            log.info("%s: %s could not be compared: %s", verification, table, reason)
+            log.info("%s: %s could not be compared: %s", pair, table, reason)
             break
     return TableFinding(table, Outcome.COULD_NOT_COMPARE, reason)
 
 
 def resync(
-    verification: Verification,
+    pair: Pair,
     store: "Redis",
     table: TableName,
     actions: frozenset[str],
@@ -93,30 +93,29 @@ def resync(
     sample: int = 0,
 ) -> TableResult:
     """`limit`: rows that a repair may touch, None for any number. `sample`: see `compare`."""
-    result = TableResult(look(verification, store, table, actions, sessions=sessions, sample=sample))
+    result = TableResult(look(pair, store, table, actions, sessions=sessions, sample=sample))
     if action is Action.VERIFY or result.finding.outcome is not Outcome.DIFFERENT:
         return result
     try:
-        result.repaired = repair(verification, store, result.finding, limit)
+        result.repaired = repair(pair, store, result.finding, limit)
     except RepairTooLarge as large:
         result.refused = str(large)
         return result
     except SluiceError as failure:
         result.refused = str(failure)
-    result.after = look(verification, store, table, actions, sessions=sessions)
+    result.after = look(pair, store, table, actions, sessions=sessions)
     return result
 
 
-def _rejects(verification: Verification, table: TableName) -> dict[str, int]:
-    info, slave = verification.slave_info, verification.slave
+def _rejects(pair: Pair, table: TableName) -> dict[str, int]:
+    info, slave = pair.slave_info, pair.slave
     driver = vendors.module(info.vendor, "connection")
-    connection = driver.connect(info, application=verification.application, autocommit=True)
+    connection = driver.connect(info, application=f"{pair.application} verify", autocommit=True)
     try:
         with driver.classified(info):
             module = vendors.module(info.vendor, "rejects")
-            found: dict[str, int] = module.reasons(
-                connection, verification.replication.prefix, slave.schema, slave.name, table
-            )
+            store = module.RejectStore(connection, pair.prefix, slave.schema, slave.name)
+            found: dict[str, int] = store.reasons(table) if store.ready() else {}
             return found
     finally:
         connection.close()

@@ -23,10 +23,11 @@ from sluice.domain.connection import ConnectionInfo
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
 from sluice.errors import SluiceError
+from sluice.pair import Pair
 from sluice.stores import lease
 from sluice.stores.gate import Gate
 from sluice.stores.requests import SNAPSHOTS, Requests
-from sluice.verify.verification import CouldNotCompare, Verification
+from sluice.verify.findings import CouldNotCompare
 
 log = logging.getLogger("sluice.verify")
 
@@ -131,21 +132,19 @@ class Sight:
 
 
 @contextmanager
-def at_one_position(
-    verification: Verification, store: "Redis", *, sessions: int = 1, patience: float = 60.0
-) -> Iterator[Sight]:
+def at_one_position(pair: Pair, store: "Redis", *, sessions: int = 1, patience: float = 60.0) -> Iterator[Sight]:
     """`sessions` on each side at one position. `patience`: seconds that an answer is waited for.
 
     Raises `CouldNotCompare`, and `SluiceError`s of connecting.
     """
-    requests = Requests(store, verification.replication.prefix, verification.slave.name)
+    requests = Requests(store, pair.prefix, pair.slave.name)
     with ExitStack() as stack:
         # Before the apply is asked: what it exports is then taken over at once.
-        master = _side(stack, verification, verification.master_info, sessions)
-        slave = _side(stack, verification, verification.slave_info, sessions)
+        master = _side(stack, pair, pair.master_info, sessions)
+        slave = _side(stack, pair, pair.slave_info, sessions)
         name = requests.ask(SNAPSHOTS, {}, patience)
         try:
-            answer = _await(verification, store, requests, name, patience)
+            answer = _await(pair, store, requests, name, patience)
             for side, snapshot in ((master, answer["master"]), (slave, answer["slave"])):
                 _take_over(side, snapshot)
         finally:
@@ -156,11 +155,11 @@ def at_one_position(
         yield sight
 
 
-def _side(stack: ExitStack, verification: Verification, info: ConnectionInfo, sessions: int) -> Side:
+def _side(stack: ExitStack, pair: Pair, info: ConnectionInfo, sessions: int) -> Side:
     connect = vendors.module(info.vendor, "connection").connect
     made = []
     for number in range(sessions + 1):
-        session = connect(info, application=verification.application, autocommit=True)
+        session = connect(info, application=f"{pair.application} verify", autocommit=True)
         stack.callback(session.close)
         if number < sessions:
             session.execute("SET max_parallel_workers_per_gather = 0")
@@ -177,30 +176,28 @@ def _take_over(side: Side, snapshot: str) -> None:
             raise CouldNotCompare(f"The snapshot of the apply could not be taken over: {known}", again=True) from error
 
 
-def _await(
-    verification: Verification, store: "Redis", requests: Requests, name: str, patience: float
-) -> dict[str, Any]:
+def _await(pair: Pair, store: "Redis", requests: Requests, name: str, patience: float) -> dict[str, Any]:
     end = time.monotonic() + patience
     while (answer := requests.answered(name)) is None:
         if time.monotonic() > end:
-            raise CouldNotCompare(f"{verification}: the apply did not answer within {patience:.0f} s: "
-                                  f"{_why_silent(verification, store)}")  # fmt: skip
+            raise CouldNotCompare(f"{pair}: the apply did not answer within {patience:.0f} s: "
+                                  f"{_why_silent(pair, store)}")  # fmt: skip
         time.sleep(LOOK_SECONDS)
     if "refused" in answer:
-        raise CouldNotCompare(f"{verification}: the apply refused: {answer['refused']}", again=True)
+        raise CouldNotCompare(f"{pair}: the apply refused: {answer['refused']}", again=True)
     return answer
 
 
-def _why_silent(verification: Verification, store: "Redis") -> str:
+def _why_silent(pair: Pair, store: "Redis") -> str:
     """In words, what keeps the apply from answering."""
-    prefix, slave = verification.replication.prefix, verification.slave
+    prefix, slave = pair.prefix, pair.slave
     closures = Gate(store, prefix, slave.name).closures()
     if closures:
         return "the gate is closed: " + "; ".join(map(str, closures))
-    info = verification.slave_info
+    info = pair.slave_info
     driver = vendors.module(info.vendor, "connection")
     with ExitStack() as stack:
-        connection = driver.connect(info, application=verification.application, autocommit=True)
+        connection = driver.connect(info, application=f"{pair.application} verify", autocommit=True)
         stack.callback(connection.close)
         with driver.classified(info):
             module = vendors.module(info.vendor, "checkpoint")

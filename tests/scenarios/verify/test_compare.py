@@ -7,11 +7,10 @@ import pytest
 
 from sluice.domain.names import TableName
 from sluice.stores import redis_store
-from sluice.verify.findings import Kind, Outcome
+from sluice.verify.findings import CouldNotCompare, Kind, Outcome
 from sluice.verify.snapshots import at_one_position
-from sluice.verify.verification import CouldNotCompare
 from tests.scenarios.apply.rig import Rig
-from tests.scenarios.verify.verifying import Traffic, counts, look, verification
+from tests.scenarios.verify.verifying import Traffic, counts, look
 
 T = "CREATE TABLE public.t (id bigint PRIMARY KEY, v text, n numeric(10,2), at timestamptz DEFAULT now())"
 FILL = "INSERT INTO public.t SELECT i, 'v' || i, i FROM generate_series(1, {rows}) i"
@@ -134,7 +133,7 @@ def test_a_table_emptied_after_the_position_is_looked_at_again_and_never_called_
     with pair.apply():
         pair.master.execute(FILL.format(rows=100))
         pair.await_current()
-        with at_one_position(verification(pair), redis_store.connect(pair.redis_url)) as sight:
+        with at_one_position(pair.pair, redis_store.connect(pair.redis_url)) as sight:
             getattr(pair, side).execute("TRUNCATE public.t")
             from sluice.verify.compare import compare
 
@@ -148,7 +147,7 @@ def test_a_truncate_does_not_wait_for_a_comparison(rig: Callable[..., Rig]) -> N
     with pair.apply():
         pair.master.execute(FILL.format(rows=100))
         pair.await_current()
-        with at_one_position(verification(pair), redis_store.connect(pair.redis_url)) as sight:
+        with at_one_position(pair.pair, redis_store.connect(pair.redis_url)) as sight:
             held = sight.run(sight.master, lambda s: s.execute("LOCK TABLE public.t IN ACCESS SHARE MODE"))
             held.result()
             running = sight.run(sight.master, lambda s: s.execute("SELECT pg_sleep(60) FROM public.t LIMIT 1"))

@@ -8,13 +8,13 @@ from sluice.verify.findings import Outcome
 from sluice.verify.resync import Action, TableResult, resync
 from tests.scenarios.apply.rig import Rig
 from tests.scenarios.verify.test_compare import CHURN, FILL, T
-from tests.scenarios.verify.verifying import Traffic, counts, look, verification
+from tests.scenarios.verify.verifying import Traffic, counts, look
 
 
 def mend(pair: Rig, table: str = "t", limit: int | None = 1_000) -> TableResult:
     name = TableName("public", table)
     store = redis_store.connect(pair.redis_url)
-    return resync(verification(pair), store, name, frozenset("IUD"), Action.REPAIR, limit)
+    return resync(pair.pair, store, name, frozenset("IUD"), Action.REPAIR, limit)
 
 
 def test_rows_are_mended_under_traffic_in_blocks_between_them_and_at_both_ends(rig: Callable[..., Rig]) -> None:

@@ -10,18 +10,12 @@ from sluice.vendors.postgres.connection import connect
 from sluice.verify.compare import compare
 from sluice.verify.findings import Kind, TableFinding
 from sluice.verify.snapshots import at_one_position
-from sluice.verify.verification import Verification
 from tests.scenarios.apply.rig import Rig
-
-
-def verification(rig: Rig) -> Verification:
-    pair = rig.pair
-    return Verification(pair.replication, pair.slave, pair.master_info, pair.slave_info)
 
 
 def look(rig: Rig, table: str, actions: str = "IUD", sample: int = 0, **options: Any) -> TableFinding:
     """One table, compared at a position of its own."""
-    with at_one_position(verification(rig), redis_store.connect(rig.redis_url), **options) as sight:
+    with at_one_position(rig.pair, redis_store.connect(rig.redis_url), **options) as sight:
         return compare(sight, TableName("public", table), frozenset(actions), sample)
 
 
