@@ -133,7 +133,7 @@ def plan(seed: int) -> Plan:
         spark,
         lazy=random.random() < 0.3,
         stage=300 if spark else random.choice((300, 1000, 3000)),
-        batch=1_000_000 if spark else random.choice((2000, 1_000_000, 1_000_000)),
+        batch=1_000_000 if spark else random.choice((5000, 1_000_000, 1_000_000)),
         interval=random.choice((0.1, 0.1, 1.0)),
         safe=safe,
         policy="stop" if safe else random.choice(("stop", "stop", "stop", "reject")),
