@@ -2,12 +2,14 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from sluice.apply.links import ChangesPurged
 from sluice.apply.spread import ExecutorsFailed, InThreads, T
 from sluice.domain.checkpoint import Fenced
+from sluice.domain.origin import MasterReplaced
 from sluice.domain.state import SlaveState
 from sluice.stores import redis_store
 from sluice.stores.gate import ADMIN, ERROR, Gate
@@ -231,3 +233,18 @@ def test_an_apply_that_waits_for_spark_says_so_and_heeds_a_wish_to_stop(rig: Cal
     with pair.apply():
         pair.await_current()
     assert pair.differences() == {}
+
+
+def test_a_slave_of_another_master_is_inconsistent(rig: Callable[..., Rig]) -> None:
+    """Whatever the numbers of its transactions say."""
+    pair = rig(TABLES)
+    with pair.apply():
+        pair.await_current()
+    seen = pair.checkpoint.position
+    assert seen is not None
+    assert seen.origin is not None
+    pair.set_back(replace(seen, origin=replace(seen.origin, system="4711")))
+    with pair.apply(), pytest.raises(MasterReplaced, match="another database cluster"):
+        pair.await_that(lambda: False)
+    assert pair.checkpoint.state is SlaveState.INCONSISTENT
+    assert "Start an initial update" in pair.checkpoint.message
