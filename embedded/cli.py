@@ -75,6 +75,7 @@ def parser() -> argparse.ArgumentParser:
 
     _delegated(commands, "demo", "embedded.demo", "run a replicating pair from beginning to end")
     _delegated(commands, "test", "embedded.testing", "run the tests")
+    _delegated(commands, "import", "embedded.import_files", "load initial data that was carried here as files")
     _delegated(commands, "soak", "embedded.soak", "let random faults strike for as long as you like")
     _delegated(commands, "bench", "benchmarks", "measure against the stated aims")
 

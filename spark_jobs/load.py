@@ -1,8 +1,10 @@
 """Loads the blocks of an initial update: `python -m spark_jobs.load`, its input on stdin (see `spark_jobs.job`).
 
-Further key of the input: `update_id`, the id of the initial update, which must have reached
-TRANSITION. Each loader is a Spark task of its own; all they share is BLOCKS on the slave. When one
-fails, the others are stopped: what they stored is stored, and the next start goes on from there.
+Further keys of the input: `update_id`, the id of the initial update, which must have reached
+TRANSITION; and where its blocks travel as files, `files`: `step` (`export`: blocks become files,
+then the folder is sealed; `import`: files become blocks), `folder`, `s3`, `key`. Each loader is a
+Spark task of its own; all they share is BLOCKS on the slave. When one fails, the others are
+stopped: what they stored is stored, and the next start goes on from there.
 """
 
 import logging
@@ -15,9 +17,14 @@ from collections.abc import Callable
 from typing import Any
 
 from sluice import config
+from sluice.domain.location import Location, S3Access
+from sluice.domain.manifest import Manifest
 from sluice.domain.state import SlaveState
 from sluice.errors import SluiceError, Terminal, Transient
-from sluice.initial import steps
+from sluice.initial import sealing, steps, transfer
+from sluice.initial.carried import Carried
+from sluice.initial.exporter import export_worker
+from sluice.initial.importer import import_worker
 from sluice.initial.job import LoadJob
 from sluice.initial.loader import LoadReport, load_worker
 from sluice.initial.progress import estimates, progress
@@ -38,6 +45,10 @@ LOADER_TRIES = 4
 """How often one loader is started again after its task was lost with its executor."""
 
 
+Worker = Callable[[str], LoadReport]
+"""What a loader of the given name does, anywhere; it travels to an executor with all it needs."""
+
+
 class LoadStopped(Transient):
     """The job was told to stop."""
 
@@ -47,10 +58,17 @@ def run(job: JobInput, stop: threading.Event) -> None:
     if not update_id:
         raise Terminal("The load job was given no update_id. Start it from the DAG initial_update.")
     update = Update.named(Pair.of(config.load(job.prefix), job.slave, job.connections), update_id)
+    carried, worker = _files(job.extra.get("files")), _stores(update)
+    if carried is not None and job.extra["files"]["step"] == "import":
+        worker = _imports(update, carried, carried.manifest())
+    elif carried is not None:
+        worker = _exports(update, carried)
     master = session_master(job.spark_master, update.options.parallel)
     spread = SparkSpread(f"sluice load {update}", master, job.spark_conf)
     try:
-        load_through_outages(update, spread, stop)
+        load_through_outages(update, spread, stop, worker)
+        if carried is not None and job.extra["files"]["step"] == "export":
+            transfer.seal(update, carried)
     except Terminal as error:
         _leave_word(update, str(error))
         raise
@@ -58,14 +76,34 @@ def run(job: JobInput, stop: threading.Event) -> None:
         spread.stop()
 
 
-def load_through_outages(update: Update, spread: SparkSpread, stop: threading.Event) -> None:
+def _files(values: dict[str, Any] | None) -> Carried | None:
+    """The folder that the input names, if it does."""
+    if values is None:
+        return None
+    key = sealing.key_of(values["key"], "The connection of initial.files_key") if values["key"] else None
+    return Carried(Location.parse(values["folder"]), S3Access(**values["s3"]), key)
+
+
+def _stores(update: Update) -> Worker:
+    return lambda loader: load_worker(update, loader)
+
+
+def _exports(update: Update, carried: Carried) -> Worker:
+    return lambda loader: export_worker(update, loader, carried)
+
+
+def _imports(update: Update, carried: Carried, manifest: Manifest) -> Worker:
+    return lambda loader: import_worker(update, loader, carried, manifest)
+
+
+def load_through_outages(update: Update, spread: SparkSpread, stop: threading.Event, worker: Worker) -> None:
     """Loads with this Spark session; when a database goes away, again when it is back."""
     backoff = 0.0
     while True:
         begun = time.monotonic()
         try:
             with LoadJob(update) as load:
-                _load(load, spread, stop)
+                _load(load, update, spread, stop, worker)
             return
         except LoadStopped:
             raise
@@ -79,11 +117,10 @@ def load_through_outages(update: Update, spread: SparkSpread, stop: threading.Ev
                 raise LoadStopped(f"{update}: told to stop while waiting. {outage}") from outage
 
 
-def _load(load: LoadJob, spread: SparkSpread, stop: threading.Event) -> None:
+def _load(load: LoadJob, update: Update, spread: SparkSpread, stop: threading.Event, worker: Worker) -> None:
     """Runs the loaders, ticks and tells the progress until all have ended."""
-    update = load.update
     ended = threading.Event()
-    loaders = [_Loader(load, number, spread, ended) for number in range(1, update.options.parallel + 1)]
+    loaders = [_Loader(load, number, spread, ended, worker) for number in range(1, update.options.parallel + 1)]
     for loader in loaders:
         loader.thread.start()
     told = time.monotonic()
@@ -123,8 +160,9 @@ def _load(load: LoadJob, spread: SparkSpread, stop: threading.Event) -> None:
 class _Loader:
     """One loader: a thread of the driver that waits for a Spark task."""
 
-    def __init__(self, load: LoadJob, number: int, spread: SparkSpread, ended: threading.Event):
+    def __init__(self, load: LoadJob, number: int, spread: SparkSpread, ended: threading.Event, worker: Worker):
         self.load = load
+        self.worker = worker
         self.number = number
         self.spread = spread
         self.ended = ended
@@ -147,7 +185,7 @@ class _Loader:
             self.load.bury(self.number)
 
     def _run(self) -> None:
-        task = _task(self.load.update, self.load.loader(self.number))
+        task = _task(self.worker, self.load.loader(self.number))
         try:
             for left in range(LOADER_TRIES - 1, -1, -1):
                 try:
@@ -171,7 +209,7 @@ class _Loader:
             self.ended.set()
 
 
-def _task(update: Update, loader: str) -> Callable[[int], tuple[str, Any]]:
+def _task(worker: Worker, loader: str) -> Callable[[int], tuple[str, Any]]:
     """What an executor runs. Everything it needs travels in this closure, the passwords too.
 
     Errors come back as values, so that their kind and text arrive whole.
@@ -180,7 +218,7 @@ def _task(update: Update, loader: str) -> Callable[[int], tuple[str, Any]]:
     def task(_: int) -> tuple[str, Any]:
         try:
             # Spark may run a task again while the first try is not surely dead: each has a name of its own.
-            return "loaded", load_worker(update, f"{loader}.{uuid.uuid4().hex[:8]}")
+            return "loaded", worker(f"{loader}.{uuid.uuid4().hex[:8]}")
         except Terminal as error:
             return "terminal", str(error)
         except SluiceError as error:

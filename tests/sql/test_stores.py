@@ -84,7 +84,7 @@ def test_the_gate_is_open_only_without_any_closure(redis_url: str) -> None:
     gate = Gate(redis_store.connect(redis_url), PREFIX, "dr1")
     assert gate.closures() == []
     gate.close(ADMIN, "anna", "maintenance")
-    gate.close(ERROR, "apply", "a row's \"drift\" & more")
+    gate.close(ERROR, "apply", 'a row\'s "drift" & more')
     assert [closure.name for closure in gate.closures()] == ["admin", "error"]
     assert gate.open(ERROR)
     assert not gate.open(ERROR)

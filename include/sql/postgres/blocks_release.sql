@@ -1,10 +1,11 @@
--- Blocks that were begun are planned again, because their loader failed or died.
+-- Blocks that were begun are planned again, or exported again when they were being imported from a file, because
+-- their loader failed or died.
 -- Called by: a loader for its own block, the job that starts for those of its predecessors.
 -- Placeholders: ${prefix}, ${schema}. Parameters: slave; loader: whose blocks (NULL: anyone's); kin: how the loaders'
 --   names begin (NULL: any).
 -- Result: schema, tablename, block of each. Privileges: UPDATE on BLOCKS. Oldest version: PostgreSQL 13.
 UPDATE ${schema}.${prefix}blocks
-SET state = 'planned', loader = NULL, begun_at = NULL
+SET state = CASE WHEN marker IS NULL THEN 'planned' ELSE 'exported' END, loader = NULL, begun_at = NULL
 WHERE slave = %(slave)s AND state = 'begun'
   AND (%(loader)s::text IS NULL OR loader = %(loader)s)
   AND (%(kin)s::text IS NULL OR starts_with(loader, %(kin)s))

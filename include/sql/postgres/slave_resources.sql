@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}blocks (
     block      integer NOT NULL,
     lo         text,
     hi         text,
-    state      text NOT NULL CHECK (state IN ('planned', 'begun', 'stored')),
+    state      text NOT NULL CHECK (state IN ('planned', 'begun', 'exported', 'stored')),
     marker     text,
     planned_at timestamptz NOT NULL DEFAULT now(),
     begun_at   timestamptz,
@@ -41,12 +41,27 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}blocks (
     rows       bigint,
     bytes      bigint,
     loader     text,
+    file       text,
+    sha256     text,
     PRIMARY KEY (slave, schema, tablename, block)
 );
+DO $$
+BEGIN
+    -- Slaves of a version that knew no files. A look first: ALTER TABLE would lock out readers each time.
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_attribute
+                   WHERE attrelid = $name$${schema}.${prefix}blocks$name$::regclass AND attname = 'sha256') THEN
+        ALTER TABLE ${schema}.${prefix}blocks
+            ADD COLUMN file text, ADD COLUMN sha256 text,
+            DROP CONSTRAINT IF EXISTS ${prefix}blocks_state_check,
+            ADD CONSTRAINT ${prefix}blocks_state_check CHECK (state IN ('planned', 'begun', 'exported', 'stored'));
+    END IF;
+END $$;
 COMMENT ON TABLE ${schema}.${prefix}blocks IS 'Sluice: the restart table of loads, one row a block';
 COMMENT ON COLUMN ${schema}.${prefix}blocks.lo IS 'first key (JSON array of texts), inclusive; NULL: open';
 COMMENT ON COLUMN ${schema}.${prefix}blocks.hi IS 'end of the keys, exclusive; NULL: open';
 COMMENT ON COLUMN ${schema}.${prefix}blocks.marker IS 'the master''s position at which the block was read';
+COMMENT ON COLUMN ${schema}.${prefix}blocks.file IS 'the file that holds the rows, when they travel as files';
+COMMENT ON COLUMN ${schema}.${prefix}blocks.sha256 IS 'of that file';
 
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}rejects (
     id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

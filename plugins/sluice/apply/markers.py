@@ -85,14 +85,20 @@ class Markers:
             return Decision.APPLY
         # Waiting for whatever is being read would last as long as the load. What began after the first look is read
         # after the window's end: its marker covers the TRUNCATE, as that of a planned block will.
-        begun = {block.number for block in self.map.tables[table].blocks if block.state is BlockState.BEGUN}
-        while any(block.number in begun and block.state is BlockState.BEGUN for block in self.map.tables[table].blocks):
+        unsettled = {
+            block.number
+            for block in self.map.tables[table].blocks
+            if block.state in (BlockState.BEGUN, BlockState.EXPORTED)
+        }
+        while any(
+            block.number in unsettled and decide(block, xid) is Decision.WAIT for block in self.map.tables[table].blocks
+        ):
             self._look_again(table)
-        stored = [block for block in self.map.tables[table].blocks if block.state is BlockState.STORED]
-        found = decisions(stored, xid)
+        read = [block for block in self.map.tables[table].blocks if block.marker is not None]
+        found = decisions(read, xid)
         if Decision.APPLY not in found:
             return Decision.DROP
-        whole = len(stored) == len(self.map.tables[table].blocks) and Decision.DROP not in found
+        whole = len(read) == len(self.map.tables[table].blocks) and Decision.DROP not in found
         return Decision.APPLY if whole else Decision.WAIT
 
     def keys_to_truncate(self, table: TableName, xid: int, keys: list[Key]) -> list[Key]:

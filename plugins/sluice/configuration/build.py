@@ -286,10 +286,12 @@ def _initial(section: Section, mistakes: list[Mistake]) -> InitialOptions:
     target = options.seconds("block_target_seconds", default.block_target_seconds, 0.01, 3_600)
     rows = options.integer("block_rows", default.block_rows, 1, 1_000_000_000)
     parallel = options.integer("parallel", default.parallel, 1, 256)
+    files_s3 = options.text("files_s3", "", "name the Airflow connection to S3, e.g. aws_default") or None
+    files_key = options.text("files_key", "", "name the Airflow connection whose password is the key") or None
     options.finish()
     assert rows is not None
     assert parallel is not None
-    return InitialOptions(target, rows, parallel)
+    return InitialOptions(target, rows, parallel, files_s3, files_key)
 
 
 def _verify(section: Section, mistakes: list[Mistake]) -> VerifyOptions:

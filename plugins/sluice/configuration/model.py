@@ -78,6 +78,10 @@ class InitialOptions:
     """Rows of the first block."""
     parallel: int = 4
     """Blocks read at the same time."""
+    files_s3: str | None = None
+    """The Airflow connection (type `aws`) that files in S3 are written and read with; None: what boto3 finds itself."""
+    files_key: str | None = None
+    """The Airflow connection whose password is the key that carried files are encrypted with; None: they are not."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,11 @@ are committed together, so there is no fourth case.
 
 A loader that died leaves "begun"; its block goes back to "planned". That is safe at any moment,
 even while the loader lives: storing demands that the block is still begun by this very loader.
+
+An initial update that travels as files reads a block long before the slave has it: it is "exported",
+with its marker. A change the marker covers is in the file; any other waits until the file is
+imported. A block that is being imported is "begun" and keeps its marker: should its loader die, it
+goes back to "exported".
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,16 +40,19 @@ class BlockState(StrEnum):
     """Its reading has not begun."""
     BEGUN = "begun"
     """A loader said that it will read, or is reading, or died."""
+    EXPORTED = "exported"
+    """Its rows are in a file, with its marker; the file is on its way to the slave."""
     STORED = "stored"
     """Its rows are on the slave, committed with its marker."""
 
 
 MOVES: dict[BlockState, frozenset[BlockState]] = {
     BlockState.PLANNED: frozenset({BlockState.BEGUN}),
-    BlockState.BEGUN: frozenset({BlockState.STORED, BlockState.PLANNED}),
+    BlockState.BEGUN: frozenset({BlockState.STORED, BlockState.PLANNED, BlockState.EXPORTED}),
+    BlockState.EXPORTED: frozenset({BlockState.BEGUN}),
     BlockState.STORED: frozenset(),
 }
-"""A loader moves to begun, and from there to stored, or back when it failed or died."""
+"""A loader moves to begun, and from there to stored or exported, or back when it failed or died."""
 
 
 class Decision(StrEnum):
@@ -77,12 +85,16 @@ class Block:
     hi: Key | None = None
     state: BlockState = BlockState.PLANNED
     marker: Position | None = None
-    """Set when stored."""
+    """Set when stored or exported, and while it is imported."""
     rows: int = 0
     bytes: int = 0
     loader: str | None = None
     begun_at: datetime | None = None
     stored_at: datetime | None = None
+    file: str | None = None
+    """The file that holds its rows, when it was exported."""
+    sha256: str | None = None
+    """Of that file."""
 
     def settled(self, applied: Position) -> bool:
         """True when every change after `applied` is to be applied here."""
@@ -97,11 +109,13 @@ def decide(block: Block, xid: int) -> Decision:
     """
     if block.state is BlockState.PLANNED:
         return Decision.DROP
-    if block.state is BlockState.BEGUN:
-        return Decision.WAIT
     if block.marker is None:
-        raise BlocksDamaged(block.table, f"hold number {block.number}, which is stored without a marker")
-    return Decision.DROP if block.marker.covers(xid) else Decision.APPLY
+        if block.state is not BlockState.BEGUN:
+            raise BlocksDamaged(block.table, f"hold number {block.number}, which is {block.state} without a marker")
+        return Decision.WAIT
+    if block.marker.covers(xid):
+        return Decision.DROP
+    return Decision.APPLY if block.state is BlockState.STORED else Decision.WAIT
 
 
 @dataclass(frozen=True)
@@ -147,7 +161,7 @@ class TableBlocks:
     def merged(self, applied: Position) -> "TableBlocks":
         """Fewer blocks, for changes after `applied`: neighbours that decide alike become one.
 
-        Planned ones drop, begun ones wait, settled ones apply, whatever the change.
+        Planned ones drop, those being read wait, settled ones apply, whatever the change.
         """
         merged: list[Block] = []
         for block in self.blocks:
@@ -155,7 +169,9 @@ class TableBlocks:
             alike = (
                 last is not None
                 and last.state is block.state
-                and (block.state is not BlockState.STORED or (last.settled(applied) and block.settled(applied)))
+                and (
+                    (last.marker is None and block.marker is None) or (last.settled(applied) and block.settled(applied))
+                )
             )
             if last is not None and alike:
                 merged[-1] = replace(last, hi=block.hi, rows=last.rows + block.rows, bytes=last.bytes + block.bytes)

@@ -21,7 +21,7 @@ from psycopg import Connection
 from sluice import vendors
 from sluice.errors import SluiceError
 from sluice.initial.owner import expect_loading
-from sluice.initial.update import Update
+from sluice.initial.update import LoadTarget
 
 log = logging.getLogger("sluice.initial")
 
@@ -35,16 +35,18 @@ class Left:
 
     planned: int
     begun: int
+    exported: int
+    """In a file, and not on the slave yet."""
 
     @property
     def nothing(self) -> bool:
-        return self.planned == self.begun == 0
+        return self.planned == self.begun == self.exported == 0
 
 
 class LoadJob:
     """See above. Entering raises `LoadRuns`, `LoadEnded`, and errors of the connection."""
 
-    def __init__(self, update: Update):
+    def __init__(self, update: LoadTarget):
         self.update = update
         self.name = f"{update.update_id}/{uuid.uuid4().hex[:8]}"
         self._slave: Connection[Any] | None = None

@@ -108,14 +108,16 @@ def load_worker(
     what a person must mend, `JobOver`, and `Transient` when outages outlast `PATIENCE_SECONDS`.
     The block in hand is given back in any case.
     """
-    worker = _Loader(update, loader, stopped, per_table)
+    worker = Loader(update, loader, stopped, per_table)
     try:
         return worker.run()
     finally:
         worker.close()
 
 
-class _Loader:
+class Loader:
+    """The protocol, with the sessions it needs; what becomes of a block that was begun is `_transfer`'s."""
+
     def __init__(self, update: Update, loader: str, stopped: Callable[[], bool], per_table: int):
         self.update = update
         self.loader = loader
@@ -276,7 +278,7 @@ class _Loader:
     def _finished(self) -> bool:
         """True when nothing is left to do for anyone: a block in another's hands may yet come back."""
         with self._on_slave():
-            planned, begun = self._store(self._linked(self._control)).left()
+            planned, begun, _ = self._store(self._linked(self._control)).left()
         return bool(planned == begun == 0)
 
     def _expect_job(self, control: Connection[Any]) -> None:

@@ -7,13 +7,13 @@ from psycopg import Connection
 from sluice import vendors
 from sluice.domain.state import SlaveState
 from sluice.errors import Terminal
-from sluice.initial.update import Update
+from sluice.initial.update import LoadTarget
 
 
 class LoadEnded(Terminal):
     """The update that a loader works for is over; `state` and message of the slave say why."""
 
-    def __init__(self, update: Update, state: SlaveState, message: str):
+    def __init__(self, update: LoadTarget, state: SlaveState, message: str):
         super().__init__(
             f"{update}: this load is over, the slave is {state}"
             + (f" ({message})" if message else "")
@@ -22,13 +22,13 @@ class LoadEnded(Terminal):
         self.state = state
 
 
-def owner_of(update: Update, slave: Connection[Any]) -> Any:
+def owner_of(update: LoadTarget, slave: Connection[Any]) -> Any:
     """State, update and message of the slave; None where it was never configured."""
     module = vendors.module(update.slave_info.vendor, "updates")
     return module.read(slave, update.prefix, update.slave.schema, update.slave.name)
 
 
-def expect_loading(update: Update, slave: Connection[Any]) -> None:
+def expect_loading(update: LoadTarget, slave: Connection[Any]) -> None:
     """Passes while the slave belongs to this update and may be loaded. Raises `LoadEnded`, psycopg's errors."""
     owner = owner_of(update, slave)
     # The apply declares NORMAL as soon as all is stored and passed; loaders may still be looking for more then.

@@ -29,18 +29,20 @@ class TableState:
     rows_per_second: float
     estimate: int | None
     """Rows on the master by its statistics; None where there are none."""
+    exported: int = 0
+    """Blocks in files that the slave does not have yet."""
 
     @property
     def state(self) -> str:
-        """`waiting`, `loading` or `stored`."""
+        """`waiting`, `loading`, `exported` or `stored`."""
         if self.planned == self.begun == 0:
-            return "stored"
-        return "loading" if self.begun or self.stored else "waiting"
+            return "exported" if self.exported else "stored"
+        return "loading" if self.begun or self.stored or self.exported else "waiting"
 
     @property
     def expected(self) -> int | None:
         """Rows it will have had, as far as can be told: statistics lag behind."""
-        if self.state == "stored":
+        if self.state in ("stored", "exported"):
             return self.rows
         return None if self.estimate is None else max(self.estimate, self.rows)
 
@@ -55,7 +57,7 @@ class Progress:
 
     @property
     def stored_tables(self) -> int:
-        return sum(table.state == "stored" for table in self.tables)
+        return sum(table.state in ("stored", "exported") for table in self.tables)
 
     @property
     def rows(self) -> int:
@@ -138,6 +140,7 @@ def progress(
                 entry.bytes,
                 entry.rows_per_second,
                 expected.get(entry.table),
+                entry.exported,
             )
             for entry in found
         ),

@@ -91,8 +91,10 @@ def create_tables(update: Update) -> list[TableName]:
             return _prepare(update, master, slave)
 
 
-def plan(update: Update, store: Redis) -> int:
+def plan(update: Update, store: Redis, queueing: str = "") -> int:
     """The start position is taken, every table is one planned block, the slave is in TRANSITION, the gate open.
+
+    With a reason for `queueing` the gate stays closed: the blocks travel as files, and changes wait until they arrived.
 
     Every replicated table must have its triggers by now: changes before the start position are
     nowhere but in the blocks. Returns the number of tables. Raises `NotCaptured`, `LoadEnded`,
@@ -102,9 +104,17 @@ def plan(update: Update, store: Redis) -> int:
         count = 0
         if _preparing(update, slave):
             count = _plan(update, master, slave)
-        opened = Gate(store, update.prefix, update.slave.name).open(INITIAL_UPDATE)
-        log.info("%s: the gate's closure 'initial update' is %s", update, "removed" if opened else "not there")
+        if queueing:
+            Gate(store, update.prefix, update.slave.name).close(INITIAL_UPDATE, "initial update", queueing)
+        else:
+            open_gate(update, store)
         return count or len(_blocks(update, slave).progress())
+
+
+def open_gate(update: Update, store: Redis) -> None:
+    """Changes may be applied, as far as this update is concerned."""
+    opened = Gate(store, update.prefix, update.slave.name).open(INITIAL_UPDATE)
+    log.info("%s: the gate's closure 'initial update' is %s", update, "removed" if opened else "not there")
 
 
 def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Any:

@@ -1,14 +1,38 @@
 """One initial update: which master, which slave, and by which name it is known."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from psycopg import Connection
 
 from sluice import vendors
-from sluice.config import InitialOptions
+from sluice.config import InitialOptions, SlaveConfig
 from sluice.domain.connection import ConnectionInfo
+from sluice.domain.names import Prefix
 from sluice.pair import Pair
+
+
+class LoadTarget(Protocol):
+    """The slave of an initial update, and by which name the update is known: all that storing blocks needs."""
+
+    @property
+    def prefix(self) -> Prefix: ...
+
+    @property
+    def slave(self) -> SlaveConfig: ...
+
+    @property
+    def slave_info(self) -> ConnectionInfo: ...
+
+    @property
+    def update_id(self) -> str: ...
+
+    @property
+    def loader_application(self) -> str:
+        """Shown in `pg_stat_activity` by the sessions that read and write blocks."""
+
+    def connect_slave(self, application: str | None = None) -> Connection[Any]:
+        """An autocommit connection to the slave. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
 
 
 @dataclass(frozen=True)
@@ -34,26 +58,49 @@ class Update(Pair):
     @property
     def loader_application(self) -> str:
         """The same for the sessions that read and write blocks."""
-        return f"sluice load {self.prefix} {self.slave.name}"[:63]
+        return _loader_application(self)
 
     def connect_master(self, application: str | None = None) -> Connection[Any]:
         """An autocommit connection to the master. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
-        return self._connect(self.master_info, application)
+        return _connect(self.master_info, application or self.application)
 
     def connect_slave(self, application: str | None = None) -> Connection[Any]:
         """An autocommit connection to the slave. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
-        return self._connect(self.slave_info, application)
+        return _connect(self.slave_info, application or self.application)
 
-    def _connect(self, info: ConnectionInfo, application: str | None) -> Connection[Any]:
-        module = vendors.module(info.vendor, "connection")
-        settings = {
-            # Whatever the role has: claims must not fail to serialize, and a protected slave must be written to.
-            "default_transaction_isolation": "read committed",
-            "default_transaction_read_only": "off",
-            # Rows that a policy hides would silently be missing: an error instead.
-            "row_security": "off",
-        }
-        session: Connection[Any] = module.connect(
-            info, application=application or self.application, autocommit=True, settings=settings
-        )
-        return session
+
+@dataclass(frozen=True)
+class SlaveAlone:
+    """A `LoadTarget` where nothing is known of the master: on the slave's own machine."""
+
+    prefix: Prefix
+    slave: SlaveConfig
+    slave_info: ConnectionInfo
+    update_id: str
+
+    @property
+    def loader_application(self) -> str:
+        return _loader_application(self)
+
+    def connect_slave(self, application: str | None = None) -> Connection[Any]:
+        return _connect(self.slave_info, application or self.loader_application)
+
+    def __str__(self) -> str:
+        return f"{self.prefix} → {self.slave.name}"
+
+
+def _loader_application(target: LoadTarget) -> str:
+    return f"sluice load {target.prefix} {target.slave.name}"[:63]
+
+
+def _connect(info: ConnectionInfo, application: str) -> Connection[Any]:
+    module = vendors.module(info.vendor, "connection")
+    settings = {
+        # Whatever the role has: claims must not fail to serialize, and a protected slave must be written to.
+        "default_transaction_isolation": "read committed",
+        "default_transaction_read_only": "off",
+        # Rows that a policy hides would silently be missing: an error instead.
+        "row_security": "off",
+    }
+    session: Connection[Any] = module.connect(info, application=application, autocommit=True, settings=settings)
+    return session

@@ -108,6 +108,7 @@ class TableProgress:
     rows_per_second: float
     begun_at: datetime | None
     stored_at: datetime | None
+    exported: int = 0
 
 
 class BlockStore:
@@ -174,19 +175,43 @@ class BlockStore:
         )
         return cursor.rowcount == 1
 
+    def export(self, block: Block, loader: str, marker: Position, rows: int, size: int, file: str, sha256: str) -> bool:
+        """The block is in `file`, which is whole. False when it is no longer begun by `loader`."""
+        cursor = self._execute(
+            "blocks_export", **self._place(block), loader=loader, marker=marker.text(), rows=rows, bytes=size,
+            file=file, sha256=sha256,
+        )  # fmt: skip
+        return cursor.rowcount == 1
+
+    def begin_import(self, loader: str, leave_alone: Iterable[TableName] = ()) -> Block | None:
+        """An exported block, begun by `loader`; None when there is none that other importers do not hold."""
+        tables = list(leave_alone)
+        row = self._execute(
+            "blocks_import",
+            loader=loader,
+            schemas=[table.schema for table in tables],
+            names=[table.name for table in tables],
+        ).fetchone()
+        if row is None:
+            return None
+        schema, table, number, lo, hi, file = row
+        return Block(
+            TableName(schema, table), number, _key(lo), _key(hi), BlockState.BEGUN, loader=loader, file=file
+        )  # fmt: skip
+
     def release(self, loader: str | None = None, *, kin: str | None = None) -> int:
-        """Puts begun blocks back to planned. Returns how many.
+        """Puts begun blocks back to planned, or to exported when they were being imported. Returns how many.
 
         Those of `loader`, of loaders whose names begin with `kin`, or of everyone. Safe at any
         moment, as `store` refuses a loader whose block was put back.
         """
         return self._execute("blocks_release", loader=loader, kin=kin).rowcount
 
-    def left(self) -> tuple[int, int]:
-        """How many blocks are planned, and how many are begun."""
+    def left(self) -> tuple[int, int, int]:
+        """How many blocks are planned, begun, and exported."""
         row = self._execute("blocks_left").fetchone()
         assert row is not None
-        return row[0], row[1]
+        return row[0], row[1], row[2]
 
     def delete(self, table: TableName | None = None) -> int:
         """Forgets the blocks of one table or of all. Returns how many."""
@@ -226,7 +251,7 @@ def _key(text: str | None) -> Key | None:
 
 
 def _block(row: Sequence[Any]) -> Block:
-    schema, table, number, lo, hi, state, marker, rows, size, loader, begun_at, stored_at = row
+    schema, table, number, lo, hi, state, marker, rows, size, loader, begun_at, stored_at, file, sha256 = row
     return Block(
         TableName(schema, table),
         number,
@@ -239,4 +264,6 @@ def _block(row: Sequence[Any]) -> Block:
         loader,
         begun_at,
         stored_at,
+        file,
+        sha256,
     )

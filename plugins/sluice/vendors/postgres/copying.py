@@ -5,10 +5,12 @@ the copy itself, so messages are taken from libpq directly and handed on in larg
 holds one piece, or one row where a row is larger.
 """
 
+import csv
 import io
+import itertools
 import re
 import select
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +19,7 @@ from psycopg import pq
 from psycopg.errors import error_from_result
 
 from sluice.domain.blocks import Block
+from sluice.domain.names import TableName
 from sluice.domain.shape import Column, TableShape
 from sluice.vendors.postgres.connection import classify, quoted
 from sluice.vendors.postgres.ranges import KeyOrder, select_list
@@ -26,6 +29,8 @@ PIECE_BYTES = 128 * 1024
 LARGE_BYTES = 1024 * 1024
 """A message above this size is handed on in slices of its own."""
 BEAT_SECONDS = 1.0
+_CSV = "(FORMAT csv, HEADER)"
+_QUOTE, _NEWLINE = b'"\n'
 
 _STABLE = frozenset((
     "bigint", "bit", "bit varying", "boolean", "box", "bytea", '"char"', "character", "character varying", "cidr",
@@ -95,6 +100,59 @@ def copy(
         return Copied(cursor.rowcount, size)
 
 
+class CopyOut:
+    """The rows of a query as CSV with a header, in pieces; `rows` is their number once all were taken.
+
+    A NULL is empty and an empty text is quoted, so that every value travels exactly. The connection must be in a
+    transaction; after an error it may be in the middle of a result: close it. Pieces are empty where a second passed
+    without any. Errors are raised classified, with `place`.
+    """
+
+    def __init__(self, connection: psycopg.Connection[Any], query: str, place: str):
+        self.rows = 0
+        self._pieces = _pieces(connection.pgconn, f"COPY ({query}) TO STDOUT {_CSV}")
+        self._place = place
+
+    def __iter__(self) -> Iterator[bytes | memoryview]:
+        try:
+            self.rows = yield from self._pieces
+        except psycopg.Error as error:
+            raise classify(error, self._place) from error
+
+
+def copy_in(
+    connection: psycopg.Connection[Any], table: TableName, columns: Sequence[str], pieces: Iterable[bytes]
+) -> int:
+    """Writes CSV with a header into `columns` of `table`, in the caller's transaction; the number of rows.
+
+    What `pieces` raises ends the COPY and comes out as it is. Raises psycopg's errors.
+    """
+    into_columns = f"({', '.join(map(quoted, columns))}) " if columns else ""
+    with connection.cursor() as cursor:
+        with cursor.copy(f"COPY {quoted(table.schema, table.name)} {into_columns}FROM STDIN {_CSV}".encode()) as into:
+            for piece in pieces:
+                into.write(piece)
+        return cursor.rowcount
+
+
+def header(pieces: Iterable[bytes]) -> tuple[list[str], Iterator[bytes]]:
+    """The column names that CSV begins with, and all its pieces again. Raises `ValueError` where there is no header."""
+    taken = b""
+    rest = iter(pieces)
+    while True:
+        inside = False
+        for place, byte in enumerate(taken):
+            inside ^= byte == _QUOTE
+            if byte == _NEWLINE and not inside:
+                line = taken[:place].decode()
+                names = next(csv.reader(io.StringIO(line, newline=""), strict=True), [])
+                return names, itertools.chain([taken], rest)
+        piece = next(rest, None)
+        if piece is None:
+            raise ValueError("the rows have no header")
+        taken += piece
+
+
 def clear(connection: psycopg.Connection[Any], order: KeyOrder, block: Block) -> None:
     """Deletes the slave's rows of a block, in the transaction that stores it: readers never miss them.
 
@@ -111,8 +169,11 @@ def _next(pieces: Iterator[bytes | memoryview], place: str) -> bytes | memoryvie
         raise classify(error, place) from error
 
 
-def _pieces(connection: pq.abc.PGconn, statement: str) -> Iterator[bytes | memoryview]:
-    """The data of a COPY TO STDOUT, in pieces of about `PIECE_BYTES`; an empty one for each second of waiting."""
+def _pieces(connection: pq.abc.PGconn, statement: str) -> Generator[bytes | memoryview, None, int]:
+    """The data of a COPY TO STDOUT, in pieces of about `PIECE_BYTES`; an empty one for each second of waiting.
+
+    Returns the number of rows.
+    """
     begun = connection.exec_(statement.encode())
     if begun.status != pq.ExecStatus.COPY_OUT:
         raise error_from_result(begun, encoding="utf-8")
@@ -148,6 +209,9 @@ def _pieces(connection: pq.abc.PGconn, statement: str) -> Iterator[bytes | memor
             break
     if size:
         yield joined.getvalue()
+    rows = 0
     while (result := connection.get_result()) is not None:
         if result.status != pq.ExecStatus.COMMAND_OK:
             raise error_from_result(result, encoding="utf-8")
+        rows = result.command_tuples or 0
+    return rows

@@ -1,0 +1,94 @@
+"""`./sluice import`: checks a folder of initial data and loads it, on a machine that reaches only the slave."""
+
+import argparse
+import logging
+import os
+import sys
+from pathlib import Path
+
+EPILOG = """\
+The slave's database is taken from --database, or from PGHOST, PGPORT, PGDATABASE and PGUSER; its password from
+PGPASSWORD or ~/.pgpass, never from the command line. Credentials for S3 are found as boto3 finds them:
+AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, ~/.aws. Neither the master, nor Airflow, nor Redis is reached. May be stopped and
+run again at any moment. When it is through, approve the transfer in Airflow.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Checks the folder of an initial update that travelled as files, and loads it into the slave."
+    parser.epilog = EPILOG
+    parser.add_argument(
+        "--location",
+        required=True,
+        metavar="PLACE",
+        help="the folder, or what it lies in: a directory or s3://bucket/…",
+    )
+    parser.add_argument(
+        "--slave", metavar="NAME", help="which slave this is; needed only where the folder is for several"
+    )
+    parser.add_argument("--database", metavar="URL", help="the slave's database: postgresql://user@host:port/name")
+    parser.add_argument("--key-file", metavar="FILE", help="the key of encrypted files, in base64")
+    parser.add_argument(
+        "--parallel", type=int, default=2, metavar="N", help="files loaded at the same time (default 2)"
+    )
+    parser.add_argument("--check", action="store_true", help="check the files, load nothing")
+
+
+def run(args: argparse.Namespace) -> int:
+    """0 when all is loaded (or, with --check, right). Raises `SluiceError`."""
+    from sluice.domain.location import Location, S3Access
+    from sluice.initial import sealing, transfer
+    from sluice.initial.import_job import import_in_threads
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stdout)
+    logging.getLogger("botocore").setLevel(logging.WARNING)
+    key = None
+    if args.key_file:
+        key = sealing.key_of(_content(Path(args.key_file)), args.key_file)
+    location = Location.parse(args.location if "://" in args.location else str(Path(args.location).absolute()))
+    info = _database(args.database)
+    carried, target = transfer.found_for(location, S3Access(), key, info, args.slave)
+    print(f"{target}: checking {carried.location}", flush=True)
+    manifest = transfer.examine(target, carried)
+    rows = sum(block.rows for block in manifest.blocks)
+    print(f"{target}: {len(manifest.blocks)} files with {rows:,} rows are as they were sent", flush=True)
+    if args.check:
+        return 0
+    report = import_in_threads(target, carried, manifest, max(1, args.parallel))
+    print(
+        f"{target}: {report.rows:,} rows of {report.blocks} files loaded in {report.seconds:.1f} s. "
+        "All files are on the slave: approve the transfer in Airflow, and the changes queued meanwhile follow."
+    )
+    return 0
+
+
+def _content(file: Path) -> str:
+    from sluice.errors import Terminal
+
+    try:
+        return file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Terminal(f"{file}: the key cannot be read: {error}. Name a file that holds it in base64.") from error
+
+
+def _database(url: str | None) -> "ConnectionInfo":  # noqa: F821
+    from urllib.parse import parse_qsl, unquote, urlsplit
+
+    from sluice.domain.connection import ConnectionInfo
+    from sluice.errors import Terminal
+
+    parts = urlsplit(url or "postgresql://")
+    if parts.scheme not in ("postgresql", "postgres"):
+        raise Terminal(f"--database {url!r} is no URL of PostgreSQL. Write postgresql://user@host:port/name.")
+    if parts.password:
+        raise Terminal("A password on a command line can be read by others. Put it into PGPASSWORD or ~/.pgpass.")
+    user = unquote(parts.username or "") or os.environ.get("PGUSER") or os.environ.get("USER", "postgres")
+    return ConnectionInfo(
+        "postgres",
+        unquote(parts.hostname or "") or os.environ.get("PGHOST", "localhost"),
+        parts.port or int(os.environ.get("PGPORT", "5432")),
+        unquote(parts.path.lstrip("/")) or os.environ.get("PGDATABASE", user),
+        user,
+        os.environ.get("PGPASSWORD", ""),
+        dict(parse_qsl(parts.query)),
+    )

@@ -1,0 +1,108 @@
+"""Where the files of an initial update lie, and how they are called (seed 000, "The structure of the data on disk").
+
+`<location>/<unique timestamp>/<prio>-<timestamp>`: the location is a folder or a place in S3, the unique timestamp
+names the folder of one update, and the files in it sort into the order of loading.
+"""
+
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from sluice.errors import Terminal
+
+BLOCK_PRIORITY = 7
+"""That of xmlBlaster's initial data."""
+END_PRIORITY = 8
+MANIFEST_PRIORITY = 9
+"""Higher ones for the two end-of-update messages: they come last whatever the clocks say."""
+INCOMPLETE = "INCOMPLETE"
+"""The file that says of a folder that its end-of-update messages are missing, and whose it is."""
+
+_FOLDER = re.compile(r"\d{8}T\d{6}\.\d{6}Z\Z")
+_FILE = re.compile(r"[789]-\d{8}T\d{6}\.\d{9}Z\Z")
+_S3 = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?\Z", re.DOTALL)
+
+
+class NoLocation(Terminal):
+    """`text` is neither an absolute folder nor a place in S3."""
+
+    def __init__(self, text: str):
+        super().__init__(
+            f"Location {text!r} is neither an absolute folder nor a place in S3. Write /some/folder or "
+            "s3://bucket/prefix."
+        )
+        self.text = text
+
+
+@dataclass(frozen=True)
+class S3Access:
+    """How to reach S3; empty values are left to boto3 (environment, profile, role of the machine)."""
+
+    key_id: str = ""
+    secret: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+    endpoint: str = ""
+    region: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, the secret included: only for a channel no one else reads."""
+        return {name: getattr(self, name) for name in ("key_id", "secret", "token", "endpoint", "region")}
+
+
+@dataclass(frozen=True)
+class Location:
+    """A folder of this machine (no `bucket`, an absolute `path`), or a place in S3 (`path`: how its keys begin)."""
+
+    bucket: str | None
+    path: str
+
+    @classmethod
+    def parse(cls, text: str) -> "Location":
+        """Raises `NoLocation`."""
+        if found := _S3.match(text):
+            return cls(found[1], (found[2] or "").strip("/"))
+        parts = text.split("/")
+        if not text.startswith("/") or ".." in parts or "\0" in text:
+            raise NoLocation(text)
+        return cls(None, "/" + "/".join(part for part in parts if part))
+
+    def below(self, name: str) -> "Location":
+        """The place `name` inside this one."""
+        return Location(self.bucket, f"{self.path.rstrip('/')}/{name}" if self.path else name)
+
+    @property
+    def name(self) -> str:
+        """The last part."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def parent(self) -> "Location":
+        above = self.path.rpartition("/")[0]
+        return Location(self.bucket, above if self.bucket is not None else above or "/")
+
+    def __str__(self) -> str:
+        return self.path if self.bucket is None else f"s3://{self.bucket}/{self.path}".rstrip("/")
+
+
+def folder_name(nanoseconds: int) -> str:
+    """The folder of an update that began then (since 1970, UTC)."""
+    return f"{_moment(nanoseconds)}.{nanoseconds // 1000 % 1_000_000:06d}Z"
+
+
+def file_name(priority: int, nanoseconds: int) -> str:
+    """The file of a block or message that was queued then."""
+    return f"{priority}-{_moment(nanoseconds)}.{nanoseconds % 1_000_000_000:09d}Z"
+
+
+def is_folder_name(name: str) -> bool:
+    return bool(_FOLDER.match(name))
+
+
+def is_file_name(name: str, priority: int | None = None) -> bool:
+    """Whether `name` is one that `file_name` makes: nothing that leads anywhere else."""
+    return bool(_FILE.match(name)) and (priority is None or name.startswith(f"{priority}-"))
+
+
+def _moment(nanoseconds: int) -> str:
+    return datetime.fromtimestamp(nanoseconds // 1_000_000_000, UTC).strftime("%Y%m%dT%H%M%S")

@@ -1,0 +1,78 @@
+"""An exporter: a loader that reads blocks into files instead of storing them on the slave.
+
+Claims, bounds, "begun", snapshot and marker are the loader's. A block counts as exported when its file is whole in
+the folder and BLOCKS on the slave says so, with marker and SHA-256; a file that no block names is worth nothing.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+
+from sluice import vendors
+from sluice.domain.blocks import Block
+from sluice.domain.location import BLOCK_PRIORITY, file_name
+from sluice.initial.carried import Carried
+from sluice.initial.loader import BlockOvertaken, Loader, LoadReport, NotYet
+from sluice.initial.update import Update
+
+
+def export_worker(
+    update: Update,
+    loader: str,
+    carried: Carried,
+    stopped: Callable[[], bool] = lambda: False,
+    per_table: int = 1_000_000,
+) -> LoadReport:
+    """Exports until no block is left or `stopped` says so; otherwise as `sluice.initial.loader.load_worker`.
+
+    Raises errors of the folder as well.
+    """
+    worker = _Exporter(update, loader, stopped, per_table)
+    worker.carried = carried
+    try:
+        return worker.run()
+    finally:
+        worker.close()
+
+
+class _Exporter(Loader):
+    carried: Carried
+
+    def _transfer(self, block: Block) -> None:
+        """Reads the begun block into a file of its own."""
+        master, update, order = self._linked(self._master), self.update, self._order(block.table)
+        snapshot = vendors.module(update.master_info.vendor, "snapshot")
+        positions = vendors.module(update.master_info.vendor, "position")
+        copying = vendors.module(update.master_info.vendor, "copying")
+        name = file_name(BLOCK_PRIORITY, time.time_ns())
+        beat, size = self._beat(block), 0
+
+        def pieces() -> Iterator[bytes]:
+            nonlocal size
+            for piece in rows:
+                size += len(piece)
+                beat()
+                yield piece
+
+        with (
+            self._on_master(),
+            snapshot.reading(master, order.shape, update.prefix, update.replication.master.schema) as seen,
+        ):
+            if seen.shape.key != order.shape.key:
+                raise NotYet(block.table, "its key has just changed on the master")
+            query = order.select(seen.shape.replicated, block.lo, block.hi)
+            rows = copying.CopyOut(master, query, update.master_info.place)
+            file = self.carried.write(name, pieces())
+        with self._on_master():
+            positions.secure(master, seen.marker)
+        with self._on_slave():
+            kept = self._store(self._linked(self._slave)).export(
+                block, self.loader, seen.marker, rows.rows, size, file.name, file.sha256
+            )
+        if not kept:
+            self.carried.folder.remove(name)
+            raise BlockOvertaken(f"block {block.number} of {block.table} was taken away while it was read")
+        if seen.shape != order.shape:
+            self._orders.pop(block.table, None)
+        self.report.blocks += 1
+        self.report.rows += rows.rows
+        self.report.bytes += file.size

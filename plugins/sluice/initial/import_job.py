@@ -1,0 +1,67 @@
+"""An import in threads of this process: what `./sluice import` does, where there is no Spark."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from sluice.domain.manifest import Manifest
+from sluice.errors import Transient
+from sluice.initial.carried import Carried
+from sluice.initial.importer import import_worker
+from sluice.initial.job import LoadJob
+from sluice.initial.loader import LoadReport
+from sluice.initial.update import LoadTarget
+
+log = logging.getLogger("sluice.initial")
+
+TICK_SECONDS = 1.0
+
+
+def import_in_threads(
+    target: LoadTarget,
+    carried: Carried,
+    manifest: Manifest,
+    parallel: int,
+    stopped: Callable[[], bool] = lambda: False,
+    patience: float = 5.0,
+) -> LoadReport:
+    """Imports what the slave lacks; what all threads did together. Raises what the first failing one raised.
+
+    Raises what `sluice.initial.importer.import_worker` and `LoadJob` raise as well.
+    """
+    done, failures = LoadReport(), list[BaseException]()
+    began = time.monotonic()
+    with LoadJob(target) as job:
+
+        def run(number: int) -> None:
+            try:
+                report = import_worker(
+                    target, job.loader(number), carried, manifest, lambda: bool(failures) or stopped(), patience
+                )
+                done.blocks += report.blocks
+                done.rows += report.rows
+                done.bytes += report.bytes
+            except BaseException as failure:  # told by the thread that waits
+                failures.append(failure)
+
+        threads = [threading.Thread(target=run, args=[number], daemon=True) for number in range(1, parallel + 1)]
+        for thread in threads:
+            thread.start()
+        try:
+            while any(thread.is_alive() for thread in threads):
+                deadline = time.monotonic() + TICK_SECONDS
+                for thread in threads:
+                    thread.join(max(deadline - time.monotonic(), 0.0))
+                left = job.tick()
+                log.info("%s: %s of %s files to import", target, left.begun + left.exported, len(manifest.blocks))
+        except BaseException as failure:
+            failures.append(failure)
+            for thread in threads:
+                thread.join(10.0)
+    if failures:
+        raise failures[0]
+    if stopped():
+        raise Transient(f"{target}: told to stop. What is stored stays; import again to go on.")
+    done.seconds = time.monotonic() - began
+    return done

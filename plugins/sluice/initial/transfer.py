@@ -1,0 +1,260 @@
+"""The steps of an initial update that travels as files, beside those of `sluice.initial.steps`.
+
+probe → (begin, create tables, plan) → new folder → export → seal → … carried by hand … → examine → import
+"""
+
+import logging
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from sluice import vendors
+from sluice.config import SlaveConfig
+from sluice.domain.blocks import Block, BlockState
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.location import (
+    BLOCK_PRIORITY,
+    END_PRIORITY,
+    INCOMPLETE,
+    MANIFEST_PRIORITY,
+    Location,
+    S3Access,
+    is_file_name,
+    is_folder_name,
+)
+from sluice.domain.manifest import File, FileBlock, FileTable, Manifest, ManifestDamaged, faults, order
+from sluice.domain.state import SlaveState
+from sluice.errors import SluiceError, Terminal, Transient
+from sluice.initial import steps
+from sluice.initial.carried import Carried, NotComplete, new_folder
+from sluice.initial.owner import LoadEnded, owner_of
+from sluice.initial.update import LoadTarget, SlaveAlone, Update
+from sluice.stores.transfer_folder import LocationUnusable, open_location
+
+log = logging.getLogger("sluice.initial")
+
+QUEUEING = "Manual Data transfer: the initial data is being written to files, changes are queued"
+WAITING = "Manual Data transfer: WAITING (stored on '{}')"
+"""Seed 000's words."""
+CHECKERS = 4
+"""Files whose SHA-256 is computed at the same time."""
+
+
+class NotAsSent(Terminal):
+    """What lies at the slave's location is not what was sent; `problems` holds one sentence each."""
+
+    def __init__(self, target: LoadTarget, location: Location, problems: list[str]):
+        listed = "\n".join(f"- {problem}" for problem in problems)
+        super().__init__(
+            f"{target}: the files at {location} cannot be imported. Nothing was loaded.\n{listed}\n"
+            "Mend these, then approve again."
+        )
+        self.problems = problems
+
+
+class NothingExported(Terminal):
+    """The slave waits for no files."""
+
+    def __init__(self, target: LoadTarget, why: str):
+        super().__init__(f"{target}: {why}. Start an initial update with transfer: files.")
+
+
+def probe(location: Location, access: S3Access) -> None:
+    """The location exists and can be written. Raises `LocationUnusable`, `LocationFull`, `LocationUnreachable`."""
+    open_location(location, access).probe()
+
+
+def folder_of(update: LoadTarget, location: Location, access: S3Access, key: bytes | None) -> Carried:
+    """The folder of this update: made at the first call, found at the next ones."""
+    return new_folder(location, access, key, f"{update.prefix} {update.slave.name} {update.update_id}")
+
+
+def seal(update: Update, carried: Carried) -> Manifest:
+    """Writes the two end-of-update messages when all blocks are exported; what was written before is found again.
+
+    The slave's message becomes `WAITING`. Raises `NotComplete` while blocks are missing, errors of the folder.
+    """
+    try:
+        manifest = carried.manifest()
+    except NotComplete:
+        manifest = _manifest(update, carried)
+        carried.finish(manifest)
+    carried.folder.remove(INCOMPLETE)
+    steps.note(update, WAITING.format(carried.location))
+    log.info(
+        "%s: %s files with %s rows are in %s: carry that folder to the slave's location, then approve",
+        update, len(manifest.blocks), f"{sum(block.rows for block in manifest.blocks):,}", carried.location,
+    )  # fmt: skip
+    return manifest
+
+
+def left_to_import(target: LoadTarget) -> int:
+    """Blocks whose files the slave does not have yet. Raises `LoadEnded`, `NothingExported`, `Transient`."""
+    return sum(block.state is not BlockState.STORED for block in _waiting(target))
+
+
+def examine(target: LoadTarget, carried: Carried) -> Manifest:
+    """Reads the whole folder: all files there, sizes and SHA-256 right, for this prefix, slave and update.
+
+    Raises `NotAsSent` with everything wrong at once, `LoadEnded`, `NothingExported`, `Transient`.
+    """
+    blocks = _waiting(target)
+    try:
+        manifest = carried.manifest()
+    except (NotComplete, ManifestDamaged, LocationUnusable) as error:
+        raise NotAsSent(target, carried.location, [str(error)]) from error
+    problems = faults(manifest, target.prefix, target.slave.name, target.update_id, blocks)
+    if not problems:
+        stored = {block.file for block in blocks if block.state is BlockState.STORED}
+        problems = damaged(carried, [file for file in manifest.files if file.name not in stored])
+    if problems:
+        raise NotAsSent(target, carried.location, problems)
+    return manifest
+
+
+def damaged(carried: Carried, files: Iterable[File]) -> list[str]:
+    """What is wrong with `files` as they lie in the folder, one sentence each."""
+    sizes = carried.folder.sizes()
+
+    def fault(file: File) -> str | None:
+        try:
+            found = carried.fault(file, sizes.get(file.name))
+        except Transient:
+            raise
+        except SluiceError as error:
+            return f"{file.name}: {error}"
+        return f"{file.name} {found}" if found else None
+
+    with ThreadPoolExecutor(CHECKERS) as pool:
+        return [found for found in pool.map(fault, files) if found]
+
+
+def at(location: Location, name: str) -> Location:
+    """The folder `name` at `location`; `location` itself when it is that folder already."""
+    return location if location.name == name else location.below(name)
+
+
+def found_for(
+    location: Location, access: S3Access, key: bytes | None, slave_info: ConnectionInfo, slave: str | None
+) -> tuple[Carried, LoadTarget]:
+    """The folder at `location` that the slave waits for, the newest one, and the slave as its manifest describes it.
+
+    `location` may be that folder itself. Raises `NotComplete` with what was wrong with each, errors of the folder.
+    """
+    names = [location.name] if is_folder_name(location.name) else []
+    place = location.parent if names else location
+    reasons: list[str] = []
+    for name in names or reversed(open_location(location, access).folders()):
+        carried = Carried(place.below(name), access, key)
+        try:
+            manifest = carried.manifest()
+            chosen = slave or (manifest.slaves[0] if len(manifest.slaves) == 1 else None)
+            if chosen not in manifest.slaves:
+                raise NotComplete(
+                    carried.location, f"is for slave {', '.join(manifest.slaves)}: name one of them with --slave"
+                )
+            config = SlaveConfig(
+                chosen, "", slave_info.vendor, manifest.slave_schema, existing_tables=manifest.existing_tables
+            )
+            target = SlaveAlone(manifest.prefix, config, slave_info, manifest.update_id)
+            left_to_import(target)
+            return carried, target
+        except Terminal as error:
+            reasons.append(str(error))
+    listed = "".join(f"\n- {reason}" for reason in reasons)
+    raise NotComplete(location, f"has no folder that this slave waits for{':' + listed if listed else ''}")
+
+
+def _waiting(target: LoadTarget) -> list[Block]:
+    """All blocks of the slave, which belongs to this update. Raises `LoadEnded`, `NothingExported`."""
+    slave = target.connect_slave()
+    try:
+        with vendors.module(target.slave_info.vendor, "connection").classified(target.slave_info):
+            owner = owner_of(target, slave)
+            if owner is None:
+                raise NothingExported(target, "the slave was never configured")
+            if owner.update_id != target.update_id:
+                raise NothingExported(
+                    target, f"the slave is {owner.state} and belongs to initial update {owner.update_id}, not to "
+                    f"{target.update_id}"
+                )  # fmt: skip
+            if owner.state not in (SlaveState.TRANSITION, SlaveState.NORMAL):
+                raise LoadEnded(target, owner.state, owner.message)
+            blocks = _all(target, slave)
+    finally:
+        slave.close()
+    if not any(block.file for block in blocks):
+        raise NothingExported(target, "no block of this update was exported to a file")
+    return blocks
+
+
+def _manifest(update: Update, carried: Carried) -> Manifest:
+    slave, master = update.connect_slave(), update.connect_master()
+    try:
+        with vendors.module(update.slave_info.vendor, "connection").classified(update.slave_info):
+            blocks = _all(update, slave)
+            checkpoint = vendors.module(update.slave_info.vendor, "checkpoint").CheckpointStore(
+                slave, update.prefix, update.slave.schema, update.slave.name
+            )
+            position = checkpoint.read().position
+        unfinished = [block for block in blocks if block.file is None or block.state is not BlockState.EXPORTED]
+        if unfinished:
+            raise NotComplete(carried.location, f"lacks {len(unfinished)} of {len(blocks)} blocks")
+        with vendors.module(update.master_info.vendor, "connection").classified(update.master_info):
+            tables = _tables(update, master, list(dict.fromkeys(block.table for block in blocks)))
+    finally:
+        slave.close()
+        master.close()
+    named = {str(block.file) for block in blocks}
+    sizes = carried.folder.sizes()
+    # What loaders left that died before BLOCKS knew of their file, or a try of this step.
+    for name in sizes:
+        stray = is_file_name(name, BLOCK_PRIORITY) and name not in named
+        if stray or is_file_name(name, END_PRIORITY) or is_file_name(name, MANIFEST_PRIORITY):
+            carried.folder.remove(name)
+    gone = sorted(named - set(sizes))
+    if gone:
+        raise NotComplete(carried.location, f"lacks files that were written: {', '.join(gone)}")
+    listed = [
+        FileBlock(
+            File(str(block.file), sizes[str(block.file)], str(block.sha256)),
+            block.table, block.number, block.lo, block.hi, _marker(block), block.rows, block.bytes,
+        )
+        for block in blocks
+    ]  # fmt: skip
+    end = carried.end_message(len(listed), sum(block.rows for block in listed))
+    return Manifest(
+        update.prefix,
+        (update.slave.name,),
+        update.update_id,
+        carried.location.name,
+        position,
+        update.slave.schema,
+        update.slave.existing_tables,
+        carried.key is not None,
+        tuple(tables),
+        order(listed),
+        end,
+    )
+
+
+def _tables(update: Update, master: Any, names: list[Any]) -> list[FileTable]:
+    """Those of `names` that the master still has."""
+    catalog = vendors.module(update.master_info.vendor, "catalog")
+    ranges = vendors.module(update.master_info.vendor, "ranges")
+    return [
+        FileTable(shape, ranges.key_order(master, shape).same_everywhere)
+        for shape in catalog.shapes(master, names).values()
+    ]
+
+
+def _all(target: LoadTarget, slave: Any) -> list[Block]:
+    found = vendors.module(target.slave_info.vendor, "blocks").load(
+        slave, target.prefix, target.slave.schema, target.slave.name
+    )
+    return [block for table in found.tables.values() for block in table.blocks]
+
+
+def _marker(block: Block) -> Any:
+    assert block.marker is not None, "an exported block has its marker"
+    return block.marker

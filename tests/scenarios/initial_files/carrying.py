@@ -1,0 +1,65 @@
+"""An initial update as files, step by step, without Airflow and Spark."""
+
+import shutil
+import threading
+from pathlib import Path
+
+from initial_load.pair import Pair
+
+from sluice.domain.location import Location, S3Access
+from sluice.domain.manifest import Manifest
+from sluice.initial import steps, transfer
+from sluice.initial.carried import Carried
+from sluice.initial.exporter import export_worker
+from sluice.initial.job import LoadJob
+from sluice.initial.loader import LoadReport
+from sluice.initial.update import Update
+
+KEY = bytes(range(32))
+
+
+def prepare(pair: Pair, update: Update) -> None:
+    """All steps up to TRANSITION, the gate closed."""
+    pair.capture()
+    steps.begin(update, pair.store)
+    steps.create_tables(update)
+    steps.plan(update, pair.store, transfer.QUEUEING)
+
+
+def export(update: Update, carried: Carried, loaders: int = 2) -> list[LoadReport]:
+    """An export job with its loaders in threads."""
+    reports: list[LoadReport] = []
+    failures: list[BaseException] = []
+    with LoadJob(update) as job:
+
+        def run(number: int) -> None:
+            try:
+                reports.append(export_worker(update, job.loader(number), carried, lambda: bool(failures)))
+            except BaseException as failure:
+                failures.append(failure)
+
+        threads = [threading.Thread(target=run, args=[number]) for number in range(loaders)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    if failures:
+        raise failures[0]
+    return reports
+
+
+def exported(
+    pair: Pair, update: Update, out: Location, access: S3Access | None = None, key: bytes | None = None
+) -> tuple[Carried, Manifest]:
+    """Everything until the folder may travel."""
+    prepare(pair, update)
+    carried = transfer.folder_of(update, out, access or S3Access(), key)
+    export(update, carried)
+    return carried, transfer.seal(update, carried)
+
+
+def moved(carried: Carried, to: Path) -> Carried:
+    """The folder carried to another location by hand."""
+    to.mkdir(exist_ok=True)
+    shutil.move(carried.location.path, to)
+    return Carried(Location.parse(str(to / carried.location.name)), carried.access, carried.key)

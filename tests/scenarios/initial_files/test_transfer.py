@@ -1,0 +1,489 @@
+"""An initial update that travels as files: exact under live traffic, restartable, and closed to everything foreign."""
+
+import csv
+import gzip
+import io
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from initial_load.conftest import MakePair
+from initial_load.pair import Pair
+from initial_load.test_restart import until
+from initial_load.test_with_apply import HEAP, NOTES, ORDERS, applying, await_current, make_shop, normal
+from initial_load.traffic import Traffic
+
+from initial_files.carrying import KEY, export, exported, moved, prepare
+from sluice.domain.blocks import BlockState
+from sluice.domain.location import Location, S3Access
+from sluice.domain.state import SlaveState
+from sluice.errors import SluiceError
+from sluice.initial import carried as carried_module
+from sluice.initial import steps, transfer
+from sluice.initial.carried import FileDamaged, NotComplete
+from sluice.initial.import_job import import_in_threads
+from sluice.initial.importer import NeverFits
+from sluice.initial.owner import LoadEnded
+from sluice.stores.transfer_folder import FileGone
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def location(folder: Path) -> Location:
+    folder.mkdir(exist_ok=True)
+    return Location.parse(str(folder))
+
+
+@pytest.mark.parametrize("key", [None, KEY], ids=["plain", "encrypted"])
+def test_changes_made_while_the_folder_travels_are_applied_by_marker(
+    pair_of: MakePair, tmp_path: Path, key: bytes | None
+) -> None:
+    pair = pair_of(block_rows=200, seconds=0.02)
+    make_shop(pair)
+    update = pair.update()
+    prepare(pair, update)
+    with applying(pair) as running, Traffic(pair.master_info, [ORDERS, NOTES, HEAP], writers=2) as traffic:
+        carried = transfer.folder_of(update, location(tmp_path / "out"), S3Access(), key)
+        export(update, carried)
+        manifest = transfer.seal(update, carried)
+        assert len(manifest.blocks) > 20
+        assert pair.checkpoint().read().message == f"Manual Data transfer: WAITING (stored on '{carried.location}')"  # type: ignore[union-attr]
+        before = traffic.transactions
+        until(lambda: traffic.transactions > before + 50)
+        assert pair.state() is SlaveState.TRANSITION
+        there = moved(carried, tmp_path / "in")
+        assert transfer.examine(update, there) == manifest
+        steps.open_gate(update, pair.store)
+        report = import_in_threads(update, there, manifest, 3)
+        assert report.blocks == len(manifest.blocks) and report.rows == sum(block.rows for block in manifest.blocks)
+        until(lambda: normal(pair, running))
+    with applying(pair) as running:
+        await_current(pair, running)
+    pair.assert_equal()
+    assert steps.finish(update).left_out == []
+    assert transfer.left_to_import(update) == 0
+
+
+def test_an_open_gate_loses_nothing_while_the_files_travel(pair_of: MakePair, tmp_path: Path) -> None:
+    """As after Redis was lost: BLOCKS alone keep the apply from dropping what a file does not hold."""
+    pair = pair_of(block_rows=200, seconds=0.02)
+    make_shop(pair)
+    update = pair.update()
+    prepare(pair, update)
+    pair.store.flushall()
+    with applying(pair) as running, Traffic(pair.master_info, [ORDERS, NOTES, HEAP], writers=2):
+        carried = transfer.folder_of(update, location(tmp_path / "out"), S3Access(), None)
+        export(update, carried)
+        manifest = transfer.seal(update, carried)
+        pair.master.execute("TRUNCATE public.scratch")
+        pair.master.execute("INSERT INTO public.scratch VALUES (1, 'after the truncate')")
+        import_in_threads(update, carried, manifest, 2)
+        until(lambda: normal(pair, running))
+    with applying(pair) as running:
+        await_current(pair, running)
+    pair.assert_equal()
+
+
+def test_tables_altered_during_the_export_and_the_journey(pair_of: MakePair, tmp_path: Path) -> None:
+    pair = pair_of(block_rows=300, seconds=0.02)
+    make_shop(pair)
+    update = pair.update()
+    prepare(pair, update)
+    carried = transfer.folder_of(update, location(tmp_path / "out"), S3Access(), None)
+    exporting = threading.Thread(target=export, args=[update, carried, 1])
+    exporting.start()
+    until(lambda: any(block.state is BlockState.EXPORTED for block in pair.blocks("orders")))
+    pair.master.execute("ALTER TABLE public.orders ADD COLUMN extra text DEFAULT 'x', DROP COLUMN v")
+    pair.master.execute("INSERT INTO public.orders VALUES (100000, 'y')")
+    exporting.join()
+    manifest = transfer.seal(update, carried)
+    pair.master.execute("ALTER TABLE public.notes ADD COLUMN late int DEFAULT 3")
+    pair.master.execute("DROP TABLE public.doomed")
+    with pytest.raises(NeverFits, match="the slave's table lacks extra"):
+        import_in_threads(update, carried, manifest, 2, patience=0.5)
+    with applying(pair) as running:
+        steps.open_gate(update, pair.store)
+        import_in_threads(update, carried, manifest, 2, patience=60)
+        until(lambda: normal(pair, running))
+        await_current(pair, running)
+    pair.assert_equal()
+
+
+@pytest.fixture
+def zoo(pair_of: MakePair, tmp_path: Path) -> Pair:
+    """Values and names that want to break a file."""
+    pair = pair_of(block_rows=3)
+    pair.master.execute("CREATE TYPE public.mood AS ENUM ('so,so', 'a\"b')")
+    pair.master.execute(
+        'CREATE TABLE public."Odd ""name"", x" (id int PRIMARY KEY, "a,b" text, "q""" bytea, "new\nline" text[], '
+        "j jsonb, n numeric, d date, r int4range, f float8, m public.mood, iv interval, x xml, t timestamptz, "
+        "twice int GENERATED ALWAYS AS (id * 2) STORED)"
+    )
+    values: list[list[Any]] = [
+        ["", b"", [], "{}", "NaN", "infinity", "empty", float("-inf"), "so,so", "1 mon -2 days", "<a/>", "-infinity"],
+        [None] * 12,
+        ['\\.', b"\x00\xff,\"\n", [None, "", "NULL", "a,b"], '{"k": "\\u20ac"}', "1e-300", "0044-03-15 BC", "[1,)",
+         0.1 + 0.2, 'a"b', "178000000 years", "<![CDATA[x]]>", "1999-01-01"],
+        ['\n\\.\n', b"," * 3, ['"'], "[]", "-0", "5874897-12-31", "(,)", 5e-324, None, "00:00:00.000001", None,
+         "epoch"],
+        [' \t "quoted", \r\n\\N \x01 \U0001f600', b'"', ["\n"], "null", "1" * 1000, *[None] * 7],
+    ]  # fmt: skip
+    for number, row in enumerate(values):
+        pair.master.execute(
+            'INSERT INTO public."Odd ""name"", x" VALUES (%s' + ", %s" * 4 + ", %s::numeric, %s::date, %s::int4range, "
+            "%s, %s::public.mood, %s::interval, %s::xml, %s::timestamptz)",
+            [number, *row],
+        )
+    pair.master.execute("CREATE TABLE public.one (v text)")
+    pair.master.execute("INSERT INTO public.one VALUES (''), (NULL), ('\\.'), (E'\\n'), ('')")
+    pair.master.execute("CREATE TABLE public.none ()")
+    pair.master.execute("INSERT INTO public.none DEFAULT VALUES")
+    pair.master.execute("INSERT INTO public.none DEFAULT VALUES")
+    pair.master.execute("CREATE TABLE public.empty (id int PRIMARY KEY)")
+    pair.master.execute("CREATE TABLE public.wide (id int PRIMARY KEY, v text)")
+    pair.master.execute("INSERT INTO public.wide VALUES (1, repeat('0123456789\"', 3000000))")
+    return pair
+
+
+def test_every_value_travels_exactly_and_other_tools_read_the_files(zoo: Pair, tmp_path: Path) -> None:
+    update = zoo.update()
+    carried, manifest = exported(zoo, update, location(tmp_path / "out"))
+    import_in_threads(update, carried, manifest, 2)
+    zoo.assert_equal()
+    (block,) = [block for block in manifest.blocks if block.table.name == "one"]
+    content = gzip.decompress((Path(carried.location.path) / block.file.name).read_bytes()).decode()
+    assert sorted(csv.reader(io.StringIO(content, newline=""))) == [[], [""], [""], ["\n"], ["\\."], ["v"]]
+    by_hand = zoo.slave.cursor()
+    by_hand.execute("CREATE TABLE public.by_hand (v text)")
+    with by_hand.copy("COPY public.by_hand FROM STDIN (FORMAT csv, HEADER)") as copy:
+        copy.write(content)
+    same = "SELECT count(*) FROM (TABLE public.by_hand EXCEPT ALL TABLE public.one) AS d"
+    assert by_hand.execute(same.encode()).fetchone() == (0,)
+    assert by_hand.execute("SELECT count(*) FROM public.by_hand").fetchone() == (5,)
+
+
+def test_a_folder_is_what_the_documents_say(zoo: Pair, tmp_path: Path) -> None:
+    carried, manifest = exported(zoo, zoo.update("u 1"), location(tmp_path / "out"))
+    names = sorted(os.listdir(carried.location.path))
+    assert names[:-2] == [block.file.name for block in manifest.blocks]
+    assert names[-2].startswith("8-") and names[-1].startswith("9-")
+    values = json.loads((Path(carried.location.path) / names[-1]).read_text())
+    assert (values["prefix"], values["slaves"], values["update"]) == ("DEMO_", ["dr1"], "u 1")
+    found = {block.file: block for block in zoo.blocks()}
+    assert set(found) == set(names[:-2]), "BLOCKS holds every file, with its SHA-256"
+    assert {block.file.sha256 for block in manifest.blocks} == {block.sha256 for block in found.values()}
+    tables = {tuple(table["table"]): table for table in values["tables"]}
+    assert [column["name"] for column in tables["public", 'Odd "name", x']["columns"]][:3] == ["id", "a,b", 'q"']
+
+
+def test_a_kept_table_stays_readable_and_its_old_rows_go(pair_of: MakePair, tmp_path: Path) -> None:
+    pair = pair_of(policy="keep", block_rows=10)
+    for side in (pair.master, pair.slave):
+        side.execute("CREATE TABLE public.k (id int PRIMARY KEY, v text)")
+        side.execute("CREATE TABLE public.t (id text PRIMARY KEY, v text)")
+    pair.master.execute("INSERT INTO public.k SELECT g, 'new' FROM generate_series(1, 50) g")
+    pair.slave.execute("INSERT INTO public.k SELECT g, 'old' FROM generate_series(0, 90, 7) g")
+    pair.slave.execute("INSERT INTO public.t VALUES ('x', 'old')")
+    update = pair.update()
+    carried, manifest = exported(pair, update, location(tmp_path / "out"))
+    assert pair.slave.execute("SELECT count(*) FROM public.k").fetchone() == (13,)
+    import_in_threads(update, carried, manifest, 2)
+    pair.assert_equal()
+
+
+def shop(pair_of: MakePair) -> Pair:
+    pair = pair_of(block_rows=500, seconds=0.02)
+    make_shop(pair)
+    return pair
+
+
+def test_an_export_goes_on_where_it_was_and_reads_no_block_twice(
+    pair_of: MakePair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = shop(pair_of)
+    update, out = pair.update(), location(tmp_path / "out")
+    prepare(pair, update)
+    carried = transfer.folder_of(update, out, S3Access(), None)
+    written = carried_module.Carried.write
+    names: list[str] = []
+
+    def failing(self: Any, name: str, *args: Any, **options: Any) -> Any:
+        if len(names) == 7:
+            raise FileGone(self.location, "has just been unplugged")
+        file = written(self, name, *args, **options)
+        names.append(name)
+        return file
+
+    with monkeypatch.context() as patched:
+        patched.setattr(carried_module.Carried, "write", failing)
+        with pytest.raises(FileGone):
+            export(update, carried, 1)
+    first = set(carried.folder.sizes())
+    with pytest.raises(NotComplete, match="lacks"):
+        transfer.seal(update, carried)
+    assert transfer.folder_of(update, out, S3Access(), None) == carried
+    # As if a loader had died between its file and BLOCKS.
+    shutil.copy(Path(carried.location.path) / names[0], Path(carried.location.path) / "7-20200101T000000.000000000Z")
+    export(update, carried)
+    manifest = transfer.seal(update, carried)
+    assert first - {"INCOMPLETE"} <= {block.file.name for block in manifest.blocks}
+    assert "7-20200101T000000.000000000Z" not in carried.folder.sizes()
+    assert transfer.seal(update, carried) == manifest, "twice is once"
+    import_in_threads(update, carried, manifest, 2)
+    pair.assert_equal()
+
+
+def test_an_import_killed_anywhere_goes_on_and_loads_nothing_twice(pair_of: MakePair, tmp_path: Path) -> None:
+    pair = shop(pair_of)
+    update = pair.update()
+    carried, manifest = exported(pair, update, location(tmp_path / "out"))
+    pair.slow_down("public.orders", 0.0002)
+    chance = random.Random(11)
+    kills = 0
+    command = importing(pair, carried.location)
+    while transfer.left_to_import(update):
+        process = subprocess.Popen(**command, stdout=subprocess.DEVNULL)
+        try:
+            process.wait(2.0 + chance.random() * 1.5)
+            assert process.returncode == 0 or kills
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            kills += 1
+        assert kills < 40
+    assert kills > 0
+    pair.assert_equal()
+    before = pair.blocks()
+    assert import_in_threads(update, carried, manifest, 2).blocks == 0
+    assert pair.blocks() == before
+
+
+def importing(pair: Pair, place: Location, *options: str) -> dict[str, Any]:
+    info = pair.slave_info
+    url = f"postgresql://{info.user}@{info.host}:{info.port}/{info.database}"
+    return {
+        "args": [sys.executable, "-m", "embedded.cli", "import", "--location", str(place), "--database", url, *options],
+        "cwd": ROOT,
+        "env": {
+            **{name: value for name, value in os.environ.items() if not name.startswith("SLUICE_")},
+            "PYTHONPATH": f"{ROOT}:{ROOT / 'plugins'}",
+            "PGPASSWORD": info.password,
+            "SLUICE_REPLICATIONS": "/nowhere",
+        },
+    }
+
+
+def test_the_command_needs_nothing_but_the_slave_and_the_folder(pair_of: MakePair, tmp_path: Path) -> None:
+    pair = shop(pair_of)
+    update = pair.update()
+    carried, manifest = exported(pair, update, location(tmp_path / "out"), key=KEY)
+    there = moved(carried, tmp_path / "in")
+    import base64
+
+    (tmp_path / "key").write_text(base64.b64encode(KEY).decode() + "\n")
+    options = ("--key-file", str(tmp_path / "key"))
+
+    def run(*more: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            **importing(pair, there.location.parent, *options, *more), capture_output=True, text=True, timeout=120
+        )
+
+    damaged = Path(there.location.path) / manifest.blocks[3].file.name
+    whole = damaged.read_bytes()
+    damaged.write_bytes(whole[:-1])
+    (Path(there.location.path) / manifest.blocks[5].file.name).rename(tmp_path / "away")
+    refused = run()
+    assert refused.returncode == 1
+    assert f"{damaged.name} has {len(whole) - 1:,} bytes instead of {len(whole):,}" in refused.stderr
+    assert f"{manifest.blocks[5].file.name} is missing" in refused.stderr
+    assert transfer.left_to_import(update) == len(manifest.blocks), "nothing was loaded"
+    damaged.write_bytes(whole)
+    (tmp_path / "away").rename(Path(there.location.path) / manifest.blocks[5].file.name)
+    checked = run("--check")
+    assert checked.returncode == 0, checked.stderr
+    assert transfer.left_to_import(update) == len(manifest.blocks)
+    done = run()
+    assert done.returncode == 0, done.stderr
+    assert "approve the transfer in Airflow" in done.stdout
+    assert transfer.left_to_import(update) == 0
+    pair.assert_equal()
+    assert pair.slave_info.password not in done.stdout + done.stderr
+
+
+def test_the_command_says_what_is_wrong(pair_of: MakePair, tmp_path: Path) -> None:
+    pair = shop(pair_of)
+
+    def said(place: Path, *options: str) -> str:
+        done = subprocess.run(
+            **importing(pair, Location.parse(str(place)), *options), capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 1 and "Traceback" not in done.stderr
+        return done.stderr
+
+    assert "is no directory on this machine" in said(tmp_path / "gone")
+    (tmp_path / "empty").mkdir()
+    assert "has no folder that this slave waits for" in said(tmp_path / "empty")
+    update = pair.update()
+    carried, _ = exported(pair, update, location(tmp_path / "out"), key=KEY)
+    assert "is encrypted, and no key was given" in said(Path(carried.location.path))
+    (tmp_path / "key").write_text("no key")
+    assert "openssl rand -base64 32" in said(Path(carried.location.path), "--key-file", str(tmp_path / "key"))
+    steps.cancel(update, pair.store)
+    newer, _ = exported(pair, pair.update("a newer one"), location(tmp_path / "newer"))
+    shutil.rmtree(newer.location.path)
+    old, _ = exported(shop(pair_of), pair.update(), location(tmp_path / "old"))
+    assert "belongs to initial update a newer one" in said(Path(old.location.path))
+
+
+def test_everything_wrong_is_listed_at_once_and_nothing_is_loaded(pair_of: MakePair, tmp_path: Path) -> None:
+    pair = shop(pair_of)
+    update = pair.update()
+    carried, manifest = exported(pair, update, location(tmp_path / "out"))
+    folder = Path(carried.location.path)
+    cut, altered, gone, link = (folder / block.file.name for block in manifest.blocks[:4])
+    contents = {path: path.read_bytes() for path in folder.iterdir()}
+    cut.write_bytes(contents[cut][:-3])
+    altered.write_bytes(contents[altered][:50] + bytes([contents[altered][50] ^ 1]) + contents[altered][51:])
+    gone.unlink()
+    link.rename(tmp_path / "elsewhere")
+    link.symlink_to(tmp_path / "elsewhere")
+    (folder / manifest.end.name).write_text("The end?")
+    with pytest.raises(transfer.NotAsSent) as raised:
+        transfer.examine(update, carried)
+    problems = raised.value.problems
+    assert len(problems) == 5
+    for path, words in ((cut, "bytes instead of"), (altered, "SHA-256"), (gone, "missing"), (link, "is a link")):
+        assert any(path.name in problem and words in problem for problem in problems), (path.name, problems)
+    assert transfer.left_to_import(update) == len(manifest.blocks)
+    link.unlink()
+    for path, content in contents.items():
+        path.write_bytes(content)
+    (folder / ".DS_Store").write_bytes(b"left by a file manager")
+    assert transfer.examine(update, carried) == manifest
+    steps.cancel(update, pair.store)
+    with pytest.raises(LoadEnded):
+        transfer.examine(update, carried)
+
+
+@pytest.mark.parametrize("key", [None, KEY], ids=["plain", "encrypted"])
+def test_random_bytes_flipped_in_every_file_are_found(pair_of: MakePair, tmp_path: Path, key: bytes | None) -> None:
+    pair = shop(pair_of)
+    update = pair.update()
+    carried, manifest = exported(pair, update, location(tmp_path / "out"), key=key)
+    chance = random.Random(5)
+    files = sorted(Path(carried.location.path).iterdir())
+    assert len(files) == len(manifest.blocks) + 2
+    for path in files:
+        content = path.read_bytes()
+        for place in {0, len(content) - 1, *(chance.randrange(len(content)) for _ in range(2))}:
+            path.write_bytes(content[:place] + bytes([content[place] ^ chance.randint(1, 255)]) + content[place + 1 :])
+            with pytest.raises(transfer.NotAsSent) as raised:
+                transfer.examine(update, carried)
+            assert path.name in str(raised.value)
+        path.write_bytes(content)
+    assert transfer.examine(update, carried) == manifest
+
+
+def test_a_file_that_goes_bad_after_the_check_is_not_stored(pair_of: MakePair, tmp_path: Path) -> None:
+    pair = shop(pair_of)
+    update = pair.update()
+    carried, manifest = exported(pair, update, location(tmp_path / "out"))
+    block = max((block for block in manifest.blocks if block.table.name == "orders"), key=lambda block: block.number)
+    path = Path(carried.location.path) / block.file.name
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(FileDamaged):
+        import_in_threads(update, carried, manifest, 2)
+    (left,) = [found for found in pair.blocks("orders") if found.file == block.file.name]
+    assert left.state is BlockState.EXPORTED
+    path.write_bytes(content)
+    import_in_threads(update, carried, manifest, 2)
+    pair.assert_equal()
+
+
+def test_an_older_folder_is_not_taken_for_the_newer_one(pair_of: MakePair, tmp_path: Path) -> None:
+    pair = shop(pair_of)
+    old_update = pair.update("old")
+    old, _ = exported(pair, old_update, location(tmp_path / "out"))
+    steps.cancel(old_update, pair.store)
+    update = pair.update("new")
+    new, manifest = exported(pair, update, location(tmp_path / "out"))
+    assert new.location != old.location
+    with pytest.raises(transfer.NotAsSent, match="is of initial update old, the slave waits for new"):
+        transfer.examine(update, old)
+    # Under the new folder's name it is not taken either.
+    shutil.rmtree(new.location.path)
+    shutil.move(old.location.path, new.location.path)
+    with pytest.raises(transfer.NotAsSent, match="give the folder that name again"):
+        transfer.examine(update, new)
+    assert transfer.left_to_import(update) == len(manifest.blocks)
+
+
+def test_cancelled_while_it_waits_and_while_it_imports(pair_of: MakePair, tmp_path: Path) -> None:
+    pair = shop(pair_of)
+    update = pair.update()
+    carried, manifest = exported(pair, update, location(tmp_path / "out"))
+    pair.slow_down("public.orders", 0.002)
+    failures: list[BaseException] = []
+
+    def importing_until_cancelled() -> None:
+        try:
+            import_in_threads(update, carried, manifest, 2)
+        except SluiceError as failure:
+            failures.append(failure)
+
+    thread = threading.Thread(target=importing_until_cancelled)
+    thread.start()
+    until(lambda: any(block.state is BlockState.BEGUN for block in pair.blocks("orders")))
+    assert steps.cancel(update, pair.store)
+    thread.join(30)
+    assert not thread.is_alive()
+    assert isinstance(failures[0], LoadEnded)
+    assert pair.state() is SlaveState.INCONSISTENT
+    assert pair.checkpoint().read().message == "Initial Update interrupted by the ADMIN"  # type: ignore[union-attr]
+    pair.slave.execute("DROP TRIGGER slow ON public.orders")
+    online = pair.update()
+    pair.prepare(online)
+    pair.load(online)
+    pair.assert_equal()
+
+
+def test_through_s3(pair_of: MakePair, tmp_path: Path, s3: S3Access, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = shop(pair_of)
+    update = pair.update()
+    carried, manifest = exported(pair, update, Location.parse("s3://carried/through"), s3)
+    assert transfer.examine(update, carried) == manifest
+    for name, value in (
+        ("AWS_ACCESS_KEY_ID", s3.key_id), ("AWS_SECRET_ACCESS_KEY", s3.secret),
+        ("AWS_ENDPOINT_URL", s3.endpoint), ("AWS_DEFAULT_REGION", s3.region),
+    ):  # fmt: skip
+        monkeypatch.setenv(name, value)
+    done = subprocess.run(
+        **importing(pair, Location.parse("s3://carried/through")), capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    pair.assert_equal()
+
+
+def test_a_slave_of_a_former_version_learns_of_files(pair_of: MakePair) -> None:
+    pair = pair_of()
+    pair.slave.execute(
+        "CREATE TABLE public.demo_blocks (slave text, schema text, tablename text, block int, lo text, hi text, "
+        "state text NOT NULL CHECK (state IN ('planned', 'begun', 'stored')), marker text, planned_at timestamptz DEFAULT now(), "
+        "begun_at timestamptz, stored_at timestamptz, rows bigint, bytes bigint, loader text, "
+        "PRIMARY KEY (slave, schema, tablename, block))"
+    )
+    pair.checkpoint().ensure()
+    pair.checkpoint().ensure()
+    insert = "INSERT INTO public.demo_blocks (slave, schema, tablename, block, state) VALUES ('a', 'b', 'c', 1, %s)"
+    pair.slave.execute(insert.encode(), ["exported"])
+    with pytest.raises(psycopg.errors.CheckViolation):
+        pair.slave.execute(insert.replace("1", "2").encode(), ["lost"])
