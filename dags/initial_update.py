@@ -11,8 +11,11 @@ ends with the slave in state **NORMAL** and the apply running. Other slaves do n
 | `begin` | takes the slave over, closes its gate | INITIAL |
 | `create_tables` | makes the slave's tables, or empties them | |
 | `plan` | takes the start position, plans blocks, opens the gate | TRANSITION |
+| `make_folder` | transfer by files: makes the folder | |
 | `ensure_apply` | starts `cdc_apply` for the pair unless it runs | |
-| `load` | reads and stores the blocks, in parallel, while changes are applied | |
+| `load` | reads and stores the blocks, in parallel, while changes are applied; or writes them to files | |
+| `approve` | transfer by files: waits until a person has carried the folder to the slave, then checks it | |
+| `import_files` | transfer by files: stores the blocks | |
 | `await_normal` | waits until the apply has passed every block | NORMAL |
 | `finish` | makes indexes and foreign keys | |
 | `settle` | after a failure or a cancel: stops the load, says why | INCONSISTENT |
@@ -24,13 +27,14 @@ not read again after one.
 from airflow.sdk import chain
 
 from sluice.orchestration.apply_start import EnsureApply
+from sluice.orchestration.approval import ApproveTransfer
 from sluice.orchestration.await_normal import AwaitNormal
 from sluice.orchestration.forms import lifecycle_dag
-from sluice.orchestration.job_operator import LoadOperator
+from sluice.orchestration.job_operator import ImportOperator, LoadOperator
 from sluice.orchestration.steps_master import check, install_resources, reconcile
-from sluice.orchestration.steps_update import begin, create_tables, finish, plan, settle
+from sluice.orchestration.steps_update import begin, create_tables, finish, make_folder, plan, settle
 
-with lifecycle_dag("initial_update", __doc__, "prefix", "slave", "transfer") as dag:
+with lifecycle_dag("initial_update", __doc__, "prefix", "slave", "transfer", "location") as dag:
     chain(
         check(),
         install_resources(),
@@ -38,9 +42,12 @@ with lifecycle_dag("initial_update", __doc__, "prefix", "slave", "transfer") as 
         begin(),
         create_tables(),
         plan(),
+        make_folder(),
         EnsureApply(task_id="ensure_apply"),
         LoadOperator(task_id="load"),
-        AwaitNormal(task_id="await_normal"),
+        ApproveTransfer(task_id="approve"),
+        ImportOperator(task_id="import_files"),
+        AwaitNormal(task_id="await_normal", trigger_rule="none_failed"),
         finish(),
         settle(),
     )

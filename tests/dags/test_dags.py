@@ -99,7 +99,7 @@ def test_the_initial_update_follows_the_workflow(bag: DagBag) -> None:
         task = dag.get_task(following[0])
     assert order == [
         "check", "install_resources", "reconcile", "begin", "create_tables", "plan",
-        "ensure_apply", "load", "await_normal", "finish", "settle",
+        "make_folder", "ensure_apply", "load", "approve", "import_files", "await_normal", "finish", "settle",
     ]  # fmt: skip
 
 
@@ -121,7 +121,7 @@ def test_params_are_those_of_the_contract(bag: DagBag) -> None:
     assert found == {
         "install_resources": {"prefix"},
         "reconcile_tables": {"prefix"},
-        "initial_update": {"prefix", "slave", "transfer"},
+        "initial_update": {"prefix", "slave", "transfer", "location"},
         "cdc_apply": {"prefix", "slave"},
         "rejects": {"prefix", "slave", "action", "ids", "force"},
         "housekeeping": set(),

@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException, AirflowRuntimeError
 from sluice import vendors
 from sluice.config import Endpoint, Replication, SlaveConfig
 from sluice.domain.connection import ConnectionInfo
+from sluice.domain.location import S3Access
 from sluice.errors import Terminal, Transient
 from sluice.stores import redis_store
 
@@ -61,10 +62,7 @@ def all_of(replication: Replication, *slaves: str) -> dict[str, ConnectionInfo]:
 
 def info(conn_id: str, vendor: str, used_for: str) -> ConnectionInfo:
     """One connection, inside a task. `used_for` names the file that refers to it."""
-    try:
-        connection = BaseHook.get_connection(conn_id)
-    except (AirflowNotFoundException, AirflowRuntimeError) as error:
-        raise _why_not(conn_id, used_for, error) from error
+    connection = _connection(conn_id, used_for)
     return converted(connection, connection.extra_dejson, conn_id, vendor)
 
 
@@ -123,6 +121,36 @@ def spark() -> dict[str, Any]:
     return {"master": master, "conf": {**settings, **(extra.get("conf") or {})}}
 
 
+def s3(conn_id: str | None, used_for: str) -> S3Access:
+    """How to reach S3, from a connection of type `aws`; without one, boto3 looks around itself.
+
+    Extras: `endpoint_url`, `region_name`, `aws_session_token`. Raises as `info` does.
+    """
+    if conn_id is None:
+        return S3Access()
+    connection = _connection(conn_id, used_for)
+    if connection.conn_type != "aws":
+        raise ConnectionUnusable(conn_id, f"is of type {connection.conn_type!r}; for S3 it must be 'aws'.")
+    extra = connection.extra_dejson
+    return S3Access(
+        connection.login or "",
+        connection.password or "",
+        str(extra.get("aws_session_token") or ""),
+        str(extra.get("endpoint_url") or ""),
+        str(extra.get("region_name") or ""),
+    )
+
+
+def file_key(conn_id: str | None, used_for: str) -> str | None:
+    """The key that carried files are encrypted with, in base64: the password of a connection. None without one."""
+    if conn_id is None:
+        return None
+    password = _connection(conn_id, used_for).password
+    if not password:
+        raise ConnectionUnusable(conn_id, "has no password, which is to be the key: `openssl rand -base64 32`.")
+    return str(password)
+
+
 def redis_url() -> str:
     """Where Redis is; its password is hidden in logs from now on. Raises `StoreNotConfigured`."""
     address = redis_store.url()
@@ -131,6 +159,13 @@ def redis_url() -> str:
 
         mask_secret(password)
     return address
+
+
+def _connection(conn_id: str, used_for: str) -> Any:
+    try:
+        return BaseHook.get_connection(conn_id)
+    except (AirflowNotFoundException, AirflowRuntimeError) as error:
+        raise _why_not(conn_id, used_for, error) from error
 
 
 def _why_not(conn_id: str, used_for: str, error: Exception) -> Terminal | Transient:

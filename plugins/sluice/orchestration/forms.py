@@ -87,8 +87,11 @@ def transfer_field(_: Iterable[Replication]) -> Param:
     return Param(
         "online",
         type="string",
-        enum=["online"],
-        values_display={"online": "online: straight from the master to the slave"},
+        enum=["online", "files"],
+        values_display={
+            "online": "online: straight from the master to the slave",
+            "files": "files: written to a location, carried to the slave by hand",
+        },
         title="Transfer",
         description_md="How the tables' content reaches the slave.",
     )
@@ -148,10 +151,22 @@ def force_field(_: Iterable[Replication]) -> Param:
     )
 
 
+def location_field(_: Iterable[Replication]) -> Param:
+    """Where the files of an initial update are written."""
+    return Param(
+        None,
+        type=["null", "string"],
+        title="Location of the files",
+        description_md="For the transfer by **files**: an existing directory of the machine that runs Airflow and "
+        "Spark, e.g. `/mnt/disk`, or `s3://bucket/prefix`. A folder is made in it whose name is a unique timestamp.",
+    )
+
+
 FIELDS = {
     "prefix": prefix_field,
     "slave": slave_field,
     "transfer": transfer_field,
+    "location": location_field,
     "action": action_field,
     "ids": ids_field,
     "force": force_field,

@@ -9,8 +9,11 @@ from airflow.sdk import NEVER_EXPIRE, BaseOperator  # type: ignore[attr-defined]
 from airflow.sdk.exceptions import AirflowSkipException
 
 from sluice import config
+from sluice.domain.location import Location
 from sluice.errors import Terminal, Transient
-from sluice.orchestration import connections, jobs
+from sluice.initial import steps, transfer
+from sluice.initial.update import Update
+from sluice.orchestration import connections, files, jobs
 from sluice.orchestration.failure import as_airflow
 from sluice.orchestration.job import Job, Kind, Owner
 from sluice.orchestration.job_output import last_lines
@@ -19,6 +22,7 @@ from sluice.orchestration.joining import Join, join
 from sluice.orchestration.relaunch import Next
 from sluice.orchestration.residence import earliest
 from sluice.orchestration.step import FOR_EVER
+from sluice.orchestration.work import Work
 
 HANDLE = "job"
 """Key of the task's state store under which the job's id can be read, by the REST API too."""
@@ -212,13 +216,44 @@ class LoadOperator(SparkJobOperator):
 
     kind = Kind.LOAD
     adopts = False
+    step: ClassVar[str] = "export"
+    """What the job does with the folder where blocks travel as files."""
 
     def leave(self, job: Job) -> NoReturn:
         raise AlreadyLoading(job)
 
     def payload(self, replication: config.Replication, context: Mapping[str, Any]) -> dict[str, Any]:
-        """With the name of the update that the job loads for."""
-        return {**super().payload(replication, context), "update_id": str(context["run_id"])}
+        """With the name of the update that the job loads for, and the folder where blocks travel as files."""
+        told = {**super().payload(replication, context), "update_id": str(context["run_id"])}
+        if files.by_files(context):
+            told["files"] = files.payload(replication, self.step, self.folder(replication, context))
+        return told
+
+    def folder(self, replication: config.Replication, context: Mapping[str, Any]) -> Location:
+        """The folder that blocks are written to."""
+        return files.written(context)
+
+
+class ImportOperator(LoadOperator):
+    """Loads the blocks of an initial update from the files that were carried to the slave's location."""
+
+    step = "import"
+
+    def execute(self, context: Any) -> Any:
+        """Opens the gate, then launches the job or joins it; ends at once where the slave's machine has loaded all."""
+        if not files.by_files(context):
+            raise AirflowSkipException("This update loads online: there is nothing to import.")
+        with as_airflow(context):
+            work = Work.of(context)
+            update = Update.of(work.replication, work.slave.name, work.connections, work.update_id)
+            steps.open_gate(update, work.redis)
+            if not transfer.left_to_import(update):
+                return "imported by hand"
+        return super().execute(context)
+
+    def folder(self, replication: config.Replication, context: Mapping[str, Any]) -> Location:
+        """The folder at the slave's location."""
+        return files.arrived(replication, self.slave, context)
 
 
 def is_active(owner: Owner) -> bool:

@@ -3,8 +3,10 @@
 import logging
 from typing import Any
 
+from sluice.initial import transfer
 from sluice.install import reconcile as reconciling
 from sluice.install import resources
+from sluice.orchestration import files
 from sluice.orchestration.step import step
 from sluice.orchestration.work import Work
 from sluice.stores.redis_store import classified
@@ -14,7 +16,8 @@ log = logging.getLogger("sluice.orchestration")
 
 @step
 def check(work: Work) -> None:
-    """Reads the configuration and reaches every place it names: master, slave, Redis. Changes nothing."""
+    """Reads the configuration and reaches every place it names: master, slave, Redis, the location of files. Changes
+    nothing."""
     replication = work.replication
     log.info("%s: configured in %s, %d table rules", work, replication.source, len(replication.tables))
     places: list[Any] = [replication.master, *([work.slave] if work.slave_name else [])]
@@ -28,6 +31,11 @@ def check(work: Work) -> None:
     with classified():
         work.redis.ping()
     log.info("%s: reached Redis", work)
+    if files.by_files(work.context):
+        place = files.location(work.context)
+        files.key_text(replication)
+        transfer.probe(place, files.access(replication))
+        log.info("%s: files can be written to %s", work, place)
 
 
 @step

@@ -11,10 +11,10 @@ from airflow.sdk import get_current_context, task
 from sluice.config import ConfigError, UnknownPrefix, UnknownSlave
 from sluice.domain.state import ForbiddenMove, SlaveState
 from sluice.errors import Terminal
-from sluice.initial import steps
+from sluice.initial import steps, transfer
 from sluice.initial.owner import LoadEnded, owner_of
 from sluice.initial.update import Update
-from sluice.orchestration import jobs
+from sluice.orchestration import files, jobs
 from sluice.orchestration.failure import XCOM_KEY, as_airflow
 from sluice.orchestration.job import Kind, Owner
 from sluice.orchestration.job_operator import is_active
@@ -75,10 +75,23 @@ def create_tables(work: Work) -> str:
 
 @step
 def plan(work: Work) -> str:
-    """Takes the start position, plans the blocks, opens the gate: state TRANSITION, applying may begin."""
-    count = steps.plan(update_of(work), work.redis)
+    """Takes the start position, plans the blocks, opens the gate: state TRANSITION, applying may begin. Where the
+    blocks travel as files, the gate stays closed until they have arrived."""
+    queueing = transfer.QUEUEING if files.by_files(work.context) else ""
+    count = steps.plan(update_of(work), work.redis, queueing)
     log.info("%s: %d tables are to be loaded", work, count)
     return f"{count} tables planned"
+
+
+@step
+def make_folder(work: Work) -> str | None:
+    """Where the blocks travel as files: makes the folder of this update, its name a unique timestamp."""
+    if not files.by_files(work.context):
+        return None
+    place, s3 = files.location(work.context), files.access(work.replication)
+    carried = transfer.folder_of(update_of(work), place, s3, files.key(work.replication))
+    log.info("%s: the files go to %s", work, carried.location)
+    return str(carried.location)
 
 
 @step
@@ -167,6 +180,8 @@ def _reason(context: Mapping[str, Any], states: Mapping[str, Any]) -> str:
     if failed is None:
         return steps.INTERRUPTED
     said = ti.xcom_pull(task_ids=failed, key=XCOM_KEY)
+    if said and said.startswith(steps.INTERRUPTED):
+        return str(said)
     return f"Initial Update failed in {failed}: {said}" if said else f"{steps.INTERRUPTED} in {failed}"
 
 

@@ -477,9 +477,9 @@ def test_a_slave_of_a_former_version_learns_of_files(pair_of: MakePair) -> None:
     pair = pair_of()
     pair.slave.execute(
         "CREATE TABLE public.demo_blocks (slave text, schema text, tablename text, block int, lo text, hi text, "
-        "state text NOT NULL CHECK (state IN ('planned', 'begun', 'stored')), marker text, planned_at timestamptz DEFAULT now(), "
-        "begun_at timestamptz, stored_at timestamptz, rows bigint, bytes bigint, loader text, "
-        "PRIMARY KEY (slave, schema, tablename, block))"
+        "state text NOT NULL CHECK (state IN ('planned', 'begun', 'stored')), marker text, "
+        "planned_at timestamptz DEFAULT now(), begun_at timestamptz, stored_at timestamptz, rows bigint, "
+        "bytes bigint, loader text, PRIMARY KEY (slave, schema, tablename, block))"
     )
     pair.checkpoint().ensure()
     pair.checkpoint().ensure()

@@ -1,0 +1,120 @@
+"""The task in which a person says that the folder has been carried to the slave.
+
+The question and the answer are Airflow's own (required actions, human in the loop). An approval is followed by the
+check of the folder. Whatever is wrong is listed in the log and on the slave, and the question stands again.
+"""
+
+import logging
+from typing import Any, NoReturn
+
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk.exceptions import AirflowSkipException, TaskAwaitingInput
+from airflow.sdk.execution_time.hitl import upsert_hitl_detail
+
+from sluice.errors import SluiceError, Terminal, Transient
+from sluice.initial import steps, transfer
+from sluice.initial.owner import LoadEnded
+from sluice.orchestration import files
+from sluice.orchestration.failure import as_airflow
+from sluice.orchestration.step import FOR_EVER
+from sluice.orchestration.steps_update import update_of
+from sluice.orchestration.work import Work
+
+log = logging.getLogger("sluice.orchestration")
+
+APPROVE, REJECT = "Approve", "Reject"
+ANSWERS = "answers"
+"""XCom key: who answered what, and when, one entry an answer."""
+
+
+class TransferRejected(Terminal):
+    """A person decided against it."""
+
+    def __init__(self, who: str):
+        super().__init__(f"{steps.INTERRUPTED} (the transfer was rejected by {who})")
+        self.who = who
+
+
+class ApproveTransfer(HITLOperator):
+    """Waits for a person, then checks the folder at the slave's location; skipped where nothing travels as files."""
+
+    template_fields = ()
+
+    def __init__(self, **kwargs: Any):
+        settings = {**FOR_EVER, "subject": "Manual Data transfer", "options": [APPROVE, REJECT], **kwargs}
+        super().__init__(**settings)
+
+    def execute(self, context: Any) -> Any:
+        """Asks."""
+        if not files.by_files(context):
+            raise AirflowSkipException("This update loads online: there is nothing to approve.")
+        with as_airflow(context):
+            work = Work.of(context)
+            folder = files.written(context)
+            self.subject = transfer.WAITING.format(folder)
+            self.body = _question(work, str(folder), str(files.arrived(work.replication, work.slave.name, context)))
+        return super().execute(context)
+
+    def execute_complete(self, context: Any, event: dict[str, Any], answers: list[dict[str, str]] | None = None) -> Any:
+        """Somebody answered."""
+        with as_airflow(context):
+            user = event.get("responded_by_user") or {}
+            who = str(user.get("name") or user.get("id") or "somebody")
+            (chosen,) = event["chosen_options"]
+            given = [*(answers or []), {"who": who, "at": str(event["responded_at"]), "answer": chosen}]
+            context["ti"].xcom_push(key=ANSWERS, value=given)
+            log.info("%s by %s at %s", chosen, who, event["responded_at"])
+            if chosen != APPROVE:
+                raise TransferRejected(who)
+            work = Work.of(context)
+            problem = self._examine(work)
+        if problem is None:
+            return given
+        return self._ask_again(context, given)
+
+    def _examine(self, work: Work) -> str | None:
+        """What keeps the folder from being imported. Raises what no carrying will mend."""
+        update = update_of(work)
+        try:
+            if not transfer.left_to_import(update):
+                log.info("%s: all files are on the slave already, imported there by hand", work)
+                return None
+            carried = files.carried(work)
+            manifest = transfer.examine(update, carried)
+        except (LoadEnded, transfer.NothingExported):
+            raise
+        except (Transient, Terminal) as wrong:
+            log.error("%s", wrong)
+            self._leave_word(work, str(wrong))
+            return str(wrong)
+        log.info("%s: %s files at %s are as they were sent", work, len(manifest.blocks), carried.location)
+        return None
+
+    def _leave_word(self, work: Work, text: str) -> None:
+        try:
+            steps.note(update_of(work), text)
+        except SluiceError as error:
+            log.warning("%s: could not leave word on the slave: %s", work, error)
+
+    def _ask_again(self, context: Any, answers: list[dict[str, str]]) -> NoReturn:
+        log.info("Mend what is listed above, then approve again.")
+        upsert_hitl_detail(
+            ti_id=context["ti"].id, options=self.options, subject=self.subject, body=self.body, defaults=None,
+            multiple=False, params={}, assigned_users=None,
+        )  # fmt: skip
+        raise TaskAwaitingInput(method_name="execute_complete", kwargs={"answers": answers})
+
+
+def _question(work: Work, folder: str, there: str) -> str:
+    carry = (
+        f"Copy the folder `{folder}` with everything in it to `{there}`, the location of slave {work.slave.name}."
+        if folder != there
+        else f"The folder is looked for where it was written, `{folder}`: the slave has no `initial_files_location`."
+    )
+    return (
+        f"The initial data of {work} are written; changes are queued meanwhile.\n\n1. {carry}\n"
+        "2. **Approve**: the folder is checked, file by file, then imported. What is wrong stands in this task's log "
+        "and in the slave's message; mend it and approve again. Where the slave's machine loads the folder itself "
+        "(`./sluice import`), approve when that is through.\n\n"
+        "**Reject** cancels this initial update; the slave becomes INCONSISTENT."
+    )
