@@ -1,0 +1,238 @@
+"""Seed 000's quick checklist for the manual transfer, as a person walks through it, with Airflow and under traffic."""
+
+import os
+import shutil
+import tempfile
+import threading
+import time
+import urllib.parse
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from embedded.airflow_api import AirflowApi
+from embedded.stack import Stack
+from sluice.domain.names import Prefix
+from sluice.domain.state import SlaveState
+from sluice.stores import redis_store
+from sluice.stores.gate import Gate
+from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.vendors.postgres.connection import connect
+from tests.traces import nothing_runs
+
+DAG = "initial_update"
+CONFIG = """
+prefix: DEMO_
+master: {{conn_id: demo_master, vendor: postgres}}
+slaves:
+  dr1: {{conn_id: demo_dr1, vendor: postgres, initial_files_location: {location}}}
+tables:
+  shop.*: {{}}
+initial: {{block_rows: 2000, block_target_seconds: 0.05, parallel: 2}}
+"""
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    folder = Path(tempfile.mkdtemp(prefix="sluice-test-"))
+    for name in ("replications", "out", "in"):
+        (folder / name).mkdir()
+    (folder / "replications" / "DEMO.yaml").write_text(CONFIG.format(location=folder / "in"))
+    made = Stack(folder / "home", durable=False, replications=folder / "replications")
+    try:
+        made.up()
+        with made.master.connect("demo", "demo") as master:
+            master.execute("CREATE SCHEMA shop")
+            master.execute("CREATE TABLE shop.orders (id int PRIMARY KEY, v text)")
+            master.execute("INSERT INTO shop.orders SELECT g, md5(g::text) FROM generate_series(1, 30000) g")
+            master.execute(
+                "CREATE TABLE shop.lines (order_id int REFERENCES shop.orders, n int, PRIMARY KEY (order_id, n))"
+            )
+            master.execute("INSERT INTO shop.lines SELECT g, 1 FROM generate_series(1, 30000) g")
+        made.airflow.api().await_dags([DAG, "cdc_apply"])
+        yield made
+    finally:
+        made.down()
+        left = not nothing_runs(folder / "home")
+        shutil.rmtree(folder)
+    assert not left, "down left a process"
+
+
+@contextmanager
+def traffic(stack: Stack) -> Iterator[list[int]]:
+    """Orders come, change and go; yields the number of transactions."""
+    ending, done = threading.Event(), [0]
+
+    def write() -> None:
+        with stack.master.connect("demo", "demo") as master:
+            while not ending.wait(0.005):
+                number = 30_000 + done[0]
+                with master.transaction():
+                    master.execute("INSERT INTO shop.orders VALUES (%s, 'new')", [number + 1])
+                    master.execute("INSERT INTO shop.lines VALUES (%s, 1)", [number + 1])
+                    master.execute("UPDATE shop.orders SET v = v || '!' WHERE id = %s", [done[0] % 29_000 + 1])
+                    master.execute("DELETE FROM shop.lines WHERE order_id = %s", [done[0] % 29_000 + 1])
+                done[0] += 1
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield done
+    finally:
+        ending.set()
+        thread.join()
+
+
+class Run:
+    """A run of initial_update and what a person sees of it."""
+
+    def __init__(self, stack: Stack, location: Path | str):
+        self.stack = stack
+        self.api: AirflowApi = stack.airflow.api()
+        conf = {"prefix": "DEMO_", "slave": "dr1", "transfer": "files", "location": str(location)}
+        self.id = self.api.trigger(DAG, conf)
+        self.path = f"dags/{DAG}/dagRuns/{urllib.parse.quote(self.id, safe='')}"
+
+    def state(self, task: str) -> str | None:
+        return next(state for name, _, state in self.api.task_states(DAG, self.id) if name == task)
+
+    def await_state(self, task: str, wanted: str, seconds: float = 180) -> None:
+        until(lambda: self._reached(task, wanted), seconds)
+
+    def _reached(self, task: str, wanted: str) -> bool:
+        if self.api.run_state(DAG, self.id) == "failed" and wanted != "failed":
+            raise AssertionError(self.log(next(n for n, _, s in self.api.task_states(DAG, self.id) if s == "failed")))
+        return self.state(task) == wanted
+
+    def log(self, task: str) -> str:
+        return self.api.task_log(DAG, self.id, task, 1)
+
+    @property
+    def question(self) -> dict[str, Any]:
+        return dict(self.api.get(f"{self.path}/taskInstances/approve/-1/hitlDetails"))
+
+    def answer(self, chosen: str) -> None:
+        until(lambda: not self.question["response_received"], 60)
+        until(lambda: self.state("approve") == "awaiting_input", 60)
+        body = {"chosen_options": [chosen], "params_input": {}}
+        self.api.call("PATCH", f"{self.path}/taskInstances/approve/-1/hitlDetails", body)
+
+    def answers(self) -> list[dict[str, str]]:
+        entry = self.api.get(f"{self.path}/taskInstances/approve/xcomEntries/answers", deserialize="true")
+        return list(entry["value"])
+
+
+def until(condition: Callable[[], Any], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "this never came true"
+        time.sleep(0.25)
+
+
+def slave(stack: Stack) -> "psycopg.Connection[Any]":
+    return connect(stack.connection("dr1"), application="test", autocommit=True)
+
+
+def checkpoint(stack: Stack) -> tuple[SlaveState, str]:
+    with slave(stack) as connection:
+        found = CheckpointStore(connection, Prefix("DEMO_"), "public", "dr1").read()
+    assert found is not None
+    return found.state, found.message
+
+
+def content(connection: "psycopg.Connection[Any]") -> list[Any]:
+    return [
+        connection.execute(
+            f"SELECT count(*), md5(string_agg(t::text, ',' ORDER BY t)) FROM {table} t".encode()
+        ).fetchone()
+        for table in ("shop.orders", "shop.lines")
+    ]
+
+
+def test_the_quick_checklist_from_the_form_to_normal(stack: Stack) -> None:
+    folder = stack.home.root.parent
+    with traffic(stack) as transactions:
+        # 1. A source, a destination and the directory, in the form.
+        run = Run(stack, folder / "out")
+        # 2. The status stays yellow, and the last message says where the data are.
+        run.await_state("approve", "awaiting_input")
+        (stored,) = (folder / "out").iterdir()
+        assert checkpoint(stack) == (SlaveState.TRANSITION, f"Manual Data transfer: WAITING (stored on '{stored}')")
+        assert run.question["subject"] == f"Manual Data transfer: WAITING (stored on '{stored}')"
+        assert str(folder / "in" / stored.name) in run.question["body"]
+        with redis_store.connect(stack.redis_url) as store:
+            (closure,) = Gate(store, Prefix("DEMO_"), "dr1").closures()
+        assert "changes are queued" in closure.reason
+        # 3. The subdirectory is populated.
+        files = sorted(os.listdir(stored))
+        assert len(files) > 8 and [name[:2] for name in files[-3:]] == ["7-", "8-", "9-"]
+        queued = transactions[0]
+        until(lambda: transactions[0] > queued + 100, 60)
+        with slave(stack) as connection:
+            assert connection.execute("SELECT count(*) FROM shop.orders").fetchone() == (0,)
+        # 7, too early: nothing is there yet, and a person may approve again.
+        run.answer("Approve")
+        until(lambda: len(run.answers()) == 1, 60)
+        until(lambda: "cannot be imported. Nothing was loaded" in checkpoint(stack)[1], 60)
+        assert checkpoint(stack)[0] is SlaveState.TRANSITION
+        # 4 to 6. The folder travels, and a file suffers on the way.
+        shutil.move(stored, folder / "in")
+        carried = folder / "in" / stored.name
+        damaged, gone = carried / files[0], carried / files[1]
+        whole = damaged.read_bytes()
+        damaged.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+        gone.rename(folder / "away")
+        run.answer("Approve")
+        until(lambda: len(run.answers()) == 2, 60)
+        until(lambda: files[0] in checkpoint(stack)[1], 60)
+        assert f"- {files[0]} is altered: its SHA-256 is another one\n- {files[1]} is missing" in checkpoint(stack)[1]
+        damaged.write_bytes(whole)
+        (folder / "away").rename(gone)
+        # 7. Reactivated: the slave reads the files, and turns green.
+        run.answer("Approve")
+        run.await_state("import_files", "success")
+        run.await_state("settle", "success")
+        assert checkpoint(stack)[0] is SlaveState.NORMAL
+    answers = run.answers()
+    assert [answer["answer"] for answer in answers] == ["Approve"] * 3
+    assert {answer["who"] for answer in answers} == {stack.airflow.api()._user}
+    assert run.api.run_state(DAG, run.id) == "success"
+    with stack.master.connect("demo", "demo") as master, slave(stack) as connection:
+        until(lambda: content(connection) == content(master), 60)
+        keys = "SELECT count(*) FROM pg_catalog.pg_constraint WHERE contype = 'f' AND conrelid = 'shop.lines'::regclass"
+        assert connection.execute(keys.encode()).fetchone() == (1,)
+
+
+def test_a_location_that_cannot_be_written_is_answered_before_anything_is_touched(stack: Stack) -> None:
+    folder = stack.home.root.parent
+    before = checkpoint(stack)
+    for place, words in ((folder / "gone", "is no directory on this machine"), ("", "no location is given")):
+        run = Run(stack, place)
+        run.await_state("settle", "failed")
+        assert words in run.log("check")
+        assert run.state("begin") == "upstream_failed"
+    assert checkpoint(stack) == before
+
+
+def test_rejected_the_update_is_cancelled_and_the_next_one_starts_clean(stack: Stack) -> None:
+    folder = stack.home.root.parent
+    run = Run(stack, folder / "out")
+    run.await_state("approve", "awaiting_input")
+    run.answer("Reject")
+    run.await_state("settle", "failed")
+    state, message = checkpoint(stack)
+    assert state is SlaveState.INCONSISTENT
+    assert message.startswith("Initial Update interrupted by the ADMIN (the transfer was rejected by ")
+    with redis_store.connect(stack.redis_url) as store:
+        assert Gate(store, Prefix("DEMO_"), "dr1").closures() == []
+    again = Run(stack, folder / "in")
+    again.await_state("approve", "awaiting_input")
+    again.answer("Approve")
+    again.await_state("settle", "success")
+    assert checkpoint(stack)[0] is SlaveState.NORMAL
+    with stack.master.connect("demo", "demo") as master, slave(stack) as connection:
+        until(lambda: content(connection) == content(master), 60)
