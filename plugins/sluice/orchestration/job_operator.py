@@ -23,6 +23,7 @@ from sluice.orchestration.relaunch import Next
 from sluice.orchestration.residence import earliest
 from sluice.orchestration.step import FOR_EVER
 from sluice.orchestration.work import Work
+from sluice.pair import Pair
 
 HANDLE = "job"
 """Key of the task's state store under which the job's id can be read, by the REST API too."""
@@ -245,7 +246,7 @@ class ImportOperator(LoadOperator):
             raise AirflowSkipException("This update loads online: there is nothing to import.")
         with as_airflow(context):
             work = Work.of(context)
-            update = Update.of(work.replication, work.slave.name, work.connections, work.update_id)
+            update = Update.named(Pair.of(work.replication, work.slave.name, work.connections), work.update_id)
             steps.open_gate(update, work.redis)
             if not transfer.left_to_import(update):
                 return "imported by hand"
