@@ -4,15 +4,20 @@ Claims, bounds, "begun", snapshot and marker are the loader's. A block counts as
 the folder and BLOCKS on the slave says so, with marker and SHA-256; a file that no block names is worth nothing.
 """
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 
 from sluice import vendors
 from sluice.domain.blocks import Block
 from sluice.domain.location import BLOCK_PRIORITY, file_name
+from sluice.domain.names import TableName
+from sluice.errors import Terminal
 from sluice.initial.carried import Carried
-from sluice.initial.loader import BlockOvertaken, Loader, LoadReport, NotYet
+from sluice.initial.loader import REST_SECONDS, BlockOvertaken, Loader, LoadReport, NotYet
 from sluice.initial.update import Update
+
+log = logging.getLogger("sluice.initial")
 
 
 def export_worker(
@@ -34,8 +39,29 @@ def export_worker(
         worker.close()
 
 
+class GoneMeanwhile(Terminal):
+    """A table was dropped or renamed on the master while it was exported."""
+
+    def __init__(self, update: Update, table: TableName):
+        super().__init__(
+            f"{update}: {table} was dropped or renamed on the master before all of it was exported, and the slave learns "
+            "of that only after the transfer. Start a new initial update."
+        )
+        self.table = table
+
+
 class _Exporter(Loader):
     carried: Carried
+
+    def _rest(self, reason: NotYet) -> None:
+        """Leaves the table alone for a moment. What the slave will have to catch up with is no matter here."""
+        self._open()
+        with self._on_master():
+            catalog = vendors.module(self.update.master_info.vendor, "catalog")
+            if catalog.shape(self._linked(self._master), reason.table) is None:
+                raise GoneMeanwhile(self.update, reason.table)
+        log.info("%s: %s", self.update, reason)
+        self._resting[reason.table] = time.monotonic() + REST_SECONDS
 
     def _transfer(self, block: Block) -> None:
         """Reads the begun block into a file of its own."""

@@ -91,6 +91,8 @@ class Progress:
         now = f", now {', '.join(loading)}" if loading else ""
         tables = f"{self.stored_tables} of {len(self.tables)} tables"
         size = f"{self.rows:,} rows{share}, {self.bytes / 1e6:,.1f} MB"
+        if exported := sum(table.exported for table in self.tables):
+            size += f", {exported} blocks in files"
         return f"{tables}, {size}, {self.rows_per_second:,.0f} rows/s{left}{now}"
 
 

@@ -29,6 +29,7 @@ from sluice.errors import SluiceError
 from sluice.initial import carried as carried_module
 from sluice.initial import steps, transfer
 from sluice.initial.carried import FileDamaged, NotComplete
+from sluice.initial.exporter import GoneMeanwhile
 from sluice.initial.import_job import import_in_threads
 from sluice.initial.importer import NeverFits
 from sluice.initial.owner import LoadEnded
@@ -115,6 +116,16 @@ def test_tables_altered_during_the_export_and_the_journey(pair_of: MakePair, tmp
         until(lambda: normal(pair, running))
         await_current(pair, running)
     pair.assert_equal()
+
+
+def test_a_table_that_goes_during_the_export_ends_it_and_says_why(pair_of: MakePair, tmp_path: Path) -> None:
+    pair = shop(pair_of)
+    update = pair.update()
+    prepare(pair, update)
+    pair.master.execute("DROP TABLE public.doomed")
+    carried = transfer.folder_of(update, location(tmp_path / "out"), S3Access(), None)
+    with pytest.raises(GoneMeanwhile, match=r"public\.doomed was dropped or renamed"):
+        export(update, carried, 1)
 
 
 @pytest.fixture
