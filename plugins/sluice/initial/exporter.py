@@ -44,8 +44,8 @@ class GoneMeanwhile(Terminal):
 
     def __init__(self, update: Update, table: TableName):
         super().__init__(
-            f"{update}: {table} was dropped or renamed on the master before all of it was exported, and the slave learns "
-            "of that only after the transfer. Start a new initial update."
+            f"{update}: {table} was dropped or renamed on the master before all of it was exported, and the slave "
+            "learns of that only after the transfer. Start a new initial update."
         )
         self.table = table
 
