@@ -39,9 +39,21 @@ def test_a_stored_block_decides_by_its_marker(xid: int, decision: Decision) -> N
     assert decide(block(1, None, None, "stored", MARKER), xid) is decision
 
 
-def test_a_stored_block_without_marker_is_damage() -> None:
+@pytest.mark.parametrize("state", ["exported", "begun"])
+@pytest.mark.parametrize(
+    ("xid", "decision"),
+    [(5, Decision.DROP), (10, Decision.WAIT), (14, Decision.DROP), (15, Decision.WAIT), (20, Decision.WAIT)],
+)
+def test_a_block_in_a_file_holds_what_its_marker_covers_and_everything_else_waits_for_its_import(
+    state: str, xid: int, decision: Decision
+) -> None:
+    assert decide(block(1, None, None, state, MARKER), xid) is decision
+
+
+@pytest.mark.parametrize("state", ["stored", "exported"])
+def test_a_block_that_was_read_and_has_no_marker_is_damage(state: str) -> None:
     with pytest.raises(BlocksDamaged, match="without a marker"):
-        decide(block(1, None, None, "stored"), 5)
+        decide(block(1, None, None, state), 5)
 
 
 def test_blocks_join_in_key_order_whatever_their_numbers() -> None:
@@ -71,7 +83,7 @@ def test_gaps_and_overlaps_are_damage(blocks: list[Block]) -> None:
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["planned", "begun", "stored"]),
+            st.sampled_from(["planned", "begun", "imported", "exported", "stored"]),
             st.integers(1, 12),
             st.frozensets(st.integers(1, 12), max_size=3),
         ),
@@ -90,9 +102,9 @@ def test_merged_blocks_decide_every_later_change_as_before(
             number,
             bounds[number],
             bounds[number + 1],
-            state,
+            "begun" if state == "imported" else state,
             Position(min(open_ | {end}), end, frozenset(xid for xid in open_ if xid < end))
-            if state == "stored"
+            if state in ("imported", "exported", "stored")
             else None,
         )
         for number, (state, end, open_) in enumerate(states)

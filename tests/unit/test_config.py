@@ -28,7 +28,7 @@ tables:
   '"Mixed Case"."a.b*"':
   audit.x: {actions: di}
 apply: {max_batch_changes: 5_000, checkpoint_interval: 10, poll_interval: 0.2, lease: 30}
-initial: {block_target_seconds: 2, block_rows: 010, parallel: 8}
+initial: {block_target_seconds: 2, block_rows: 010, parallel: 8, files_s3: aws_default, files_key: demo_key}
 """
 
 PROPERTIES = """\
@@ -108,7 +108,7 @@ def test_yaml_is_read_in_full(folder: Path) -> None:
     assert audit.actions == {"I", "D"}
     assert demo.apply == ApplyOptions(5000, 1_000_000, 10.0, 0.2, 30.0)
     # A leading zero makes no octal number of it.
-    assert demo.initial == InitialOptions(2.0, 10, 8)
+    assert demo.initial == InitialOptions(2.0, 10, 8, "aws_default", "demo_key")
 
 
 def test_defaults_are_those_of_the_contract(folder: Path) -> None:

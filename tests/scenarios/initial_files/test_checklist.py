@@ -125,7 +125,8 @@ class Run:
         try:
             entry = self.api.get(f"{self.path}/taskInstances/approve/xcomEntries/answers", deserialize="true")
         except ApiRefused as refused:
-            assert refused.status == 404
+            if refused.status != 404:
+                raise
             return []
         return list(entry["value"])
 
