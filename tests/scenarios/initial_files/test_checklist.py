@@ -118,6 +118,9 @@ class Run:
     def answer(self, chosen: str) -> None:
         until(lambda: not self.question["response_received"], 60)
         until(lambda: self.state("approve") == "awaiting_input", 60)
+        # As a person does, who reads the question. A task that is back before Airflow's executor has noticed that it
+        # left is taken for killed, and asks again (see sluice.orchestration.residence); the API does not tell when.
+        time.sleep(5)
         body = {"chosen_options": [chosen], "params_input": {}}
         self.api.call("PATCH", f"{self.path}/taskInstances/approve/-1/hitlDetails", body)
 
