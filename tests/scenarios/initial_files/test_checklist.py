@@ -208,7 +208,7 @@ def test_the_quick_checklist_from_the_form_to_normal(stack: Stack) -> None:
     answers = run.answers()
     assert [answer["answer"] for answer in answers] == ["Approve"] * 3
     assert {answer["who"] for answer in answers} == {stack.airflow.api()._user}
-    assert run.api.run_state(DAG, run.id) == "success"
+    until(lambda: run.api.run_state(DAG, run.id) == "success", 30)
     with stack.master.connect("demo", "demo") as master, slave(stack) as connection:
         until(lambda: content(connection) == content(master), 60)
         keys = "SELECT count(*) FROM pg_catalog.pg_constraint WHERE contype = 'f' AND conrelid = 'shop.lines'::regclass"
