@@ -4,7 +4,9 @@ import shutil
 import threading
 from pathlib import Path
 
+from initial_load.conftest import MakePair
 from initial_load.pair import Pair
+from initial_load.test_with_apply import make_shop
 
 from sluice.domain.location import Location, S3Access
 from sluice.domain.manifest import Manifest
@@ -63,3 +65,14 @@ def moved(carried: Carried, to: Path) -> Carried:
     to.mkdir(exist_ok=True)
     shutil.move(carried.location.path, to)
     return Carried(Location.parse(str(to / carried.location.name)), carried.access, carried.key)
+
+
+def location(folder: Path) -> Location:
+    folder.mkdir(exist_ok=True)
+    return Location.parse(str(folder))
+
+
+def shop(pair_of: MakePair) -> Pair:
+    pair = pair_of(block_rows=500, seconds=0.02)
+    make_shop(pair)
+    return pair

@@ -7,8 +7,6 @@ import json
 import os
 import random
 import shutil
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -21,9 +19,9 @@ from initial_load.test_restart import until
 from initial_load.test_with_apply import HEAP, NOTES, ORDERS, applying, await_current, make_shop, normal
 from initial_load.traffic import Traffic
 
-from initial_files.carrying import KEY, export, exported, moved, prepare
+from initial_files.carrying import KEY, export, exported, location, moved, prepare, shop
 from sluice.domain.blocks import BlockState
-from sluice.domain.location import Location, S3Access
+from sluice.domain.location import S3Access
 from sluice.domain.state import SlaveState
 from sluice.errors import SluiceError
 from sluice.initial import carried as carried_module
@@ -34,13 +32,6 @@ from sluice.initial.import_job import import_in_threads
 from sluice.initial.importer import NeverFits
 from sluice.initial.owner import LoadEnded
 from sluice.stores.transfer_folder import FileGone
-
-ROOT = Path(__file__).resolve().parents[3]
-
-
-def location(folder: Path) -> Location:
-    folder.mkdir(exist_ok=True)
-    return Location.parse(str(folder))
 
 
 @pytest.mark.parametrize("key", [None, KEY], ids=["plain", "encrypted"])
@@ -209,12 +200,6 @@ def test_a_kept_table_stays_readable_and_its_old_rows_go(pair_of: MakePair, tmp_
     pair.assert_equal()
 
 
-def shop(pair_of: MakePair) -> Pair:
-    pair = pair_of(block_rows=500, seconds=0.02)
-    make_shop(pair)
-    return pair
-
-
 def test_an_export_goes_on_where_it_was_and_reads_no_block_twice(
     pair_of: MakePair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -249,111 +234,6 @@ def test_an_export_goes_on_where_it_was_and_reads_no_block_twice(
     assert transfer.seal(update, carried) == manifest, "twice is once"
     import_in_threads(update, carried, manifest, 2)
     pair.assert_equal()
-
-
-def test_an_import_killed_anywhere_goes_on_and_loads_nothing_twice(pair_of: MakePair, tmp_path: Path) -> None:
-    pair = shop(pair_of)
-    update = pair.update()
-    carried, manifest = exported(pair, update, location(tmp_path / "out"))
-    pair.slow_down("public.orders", 0.0002)
-    chance = random.Random(11)
-    kills = 0
-    command = importing(pair, carried.location)
-    while transfer.left_to_import(update):
-        process = subprocess.Popen(**command, stdout=subprocess.DEVNULL)
-        try:
-            process.wait(2.0 + chance.random() * 1.5)
-            assert process.returncode == 0 or kills
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            kills += 1
-        assert kills < 40
-    assert kills > 0
-    pair.assert_equal()
-    before = pair.blocks()
-    assert import_in_threads(update, carried, manifest, 2).blocks == 0
-    assert pair.blocks() == before
-
-
-def importing(pair: Pair, place: Location, *options: str) -> dict[str, Any]:
-    info = pair.slave_info
-    url = f"postgresql://{info.user}@{info.host}:{info.port}/{info.database}"
-    return {
-        "args": [sys.executable, "-m", "embedded.cli", "import", "--location", str(place), "--database", url, *options],
-        "cwd": ROOT,
-        "env": {
-            **{name: value for name, value in os.environ.items() if not name.startswith("SLUICE_")},
-            "PYTHONPATH": f"{ROOT}:{ROOT / 'plugins'}",
-            "PGPASSWORD": info.password,
-            "SLUICE_REPLICATIONS": "/nowhere",
-        },
-    }
-
-
-def test_the_command_needs_nothing_but_the_slave_and_the_folder(pair_of: MakePair, tmp_path: Path) -> None:
-    pair = shop(pair_of)
-    update = pair.update()
-    carried, manifest = exported(pair, update, location(tmp_path / "out"), key=KEY)
-    there = moved(carried, tmp_path / "in")
-    import base64
-
-    (tmp_path / "key").write_text(base64.b64encode(KEY).decode() + "\n")
-    options = ("--key-file", str(tmp_path / "key"))
-
-    def run(*more: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            **importing(pair, there.location.parent, *options, *more), capture_output=True, text=True, timeout=120
-        )
-
-    damaged = Path(there.location.path) / manifest.blocks[3].file.name
-    whole = damaged.read_bytes()
-    damaged.write_bytes(whole[:-1])
-    (Path(there.location.path) / manifest.blocks[5].file.name).rename(tmp_path / "away")
-    refused = run()
-    assert refused.returncode == 1
-    assert f"{damaged.name} has {len(whole) - 1:,} bytes instead of {len(whole):,}" in refused.stderr
-    assert f"{manifest.blocks[5].file.name} is missing" in refused.stderr
-    assert transfer.left_to_import(update) == len(manifest.blocks), "nothing was loaded"
-    damaged.write_bytes(whole)
-    (tmp_path / "away").rename(Path(there.location.path) / manifest.blocks[5].file.name)
-    checked = run("--check")
-    assert checked.returncode == 0, checked.stderr
-    assert transfer.left_to_import(update) == len(manifest.blocks)
-    done = run()
-    assert done.returncode == 0, done.stderr
-    assert "approve the transfer in Airflow" in done.stdout
-    assert transfer.left_to_import(update) == 0
-    pair.assert_equal()
-    assert pair.slave_info.password not in done.stdout + done.stderr
-
-
-def test_the_command_says_what_is_wrong(pair_of: MakePair, tmp_path: Path) -> None:
-    pair = shop(pair_of)
-
-    def said(place: Path, *options: str) -> str:
-        done = subprocess.run(
-            **importing(pair, Location.parse(str(place)), *options), capture_output=True, text=True, timeout=60
-        )
-        assert done.returncode == 1 and "Traceback" not in done.stderr
-        return done.stderr
-
-    assert "is no directory on this machine" in said(tmp_path / "gone")
-    (tmp_path / "empty").mkdir()
-    assert "has no folder that this slave waits for" in said(tmp_path / "empty")
-    update = pair.update()
-    carried, _ = exported(pair, update, location(tmp_path / "out"), key=KEY)
-    assert "is encrypted, and no key was given" in said(Path(carried.location.path))
-    (tmp_path / "key").write_text("no key")
-    assert "openssl rand -base64 32" in said(Path(carried.location.path), "--key-file", str(tmp_path / "key"))
-    steps.cancel(update, pair.store)
-    old_update = pair.update("an older one")
-    old, _ = exported(pair, old_update, location(tmp_path / "out"))
-    steps.cancel(old_update, pair.store)
-    exported(pair, pair.update("a newer one"), location(tmp_path / "out"))
-    refused = said(Path(old.location.path))
-    assert "belongs to initial update a newer one, not to an older one" in refused
-    assert "name one of them with --slave" in said(tmp_path / "out", "--slave", "dr2")
 
 
 def test_everything_wrong_is_listed_at_once_and_nothing_is_loaded(pair_of: MakePair, tmp_path: Path) -> None:
@@ -466,23 +346,6 @@ def test_cancelled_while_it_waits_and_while_it_imports(pair_of: MakePair, tmp_pa
     online = pair.update()
     pair.prepare(online)
     pair.load(online)
-    pair.assert_equal()
-
-
-def test_through_s3(pair_of: MakePair, tmp_path: Path, s3: S3Access, monkeypatch: pytest.MonkeyPatch) -> None:
-    pair = shop(pair_of)
-    update = pair.update()
-    carried, manifest = exported(pair, update, Location.parse("s3://carried/through"), s3)
-    assert transfer.examine(update, carried) == manifest
-    for name, value in (
-        ("AWS_ACCESS_KEY_ID", s3.key_id), ("AWS_SECRET_ACCESS_KEY", s3.secret),
-        ("AWS_ENDPOINT_URL", s3.endpoint), ("AWS_DEFAULT_REGION", s3.region),
-    ):  # fmt: skip
-        monkeypatch.setenv(name, value)
-    done = subprocess.run(
-        **importing(pair, Location.parse("s3://carried/through")), capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
     pair.assert_equal()
 
 
