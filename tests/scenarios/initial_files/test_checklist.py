@@ -53,6 +53,9 @@ def stack() -> Iterator[Stack]:
                 "CREATE TABLE shop.lines (order_id int REFERENCES shop.orders, n int, PRIMARY KEY (order_id, n))"
             )
             master.execute("INSERT INTO shop.lines SELECT g, 1 FROM generate_series(1, 30000) g")
+        with made.slaves["dr1"].connect("demo") as administrator:
+            role = made.connection("dr1").user
+            administrator.execute(f"GRANT SET ON PARAMETER session_replication_role TO {role}".encode())
         made.airflow.api().await_dags([DAG, "cdc_apply"])
         yield made
     finally:
