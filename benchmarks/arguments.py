@@ -7,6 +7,7 @@ BENCHES = {
     "drain": "changes that wait are applied; beside PostgreSQL's logical replication",
     "load": "rows of an initial update; beside two parallel COPY pipes, or pgcopydb with every start counted",
     "lag": "from a commit on the master until the slave shows it, under traffic; beside logical replication",
+    "verify": "a large table compared with the slave's; beside reladiff, where it is installed",
     "scale": "the same with few and many changes waiting, tables, row sizes, one hot row, one huge transaction",
     "cluster": "the same with a Spark master and two workers, one of them killed",
 }

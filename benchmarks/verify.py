@@ -1,0 +1,133 @@
+"""`verify`: one large table of a master and a slave is compared, beside reladiff, the fastest tool made for it.
+
+`equal`: nothing differs. `hundred`: a hundred rows all over the table do. Ours is what a run of `resync` does for a
+table, its sessions and the request to the running apply included. reladiff compares two tables that stand still, all columns,
+with its defaults; it is measured from its first connection on, so that starting Python counts for neither. It runs
+where `reladiff` is on the PATH. `floor`: ours beside one plain checksum query a side, both at the same time.
+"""
+
+import argparse
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+from benchmarks import machine
+from benchmarks.cpu import CpuWatch
+from benchmarks.load import DDL, FILL, TABLE
+from benchmarks.ours import Ours
+from benchmarks.report import Figure, Report, Run
+from benchmarks.rounds import alternate
+from benchmarks.servers import Servers, connect
+from benchmarks.side import SideFailed
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.names import TableName
+from sluice.verify.compare import compare
+from sluice.verify.snapshots import at_one_position
+
+ROWS = 2_000_000
+COLUMNS = ("customer", "amount", "quantity", "status", "note", "created")
+GOALS = {"equal": 2.5, "hundred": 4.0}
+NAMES = {"equal": "no difference", "hundred": "100 scattered differences"}
+CHECKSUM = f"SELECT count(*), sum(hashtext(t::text)) FROM {TABLE} t"
+RELADIFF = """
+import json, sys, time
+from reladiff import connect_to_table, diff_tables
+task = json.load(sys.stdin)
+begun = time.perf_counter()
+tables = [connect_to_table(uri, task["table"], "id") for uri in task["uris"]]
+found = len({row[1][0] for row in diff_tables(*tables, extra_columns=tuple(task["columns"]))})
+print(json.dumps({"seconds": time.perf_counter() - begun, "found": found}))
+"""
+
+
+def run(args: argparse.Namespace) -> Report:
+    """Raises `SideFailed` when a side does not find exactly what differs."""
+    chosen = args.figure or ("equal", "hundred", "floor")
+    rows = max(10_000, int(ROWS * args.scale))
+    figures = []
+    with ExitStack() as stack:
+        servers = stack.enter_context(Servers(args))
+        ours = Ours(servers, args, f"{DDL};{FILL.format(rows=rows)}")
+        stack.callback(ours.close)
+        ours.run_on_both(f"VACUUM (ANALYZE) {TABLE}")
+        ours.start()
+        for name in ("equal", "hundred"):
+            if name == "hundred":
+                ours.slave.execute(f"UPDATE {TABLE} SET quantity = -1 WHERE id % {rows // 100} = 7".encode())
+            expected = 0 if name == "equal" else 100
+            sides: dict[str, Callable[[], Run]] = {"ours": lambda e=expected: _ours(servers, ours, rows, e)}  # type: ignore[misc]
+            if reladiff := shutil.which("reladiff"):
+                sides["reference"] = lambda e=expected, r=reladiff: _reladiff(servers, ours, rows, e, r)  # type: ignore[misc]
+            sides = {side: run for side, run in sides.items() if args.side in ("both", side)}
+            if name in chosen:
+                servers.quiet_down()
+                runs = alternate(name, sides, args.rounds, args.warm_up)
+                figures.append(
+                    Figure(
+                        NAMES[name], "s", runs.get("ours", ()), runs.get("reference", ()), "reladiff", True, GOALS[name]
+                    )
+                )
+            if name == "equal" and "floor" in chosen:
+                runs = alternate(
+                    "floor", {**sides, "reference": lambda: _floor(servers, ours)}, args.rounds, args.warm_up
+                )
+                figures.append(
+                    Figure("the floor", "s", runs.get("ours", ()), runs["reference"], "plain checksums", True)
+                )
+        setting: Mapping[str, object] = {**machine.describe(), **servers.describe(), "rows": rows}
+    return Report("verify", figures, setting)
+
+
+def _ours(servers: Servers, ours: Ours, rows: int, expected: int) -> Run:
+    schema, name = TABLE.split(".")
+    with CpuWatch(servers.roots, ours.roots) as watch:
+        begun = time.perf_counter()
+        with at_one_position(ours.pair, ours.store) as sight:
+            finding = compare(sight, TableName(schema, name))
+        seconds = time.perf_counter() - begun
+    if finding.faults != expected or finding.rows_master != rows:
+        raise SideFailed(f"{finding.faults} differences found instead of {expected}")
+    detail = {"blocks": finding.blocks, "apply seconds": finding.paused, "digests travelled": finding.travelled}
+    return Run(seconds, seconds, watch.seconds, detail)
+
+
+def _reladiff(servers: Servers, ours: Ours, rows: int, expected: int, executable: str) -> Run:
+    task = {
+        "uris": [_uri(ours.infos[place]) for place in ("master", "slave")],
+        "table": TABLE,
+        "columns": COLUMNS,
+    }
+    python = Path(executable).resolve().with_name("python")
+    with CpuWatch(servers.roots) as watch:
+        done = subprocess.run([python, "-c", RELADIFF], input=json.dumps(task), capture_output=True, text=True)
+    if done.returncode:
+        raise SideFailed(f"reladiff: {done.stderr[-500:]}")
+    said = json.loads(done.stdout.splitlines()[-1])
+    if said["found"] != expected:
+        raise SideFailed(f"reladiff found {said['found']} differences instead of {expected}")
+    return Run(said["seconds"], said["seconds"], watch.seconds)
+
+
+def _floor(servers: Servers, ours: Ours) -> Run:
+    def ask(info: ConnectionInfo) -> object:
+        with connect(info) as connection:
+            connection.execute("SET max_parallel_workers_per_gather = 0")
+            return connection.execute(CHECKSUM.encode()).fetchone()
+
+    with CpuWatch(servers.roots) as watch, ThreadPoolExecutor(2) as pool:
+        begun = time.perf_counter()
+        master, slave = pool.map(ask, [ours.infos[place] for place in ("master", "slave")])
+        seconds = time.perf_counter() - begun
+    if master != slave:
+        raise SideFailed("the tables are not equal")
+    return Run(seconds, seconds, watch.seconds)
+
+
+def _uri(info: ConnectionInfo) -> str:
+    password = f":{info.password}" if info.password else ""
+    return f"postgresql://{info.user}{password}@{info.host}:{info.port}/{info.database}"
