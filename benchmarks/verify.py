@@ -1,9 +1,9 @@
 """`verify`: one large table of a master and a slave is compared, beside reladiff, the fastest tool made for it.
 
 `equal`: nothing differs. `hundred`: a hundred rows all over the table do. Ours is what a run of `resync` does for a
-table, its sessions and the request to the running apply included. reladiff compares two tables that stand still, all columns,
-with its defaults; it is measured from its first connection on, so that starting Python counts for neither. It runs
-where `reladiff` is on the PATH. `floor`: ours beside one plain checksum query a side, both at the same time.
+table, its sessions and the request to the running apply included. reladiff compares two tables that stand still, all
+columns, with its defaults; it is measured from its first connection on, so that starting Python counts for neither. It
+runs where `reladiff` is on the PATH. `floor`: ours beside one plain checksum query a side, both at the same time.
 """
 
 import argparse

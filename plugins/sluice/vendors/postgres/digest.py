@@ -27,8 +27,8 @@ RANGED = frozenset(
 _PLAIN = RANGED | {"numeric", "real", "double precision", "boolean", "oid", "bytea"}
 """Types whose values' texts are never empty and have no comma."""
 _TEXTS = frozenset({"text", "character varying"})
-ROWS_A_BLOCK = 2_000
-MOST_BLOCKS = 4_096
+ROWS_A_BLOCK = 1_000
+MOST_BLOCKS = 8_192
 SAMPLED_KEYS = 100
 """How many keys of a block are looked at, on average, to find where blocks should end."""
 PAGES_A_PART = 65_536
