@@ -131,7 +131,7 @@ class _Comparison:
     def _method(self) -> tuple[Any, str]:
         methods = self.sight.master.module("digest").Method
         answers = {method: [self._on(side, "digest", "probe", method) for side in self.sides] for method in methods}
-        if answers[methods.HASH][0] == answers[methods.HASH][1]:
+        if answers[methods.HASH][0] is not None and answers[methods.HASH][0] == answers[methods.HASH][1]:
             return methods.HASH, ""
         if answers[methods.MD5][0] != answers[methods.MD5][1]:
             raise CouldNotCompare("Master and slave do not make the same MD5 of the same text: their encodings lose "

@@ -218,3 +218,41 @@ def test_a_sample_finds_what_is_frequent_and_bounds_what_it_did_not_see(rig: Cal
     assert finding.outcome is Outcome.DIFFERENT
     assert all(finding.found[kind].count > 50 for kind in Kind)
     assert finding.upper_bound is not None and 0.15 < finding.upper_bound < 0.3
+
+
+def test_values_that_changed_rows_are_a_difference(rig: Callable[..., Rig]) -> None:
+    pair = rig("CREATE TABLE public.s (id int PRIMARY KEY, a int, b numeric(10,2), c timestamptz, d text)")
+    with pair.apply():
+        pair.master.execute(
+            "INSERT INTO public.s SELECT i, i, i, '2020-01-01'::timestamptz + i * interval '1 s', i "
+            "FROM generate_series(1, 100) i"
+        )
+        pair.await_current()
+        swap = (
+            "UPDATE public.s SET {0} = o.{0} FROM public.s o WHERE s.id IN ({1}, {1} + 1) AND o.id = 2 * {1} + 1 - s.id"
+        )
+        for number, column in enumerate("abcd"):
+            pair.slave.execute(swap.format(column, 10 * number + 1).encode())
+        finding = look(pair, "s")
+    assert counts(finding) == {"different": 8}
+    assert finding.columns == {"a": 2, "b": 2, "c": 2, "d": 2}
+
+
+@pytest.mark.parametrize("table", ["t", "Odd %t"])
+def test_where_the_servers_own_hash_differs_md5_serves_and_the_report_says_so(
+    rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    from sluice.vendors.postgres import digest
+
+    true = digest.probe
+    monkeypatch.setattr(digest, "probe", lambda c, method: None if method is digest.Method.HASH else true(c, method))
+    pair = rig(T + ";" + ODD)
+    with pair.apply():
+        pair.master.execute(FILL.format(rows=500))
+        pair.master.execute("""INSERT INTO public."Odd %t" SELECT i, gen_random_uuid() FROM generate_series(1, 9) i""")
+        pair.await_current()
+        finding = look(pair, table)
+        assert finding.outcome is Outcome.IDENTICAL and finding.method == "md5" and finding.fell_back
+        pair.slave.execute("UPDATE public.t SET n = n + 0.01 WHERE id = 7")
+        pair.slave.execute("""UPDATE public."Odd %t" SET x = '' WHERE "a""b" = '7'""")
+        assert counts(look(pair, table)) == {"different": 1}

@@ -1,6 +1,6 @@
 """Digests of a PostgreSQL table's rows: the texts of the statements, alike on master and slave.
 
-A row's digest is a 64-bit hash of the canonical text of its replicated columns. A block's digest is how many rows
+A row's digest is a 64-bit hash of its replicated columns, by value or canonical text. A block's digest is how many rows
 it has and the sum of theirs: no order, and equal rows count as often as they are there. A block is a range of
 the key's first column where every database orders that alike (`RANGED`); else it is a class of the key's hash,
 of the whole row's for a table without a key. Two blocks that differ have the same digest once in 2^64.
@@ -44,6 +44,11 @@ class Method(StrEnum):
     """The first half of the MD5 of the text in UTF-8: alike on every server of every vendor."""
 
 
+RECORD = (  # a value of each type that is hashed as it is
+    "1::smallint, -2::int, 3::bigint, date '2020-02-29', timestamp '2020-02-29 12:00:00.000001', true, "
+    "12.50::numeric(9,2), timestamptz '2020-02-29 12:00+00', uuid 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', NULL::int, "
+    "'x'::text COLLATE \"C\""
+)
 PROBES = ("", "0", "Sluice", "naïve – ☃ 𝄞", "x" * 200)
 
 
@@ -81,7 +86,23 @@ class Digest:
 
     def row(self) -> str:
         """The digest of a row."""
+        if self.method is Method.HASH:
+            # Hashed once more: the hash of a record is a sum over its columns, and a sum of such sums would not tell
+            # which row a value belongs to.
+            return f"hashint8extended(hash_record_extended(ROW({', '.join(self._exact())}), 0), 0)"
         return hashed(self.method, self._text(), 0)
+
+    def _exact(self) -> list[str]:
+        """Values whose type's hash differs wherever their texts do; of other types the texts."""
+        found = []
+        for value, (_, wanted) in zip(self.values(), self.columns, strict=True):
+            # A numeric whose column has a scale is 1.00 everywhere, never 1.0.
+            scaled = wanted.startswith("numeric(") and not wanted.endswith("]")
+            if wanted in RANGED or wanted == "boolean" or scaled:
+                found.append(value)
+            else:
+                found.append(f'({value_text(wanted, value)}) COLLATE "C"')
+        return found
 
     def _text(self) -> str:
         """The text of a row: no two rows that differ have the same. Twice as fast as that of a record.
@@ -186,9 +207,14 @@ def hashed(method: Method, text: str, seed: int) -> str:
     return f"('x' || substr(md5(convert_to({text}, 'UTF8')), {1 + 16 * seed}, 16))::bit(64)::bigint"
 
 
-def probe(connection: psycopg.Connection[Any], method: Method) -> list[int]:
-    """What this server makes of texts that are the same everywhere."""
-    select = ", ".join(hashed(method, f"{literal(text)}::text", seed) for text in PROBES for seed in (0, 1))
+def probe(connection: psycopg.Connection[Any], method: Method) -> list[int] | None:
+    """What this server makes of values that are the same everywhere; None where it lacks the method."""
+    if method is Method.HASH and connection.info.server_version < 140000:
+        return None
+    probes = [hashed(method, f"{literal(text)}::text", seed) for text in PROBES for seed in (0, 1)]
+    if method is Method.HASH:
+        probes.append(f"hash_record_extended(ROW({RECORD}), 0)")
+    select = ", ".join(probes)
     row = connection.execute(f"SELECT {select}".encode()).fetchone()
     assert row is not None
     return list(row)
