@@ -18,6 +18,8 @@ def begin_applying(connection: psycopg.Connection[Any], origin: str) -> bool:
     """
     with connection.transaction():
         connection.execute(f"SET {ORIGIN} = {literal(origin)}")
+        # A large window is joined with its table in one statement; PostgreSQL's 4 MB spill to files, a third slower.
+        connection.execute("SET work_mem = '128MB'")
         try:
             with connection.transaction():
                 connection.execute("SET session_replication_role = replica")
