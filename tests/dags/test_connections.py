@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from sluice.domain.location import S3Access
 from sluice.orchestration import connections
 from sluice.orchestration.connections import ConnectionMissing, ConnectionUnusable
 from sluice.stores.redis_store import StoreNotConfigured
@@ -84,3 +85,26 @@ def test_redis_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLUICE_REDIS_URL", raising=False)
     with pytest.raises(StoreNotConfigured, match="SLUICE_REDIS_URL"):
         connections.redis_url()
+
+
+def test_s3_is_reached_with_a_connection_or_as_boto3_finds_it(connection: Any) -> None:
+    assert connections.s3(None, "DEMO.yaml") == S3Access()
+    extra = {"endpoint_url": "http://minio:9000", "region_name": "eu-1"}
+    connection("carried", conn_type="aws", login="AKIA", password="s/ecret", extra=extra)
+    found = connections.s3("carried", "DEMO.yaml")
+    assert found == S3Access("AKIA", "s/ecret", "", "http://minio:9000", "eu-1")
+    assert "s/ecret" not in repr(found)
+    connection("odd")
+    with pytest.raises(ConnectionUnusable, match="for S3 it must be 'aws'"):
+        connections.s3("odd", "DEMO.yaml")
+    with pytest.raises(ConnectionMissing):
+        connections.s3("nowhere", "DEMO.yaml")
+
+
+def test_the_key_of_carried_files_is_a_password(connection: Any) -> None:
+    assert connections.file_key(None, "DEMO.yaml") is None
+    connection("key", conn_type="generic", password="abc=")
+    assert connections.file_key("key", "DEMO.yaml") == "abc="
+    connection("empty", password=None)
+    with pytest.raises(ConnectionUnusable, match="openssl rand"):
+        connections.file_key("empty", "DEMO.yaml")

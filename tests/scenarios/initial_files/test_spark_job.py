@@ -1,0 +1,59 @@
+"""Export and import as the Spark job that Airflow starts, through S3 and encrypted."""
+
+import base64
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from initial_load.conftest import MakePair
+from initial_load.pair import Pair
+
+from initial_files.carrying import KEY, prepare, shop
+from sluice.domain.location import Location, S3Access
+from sluice.initial import transfer
+from sluice.initial.sealing import MAGIC
+from sluice.initial.update import Update
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def run(pair: Pair, update: Update, folder: Location, s3: S3Access, step: str) -> None:
+    """`python -m spark_jobs.load` to its end; nothing secret is said."""
+    key = base64.b64encode(KEY).decode()
+    told: dict[str, Any] = {
+        "prefix": "DEMO_",
+        "slave": "dr1",
+        "connections": {"m": pair.master_info.to_dict(), "s": pair.slave_info.to_dict()},
+        "redis_url": "redis://127.0.0.1:1/0",
+        "update_id": update.update_id,
+        "files": {"step": step, "folder": str(folder), "s3": s3.to_dict(), "key": key},
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "spark_jobs.load"],
+        cwd=ROOT, input=json.dumps(told), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=200,
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{ROOT}:{ROOT / 'plugins'}",
+            "SLUICE_REPLICATIONS": str(pair.replication.source.parent),
+        },
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    assert not any(secret in done.stdout for secret in (key, s3.secret, pair.slave_info.password))
+
+
+def test_a_job_exports_and_another_one_imports(pair_of: MakePair, s3: S3Access) -> None:
+    pair = shop(pair_of)
+    update = pair.update()
+    prepare(pair, update)
+    carried = transfer.folder_of(update, Location.parse("s3://carried/by spark"), s3, KEY)
+    run(pair, update, carried.location, s3, "export")
+    assert pair.checkpoint().read().message == transfer.WAITING.format(carried.location)  # type: ignore[union-attr]
+    manifest = transfer.examine(update, carried)
+    assert manifest.encrypted
+    assert all(next(carried.folder.read(name)).startswith(MAGIC) for name in carried.folder.sizes())
+    run(pair, update, carried.location, s3, "import")
+    assert transfer.left_to_import(update) == 0
+    pair.assert_equal()
