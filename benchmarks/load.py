@@ -106,7 +106,7 @@ class Table:
 
 
 def _warm(servers: Servers, args: argparse.Namespace) -> Figure:
-    from spark_jobs.load import load_through_outages, session_master
+    from spark_jobs.load import load_through_outages, session_master, stores
     from spark_jobs.session import SparkSpread
 
     table = Table(servers, max(1000, int(2_000_000 * args.scale)))
@@ -133,7 +133,7 @@ def _warm(servers: Servers, args: argparse.Namespace) -> Figure:
             stack.callback(spread.stop)
             _ = spread.session
             sides["ours"] = lambda: table.measure(
-                lambda update: load_through_outages(update, spread, never), prepared, _session_roots
+                lambda update: load_through_outages(update, spread, never, stores(update)), prepared, _session_roots
             )
         if args.side != "ours":
             sides["reference"] = lambda: table.measure(

@@ -58,7 +58,7 @@ def run(job: JobInput, stop: threading.Event) -> None:
     if not update_id:
         raise Terminal("The load job was given no update_id. Start it from the DAG initial_update.")
     update = Update.named(Pair.of(config.load(job.prefix), job.slave, job.connections), update_id)
-    carried, worker = _files(job.extra.get("files")), _stores(update)
+    carried, worker = _files(job.extra.get("files")), stores(update)
     if carried is not None and job.extra["files"]["step"] == "import":
         worker = _imports(update, carried, carried.manifest())
     elif carried is not None:
@@ -84,7 +84,8 @@ def _files(values: dict[str, Any] | None) -> Carried | None:
     return Carried(Location.parse(values["folder"]), S3Access(**values["s3"]), key)
 
 
-def _stores(update: Update) -> Worker:
+def stores(update: Update) -> Worker:
+    """What a loader does that goes over the wire: blocks of the master straight into the slave's tables."""
     return lambda loader: load_worker(update, loader)
 
 
