@@ -119,13 +119,20 @@ class Run:
         return dict(self.api.get(f"{self.path}/taskInstances/approve/-1/hitlDetails"))
 
     def answer(self, chosen: str) -> None:
-        until(lambda: not self.question["response_received"], 60)
-        until(lambda: self.state("approve") == "awaiting_input", 60)
-        # As a person does, who reads the question. A task that is back before Airflow's executor has noticed that it
-        # left is taken for killed, and asks again (see sluice.orchestration.residence); the API does not tell when.
-        time.sleep(5)
+        """Answers as a person does, who reads the question first, and answers again when it is asked again.
+
+        A task that is back before Airflow's executor has noticed that it left is taken for killed, and asks again (see
+        sluice.orchestration.residence); the API does not tell when that has passed.
+        """
+        before = self.answers()
         body = {"chosen_options": [chosen], "params_input": {}}
-        self.api.call("PATCH", f"{self.path}/taskInstances/approve/-1/hitlDetails", body)
+        deadline = time.monotonic() + 120
+        while not (given := self.answers()) or given[-1] in before:
+            assert time.monotonic() < deadline, "no answer arrived"
+            if self.state("approve") == "awaiting_input" and not self.question["response_received"]:
+                time.sleep(5)
+                self.api.call("PATCH", f"{self.path}/taskInstances/approve/-1/hitlDetails", body)
+            time.sleep(1)
 
     def answers(self) -> list[dict[str, str]]:
         try:
