@@ -55,7 +55,7 @@ class Subject:
             self.connection.execute("SET LOCAL session_replication_role = replica")
             self.connection.execute(f"TRUNCATE {TABLE}" + (f", {self.queue}" if self.queue else ""))
 
-    def fill(self, write: Callable[[psycopg.Connection], None]) -> None:
+    def fill(self, write: Callable[[psycopg.Connection], object]) -> None:
         """Rows that are there before, unseen by triggers."""
         with self.connection.transaction():
             self.connection.execute("SET LOCAL session_replication_role = replica")
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> Report:
             "ours": Subject(servers, "ours", DATABASES[0]).capture(),
             "row triggers": Subject(servers, "row triggers", DATABASES[2]).capture(INHERITS),
         }
-        works = [Bulk(args.scale), Whole(args.scale), Tens(args.scale, servers)]
+        works: list[Bulk | Tens] = [Bulk(args.scale), Whole(args.scale), Tens(args.scale, servers)]
         figures: list[Figure] = []
         for work in works:
             if work.name in (args.figure or ("bulk", "tens")):
@@ -135,7 +135,7 @@ def measure(subjects: Mapping[str, Subject], work: Bulk | Tens, args: argparse.N
         if args.side == "both" or (name == "bare") == (args.side == "reference")
     }
     sides = {name: lambda subject=subject: work.run(subject) for name, subject in wanted.items()}
-    runs = alternate(f"capture {work.name}", sides, args.rounds, args.warm_up)  # type: ignore[arg-type]
+    runs = alternate(f"capture {work.name}", sides, args.rounds, args.warm_up)
     bare = runs.pop("bare", [])
     if not runs:
         return [Figure(work.title, "s", [], bare, "no triggers", less_is_better=True)]

@@ -5,6 +5,10 @@ import logging
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sluice.domain.connection import ConnectionInfo
 
 EPILOG = """\
 The slave's database is taken from --database, or from PGHOST, PGPORT, PGDATABASE and PGUSER; its password from
@@ -71,7 +75,7 @@ def _content(file: Path) -> str:
         raise Terminal(f"{file}: the key cannot be read: {error}. Name a file that holds it in base64.") from error
 
 
-def _database(url: str | None) -> "ConnectionInfo":  # noqa: F821
+def _database(url: str | None) -> "ConnectionInfo":
     from urllib.parse import parse_qsl, unquote, urlsplit
 
     from sluice.domain.connection import ConnectionInfo

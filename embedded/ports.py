@@ -5,7 +5,7 @@ import random
 import socket
 from pathlib import Path
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 from sluice.errors import Terminal
 

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 from embedded.ports import PortInUse, free_port, is_free
 from embedded.process import ProcessId, await_true, descendants

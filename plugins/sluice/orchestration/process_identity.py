@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 _PROC = Path("/proc")
 
