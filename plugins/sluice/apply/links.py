@@ -135,8 +135,14 @@ class Links:
     @contextmanager
     def slave_transaction(self) -> Iterator[psycopg.Connection[Any]]:
         """One transaction on the slave; errors classified by the caller's `on`."""
-        with self.slave.transaction():
-            yield self.slave
+        try:
+            with self.slave.transaction():
+                yield self.slave
+        except BaseException:
+            # Tables may have been looked at as the transaction had altered them, which is undone.
+            if self._merger is not None:
+                self._merger.targets.forget()
+            raise
 
     @contextmanager
     def writing(self) -> Iterator[psycopg.Connection[Any]]:

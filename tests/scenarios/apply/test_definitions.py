@@ -153,3 +153,23 @@ def _columns(pair: Rig, connection: object) -> list[str]:
     assert connection in (pair.master, pair.slave)
     described = connection.execute("SELECT * FROM public.t LIMIT 0").description  # type: ignore[attr-defined]
     return [column.name for column in described or []]
+
+
+def test_a_window_taken_again_after_its_definitions_were_rolled_back(rig: Callable[..., Rig]) -> None:
+    """The first attempt alters a table and then fails; the second must not believe what the first one saw."""
+    pair = rig(KEYED + "; CREATE TABLE public.unlike (id int PRIMARY KEY, code int UNIQUE)", safe=False)
+    pair.slave.execute("ALTER TABLE public.unlike ADD COLUMN own int")  # its rows cannot go and come again
+    pair.master.execute("INSERT INTO public.t SELECT g, g, 'v' FROM generate_series(1, 5) g")
+    pair.master.execute("INSERT INTO public.unlike VALUES (1, 1), (2, 2)")
+    with pair.apply():
+        pair.await_current()
+    with pair.master.transaction():
+        pair.master.execute("UPDATE public.t SET v = 'w' WHERE id = 1")
+        pair.master.execute("ALTER TABLE public.t DROP COLUMN v")
+        pair.master.execute("UPDATE public.t SET n = -n WHERE id = 2")
+        for number, code in ((1, 3), (2, 1), (1, 2)):  # the codes of two rows change places
+            pair.master.execute("UPDATE public.unlike SET code = %s WHERE id = %s", [code, number])
+    with pair.apply():
+        pair.await_current()
+    assert pair.slave.execute("SELECT id, code FROM public.unlike ORDER BY 1").fetchall() == [(1, 2), (2, 1)]
+    assert pair.rows(pair.master, pair.tables(pair.master)[0]) == pair.rows(pair.slave, pair.tables(pair.slave)[0])
