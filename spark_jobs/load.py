@@ -26,9 +26,10 @@ from sluice.initial.carried import Carried
 from sluice.initial.exporter import export_worker
 from sluice.initial.importer import import_worker
 from sluice.initial.job import LoadJob
-from sluice.initial.loader import LoadReport, load_worker
+from sluice.initial.loader import load_worker
 from sluice.initial.progress import estimates, progress
 from sluice.initial.update import Update
+from sluice.initial.worker import LoadReport
 from sluice.pair import Pair
 from spark_jobs.job import JobInput, main
 from spark_jobs.session import SparkSpread

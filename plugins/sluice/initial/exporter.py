@@ -14,8 +14,9 @@ from sluice.domain.location import BLOCK_PRIORITY, file_name
 from sluice.domain.names import TableName
 from sluice.errors import Terminal
 from sluice.initial.carried import Carried
-from sluice.initial.loader import REST_SECONDS, BlockOvertaken, Loader, LoadReport, NotYet
+from sluice.initial.loader import Loader
 from sluice.initial.update import Update
+from sluice.initial.worker import REST_SECONDS, BlockOvertaken, LoadReport, NotYet
 
 log = logging.getLogger("sluice.initial")
 
@@ -91,7 +92,7 @@ class _Exporter(Loader):
         with self._on_master():
             positions.secure(master, seen.marker)
         with self._on_slave():
-            kept = self._store(self._linked(self._slave)).export(
+            kept = self._blocks(self._linked(self._slave)).export(
                 block, self.loader, seen.marker, rows.rows, size, file.name, file.sha256
             )
         if not kept:

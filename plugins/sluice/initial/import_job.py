@@ -10,8 +10,8 @@ from sluice.errors import Transient
 from sluice.initial.carried import Carried
 from sluice.initial.importer import import_worker
 from sluice.initial.job import LoadJob
-from sluice.initial.loader import LoadReport
 from sluice.initial.update import LoadTarget
+from sluice.initial.worker import LoadReport
 
 log = logging.getLogger("sluice.initial")
 

@@ -12,41 +12,31 @@ all they share. What a loader does with a block reads like the protocol of `slui
 
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from psycopg import Connection, Error, errors
+from psycopg import Connection, errors
 
 from sluice import vendors
 from sluice.domain.blocks import Block, BlockState
 from sluice.domain.compatibility import differences
 from sluice.domain.names import TableName
 from sluice.domain.shape import TableShape
-from sluice.errors import SluiceError, Terminal, Transient
+from sluice.errors import Terminal, Transient
 from sluice.initial import pace
 from sluice.initial.owner import expect_loading, owner_of
 from sluice.initial.update import Update
+from sluice.initial.worker import REST_SECONDS, BlockOvertaken, BlockWorker, LoadReport, NotYet
 
 log = logging.getLogger("sluice.initial")
 
-PATIENCE_SECONDS = 180.0
-"""How long a loader goes on through outages that leave it nothing to do."""
 OVERDUE = timedelta(seconds=60)
 """A block that did not fit yet must fit when the apply has come this much further than where that was noticed."""
-BEAT_SECONDS = 1.0
-"""How often a loader that copies looks whether the block is still its own."""
 IDLE_SECONDS = 0.02
 LONGEST_IDLE_SECONDS = 0.5
 """How long a loader waits for a block, at first and after others have had all of them for a while."""
-REST_SECONDS = 1.0
-"""How long a table is left alone when a block of it did not fit yet."""
-NOT_YET = frozenset({"23505", "23503", "23P01", "23502", "42P01", "42703", "42804"})
-"""SQLSTATEs of the slave that the apply may yet mend. Unique values and references: blocks are read at
-different positions, so a value that moved from one row to another may be there twice until the apply
-has passed both markers. Columns: DDL that the block has seen and the slave has not."""
 
 
 class KeyChanged(Terminal):
@@ -60,42 +50,16 @@ class KeyChanged(Terminal):
         self.table = table
 
 
-class BlockOvertaken(Transient):
-    """The block is not this loader's any more: it was cancelled, or given to another loader."""
-
-
-class JobOver(Transient):
-    """The loader outlived its job, which ended or died; another job goes on with the blocks."""
-
-
 class NeverFits(Terminal):
     """The apply is past the point where a block did not fit, and the block still does not."""
 
-    def __init__(self, update: Update, reason: "NotYet"):
+    def __init__(self, update: Update, reason: NotYet):
         super().__init__(
             f"{update}: {reason}. The apply is past that point and did not mend it. If the table was dropped, "
             "renamed or altered where Sluice could not see it, run the DAG reconcile_tables; else mend the slave's "
             "table. Then cancel this initial update and start a new one."
         )
         self.table = reason.table
-
-
-class NotYet(Transient):
-    """The slave cannot take the block yet: the apply has to bring it further first."""
-
-    def __init__(self, table: TableName, reason: str):
-        super().__init__(f"{table} waits for the apply to catch up: {reason}")
-        self.table = table
-
-
-@dataclass
-class LoadReport:
-    """What a loader did."""
-
-    blocks: int = 0
-    rows: int = 0
-    bytes: int = 0
-    seconds: float = 0.0
 
 
 def load_worker(
@@ -115,84 +79,40 @@ def load_worker(
         worker.close()
 
 
-class Loader:
-    """The protocol, with the sessions it needs; what becomes of a block that was begun is `_transfer`'s."""
+class Loader(BlockWorker):
+    """The protocol over the wire; what becomes of a block that was begun is `_transfer`'s."""
+
+    # A block and its "begun" or "stored" may be lost together in a crash of the slave: it is then planned, and read
+    # again. Never is a block lost after a later commit of the apply survived.
+    _durable = False
 
     def __init__(self, update: Update, loader: str, stopped: Callable[[], bool], per_table: int):
+        super().__init__(update, loader, stopped)
         self.update = update
-        self.loader = loader
-        self.stopped = stopped
         self.per_table = per_table
-        self.report = LoadReport()
         self._master: Connection[Any] | None = None
-        self._slave: Connection[Any] | None = None
-        self._control: Connection[Any] | None = None
         self._orders: dict[TableName, Any] = {}
-        self._resting: dict[TableName, float] = {}
         self._waiting_since: dict[TableName, datetime] = {}
         """By the master's clock, since when blocks of a table do not fit on the slave."""
-        self._fine_at = time.monotonic()
-
-    def run(self) -> LoadReport:
-        started = time.monotonic()
-        backoff = idle = 0.0
-        while not self.stopped():
-            try:
-                self._open()
-                block = self._claim()
-                if block is not None:
-                    self._transfer(block)
-                    idle = 0.0
-                elif self._finished():
-                    break
-                else:
-                    idle = min(idle + IDLE_SECONDS, LONGEST_IDLE_SECONDS)
-                    time.sleep(idle)
-                self._fine_at, backoff = time.monotonic(), 0.0
-            except NotYet as reason:
-                self._give_back()
-                self._rest(reason)
-            except JobOver:
-                raise
-            except BlockOvertaken as reason:
-                self._give_back()
-                log.info("%s: %s", self.update, reason)
-            except Transient as outage:
-                self._give_back()
-                self._check_patience(outage)
-                backoff = min(max(2 * backoff, 0.1), 5.0)
-                log.warning("%s: %s Next try in %.2g s.", self.update, outage, backoff)
-                time.sleep(backoff)
-            except BaseException:
-                self._give_back()
-                raise
-        self.report.seconds = time.monotonic() - started
-        return self.report
+        self._idled = 0.0
 
     def close(self) -> None:
-        """Ends the sessions; never raises."""
-        for link in (self._master, self._slave, self._control):
-            if link is not None:
-                try:
-                    link.close()
-                except Error as error:
-                    log.debug("closing: %s", error)
-        self._master = self._slave = self._control = None
+        super().close()
+        self._end(self._master)
+        self._master = None
+        self._orders.clear()
 
     # -- the protocol
 
     def _claim(self) -> Block | None:
-        """A block that is begun by this loader, committed; None when none can be claimed now."""
         control = self._linked(self._control)
-        store = self._store(control)
-        now = time.monotonic()
-        resting = [table for table, until in self._resting.items() if until > now]
+        store = self._blocks(control)
         with self._on_slave():
             try:
                 with control.transaction():
                     self._expect_job(control)
                     expect_loading(self.update, control)
-                    claim = store.claim(resting, self.per_table)
+                    claim = store.claim(self._rested(), self.per_table)
                     if claim is None:
                         return None
                     block = self._cut(claim)
@@ -200,6 +120,7 @@ class Loader:
                         return None
             except errors.UniqueViolation:
                 return None  # another loader cut a block of this table in the same moment
+        self._idled = 0.0
         return replace(block, state=BlockState.BEGUN, loader=self.loader)
 
     def _cut(self, claim: Any) -> Block:
@@ -252,7 +173,7 @@ class Loader:
                 )
             with self._on_master():
                 positions.secure(master, seen.marker)
-            if not self._store(slave).store(block, self.loader, seen.marker, copied.rows, copied.bytes):
+            if not self._blocks(slave).store(block, self.loader, seen.marker, copied.rows, copied.bytes):
                 raise BlockOvertaken(f"block {block.number} of {block.table} was taken away while it was read")
         if seen.shape != order.shape:
             self._orders.pop(block.table, None)
@@ -261,31 +182,17 @@ class Loader:
         self.report.bytes += copied.bytes
         self._waiting_since.pop(block.table, None)
 
-    def _give_back(self) -> None:
-        """Drops the sessions, which may be in the middle of anything, and puts the block in hand back to planned."""
-        self.close()
-        self._orders.clear()
-        try:
-            self._open()
-            with self._on_slave():
-                self._store(self._linked(self._control)).release(self.loader)
-        except SluiceError as error:
-            # The job that runs these loaders, or its successor, does it later.
-            log.warning("%s: block not given back yet: %s", self.update, error)
-
     # -- what it asks
 
     def _finished(self) -> bool:
-        """True when nothing is left to do for anyone: a block in another's hands may yet come back."""
         with self._on_slave():
-            planned, begun, _ = self._store(self._linked(self._control)).left()
+            planned, begun, _ = self._blocks(self._linked(self._control)).left()
         return bool(planned == begun == 0)
 
-    def _expect_job(self, control: Connection[Any]) -> None:
-        """Raises `JobOver` when the job this loader works for has ended or died."""
-        module = vendors.module(self.update.slave_info.vendor, "updates")
-        if not module.claiming(control, self.update.prefix, self.update.slave.name, self.loader.rpartition("/")[0]):
-            raise JobOver(f"{self.update}: the load job of loader {self.loader} is over")
+    def _idle(self) -> None:
+        self._idled = min(self._idled + IDLE_SECONDS, LONGEST_IDLE_SECONDS)
+        time.sleep(self._idled)
+        self._fine_at = time.monotonic()
 
     def _rest(self, reason: NotYet) -> None:
         """Leaves the table alone for a moment. Raises `NeverFits` when the apply should have mended it by now.
@@ -309,26 +216,6 @@ class Loader:
             return
         if owner and owner.current_as_of and owner.current_as_of > since + OVERDUE:
             raise NeverFits(self.update, reason)
-
-    def _check_patience(self, outage: Transient) -> None:
-        """Raises an outage that lasts too long."""
-        if time.monotonic() - self._fine_at > PATIENCE_SECONDS:
-            raise outage
-
-    def _beat(self, block: Block) -> Callable[[], None]:
-        """Looks once a second whether the block is still ours, so that a cancelled load ends within it."""
-        last = time.monotonic()
-
-        def beat() -> None:
-            nonlocal last
-            if time.monotonic() - last < BEAT_SECONDS:
-                return
-            last = time.monotonic()
-            control = self._linked(self._control)
-            if self.stopped() or not self._store(control).is_mine(block, self.loader):
-                raise BlockOvertaken(f"block {block.number} of {block.table} was taken away or the load stopped")
-
-        return beat
 
     def _size(self, claim: Any) -> int:
         """Rows that the claimed block should have."""
@@ -365,40 +252,9 @@ class Loader:
     # -- its sessions
 
     def _open(self) -> None:
-        update = self.update
         if self._master is None:
-            self._master = update.connect_master(update.loader_application)
-        if self._control is None:
-            self._control = update.connect_slave(update.loader_application)
-            with self._on_slave():
-                # Losing a "begun" in a crash of the slave is harmless: the block is then planned, and storing it fails.
-                self._control.execute("SET synchronous_commit = off")
-        if self._slave is None:
-            self._slave = update.connect_slave(update.loader_application)
-            with self._on_slave():
-                session = vendors.module(update.slave_info.vendor, "session")
-                session.begin_applying(self._slave, origin=str(update.prefix))
-                # A block and its "stored" are lost together, and never after a later commit of the apply survived.
-                self._slave.execute("SET synchronous_commit = off")
-
-    def _store(self, connection: Connection[Any]) -> Any:
-        module = vendors.module(self.update.slave_info.vendor, "blocks")
-        return module.BlockStore(connection, self.update.prefix, self.update.slave.schema, self.update.slave.name)
+            self._master = self.update.connect_master(self.update.loader_application)
+        super()._open()
 
     def _on_master(self) -> Any:
         return vendors.module(self.update.master_info.vendor, "connection").classified(self.update.master_info)
-
-    @contextmanager
-    def _on_slave(self, table: TableName | None = None) -> Iterator[None]:
-        """Errors of the slave classified; with `table`, a row that does not fit in it is `NotYet`."""
-        with vendors.module(self.update.slave_info.vendor, "connection").classified(self.update.slave_info):
-            try:
-                yield
-            except Error as error:
-                if table is not None and error.sqlstate in NOT_YET:
-                    raise NotYet(table, " ".join(str(error).split())) from error
-                raise
-
-    def _linked(self, connection: Connection[Any] | None) -> Connection[Any]:
-        assert connection is not None, "_open() first"
-        return connection

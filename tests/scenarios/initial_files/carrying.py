@@ -2,6 +2,7 @@
 
 import shutil
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from initial_load.conftest import MakePair
@@ -14,8 +15,8 @@ from sluice.initial import steps, transfer
 from sluice.initial.carried import Carried
 from sluice.initial.exporter import export_worker
 from sluice.initial.job import LoadJob
-from sluice.initial.loader import LoadReport
 from sluice.initial.update import Update
+from sluice.initial.worker import LoadReport
 
 KEY = bytes(range(32))
 
@@ -28,7 +29,9 @@ def prepare(pair: Pair, update: Update) -> None:
     steps.plan(update, pair.store, transfer.QUEUEING)
 
 
-def export(update: Update, carried: Carried, loaders: int = 2) -> list[LoadReport]:
+def export(
+    update: Update, carried: Carried, loaders: int = 2, stopped: Callable[[], bool] = lambda: False
+) -> list[LoadReport]:
     """An export job with its loaders in threads."""
     reports: list[LoadReport] = []
     failures: list[BaseException] = []
@@ -36,7 +39,7 @@ def export(update: Update, carried: Carried, loaders: int = 2) -> list[LoadRepor
 
         def run(number: int) -> None:
             try:
-                reports.append(export_worker(update, job.loader(number), carried, lambda: bool(failures)))
+                reports.append(export_worker(update, job.loader(number), carried, lambda: bool(failures) or stopped()))
             except BaseException as failure:
                 failures.append(failure)
 

@@ -19,8 +19,9 @@ from sluice.domain.names import TableName
 from sluice.domain.state import SlaveState
 from sluice.initial import steps
 from sluice.initial.job import LoadJob
-from sluice.initial.loader import LoadReport, load_worker
+from sluice.initial.loader import load_worker
 from sluice.initial.update import Update
+from sluice.initial.worker import LoadReport
 from sluice.install import resources
 from sluice.pair import Pair as Ends
 from sluice.stores import redis_store

@@ -27,9 +27,10 @@ from sluice.domain.names import TableName
 from sluice.domain.state import SlaveState
 from sluice.initial import loader, steps
 from sluice.initial.job import LoadJob
-from sluice.initial.loader import JobOver, load_worker
+from sluice.initial.loader import load_worker
 from sluice.initial.owner import LoadEnded
 from sluice.initial.update import Update
+from sluice.initial.worker import JobOver
 from sluice.vendors.postgres import blocks, catalog, copying, snapshot, updates
 from sluice.vendors.postgres.connection import connect
 

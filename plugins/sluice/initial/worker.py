@@ -1,0 +1,228 @@
+"""What works on the blocks of an initial update: claims one after another, and gives the one in hand back on trouble.
+
+Any number work side by side, in threads, Spark tasks or processes; BLOCKS on the slave is all they share. What is
+claimed, and what becomes of it, is a loader's, an exporter's or an importer's.
+"""
+
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from psycopg import Connection, Error
+
+from sluice import vendors
+from sluice.domain.blocks import Block
+from sluice.domain.names import TableName
+from sluice.errors import SluiceError, Transient
+from sluice.initial.update import LoadTarget
+
+log = logging.getLogger("sluice.initial")
+
+PATIENCE_SECONDS = 180.0
+"""How long a worker goes on through outages that leave it nothing to do."""
+BEAT_SECONDS = 1.0
+"""How often a worker that copies looks whether the block is still its own."""
+REST_SECONDS = 1.0
+"""How long a table is left alone when a block of it did not fit yet."""
+NOT_YET = frozenset({"23505", "23503", "23P01", "23502", "42P01", "42703", "42804"})
+"""SQLSTATEs of the slave that the apply may yet mend. Unique values and references: blocks are read at
+different positions, so a value that moved from one row to another may be there twice until the apply
+has passed both markers. Columns: DDL that the block has seen and the slave has not."""
+
+
+class BlockOvertaken(Transient):
+    """The block is not this worker's any more: it was cancelled, or given to another one."""
+
+
+class JobOver(Transient):
+    """The worker outlived its job, which ended or died; another job goes on with the blocks."""
+
+
+class NotYet(Transient):
+    """The slave cannot take the block yet: the apply has to bring it further first."""
+
+    def __init__(self, table: TableName, reason: str):
+        super().__init__(f"{table} waits for the apply to catch up: {reason}")
+        self.table = table
+
+
+@dataclass
+class LoadReport:
+    """What a worker did."""
+
+    blocks: int = 0
+    rows: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+
+
+class BlockWorker(ABC):
+    """The course of the work and the sessions on the slave: `control` for BLOCKS, another one for what is stored.
+
+    `loader`: the job's name (see `sluice.initial.job`), a slash, and something that no worker had before.
+    """
+
+    work: ClassVar[str] = "load"
+    """What the job is called in messages."""
+    _durable: ClassVar[bool] = True
+    """Whether the commits of its sessions wait for the slave's disk, where the slave does not say otherwise."""
+
+    def __init__(self, target: LoadTarget, loader: str, stopped: Callable[[], bool]):
+        self.target = target
+        self.loader = loader
+        self.stopped = stopped
+        self.report = LoadReport()
+        self._slave: Connection[Any] | None = None
+        self._control: Connection[Any] | None = None
+        self._resting: dict[TableName, float] = {}
+        self._fine_at = time.monotonic()
+
+    def run(self) -> LoadReport:
+        """Until no block is left or `stopped` says so."""
+        started, backoff = time.monotonic(), 0.0
+        while not self.stopped():
+            try:
+                self._open()
+                block = self._claim()
+                if block is not None:
+                    self._transfer(block)
+                    self._fine_at = time.monotonic()
+                elif self._finished():
+                    break
+                else:
+                    self._idle()
+                backoff = 0.0
+            except NotYet as reason:
+                self._give_back()
+                self._rest(reason)
+            except JobOver:
+                raise
+            except BlockOvertaken as reason:
+                self._give_back()
+                log.info("%s: %s", self.target, reason)
+            except Transient as outage:
+                self._give_back()
+                if time.monotonic() - self._fine_at > PATIENCE_SECONDS:
+                    raise
+                backoff = min(max(2 * backoff, 0.1), 5.0)
+                log.warning("%s: %s Next try in %.2g s.", self.target, outage, backoff)
+                time.sleep(backoff)
+            except BaseException:
+                self._give_back()
+                raise
+        self.report.seconds = time.monotonic() - started
+        return self.report
+
+    def close(self) -> None:
+        """Ends the sessions; never raises."""
+        for link in (self._slave, self._control):
+            self._end(link)
+        self._slave = self._control = None
+
+    @abstractmethod
+    def _claim(self) -> Block | None:
+        """A block that is begun by this worker, committed; None when none can be claimed now."""
+
+    @abstractmethod
+    def _transfer(self, block: Block) -> None:
+        """Does with the begun block what is to be done, and says so in BLOCKS if it is still this worker's."""
+
+    @abstractmethod
+    def _finished(self) -> bool:
+        """True when nothing is left to do for anyone: a block in another's hands may yet come back."""
+
+    @abstractmethod
+    def _idle(self) -> None:
+        """Others have all blocks that are left, or these rest."""
+
+    @abstractmethod
+    def _rest(self, reason: NotYet) -> None:
+        """Leaves a table alone for a moment."""
+
+    # -- what all of them do
+
+    def _rested(self) -> list[TableName]:
+        """Tables that are still left alone."""
+        now = time.monotonic()
+        return [table for table, until in self._resting.items() if until > now]
+
+    def _expect_job(self, control: Connection[Any]) -> None:
+        """Raises `JobOver` when the job this worker works for has ended or died."""
+        module = vendors.module(self.target.slave_info.vendor, "updates")
+        if not module.claiming(control, self.target.prefix, self.target.slave.name, self.loader.rpartition("/")[0]):
+            raise JobOver(f"{self.target}: the {self.work} job of loader {self.loader} is over")
+
+    def _beat(self, block: Block) -> Callable[[], None]:
+        """Looks once a second whether the block is still ours, so that cancelled work ends within it."""
+        last = time.monotonic()
+
+        def beat() -> None:
+            nonlocal last
+            if time.monotonic() - last < BEAT_SECONDS:
+                return
+            last = time.monotonic()
+            if self.stopped() or not self._blocks(self._linked(self._control)).is_mine(block, self.loader):
+                raise BlockOvertaken(
+                    f"block {block.number} of {block.table} was taken away or the {self.work} stopped"
+                )
+
+        return beat
+
+    def _give_back(self) -> None:
+        """Drops the sessions, which may be in the middle of anything, and puts the block in hand back."""
+        self.close()
+        try:
+            self._open()
+            with self._on_slave():
+                self._blocks(self._linked(self._control)).release(self.loader)
+        except SluiceError as error:
+            # The job that runs these workers, or its successor, does it later.
+            log.warning("%s: block not given back yet: %s", self.target, error)
+
+    # -- its sessions
+
+    def _open(self) -> None:
+        """Opens what is not open."""
+        target = self.target
+        if self._control is None:
+            self._control = target.connect_slave(target.loader_application)
+            if not self._durable:
+                with self._on_slave():
+                    self._control.execute("SET synchronous_commit = off")
+        if self._slave is None:
+            self._slave = target.connect_slave(target.loader_application)
+            with self._on_slave():
+                session = vendors.module(target.slave_info.vendor, "session")
+                session.begin_applying(self._slave, origin=str(target.prefix))
+                if not self._durable:
+                    self._slave.execute("SET synchronous_commit = off")
+
+    def _blocks(self, connection: Connection[Any]) -> Any:
+        module = vendors.module(self.target.slave_info.vendor, "blocks")
+        return module.BlockStore(connection, self.target.prefix, self.target.slave.schema, self.target.slave.name)
+
+    @contextmanager
+    def _on_slave(self, table: TableName | None = None) -> Iterator[None]:
+        """Errors of the slave classified; with `table`, a row that does not fit in it is `NotYet`."""
+        with vendors.module(self.target.slave_info.vendor, "connection").classified(self.target.slave_info):
+            try:
+                yield
+            except Error as error:
+                if table is not None and error.sqlstate in NOT_YET:
+                    raise NotYet(table, " ".join(str(error).split())) from error
+                raise
+
+    def _linked(self, connection: Connection[Any] | None) -> Connection[Any]:
+        assert connection is not None, "_open() first"
+        return connection
+
+    def _end(self, link: Connection[Any] | None) -> None:
+        if link is not None:
+            try:
+                link.close()
+            except Error as error:
+                log.debug("closing: %s", error)
