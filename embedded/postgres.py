@@ -14,7 +14,6 @@ import signal
 import stat
 import subprocess
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import quote
@@ -70,23 +69,10 @@ def binary(name: str) -> Path:
 class PostgresServer(Server):
     """One cluster and its server. `settings` are server settings (`{"fsync": "off"}`), given at each start."""
 
+    product = "PostgreSQL"
+
     # Fast shutdown cuts clients off and writes everything; immediate shutdown leaves the rest to crash recovery.
     stop_signals: ClassVar[tuple[tuple[int, float], ...]] = ((signal.SIGINT, 30.0), (signal.SIGQUIT, 5.0))
-
-    def __init__(
-        self,
-        directory: Path | str,
-        port: int | None = None,
-        name: str = "PostgreSQL",
-        settings: Mapping[str, str] | None = None,
-    ) -> None:
-        super().__init__(directory, port, name)
-        self.settings = dict(settings or {})
-        self.data = self.directory / "data"
-
-    @property
-    def work_folder(self) -> Path:
-        return self.data
 
     @property
     def pid_file(self) -> Path:

@@ -6,7 +6,6 @@ Layout of a server's directory: `redis.conf` (0600, with the generated password)
 
 import importlib.util
 import socket
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,20 +34,7 @@ def binary() -> Path:
 class RedisServer(Server):
     """One Redis. `settings` are lines of redis.conf (`{"maxmemory": "100mb"}`)."""
 
-    def __init__(
-        self,
-        directory: Path | str,
-        port: int | None = None,
-        name: str = "Redis",
-        settings: Mapping[str, str] | None = None,
-    ) -> None:
-        super().__init__(directory, port, name)
-        self.settings = dict(settings or {})
-        self.data = self.directory / "data"
-
-    @property
-    def work_folder(self) -> Path:
-        return self.data
+    product = "Redis"
 
     @property
     def pid_file(self) -> Path:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
@@ -30,8 +31,14 @@ class ServerDidNotStart(Terminal):
 
 
 class Server(ABC):
-    """What PostgreSQL and Redis have in common. Subclasses say how to prepare, start and ask."""
+    """What PostgreSQL and Redis have in common. Subclasses say how to prepare, start and ask.
 
+    `settings` are the server's own, as its configuration names them. A server works in its folder `data`, which tells
+    its process from one that was given the same pid later.
+    """
+
+    product: ClassVar[str]
+    """What it is called where no name was given."""
     start_timeout: ClassVar[float] = 60.0
     """Seconds until it must be ready, crash recovery included."""
     stop_signals: ClassVar[tuple[tuple[int, float], ...]] = ((signal.SIGTERM, 15.0),)
@@ -39,17 +46,20 @@ class Server(ABC):
     port_option: str | None = None
     """The command-line option that moves the port, for messages."""
 
-    def __init__(self, directory: Path | str, port: int | None, name: str) -> None:
+    def __init__(
+        self,
+        directory: Path | str,
+        port: int | None = None,
+        name: str | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         self.directory = Path(directory).resolve()
-        self.name = name
+        self.data = self.directory / "data"
+        self.name = name or self.product
+        self.settings = dict(settings or {})
         self.log = self.directory / "log"
         self._given = port
         self._child: subprocess.Popen[bytes] | None = None
-
-    @property
-    @abstractmethod
-    def work_folder(self) -> Path:
-        """Where the server changes to: tells its process from one that was given the same pid later."""
 
     @property
     @abstractmethod
@@ -85,7 +95,7 @@ class Server(ABC):
         """The running server, whoever started it."""
         try:
             pid = int(self.pid_file.read_text().split("\n", 1)[0])
-            if Path(psutil.Process(pid).cwd()) != self.work_folder:
+            if Path(psutil.Process(pid).cwd()) != self.data:
                 return None
         except (OSError, ValueError, psutil.Error):
             return None

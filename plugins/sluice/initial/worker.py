@@ -166,9 +166,7 @@ class BlockWorker(ABC):
                 return
             last = time.monotonic()
             if self.stopped() or not self._blocks(self._linked(self._control)).is_mine(block, self.loader):
-                raise BlockOvertaken(
-                    f"block {block.number} of {block.table} was taken away or the {self.work} stopped"
-                )
+                raise BlockOvertaken(f"block {block.number} of {block.table} was taken away or the {self.work} stopped")
 
         return beat
 

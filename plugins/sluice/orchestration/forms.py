@@ -124,8 +124,6 @@ def _optional(choices: list[str], title: str, description_md: str, shown: dict[s
     return Param(None, title=title, description_md=description_md, **schema)
 
 
-
-
 def action_field(_: Iterable[Replication]) -> Param:
     """What is to be done about changes that were set aside."""
     shown = {

@@ -1,6 +1,7 @@
 """Changes that do not fit are set aside, and can be applied after all."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -38,6 +39,21 @@ def ask(pair: Rig, number: int, *, force: bool = False) -> Reject:
     return found[0]
 
 
+def set_aside(pair: Rig, on_slave: str, on_master: str) -> Reject:
+    """A change of the master that does not fit, since the slave was changed by hand before it."""
+    pair.slave.execute(on_slave)
+    pair.master.execute(on_master)
+    pair.await_current()
+    return rejects(pair)[-1]
+
+
+@contextmanager
+def applying(pair: Rig) -> Iterator[None]:
+    """A running apply that is past its safe mode."""
+    with applying(pair):
+        yield
+
+
 def rows(pair: Rig) -> list[str]:
     return pair.rows(pair.slave, TableName("public", "t"))
 
@@ -55,8 +71,7 @@ def test_what_is_set_aside_says_what_was_expected_and_what_the_slave_held(
     if staged:
         monkeypatch.setattr("sluice.apply.batch.FEW", 0)
     pair = filled(rig, stage=1 if staged else 20_000)
-    with pair.apply() as running:
-        pair.await_normal_mode(running)
+    with applying(pair):
         pair.slave.execute("UPDATE public.t SET a = 'mine' WHERE id = 1; DELETE FROM public.t WHERE id = 2")
         pair.slave.execute("INSERT INTO public.t VALUES (9, 'mine', NULL)")
         with pair.master.transaction():
@@ -78,14 +93,10 @@ def test_what_is_set_aside_says_what_was_expected_and_what_the_slave_held(
 
 def test_a_mended_row_takes_the_changes_that_were_set_aside(rig: Callable[..., Rig]) -> None:
     pair = filled(rig)
-    with pair.apply() as running:
-        pair.await_normal_mode(running)
-        pair.slave.execute("UPDATE public.t SET a = 'mine' WHERE id = 1")
-        pair.master.execute("UPDATE public.t SET b = 11 WHERE id = 1")
-        pair.await_current()
-        pair.master.execute("UPDATE public.t SET b = 12 WHERE id = 1")
-        pair.await_current()
-        first, second = rejects(pair)
+    with applying(pair):
+        by_hand = "UPDATE public.t SET a = 'mine' WHERE id = 1"
+        first = set_aside(pair, by_hand, "UPDATE public.t SET b = 11 WHERE id = 1")
+        second = set_aside(pair, by_hand, "UPDATE public.t SET b = 12 WHERE id = 1")
         refused = ask(pair, first.id)
         assert (refused.status, refused.settled_by) == (RejectStatus.SET_ASIDE, None)
         assert "expected a = 'a' on the slave and found a = 'mine'" in (refused.answer or "")
@@ -111,8 +122,7 @@ def test_an_older_state_comes_back_only_by_force(
     if staged:
         monkeypatch.setattr("sluice.apply.batch.FEW", 0)
     pair = filled(rig, stage=1 if staged else 20_000)
-    with pair.apply() as running:
-        pair.await_normal_mode(running)
+    with applying(pair):
         pair.slave.execute("INSERT INTO public.t VALUES (7, 'x', 7)")
         with pair.master.transaction():
             pair.master.execute("INSERT INTO public.t VALUES (7, 'x', 7)")  # refused: it is there
@@ -138,12 +148,8 @@ def test_an_older_state_comes_back_only_by_force(
 
 def test_a_dropped_one_is_settled(rig: Callable[..., Rig]) -> None:
     pair = filled(rig)
-    with pair.apply() as running:
-        pair.await_normal_mode(running)
-        pair.slave.execute("DELETE FROM public.t WHERE id = 1")
-        pair.master.execute("UPDATE public.t SET b = 11 WHERE id = 1")
-        pair.await_current()
-        (reject,) = rejects(pair)
+    with applying(pair):
+        reject = set_aside(pair, "DELETE FROM public.t WHERE id = 1", "UPDATE public.t SET b = 11 WHERE id = 1")
         assert store(pair).move([reject.id], RejectStatus.DROPPED, "anna") == [reject.id]
         assert store(pair).move([reject.id], RejectStatus.ASKED, "anna") == []
     (dropped,) = rejects(pair)
@@ -169,12 +175,8 @@ def test_killed_half_way_it_is_applied_once(rig: Callable[..., Rig]) -> None:
         "CREATE TRIGGER die BEFORE UPDATE ON public.demo_rejects FOR EACH ROW EXECUTE FUNCTION public.die();"
         "ALTER TABLE public.demo_rejects ENABLE ALWAYS TRIGGER die"
     )
-    with pair.apply() as running:
-        pair.await_normal_mode(running)
-        pair.slave.execute("UPDATE public.t SET b = 0 WHERE id = 1")
-        pair.master.execute("UPDATE public.t SET b = 11 WHERE id = 1")
-        pair.await_current()
-        (reject,) = rejects(pair)
+    with applying(pair):
+        reject = set_aside(pair, "UPDATE public.t SET b = 0 WHERE id = 1", "UPDATE public.t SET b = 11 WHERE id = 1")
         pair.slave.execute("UPDATE public.t SET b = 1 WHERE id = 1")
         epoch = pair.checkpoint.epoch
         store(pair).move([reject.id], RejectStatus.ASKED, "anna")
@@ -187,12 +189,8 @@ def test_killed_half_way_it_is_applied_once(rig: Callable[..., Rig]) -> None:
 
 def test_what_was_asked_for_before_the_apply_runs_is_done_by_it(rig: Callable[..., Rig]) -> None:
     pair = filled(rig)
-    with pair.apply() as running:
-        pair.await_normal_mode(running)
-        pair.slave.execute("DELETE FROM public.t WHERE id = 1")
-        pair.master.execute("UPDATE public.t SET b = 11 WHERE id = 1")
-        pair.await_current()
-    (reject,) = rejects(pair)
+    with applying(pair):
+        reject = set_aside(pair, "DELETE FROM public.t WHERE id = 1", "UPDATE public.t SET b = 11 WHERE id = 1")
     store(pair).move([reject.id], RejectStatus.ASKED, "anna", force=True)
     with pair.apply():
         pair.await_that(lambda: rejects(pair)[0].status is RejectStatus.APPLIED)
@@ -201,8 +199,7 @@ def test_what_was_asked_for_before_the_apply_runs_is_done_by_it(rig: Callable[..
 
 def test_an_outage_sets_nothing_aside(rig: Callable[..., Rig]) -> None:
     pair = filled(rig)
-    with pair.apply() as running:
-        pair.await_normal_mode(running)
+    with applying(pair):
         for number in range(5):
             with pair.slave.transaction():
                 pair.slave.execute("LOCK TABLE public.t")  # a window is under way when its session ends
@@ -224,8 +221,7 @@ def test_drift_that_only_the_commit_finds_is_named(rig: Callable[..., Rig], poli
         policy=policy,
         slave_role=True,  # with the other accounts PostgreSQL does not check it at all
     )
-    with pair.apply() as running:
-        pair.await_normal_mode(running)
+    with applying(pair):
         pair.slave.execute("INSERT INTO public.t VALUES (1, 'mine')")
         with pair.master.transaction():
             pair.master.execute("INSERT INTO public.t VALUES (1, 'new'), (2, 'new')")

@@ -56,8 +56,7 @@ def locate(
         "postgres",
         "blocks_locate",
         columns=", ".join(
-            f"unnest(%({name})s::{array_type(column)}) AS {name}"
-            for name, column in zip(names, shape.key, strict=True)
+            f"unnest(%({name})s::{array_type(column)}) AS {name}" for name, column in zip(names, shape.key, strict=True)
         ),
         typed=", ".join(typed(column, name) for name, column in zip(names, shape.key, strict=True)).replace("%", "%%"),
     )
