@@ -50,7 +50,8 @@ def set_aside(pair: Rig, on_slave: str, on_master: str) -> Reject:
 @contextmanager
 def applying(pair: Rig) -> Iterator[None]:
     """A running apply that is past its safe mode."""
-    with applying(pair):
+    with pair.apply() as running:
+        pair.await_normal_mode(running)
         yield
 
 
