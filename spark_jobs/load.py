@@ -14,6 +14,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from sluice import config
@@ -28,6 +29,7 @@ from sluice.initial.importer import import_worker
 from sluice.initial.job import LoadJob
 from sluice.initial.loader import load_worker
 from sluice.initial.progress import estimates, progress
+from sluice.initial.throttler import Throttler
 from sluice.initial.update import Update
 from sluice.initial.worker import LoadReport
 from sluice.pair import Pair
@@ -59,15 +61,17 @@ def run(job: JobInput, stop: threading.Event) -> None:
     if not update_id:
         raise Terminal("The load job was given no update_id. Start it from the DAG initial_update.")
     update = Update.named(Pair.of(config.load(job.prefix), job.slave, job.connections), update_id)
-    carried, worker = _files(job.extra.get("files")), stores(update)
+    carried, worker, throttler = _files(job.extra.get("files")), stores(update), partial(Throttler, update)
     if carried is not None and job.extra["files"]["step"] == "import":
         worker = _imports(update, carried, carried.manifest())
+        throttler = partial(throttler, reads_master=False)
     elif carried is not None:
         worker = _exports(update, carried)
+        throttler = partial(throttler, stores=False)
     master = session_master(job.spark_master, update.options.parallel)
     spread = SparkSpread(f"sluice load {update}", master, job.spark_conf)
     try:
-        load_through_outages(update, spread, stop, worker)
+        load_through_outages(update, spread, stop, worker, throttler)
         if carried is not None and job.extra["files"]["step"] == "export":
             transfer.seal(update, carried)
     except Terminal as error:
@@ -98,13 +102,23 @@ def _imports(update: Update, carried: Carried, manifest: Manifest) -> Worker:
     return lambda loader: import_worker(update, loader, carried, manifest)
 
 
-def load_through_outages(update: Update, spread: SparkSpread, stop: threading.Event, worker: Worker) -> None:
-    """Loads with this Spark session; when a database goes away, again when it is back."""
+def load_through_outages(
+    update: Update,
+    spread: SparkSpread,
+    stop: threading.Event,
+    worker: Worker,
+    throttler: Callable[[int], Throttler] | None = None,
+) -> None:
+    """Loads with this Spark session; when a database goes away, again when it is back.
+
+    `throttler` makes, of the number of workers, what holds them back.
+    """
+    throttler = throttler or partial(Throttler, update)
     backoff = 0.0
     while True:
         begun = time.monotonic()
         try:
-            with LoadJob(update) as load:
+            with LoadJob(update) as load, throttler(update.options.parallel):
                 _load(load, update, spread, stop, worker)
             return
         except LoadStopped:

@@ -26,6 +26,7 @@ from sluice.configuration.model import (
     InitialOptions,
     Replication,
     SlaveConfig,
+    ThrottleOptions,
     UnknownSlave,
     VerifyOptions,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "TablePattern",
     "TableRule",
     "TablesMissing",
+    "ThrottleOptions",
     "UnknownPrefix",
     "UnknownSlave",
     "VerifyOptions",
@@ -100,7 +102,10 @@ def load(prefix: str) -> Replication:
     Raises `ConfigError` when its file has mistakes, `UnknownPrefix` when no file configures it.
     Mistakes in other files do not matter here.
     """
-    found = survey()
+    return _of(survey(), prefix, folder())
+
+
+def _of(found: Survey, prefix: str, place: Path) -> Replication:
     wanted = prefix.strip().upper()
     for replication in found.replications:
         if replication.prefix.name == wanted:
@@ -108,7 +113,7 @@ def load(prefix: str) -> Replication:
     if wanted in found.broken:
         raise ConfigError(found.broken[wanted])
     known = (*(replication.prefix.name for replication in found.replications), *found.broken)
-    raise UnknownPrefix(prefix, known, folder(), found.unread)
+    raise UnknownPrefix(prefix, known, place, found.unread)
 
 
 def load_all() -> list[Replication]:
@@ -119,9 +124,14 @@ def load_all() -> list[Replication]:
     return list(found.replications)
 
 
-def survey() -> Survey:
+def again(replication: Replication) -> Replication:
+    """The same replication as its folder has it now, wherever that is. Raises what `load` raises."""
+    return _of(survey(replication.source.parent), replication.prefix.name, replication.source.parent)
+
+
+def survey(place: Path | None = None) -> Survey:
     """All replications that can be used, and all mistakes. Raises `ConfigError` when there is no folder."""
-    place = folder()
+    place = place or folder()
     try:
         files = sorted(file for file in place.iterdir() if file.suffix in _SUFFIXES and not file.name.startswith("."))
     except OSError as wrong:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sluice import config
-from sluice.config import ApplyOptions, Endpoint, InitialOptions, SlaveConfig, TablePattern
+from sluice.config import ApplyOptions, Endpoint, InitialOptions, SlaveConfig, TablePattern, ThrottleOptions
 from sluice.domain.names import Prefix
 
 FULL = """\
@@ -28,7 +28,13 @@ tables:
   '"Mixed Case"."a.b*"':
   audit.x: {actions: di}
 apply: {max_batch_changes: 5_000, checkpoint_interval: 10, poll_interval: 0.2, lease: 30}
-initial: {block_target_seconds: 2, block_rows: 010, parallel: 8, files_s3: aws_default, files_key: demo_key}
+initial:
+  block_target_seconds: 2
+  block_rows: 010
+  parallel: 8
+  files_s3: aws_default
+  files_key: demo_key
+  throttle: {active_sessions: 0, replica_lag: 0.5, query: "SELECT 1", query_limit: -2, megabytes_per_second: 0.5, pause: on}
 """
 
 PROPERTIES = """\
@@ -49,6 +55,7 @@ sluice.slave.dr1.conn_id=test_dr1
 sluice.slave.dr1.safe_mode=true
 sluice.apply.lease=20
 sluice.initial.parallel=2
+sluice.initial.throttle.lock_waits=5
 """
 
 PLUGINS = """\
@@ -108,7 +115,10 @@ def test_yaml_is_read_in_full(folder: Path) -> None:
     assert audit.actions == {"I", "D"}
     assert demo.apply == ApplyOptions(5000, 1_000_000, 10.0, 0.2, 30.0)
     # A leading zero makes no octal number of it.
-    assert demo.initial == InitialOptions(2.0, 10, 8, "aws_default", "demo_key")
+    throttle = ThrottleOptions(
+        pause=True, active_sessions=0, replica_lag=0.5, query="SELECT 1", query_limit=-2.0, megabytes_per_second=0.5
+    )
+    assert demo.initial == InitialOptions(2.0, 10, 8, "aws_default", "demo_key", throttle=throttle)
 
 
 def test_defaults_are_those_of_the_contract(folder: Path) -> None:
@@ -146,6 +156,7 @@ def test_properties_of_xmlblaster_are_read(folder: Path) -> None:
     assert rules['"Odd Schema"."T.5"'].actions == frozenset()
     assert rules["other.*"].sequence == 9
     assert (test.apply.lease, test.initial.parallel) == (20.0, 2)
+    assert test.initial.throttle == ThrottleOptions(lock_waits=5)
 
 
 def test_plugins_xml_of_xmlblaster_is_read_with_all_its_replications(folder: Path) -> None:

@@ -143,6 +143,22 @@ CASES = {
         ("tables:", "initial: {parallel: 0}\ntables:"),
         "5: initial.parallel: 0 is out of range; write a whole number",
     ),
+    "throttle": (
+        ("tables:", "initial: {throttle: {lock_waits: few}}\ntables:"),
+        "5: initial.throttle.lock_waits: 'few' is not a whole number; write a whole number from 0",
+    ),
+    "throttle's rate": (
+        ("tables:", "initial: {throttle: {megabytes_per_second: 0}}\ntables:"),
+        "5: initial.throttle.megabytes_per_second: 0 is out of range; write a number from 0.001",
+    ),
+    "throttle's lag": (
+        ("tables:", "initial: {throttle: {apply_lag: -1}}\ntables:"),
+        "5: initial.throttle.apply_lag: -1 is out of range; write seconds from 0",
+    ),
+    "limit without query": (
+        ("tables:", "initial: {throttle: {query_limit: 3}}\ntables:"),
+        "5: initial.throttle.query_limit: is the limit of a query that is not there; add query, or take it out",
+    ),
     "poll and lease": (
         ("tables:", "apply: {poll_interval: 9, lease: 5}\ntables:"),
         "5: apply.poll_interval: poll_interval 9",

@@ -2,7 +2,8 @@
 -- Called by: a loader, on the slave. Placeholders: ${prefix}, ${schema}.
 -- Parameters: slave; schemas text[], names text[] (pairs): tables to leave alone for now; per_table int: how many
 --   blocks of one table may be read at the same time.
--- Result: schema, tablename, block, lo, hi; then of the table's block stored or exported last: rows, seconds it took (or NULLs).
+-- Result: schema, tablename, block, lo, hi; then of the table's block stored or exported last: rows, bytes, seconds it
+--   took (or NULLs).
 -- Privileges: SELECT, UPDATE on BLOCKS. Oldest version: PostgreSQL 13.
 WITH full_tables AS (
     SELECT schema, tablename FROM ${schema}.${prefix}blocks
@@ -19,10 +20,10 @@ WITH full_tables AS (
     LIMIT 1
     FOR UPDATE OF b SKIP LOCKED
 )
-SELECT c.*, l.rows, l.seconds
+SELECT c.*, l.rows, l.bytes, l.seconds
 FROM claimed c
 LEFT JOIN LATERAL (
-    SELECT s.rows, extract(epoch FROM s.stored_at - s.begun_at)::float8 AS seconds
+    SELECT s.rows, s.bytes, extract(epoch FROM s.stored_at - s.begun_at)::float8 AS seconds
     FROM ${schema}.${prefix}blocks s
     WHERE s.slave = %(slave)s AND s.schema = c.schema AND s.tablename = c.tablename
       AND s.state IN ('stored', 'exported')

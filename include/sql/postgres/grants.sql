@@ -14,6 +14,8 @@
 -- | TRIGGER                         | each replicated table     | reconcile_tables makes its triggers             |
 -- | (BYPASSRLS, only if tables      | the account               | rows hidden from the account would be missing   |
 -- |  have row level security)       |                           | from initial updates                            |
+-- | (pg_read_all_stats, only if     | the account               | initial.throttle limits active_sessions or      |
+-- |  initial updates are throttled) |                           | replica_lag                                     |
 -- | (superuser, only once)          | event_triggers.sql        | DDL noticed at once instead of by comparison    |
 --
 -- The accounts that write to the tables need nothing: triggers run with the rights of the account that made them.

@@ -10,6 +10,7 @@ from sluice.configuration.model import (
     InitialOptions,
     Replication,
     SlaveConfig,
+    ThrottleOptions,
     VerifyOptions,
 )
 from sluice.configuration.nodes import Node, Section
@@ -288,10 +289,37 @@ def _initial(section: Section, mistakes: list[Mistake]) -> InitialOptions:
     parallel = options.integer("parallel", default.parallel, 1, 256)
     files_s3 = options.text("files_s3", "", "name the Airflow connection to S3, e.g. aws_default") or None
     files_key = options.text("files_key", "", "name the Airflow connection whose password is the key") or None
+    throttle = _throttle(options, mistakes)
     options.finish()
     assert rows is not None
     assert parallel is not None
-    return InitialOptions(target, rows, parallel, files_s3, files_key)
+    return InitialOptions(target, rows, parallel, files_s3, files_key, throttle)
+
+
+def _throttle(initial: Section, mistakes: list[Mistake]) -> ThrottleOptions:
+    node = initial.get("throttle")
+    if node is None:
+        return ThrottleOptions()
+    options = Section(node, mistakes)
+    query = options.text("query", "", "write SQL for the master that returns one number") or None
+    query_limit = options.number("query_limit", None, -1e15, 1e15)
+    if query_limit is not None and not options.has("query"):
+        limit = options.get("query_limit")
+        assert limit is not None
+        mistakes.append(limit.mistake("is the limit of a query that is not there", "add query, or take it out"))
+    limits = ThrottleOptions(
+        pause=options.flag("pause", False),
+        active_sessions=options.integer("active_sessions", None, 0, 1_000_000),
+        lock_waits=options.integer("lock_waits", None, 0, 1_000_000),
+        replica_lag=options.number("replica_lag", None, 0, 1e6, "seconds"),
+        query=query,
+        query_limit=query_limit or 0.0,
+        apply_lag=options.number("apply_lag", None, 0, 1e6, "seconds"),
+        rows_per_second=options.integer("rows_per_second", None, 1, 1_000_000_000),
+        megabytes_per_second=options.number("megabytes_per_second", None, 0.001, 1e6),
+    )
+    options.finish()
+    return limits
 
 
 def _verify(section: Section, mistakes: list[Mistake]) -> VerifyOptions:

@@ -4,6 +4,7 @@
     sluice.master.conn_id                       master.conn_id       (likewise vendor, schema)
     sluice.slave.<name>.conn_id                 slaves.<name>.conn_id
     sluice.apply.<key>, sluice.initial.<key>    apply.<key>, initial.<key>
+    sluice.initial.throttle.<key>               initial.throttle.<key>
     table.[CATALOG.]SCHEMA.TABLE                tables
 
 A table's value is xmlBlaster's list: `actions=IDU,trigger=TR01,sequence=3`. `${key}` stands for the
@@ -80,17 +81,19 @@ class _Flat:
 
     def _option(self, entry: Entry, sections: dict[str, dict[str, Node]]) -> None:
         word, *path = entry.key.split(".")[1:]
-        depth = 2 if word == "slave" else 1
+        inner = word == "slave" or (word == "initial" and path[:1] == ["throttle"])
+        depth = 2 if inner else 1
         if word not in _SECTIONS:
             self._wrong(entry, "is not known", suggestion(word, _SECTIONS, "words after sluice."))
         elif len(path) != depth or not all(path):
-            form = "sluice.slave.<name>.<key>" if word == "slave" else f"sluice.{word}.<key>"
+            middle = "<name>." if word == "slave" else "throttle." if inner else ""
+            form = f"sluice.{word}.{middle}<key>"
             self._wrong(entry, "is not complete" if len(path) < depth else "has too many parts", f"write {form}")
         else:
             section = sections[_SECTIONS[word]]
-            if word == "slave":
+            if inner:
                 name = path[0]
-                node = section.setdefault(name, Node(self._file, entry.line, f"sluice.slave.{name}", {}))
+                node = section.setdefault(name, Node(self._file, entry.line, f"sluice.{word}.{name}", {}))
                 assert isinstance(node.value, dict)
                 section = node.value
             section[path[-1]] = self._node(entry, self._text(entry))

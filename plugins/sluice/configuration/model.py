@@ -69,6 +69,29 @@ class ApplyOptions:
 
 
 @dataclass(frozen=True)
+class ThrottleOptions:
+    """What holds the loaders of an initial update back, all of a job together; None: no limit."""
+
+    pause: bool = False
+    """No block is begun until this is false again."""
+    active_sessions: int | None = None
+    """Sessions on the master's server that execute a statement, without Sluice's own."""
+    lock_waits: int | None = None
+    """Sessions on the master's server that wait for a lock, without Sluice's own."""
+    replica_lag: float | None = None
+    """Seconds by which the master's own standbys are behind, the worst of them."""
+    query: str | None = None
+    """SQL for the master that returns one number."""
+    query_limit: float = 0.0
+    """Above this number of `query` loading pauses."""
+    apply_lag: float | None = None
+    """Seconds by which the apply of the slave is behind the master."""
+    rows_per_second: int | None = None
+    megabytes_per_second: float | None = None
+    """Of 1,000,000 bytes, as COPY has them."""
+
+
+@dataclass(frozen=True)
 class InitialOptions:
     """How an initial update reads."""
 
@@ -82,6 +105,7 @@ class InitialOptions:
     """The Airflow connection (type `aws`) that files in S3 are written and read with; None: what boto3 finds itself."""
     files_key: str | None = None
     """The Airflow connection whose password is the key that carried files are encrypted with; None: they are not."""
+    throttle: ThrottleOptions = field(default_factory=ThrottleOptions)
 
 
 @dataclass(frozen=True)

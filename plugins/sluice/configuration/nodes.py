@@ -144,7 +144,13 @@ class Section:
         return number
 
     def seconds(self, name: str, default: float, low: float, high: float) -> float:
-        right = f"write seconds from {low:g} to {high:g}"
+        number = self.number(name, default, low, high, "seconds")
+        assert number is not None
+        return number
+
+    def number(self, name: str, default: float | None, low: float, high: float, what: str = "a number") -> float | None:
+        """Of any kind; `what` says in messages what it counts."""
+        right = f"write {what} from {low:g} to {high:g}"
         found = self.scalar(name, right)
         if found is None:
             return default

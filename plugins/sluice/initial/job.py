@@ -71,6 +71,11 @@ class LoadJob:
             if ended:
                 log.info("%s: ended %s sessions that loaders of a former job left", self.update, ended)
             self._give_all_back()
+            with self._on_slave():
+                throttles = vendors.module(self.update.slave_info.vendor, "throttle")
+                throttles.ThrottleStore(
+                    self._slave, self.update.prefix, self.update.slave.schema, self.update.slave.name
+                ).begin()
             self.tick()
         except BaseException:
             self._close()

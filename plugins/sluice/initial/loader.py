@@ -220,11 +220,17 @@ class Loader(BlockWorker):
     def _size(self, claim: Any) -> int:
         """Rows that the claimed block should have."""
         options = self.update.options
+        rows, row_bytes = options.block_rows, None
         if claim.last_rows is not None:
-            return pace.next_rows(claim.last_rows, claim.last_seconds, options.block_target_seconds, options.block_rows)
-        module = vendors.module(self.update.master_info.vendor, "estimates")
-        found = module.read(self._linked(self._master), [claim.block.table]).get(claim.block.table)
-        return pace.first_rows(options.block_rows, found.rows, found.bytes) if found else options.block_rows
+            rows = pace.next_rows(claim.last_rows, claim.last_seconds, options.block_target_seconds, options.block_rows)
+            row_bytes = claim.last_bytes / claim.last_rows if claim.last_rows else None
+        else:
+            module = vendors.module(self.update.master_info.vendor, "estimates")
+            found = module.read(self._linked(self._master), [claim.block.table]).get(claim.block.table)
+            if found:
+                rows = pace.first_rows(options.block_rows, found.rows, found.bytes)
+                row_bytes = found.bytes / found.rows if found.rows else None
+        return pace.within_rate(rows, self._restraint, row_bytes)
 
     def _order(self, table: TableName) -> Any:
         """How the master orders the table's keys, read once."""

@@ -1,5 +1,7 @@
 """How many rows the next block of a table should have. Pure functions, no I/O."""
 
+from sluice.domain.restraint import Restraint
+
 FIRST_BYTES = 32 * 1024 * 1024
 """A table's first block is not planned larger than this: its rows may be wide."""
 CAUTIOUS_ROWS = 1_000
@@ -32,3 +34,17 @@ def next_rows(rows: int, seconds: float, target_seconds: float, block_rows: int)
     factor = target_seconds / max(seconds, 0.001)
     wanted = rows * min(max(factor, 1 / GROWTH), GROWTH)
     return int(min(max(wanted, SMALLEST if seconds < target_seconds else 1), LARGEST))
+
+
+SHARE_SECONDS = 1.0
+"""A block holds what the rate allows its worker in this time, so that what a load is ahead stays small."""
+
+
+def within_rate(rows: int, restraint: Restraint, row_bytes: float | None) -> int:
+    """`rows` of the next block, fewer where a rate is set; `row_bytes`: of a row on average, None where unknown."""
+    share = SHARE_SECONDS / restraint.loaders
+    if restraint.rows_per_second is not None:
+        rows = min(rows, int(restraint.rows_per_second * share))
+    if restraint.bytes_per_second is not None and row_bytes:
+        rows = min(rows, int(restraint.bytes_per_second * share / row_bytes))
+    return max(rows, 1)

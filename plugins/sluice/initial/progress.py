@@ -1,15 +1,17 @@
 """How far an initial update is: from BLOCKS and statistics, never from counting rows."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from psycopg import Connection
 
 from sluice import vendors
 from sluice.domain.names import TableName
+from sluice.domain.restraint import Restraint
 from sluice.domain.state import SlaveState
 from sluice.initial.owner import owner_of
+from sluice.initial.throttle import rate_of
 from sluice.initial.update import Update
 
 RATE_SECONDS = 10.0
@@ -54,6 +56,8 @@ class Progress:
     state: SlaveState
     message: str
     tables: tuple[TableState, ...]
+    held: Restraint = field(default_factory=Restraint)
+    """What its load is held to just now."""
 
     @property
     def stored_tables(self) -> int:
@@ -93,7 +97,9 @@ class Progress:
         size = f"{self.rows:,} rows{share}, {self.bytes / 1e6:,.1f} MB"
         if exported := sum(table.exported for table in self.tables):
             size += f", {exported} blocks in files"
-        return f"{tables}, {size}, {self.rows_per_second:,.0f} rows/s{left}{now}"
+        held = f"; paused: {self.held.reason}" if self.held.paused else ""
+        rate = f" ({allowed})" if (allowed := rate_of(self.held)) else ""
+        return f"{tables}, {size}, {self.rows_per_second:,.0f} rows/s{rate}{left}{now}{held}"
 
 
 def estimates(update: Update, tables: list[TableName]) -> dict[TableName, int | None]:
@@ -124,6 +130,7 @@ def progress(
             module = vendors.module(update.slave_info.vendor, "blocks")
             store = module.BlockStore(connection, update.prefix, update.slave.schema, update.slave.name)
             found = store.progress(RATE_SECONDS)
+            held = _held(update, connection)
     finally:
         if slave is None:
             connection.close()
@@ -146,4 +153,12 @@ def progress(
             )
             for entry in found
         ),
+        held,
     )
+
+
+def _held(update: Update, slave: Connection[Any]) -> Restraint:
+    module = vendors.module(update.slave_info.vendor, "throttle")
+    store = module.ThrottleStore(slave, update.prefix, update.slave.schema, update.slave.name)
+    held: Restraint = store.read()
+    return held

@@ -1,5 +1,6 @@
 """One initial update: which master, which slave, and by which name it is known."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -60,9 +61,11 @@ class Update(Pair):
         """The same for the sessions that read and write blocks."""
         return _loader_application(self)
 
-    def connect_master(self, application: str | None = None) -> Connection[Any]:
+    def connect_master(
+        self, application: str | None = None, settings: Mapping[str, str] | None = None
+    ) -> Connection[Any]:
         """An autocommit connection to the master. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
-        return _connect(self.master_info, application or self.application)
+        return _connect(self.master_info, application or self.application, settings)
 
     def connect_slave(self, application: str | None = None) -> Connection[Any]:
         """An autocommit connection to the slave. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
@@ -93,7 +96,7 @@ def _loader_application(target: LoadTarget) -> str:
     return f"sluice load {target.prefix} {target.slave.name}"[:63]
 
 
-def _connect(info: ConnectionInfo, application: str) -> Connection[Any]:
+def _connect(info: ConnectionInfo, application: str, more: Mapping[str, str] | None = None) -> Connection[Any]:
     module = vendors.module(info.vendor, "connection")
     settings = {
         # Whatever the role has: claims must not fail to serialize, and a protected slave must be written to.
@@ -101,6 +104,7 @@ def _connect(info: ConnectionInfo, application: str) -> Connection[Any]:
         "default_transaction_read_only": "off",
         # Rows that a policy hides would silently be missing: an error instead.
         "row_security": "off",
+        **(more or {}),
     }
     session: Connection[Any] = module.connect(info, application=application, autocommit=True, settings=settings)
     return session

@@ -17,7 +17,9 @@ from psycopg import Connection, Error
 from sluice import vendors
 from sluice.domain.blocks import Block
 from sluice.domain.names import TableName
+from sluice.domain.restraint import Restraint
 from sluice.errors import SluiceError, Transient
+from sluice.initial.owner import expect_loading
 from sluice.initial.update import LoadTarget
 
 log = logging.getLogger("sluice.initial")
@@ -28,6 +30,8 @@ BEAT_SECONDS = 1.0
 """How often a worker that copies looks whether the block is still its own."""
 REST_SECONDS = 1.0
 """How long a table is left alone when a block of it did not fit yet."""
+HELD_SECONDS = 0.1
+"""How often a worker that the throttle holds back looks whether it may go on."""
 NOT_YET = frozenset({"23505", "23503", "23P01", "23502", "42P01", "42703", "42804"})
 """SQLSTATEs of the slave that the apply may yet mend. Unique values and references: blocks are read at
 different positions, so a value that moved from one row to another may be there twice until the apply
@@ -80,6 +84,8 @@ class BlockWorker(ABC):
         self._control: Connection[Any] | None = None
         self._resting: dict[TableName, float] = {}
         self._fine_at = time.monotonic()
+        self._restraint = Restraint()
+        """What the work is held to, as last seen."""
 
     def run(self) -> LoadReport:
         """Until no block is left or `stopped` says so."""
@@ -87,6 +93,10 @@ class BlockWorker(ABC):
         while not self.stopped():
             try:
                 self._open()
+                if self._held_back():
+                    time.sleep(HELD_SECONDS)
+                    self._fine_at = time.monotonic()
+                    continue
                 block = self._claim()
                 if block is not None:
                     self._transfer(block)
@@ -144,6 +154,19 @@ class BlockWorker(ABC):
         """Leaves a table alone for a moment."""
 
     # -- what all of them do
+
+    def _held_back(self) -> bool:
+        """Whether the throttle lets no block be begun now. No transaction is open while a worker waits for that."""
+        control = self._linked(self._control)
+        with self._on_slave():
+            module = vendors.module(self.target.slave_info.vendor, "throttle")
+            store = module.ThrottleStore(control, self.target.prefix, self.target.slave.schema, self.target.slave.name)
+            self._restraint = store.read()
+            if self._restraint.holds:
+                with control.transaction():
+                    self._expect_job(control)
+                    expect_loading(self.target, control)
+        return self._restraint.holds
 
     def _rested(self) -> list[TableName]:
         """Tables that are still left alone."""

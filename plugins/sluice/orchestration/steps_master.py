@@ -4,11 +4,14 @@ import logging
 from typing import Any
 
 from sluice.initial import transfer
+from sluice.initial.gauges import try_out
+from sluice.initial.update import Update
 from sluice.install import reconcile as reconciling
 from sluice.install import resources
 from sluice.orchestration import files
 from sluice.orchestration.step import step
 from sluice.orchestration.work import Work
+from sluice.pair import Pair
 from sluice.stores.redis_store import classified
 
 log = logging.getLogger("sluice.orchestration")
@@ -16,8 +19,8 @@ log = logging.getLogger("sluice.orchestration")
 
 @step
 def check(work: Work) -> None:
-    """Reads the configuration and reaches every place it names: master, slave, Redis, the location of files. Changes
-    nothing."""
+    """Reads the configuration and reaches every place it names: master, slave, Redis, the location of files. Measures
+    once what limits of `initial.throttle` are about. Changes nothing."""
     replication = work.replication
     log.info("%s: configured in %s, %d table rules", work, replication.source, len(replication.tables))
     places: list[Any] = [replication.master, *([work.slave] if work.slave_name else [])]
@@ -31,6 +34,8 @@ def check(work: Work) -> None:
     with classified():
         work.redis.ping()
     log.info("%s: reached Redis", work)
+    if work.slave_name is not None and "transfer" in work.context["params"]:
+        try_out(Update.named(Pair.of(replication, work.slave_name, work.connections), work.update_id))
     if files.by_files(work.context):
         place = files.location(work.context)
         files.key_text(replication)

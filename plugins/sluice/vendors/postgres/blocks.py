@@ -91,6 +91,7 @@ class Claim:
 
     block: Block
     last_rows: int | None
+    last_bytes: int | None
     last_seconds: float | None
 
 
@@ -139,8 +140,8 @@ class BlockStore:
         ).fetchone()
         if row is None:
             return None
-        schema, table, number, lo, hi, rows, seconds = row
-        return Claim(Block(TableName(schema, table), number, _key(lo), _key(hi)), rows, seconds)
+        schema, table, number, lo, hi, *last = row
+        return Claim(Block(TableName(schema, table), number, _key(lo), _key(hi)), *last)
 
     def begin(self, block: Block, hi: Key | None, loader: str) -> bool:
         """The claimed block is begun and ends at `hi`; what lay behind becomes a planned block.

@@ -1,0 +1,17 @@
+-- What the load of a slave is held to. Called by: a worker before each block, progress. Placeholders: ${prefix}, ${schema}.
+-- Parameter: slave. Result: paused, reason, rows_per_second, bytes_per_second, loaders, ahead_seconds; or no row.
+-- Privileges: SELECT on THROTTLE and BLOCKS. Oldest version: PostgreSQL 13.
+-- AHEAD_SECONDS is the level of a leaky bucket that each block fills when it is stored or exported, and that empties
+-- at the rate: the greatest, over all moments, of what came since then less what the rate allows since then.
+SELECT t.paused, t.reason, t.rows_per_second, t.bytes_per_second, t.loaders,
+       CASE WHEN t.rows_per_second IS NULL AND t.bytes_per_second IS NULL THEN 0.0
+            ELSE coalesce((
+                SELECT max(greatest(filled.rows / t.rows_per_second, filled.bytes / t.bytes_per_second) - filled.age)
+                FROM (SELECT sum(b.rows) OVER later AS rows, sum(b.bytes) OVER later AS bytes,
+                             extract(epoch FROM clock_timestamp() - b.stored_at)::float8 AS age
+                      FROM ${schema}.${prefix}blocks b
+                      WHERE b.slave = t.slave AND b.stored_at > t.since
+                      WINDOW later AS (ORDER BY b.stored_at DESC ROWS UNBOUNDED PRECEDING)) AS filled), 0.0)
+       END::float8
+FROM ${schema}.${prefix}throttle t
+WHERE t.slave = %(slave)s

@@ -1,0 +1,116 @@
+"""What a throttle reads: the master's sessions, locks and standbys, a user's own query, the lag of the apply."""
+
+import logging
+import time
+from datetime import datetime
+from typing import Any
+
+from psycopg import Connection, Error
+
+from sluice import vendors
+from sluice.config import ThrottleOptions
+from sluice.errors import Terminal
+from sluice.initial.owner import owner_of
+from sluice.initial.throttle import Reading, Readings, StandbyLag, exceeded
+from sluice.initial.update import Update
+
+log = logging.getLogger("sluice.initial")
+
+
+class ThrottleUnusable(Terminal):
+    """A limit of the configuration cannot be measured; `reasons` holds one sentence each."""
+
+    def __init__(self, update: Update, reasons: list[str]):
+        listed = "\n".join(f"- {reason}" for reason in reasons)
+        super().__init__(f"{update}: limits of initial.throttle cannot be measured:\n{listed}")
+        self.reasons = reasons
+
+
+def try_out(update: Update) -> None:
+    """Measures once whatever the configuration limits. Raises `ThrottleUnusable`, and `Transient` for outages."""
+    limits = update.options.throttle
+    with Gauges(update) as gauges:
+        found = gauges.read(limits)
+    values = (found.active_sessions, found.lock_waits, found.replica_lag, found.query)
+    unknown = Readings(*(value if isinstance(value, str) else None for value in values))
+    if reasons := exceeded(
+        ThrottleOptions(**{**vars(limits), "pause": False}), unknown, str(update.replication.source)
+    ):
+        raise ThrottleUnusable(update, reasons)
+
+
+class Gauges:
+    """Measures, over sessions of its own. `reads_master`, `stores`: what the job's workers do."""
+
+    def __init__(self, update: Update, *, reads_master: bool = True, stores: bool = True):
+        self.update = update
+        self.reads_master = reads_master
+        self.stores = stores
+        self._master: Connection[Any] | None = None
+        self._slave: Connection[Any] | None = None
+        self._standbys = StandbyLag()
+
+    def __enter__(self) -> "Gauges":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the sessions; never raises."""
+        for link in (self._master, self._slave):
+            if link is not None:
+                try:
+                    link.close()
+                except Error as error:
+                    log.debug("closing: %s", error)
+        self._master = self._slave = None
+
+    def read(self, limits: ThrottleOptions) -> Readings:
+        """What has a limit. The master is asked in any case where it is read, so that an outage is noticed.
+
+        Raises `Transient`, and `Terminal` where a database refuses.
+        """
+        of_master = (limits.active_sessions, limits.lock_waits, limits.replica_lag, limits.query)
+        limited = self.reads_master and any(limit is not None for limit in of_master)
+        lag_limited = self.stores and limits.apply_lag is not None
+        if not (self.reads_master or lag_limited):
+            return Readings()
+        update, vendor = self.update, self.update.master_info.vendor
+        pressures = vendors.module(vendor, "pressure")
+        with vendors.module(vendor, "connection").classified(update.master_info):
+            if self._master is None:
+                self._master = update.connect_master(settings=pressures.SETTINGS)
+            if not (limited or lag_limited):
+                self._master.execute("SELECT 1")
+                return Readings()
+            found = pressures.read(self._master)
+            query = None if limits.query is None or not limited else self._query(limits.query)
+        lag = self._apply_lag(found.clock) if lag_limited else None
+        if not limited:
+            return Readings(apply_lag=lag)
+        unseen = None if found.sees_others else str(pressures.GRANT)
+        standbys = max(self._standbys.look(time.monotonic(), found.wal, found.replayed), found.replay_lag)
+        return Readings(unseen or found.active_sessions, found.lock_waits, unseen or standbys, query, lag)
+
+    def _query(self, query: str) -> Reading:
+        assert self._master is not None
+        pressures = vendors.module(self.update.master_info.vendor, "pressure")
+        try:
+            return float(pressures.number(self._master, query))
+        except pressures.NoNumber as problem:
+            return str(problem)
+        except Error as error:
+            if self._master.broken:
+                raise
+            return " ".join(f"it fails: {error}".split())
+
+    def _apply_lag(self, now: datetime) -> Reading:
+        update = self.update
+        if self._slave is None:
+            self._slave = update.connect_slave()
+        with vendors.module(update.slave_info.vendor, "connection").classified(update.slave_info):
+            owner = owner_of(update, self._slave)
+        if owner is None or owner.current_as_of is None:
+            return 0.0
+        return max(float((now - owner.current_as_of).total_seconds()), 0.0)

@@ -1,0 +1,177 @@
+"""The throttle of a load job: once a second it measures, decides, and leaves on the slave what all workers are held to.
+
+    with LoadJob(update) as job, Throttler(update, loaders=4):
+        workers run somewhere; each looks before it claims a block
+
+It reads the limits from the configuration's file again when that changes. What goes wrong with measuring never ends a
+load: it pauses and says why.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from psycopg import Connection, Error
+
+from sluice import config, vendors
+from sluice.domain.restraint import Restraint
+from sluice.errors import SluiceError, Terminal
+from sluice.initial.gauges import Gauges
+from sluice.initial.throttle import Readings, exceeded, rate_of, restraint, told
+from sluice.initial.update import Update
+
+log = logging.getLogger("sluice.initial")
+
+LOOK_SECONDS = 1.0
+OURS = "Initial update "
+"""How all messages of initial updates begin."""
+
+
+class Throttler:
+    """Runs in a thread of its own from `with` on; what it found first holds before that returns."""
+
+    def __init__(self, update: Update, loaders: int, *, reads_master: bool = True, stores: bool = True):
+        self.update = update
+        self.loaders = loaders
+        self._gauges = Gauges(update, reads_master=reads_master, stores=stores)
+        self._limits = update.options.throttle
+        self._read_at: tuple[int, int, int] | None = None
+        self._mistakes = ""
+        self._held: Restraint | None = None
+        self._paused_at: float | None = None
+        self.paused_seconds = 0.0
+        self._slave: Connection[Any] | None = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="throttle", daemon=True)
+
+    @property
+    def held(self) -> Restraint:
+        """What the workers are held to."""
+        return self._held or Restraint()
+
+    def __enter__(self) -> "Throttler":
+        self._look()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join(10.0)
+        self._note_pause(Restraint())
+        try:
+            with self._on_slave() as store:
+                store.clear()
+                store.say(self.update.update_id, told(self.update.update_id, Restraint()), OURS)
+        except (SluiceError, Error) as failure:
+            log.warning("%s: %s", self.update, failure)
+        self._gauges.close()
+        self._close()
+
+    def _run(self) -> None:
+        while not self._over.wait(LOOK_SECONDS):
+            try:
+                self._look()
+            except Exception:  # the workers go on with what they are held to
+                log.exception("%s: the throttle failed in a way nobody foresaw", self.update)
+
+    def _look(self) -> None:
+        """Once: measures, decides, writes."""
+        self._reread()
+        source = _source(self.update)
+        try:
+            reasons = exceeded(self._limits, self._gauges.read(self._limits), str(source))
+        except (SluiceError, Error) as error:
+            self._gauges.close()
+            reasons = exceeded(self._limits, Readings(), str(source))
+            if self._measures or not isinstance(error, Terminal):  # who is refused without any limit fails by itself
+                reasons.append(" ".join(str(error).split()))
+        held = restraint(self._limits, reasons, self.loaders)
+        self._note_pause(held)
+        try:
+            with self._on_slave() as store:
+                if held != self._held:
+                    store.write(held)
+                    self._tell_rate(held)
+                    self._held = held
+                store.say(self.update.update_id, told(self.update.update_id, held) + self._mistakes, OURS)
+        except (SluiceError, Error) as error:
+            # Without the slave nothing is loaded either. A row that the apply has locked is written at the next look.
+            log.debug("%s: %s", self.update, error)
+            if self._slave is not None and self._slave.broken:
+                self._close()
+
+    @property
+    def _measures(self) -> bool:
+        limits = self._limits
+        measured = (limits.active_sessions, limits.lock_waits, limits.replica_lag, limits.query, limits.apply_lag)
+        return any(limit is not None for limit in measured)
+
+    def _reread(self) -> None:
+        source = _source(self.update)
+        mark = _mark(source)
+        if mark is None or mark == self._read_at:
+            return
+        self._read_at = mark
+        try:
+            limits = config.again(self.update.replication).initial.throttle
+            self._mistakes = ""
+        except Terminal as error:
+            log.warning("%s: the limits stay as they are: %s", self.update, error)
+            self._mistakes = f"; the limits are those from before {source.name} was changed: it has mistakes"
+            return
+        if limits != self._limits:
+            log.info("%s: limits of the load changed in %s", self.update, source)
+            self._limits = limits
+
+    def _note_pause(self, held: Restraint) -> None:
+        """Into the log when a pause begins or ends; in between its reason changes with every number."""
+        if held.paused and self._paused_at is None:
+            self._paused_at = time.monotonic()
+            log.warning("%s: paused: %s", self.update, held.reason)
+        elif not held.paused and self._paused_at is not None:
+            lasted = time.monotonic() - self._paused_at
+            self._paused_at = None
+            self.paused_seconds += lasted
+            log.info("%s: goes on after a pause of %.0f s", self.update, lasted)
+
+    def _tell_rate(self, held: Restraint) -> None:
+        before = rate_of(self._held) if self._held else ""
+        if (now := rate_of(held)) != before:
+            log.info("%s: %s", self.update, now or "no limit of the rate any more")
+
+    @contextmanager
+    def _on_slave(self) -> Iterator[Any]:
+        """What is written on the slave; its session is opened where there is none."""
+        update, vendor = self.update, self.update.slave_info.vendor
+        with vendors.module(vendor, "connection").classified(update.slave_info):
+            if self._slave is None:
+                self._slave = update.connect_slave()
+                # The apply locks the row of CHECKPOINT for as long as its transaction takes.
+                self._slave.execute("SET lock_timeout = '1s'")
+            module = vendors.module(vendor, "throttle")
+            yield module.ThrottleStore(self._slave, update.prefix, update.slave.schema, update.slave.name)
+
+    def _close(self) -> None:
+        if self._slave is not None:
+            self._slave.close()
+            self._slave = None
+
+
+def _source(update: Update) -> Path:
+    return update.replication.source
+
+
+def _mark(file: Path) -> tuple[int, int, int] | None:
+    """Changes when the file does, however it is replaced."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

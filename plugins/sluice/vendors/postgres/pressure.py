@@ -1,0 +1,58 @@
+"""How busy a PostgreSQL master's server is, for the throttle of a load."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+
+from sluice import sql_files
+
+SETTINGS = {"statement_timeout": "5s", "lock_timeout": "1s", "default_transaction_read_only": "on"}
+"""Of the session: what measures must never be a burden itself."""
+GRANT = "this account does not see other accounts' sessions: GRANT pg_read_all_stats TO it"
+
+
+class NoNumber(Exception):
+    """A query did not return what can be compared with a limit."""
+
+
+@dataclass(frozen=True)
+class Pressure:
+    """Counts leave Sluice's own sessions out."""
+
+    sees_others: bool
+    """Whether the account may see what other accounts do: without, sessions and standbys cannot be told."""
+    active_sessions: int
+    lock_waits: int
+    wal: int
+    """Bytes of WAL written since the server exists."""
+    replayed: list[int]
+    """The same as each standby has replayed it."""
+    replay_lag: float
+    """Seconds, the greatest that the server measured; it stands still while a standby does."""
+    clock: datetime
+
+
+def read(connection: psycopg.Connection[Any]) -> Pressure:
+    """Raises psycopg's errors."""
+    row = connection.execute(sql_files.render("postgres", "pressure")).fetchone()
+    assert row is not None
+    return Pressure(*row)
+
+
+def number(connection: psycopg.Connection[Any], query: str) -> float:
+    """What a user's query returns. Raises `NoNumber`, and psycopg's errors: it may be anything."""
+    cursor = connection.execute(query.encode())
+    if cursor.description is None:
+        raise NoNumber("it returns nothing")
+    rows = cursor.fetchmany(2)
+    if len(rows) != 1 or len(rows[0]) != 1:
+        found = "no row" if not rows else "more than one row" if len(rows) > 1 else f"{len(rows[0])} columns"
+        raise NoNumber(f"it returns {found} instead of one number")
+    (value,) = rows[0]
+    if isinstance(value, bool | int | float | Decimal) and value == value:  # NaN is unlike itself
+        return float(value)
+    found = "NULL" if value is None else f"{value!r:.80}"
+    raise NoNumber(f"it returns {found} instead of a number")

@@ -1,0 +1,50 @@
+"""The row of `<prefix>THROTTLE` on a PostgreSQL slave: what its load is held to. The caller commits."""
+
+from typing import Any
+
+import psycopg
+
+from sluice import sql_files
+from sluice.domain.names import Prefix
+from sluice.domain.restraint import Restraint
+from sluice.vendors.postgres.connection import quoted
+
+
+class ThrottleStore:
+    """Every method raises psycopg's errors as they are; callers classify them."""
+
+    def __init__(self, connection: psycopg.Connection[Any], prefix: Prefix, schema: str, slave: str):
+        self.connection = connection
+        self.slave = slave
+        self._names = {"prefix": prefix.lower, "schema": quoted(schema)}
+
+    def begin(self) -> None:
+        """The table is there, and nothing holds the slave's load back."""
+        self.connection.execute(sql_files.render("postgres", "throttle_begin", **self._names))
+        self.clear()
+
+    def clear(self) -> None:
+        """Nothing holds the slave's load back."""
+        self._execute("throttle_clear")
+
+    def read(self) -> Restraint:
+        """What the load is held to just now; nothing where no job said so."""
+        row = self._execute("throttle_read").fetchone()
+        return Restraint(*row) if row else Restraint()
+
+    def write(self, restraint: Restraint) -> None:
+        """From now on. A rate that changes counts from here."""
+        self._execute(
+            "throttle_write", paused=restraint.paused, reason=restraint.reason,
+            rows_per_second=restraint.rows_per_second, bytes_per_second=restraint.bytes_per_second,
+            loaders=restraint.loaders,
+        )  # fmt: skip
+
+    def say(self, update_id: str, message: str, ours: str) -> None:
+        """The slave's message while it is in TRANSITION, unless somebody else said something: not beginning with
+        `ours`."""
+        self._execute("throttle_say", update_id=update_id, message=message, ours=ours)
+
+    def _execute(self, statement: str, **values: Any) -> psycopg.Cursor[Any]:
+        text = sql_files.render("postgres", statement, **self._names)
+        return self.connection.execute(text, {"slave": self.slave, **values})

@@ -1,0 +1,104 @@
+"""A load under a throttle, its limits changed by editing the configuration's file."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import yaml
+
+from initial_load.pair import Pair
+from initial_load.test_restart import until
+from sluice.domain.blocks import BlockState
+from sluice.initial.job import LoadJob
+from sluice.initial.loader import load_worker
+from sluice.initial.throttler import Throttler
+from sluice.initial.update import Update
+from sluice.initial.worker import LoadReport
+from sluice.vendors.postgres import blocks
+
+Worker = Callable[[str, Callable[[], bool]], LoadReport]
+
+
+def limit(pair: Pair, **limits: Any) -> None:
+    """Writes `initial.throttle` anew."""
+    source = pair.replication.source
+    values = yaml.safe_load(source.read_text())
+    values["initial"]["throttle"] = limits
+    aside = source.with_suffix(".new")
+    aside.write_text(yaml.safe_dump(values))
+    aside.replace(source)
+
+
+class Throttled(threading.Thread):
+    """A load job with its throttle and two workers, all in threads."""
+
+    def __init__(self, pair: Pair, update: Update, worker: Worker | None = None, **sides: bool):
+        super().__init__(daemon=True)
+        self.pair = pair
+        self.update = update
+        self.worker = worker or (lambda loader, stopped: load_worker(update, loader, stopped))
+        self.sides = sides
+        self.reports: list[LoadReport] = []
+        self.failure: BaseException | None = None
+        self.over = False
+        self.throttler: Throttler | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            with LoadJob(self.update) as job, Throttler(self.update, 2, **self.sides) as self.throttler:
+                threads = [threading.Thread(target=self._work, args=[job.loader(number)]) for number in (1, 2)]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+        except BaseException as failure:
+            self.failure = self.failure or failure
+        finally:
+            self.over = True
+
+    def _work(self, loader: str) -> None:
+        try:
+            self.reports.append(self.worker(loader, lambda: self.failure is not None))
+        except BaseException as failure:
+            self.failure = failure
+
+    # -- what a test asks
+
+    def message(self) -> str:
+        found = self.pair.checkpoint().read()
+        return found.message if found else ""
+
+    def await_message(self, part: str) -> None:
+        until(lambda: part in self.message() or self.over, 30)
+        assert part in self.message(), self.failure or self.message()
+
+    def done(self) -> int:
+        """Blocks stored or exported."""
+        found = blocks.load(self.pair.slave, self.update.prefix, "public", "dr1").tables.values()
+        states = (BlockState.STORED, BlockState.EXPORTED)
+        return sum(block.state in states for table in found for block in table.blocks)
+
+    def await_more(self, than: int) -> None:
+        until(lambda: self.done() > than or self.over, 30)
+        assert self.done() > than, self.failure or self.message()
+
+    def assert_at_rest(self) -> None:
+        """Nothing is begun any more, and no session of a worker has a transaction open on the master."""
+        until(lambda: not any(block.state is BlockState.BEGUN for block in self.pair.blocks()), 10)
+        before = self.done()
+        for _ in range(10):
+            assert not threading.Event().wait(0.05)
+            row = self.pair.master.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'sluice load %'"
+                " AND datname = current_database() AND (xact_start IS NOT NULL OR backend_xmin IS NOT NULL)"
+            ).fetchone()
+            assert row == (0,)
+        assert self.done() == before
+
+    def finish(self) -> None:
+        """Awaits its end; raises what ended it early."""
+        self.join(60)
+        assert self.over
+        if self.failure:
+            raise self.failure
