@@ -34,7 +34,8 @@ initial:
   parallel: 8
   files_s3: aws_default
   files_key: demo_key
-  throttle: {active_sessions: 0, replica_lag: 0.5, query: "SELECT 1", query_limit: -2, megabytes_per_second: 0.5, pause: on}
+  throttle:
+    {active_sessions: 0, replica_lag: 0.5, query: "SELECT 1", query_limit: -2, megabytes_per_second: 0.5, pause: on}
 """
 
 PROPERTIES = """\

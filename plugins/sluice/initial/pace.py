@@ -44,7 +44,7 @@ def within_rate(rows: int, restraint: Restraint, row_bytes: float | None) -> int
     """`rows` of the next block, fewer where a rate is set; `row_bytes`: of a row on average, None where unknown."""
     share = SHARE_SECONDS / restraint.loaders
     if restraint.rows_per_second is not None:
-        rows = min(rows, int(restraint.rows_per_second * share))
+        rows = int(min(rows, restraint.rows_per_second * share))
     if restraint.bytes_per_second is not None and row_bytes:
-        rows = min(rows, int(restraint.bytes_per_second * share / row_bytes))
+        rows = int(min(rows, restraint.bytes_per_second * share / row_bytes))
     return max(rows, 1)
