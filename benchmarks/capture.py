@@ -1,11 +1,14 @@
 """`capture`: what our triggers cost the master's own work.
 
 Three tables alike, each in a database of its own: without triggers, with ours, and with ours in the form of row
-triggers (which a table gets that inherits; here from an empty parent). The same statements on each in turn, commits
-durable. After each run ITEMS holds as many changes as were made.
+triggers (which a table gets that inherits; here from an empty parent). A fourth has the C triggers of Slony-I, where
+`slonik` is on the PATH and the master's server has its functions. The same statements on each in turn, commits durable.
+After each run ITEMS, or Slony's log, holds as many changes as were made.
 """
 
 import argparse
+import shutil
+import subprocess
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -13,7 +16,7 @@ from contextlib import ExitStack
 import psycopg
 
 from benchmarks import machine, workload
-from benchmarks.clients import TENS, Clients, start_rows
+from benchmarks.clients import TENS, Clients, environment, start_rows
 from benchmarks.cpu import CpuWatch
 from benchmarks.ours import capture, configure
 from benchmarks.report import Figure, Report, Run
@@ -49,6 +52,23 @@ class Subject:
         self.queue = "public.bench_items"
         return self
 
+    def log(self, slonik: str) -> "Subject":
+        """With Slony's triggers, as `slonik` makes them for a set that nobody subscribes to. Raises `SideFailed`."""
+        info = self.info
+        script = f"""
+            cluster name = bench;
+            node 1 admin conninfo = 'host={info.host} port={info.port} dbname={info.database} user={info.user}';
+            init cluster (id = 1, comment = 'bench');
+            create set (id = 1, origin = 1, comment = 'bench');
+            set add table (set id = 1, origin = 1, id = 1, fully qualified name = '{TABLE}', comment = 'bench');
+        """
+        given = dict(environment(info, self.servers.folder))
+        done = subprocess.run([slonik], input=script, env=given, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise SideFailed(f"slonik ended with status {done.returncode}: {done.stdout}{done.stderr}")
+        self.queue = "_bench.sl_log_1"
+        return self
+
     def empty(self) -> None:
         """As it was new; triggers are not told."""
         with self.connection.transaction():
@@ -71,11 +91,14 @@ def run(args: argparse.Namespace) -> Report:
             "ours": Subject(servers, "ours", DATABASES[0]).capture(),
             "row triggers": Subject(servers, "row triggers", DATABASES[2]).capture(INHERITS),
         }
+        slonik, lacking = slony(subjects["bare"].connection)
+        if slonik:
+            subjects["Slony-I"] = Subject(servers, "Slony-I", DATABASES[3]).log(slonik)
         works: list[Bulk | Tens] = [Bulk(args.scale), Whole(args.scale), Tens(args.scale, servers)]
         figures: list[Figure] = []
         for work in works:
             if work.name in (args.figure or ("bulk", "tens")):
-                figures += measure(subjects, work, args)
+                figures += measure(subjects, work, args, lacking)
         setting = {**machine.describe(), **servers.describe()}
     return Report("capture", figures, setting)
 
@@ -127,7 +150,22 @@ class Tens:
         return timed(subject, lambda: 10 * clients.transactions(self.count))
 
 
-def measure(subjects: Mapping[str, Subject], work: Bulk | Tens, args: argparse.Namespace) -> list[Figure]:
+def slony(connection: psycopg.Connection) -> tuple[str, str]:
+    """The path of a `slonik` whose functions this server has, or why there is none."""
+    slonik = shutil.which("slonik")
+    if slonik is None:
+        return "", "Slony-I is not on the PATH"
+    version = subprocess.run([slonik, "-v"], capture_output=True, text=True, check=True).stdout.split()[-1]
+    try:
+        connection.execute(f"LOAD '$libdir/slony1_funcs.{version}'".encode())
+    except psycopg.Error as error:
+        return "", f"Slony-I {version} is not made for this server: {error.diag.message_primary}"
+    return slonik, ""
+
+
+def measure(
+    subjects: Mapping[str, Subject], work: Bulk | Tens, args: argparse.Namespace, note: str = ""
+) -> list[Figure]:
     """One work on every table: a figure of each that has triggers."""
     wanted = {
         name: subject
@@ -143,6 +181,7 @@ def measure(subjects: Mapping[str, Subject], work: Bulk | Tens, args: argparse.N
         Figure(
             work.title if name == "ours" else f"the same, {name}",
             "s", found, bare, "no triggers", less_is_better=True, goal=work.goal if name == "ours" else None,
+            note=note if name == "ours" else "",
         )
         for name, found in runs.items()
     ]  # fmt: skip

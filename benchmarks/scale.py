@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from statistics import median
 
 from benchmarks import machine, workload
 from benchmarks.drain import drain
@@ -26,19 +27,29 @@ FLAT = 0.8
 
 
 @dataclass(frozen=True)
-class ManyTables:
-    """Inserts, as many into each of several tables, a transaction each."""
+class Marked:
+    """Changes after which the row of the mark is changed, of which nothing but that row is there before."""
 
-    count: int
     changes: int
     title: str
 
     @property
     def tables(self) -> Sequence[str]:
-        return (TABLE, *(f"public.t{number}" for number in range(1, self.count)))
+        return (TABLE,)
 
     def prepare(self, connection: Connection) -> None:
         add_mark(connection)
+
+
+@dataclass(frozen=True)
+class ManyTables(Marked):
+    """Inserts, as many into each of several tables, a transaction each."""
+
+    count: int
+
+    @property
+    def tables(self) -> Sequence[str]:
+        return (TABLE, *(f"public.t{number}" for number in range(1, self.count)))
 
     def write(self, connection: Connection, mark: str) -> int:
         done = 0
@@ -52,26 +63,22 @@ class ManyTables:
 
 
 @dataclass(frozen=True)
-class WideRows:
+class WideRows(Marked):
     """Rows with a text of `size` bytes, in transactions of 64 MB or 10,000 rows."""
 
     size: int
-    changes: int
-    title: str
 
     @property
     def tables(self) -> Sequence[str]:
         return (TABLE, "public.wide")
 
-    def prepare(self, connection: Connection) -> None:
-        add_mark(connection)
-
     def write(self, connection: Connection, mark: str) -> int:
         done, batch = 0, max(1, min(10_000, (64 << 20) // self.size))
         while done < self.changes - 1:
             last = min(done + batch, self.changes - 1)
-            # Hardly compressible, as what is wide usually is already.
-            text = f"left(repeat(md5(i::text), {self.size // 32 + 1}), {self.size})"
+            # Nothing in it repeats: what is wide is mostly compressed already.
+            pieces = f"SELECT md5(i || '.' || j) AS piece FROM generate_series(0, {self.size // 32}) AS t (j)"
+            text = f"(SELECT left(string_agg(piece, ''), {self.size}) FROM ({pieces}) p)"
             done += connection.execute(
                 f"INSERT INTO public.wide SELECT i, {text} FROM generate_series({done + 1}, {last}) AS s (i)".encode()
             ).rowcount
@@ -79,15 +86,8 @@ class WideRows:
 
 
 @dataclass(frozen=True)
-class HotRow:
+class HotRow(Marked):
     """The one row is changed over and over, in transactions of 10,000."""
-
-    changes: int
-    title: str
-    tables: Sequence[str] = (TABLE,)
-
-    def prepare(self, connection: Connection) -> None:
-        add_mark(connection)
 
     def write(self, connection: Connection, mark: str) -> int:
         connection.execute(f"""
@@ -101,15 +101,8 @@ class HotRow:
 
 
 @dataclass(frozen=True)
-class OneTransaction:
+class OneTransaction(Marked):
     """Everything in one transaction."""
-
-    changes: int
-    title: str
-    tables: Sequence[str] = (TABLE,)
-
-    def prepare(self, connection: Connection) -> None:
-        add_mark(connection)
 
     def write(self, connection: Connection, mark: str) -> int:
         with connection.transaction():
@@ -144,14 +137,16 @@ def run(args: argparse.Namespace) -> Report:
             with _side(servers, args, f"{workload.DDL}; CREATE TABLE public.wide (id int PRIMARY KEY, v text)") as ours:
                 for size, rows in ((10, 200_000), (1_000, 100_000), (100_000, 2_000), (10_000_000, 20)):
                     count = max(3, int(rows * args.scale))
-                    wide = WideRows(size, count, f"{count:,} rows of {size:,} bytes")
-                    figures.append(_figure(wide.title, _runs(servers, ours, wide, args), base))
+                    wide = WideRows(count, f"{count:,} rows of {size:,} bytes", size)
+                    runs = _runs(servers, ours, wide, args)
+                    volume = f", {size * count / median(run.seconds for run in runs) / 1e6:,.0f} MB/s"
+                    figures.append(_figure(wide.title, runs, base, more=volume))
         if "tables" in wanted:
             for count in sorted({max(1, min(count, int(1000 * args.scale))) for count in (1, 10, 100, 1000)}):
                 copies = "".join(f"; CREATE TABLE public.t{n} (LIKE {TABLE} INCLUDING ALL)" for n in range(1, count))
                 with _side(servers, args, workload.DDL + copies) as ours:
                     changes = _size(200_000, args)
-                    many = ManyTables(count, changes, f"{changes:,} inserts into {count:,} tables")
+                    many = ManyTables(changes, f"{changes:,} inserts into {count:,} tables", count)
                     figures.append(_figure(many.title, _runs(servers, ours, many, args), base))
         setting = {**machine.describe(), **servers.describe()}
     return Report("scale", figures, setting)
@@ -178,9 +173,9 @@ def _runs(servers: Servers, ours: Ours, work: Work, args: argparse.Namespace) ->
     return runs
 
 
-def _figure(title: str, runs: list[Run], base: list[Run], goal: float | None = None) -> Figure:
-    peak = max(run.detail["peak_bytes"] for run in runs)
-    return Figure(title, "changes/s", runs, base, "a million waiting", goal=goal, note=f"at most {peak / 1e6:,.0f} MB")
+def _figure(title: str, runs: list[Run], base: list[Run], goal: float | None = None, *, more: str = "") -> Figure:
+    note = f"at most {max(run.detail['peak_bytes'] for run in runs) / 1e6:,.0f} MB{more}"
+    return Figure(title, "changes/s", runs, base, "a million waiting", goal=goal, note=note)
 
 
 def _size(full: int, args: argparse.Namespace) -> int:

@@ -165,7 +165,8 @@ def set_mark(connection: Connection, mark: str) -> int:
 
 def shows(connection: Connection, mark: str) -> bool:
     """Whether the end of a mix has arrived."""
-    row = connection.execute(f"SELECT note FROM {TABLE} WHERE id = {MARK}").fetchone()
+    # Planned each time: a plan kept from when the table was small would scan what has come since.
+    row = connection.execute(f"SELECT note FROM {TABLE} WHERE id = {MARK}", prepare=False).fetchone()
     return row is not None and row[0] == mark
 
 

@@ -1,6 +1,6 @@
 """One window, applied in one slave transaction that carries the new checkpoint.
 
-A window that one process holds well (`stage_above` changes, `HERE_BYTES` of contents) is reduced
+A window that one process holds well (see `sluice.apply.slices`) is reduced
 here, in the driver: no shuffle, no executor, no stage table. A larger one is read, reduced and staged
 by the executors, and merged here. One larger than `max_batch_changes` is applied in slices by
 REPL_KEY, each with its own checkpoint; the slave shows that it is catching up until the last of them.
@@ -12,7 +12,6 @@ decided by the block its key lies in.
 import itertools
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -27,6 +26,7 @@ from sluice.apply.content import MixedShapes
 from sluice.apply.links import Links
 from sluice.apply.markers import Markers
 from sluice.apply.seldom import Seldom
+from sluice.apply.slices import Slices
 from sluice.apply.spread import Spread, T, attended
 from sluice.apply.staging import Failure, ShareInterrupted, Span, StageShare
 from sluice.apply.window import CutItem, Run
@@ -41,20 +41,10 @@ from sluice.pair import Pair
 
 log = logging.getLogger("sluice.apply")
 
-FEW = 256
-"""Changes up to which a window is read without being surveyed first."""
-SAMPLE = 10_000
-"""Changes at a window's beginning that say how large the others may be."""
-HERE_BYTES = 384 << 20
-"""Contents up to which a window is reduced in the driver."""
-LOADING_SLICE, LOADING_BYTES = 200_000, 256 << 20
-"""Changes and contents of a slice while blocks are loading: all of them are decided in the driver."""
 STAGING_SECONDS = 900.0
 """Spark's time for its share of a window at the first try."""
 FOREIGN_KEY = "23503"
 """SQLSTATE."""
-BATCH_BYTES = 1 << 30
-"""Bytes of contents in one slice, beside `max_batch_changes`: what bounds the memory of the executors."""
 
 
 class CannotReplay(Terminal):
@@ -129,8 +119,7 @@ class Batch:
         self.reached: Position | None = None
         """How far the last attempt may have come: where safe mode must last after a failure."""
         self._labels = itertools.count(1)
-        self._stretch = 1
-        """How much larger than usual the next slice is: raised when one ended between rows that need each other."""
+        self.slices = Slices(links)
 
     def apply(self, checkpoint: Checkpoint, seen: Position, target: Position, *, safe: bool) -> Checkpoint | None:
         """Applies `(seen, target]`, or its next slice; the new checkpoint, None when nothing was there.
@@ -159,7 +148,7 @@ class Batch:
         above = checkpoint.slice_key or 0
         if seen == target and not above and not loading:
             return None
-        items, slice_end = self._read_here(seen, target, above, loading)
+        items, slice_end = self.slices.here(seen, target, above, loading, self._images)
         if items is None:
             return self._apply_staged(checkpoint, seen, target, above, safe)
         if not items.num_rows and not above and not loading:
@@ -175,32 +164,6 @@ class Batch:
         """Whether rows of the table must look as the master's did: not where the master's updates do not travel."""
         rule = self.pair.replication.rule(table)
         return self._comparing and (rule is None or "U" in rule.actions)
-
-    def _read_here(self, seen: Position, target: Position, above: int, loading: bool) -> tuple[Any, int | None]:
-        """The window's changes, or its next slice's and where that ends; None when it is too large for this process."""
-        reader, queue = self.links.reader, vendors.module(self.pair.master_info.vendor, "queue")
-        options = self.pair.replication.apply
-        most = LOADING_SLICE if loading else min(options.stage_above, options.max_batch_changes)
-        keys = target.high - max(above, seen.floor(target))
-        if keys <= FEW:
-            return reader.items(seen, target, above=above, images=self._images), None
-        survey = reader.survey(seen, target, above=above, limit=min(SAMPLE, most), max_bytes=HERE_BYTES)
-        if survey.more and keys <= most and keys * survey.bytes <= HERE_BYTES * survey.changes:
-            # There are not more changes than keys; counting them would take a tenth of the time of applying them.
-            with suppress(queue.TooManyBytes):
-                bounds = {"above": above, "max_bytes": 2 * HERE_BYTES}
-                return reader.items(seen, target, **bounds, images=self._images), None
-        if survey.more:
-            limit, size = (most, LOADING_BYTES) if loading else self._slice()
-            survey = reader.survey(seen, target, above=above, limit=limit, max_bytes=size)
-            if not loading and (survey.changes > most or survey.bytes > HERE_BYTES):
-                return None, None
-        end = survey.last if survey.more else None
-        return reader.items(seen, target, above=above, up_to=end, images=self._images), end
-
-    def _slice(self) -> tuple[int, int]:
-        """Changes and bytes of contents of a slice."""
-        return self.pair.replication.apply.max_batch_changes * self._stretch, BATCH_BYTES * self._stretch
 
     # In the driver
 
@@ -274,8 +237,7 @@ class Batch:
         above: int,
         safe: bool,
     ) -> Checkpoint:
-        limit, size = self._slice()
-        survey = self.links.reader.survey(seen, target, above=above, limit=limit, max_bytes=size)
+        survey = self.slices.staged(seen, target, above)
         changes, end = survey.changes, survey.last if survey.more else None
         self._load_definitions(seen, above)
         after = checkpoint.advanced(target, changes) if end is None else checkpoint.sliced(target, end, changes)
@@ -414,7 +376,7 @@ class Batch:
                     # Late: by now the master's own commits have usually taken it to the disk.
                     self.links.secure(reached)
                     self.checkpoints.advance(before, after, cut=cut)
-                self._stretch = 1
+                self.slices.committed()
                 self.aside.committed(rejects)
                 return after
             except drift.Collision as collision:
@@ -433,7 +395,7 @@ class Batch:
             except connections.StatementFailed as failure:
                 if failure.sqlstate == FOREIGN_KEY and after.catching_up:
                     # Checked at commit: the slice ends between rows that refer to one another.
-                    self._stretch *= 2
+                    self.slices.torn()
                     raise SliceTorn(self.pair, failure) from failure
                 unsettled = drift.at_commit(failure.__cause__)
                 if unsettled is None:

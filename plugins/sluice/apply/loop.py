@@ -43,7 +43,7 @@ log = logging.getLogger("sluice.apply")
 IDLE_CHECKPOINT_SECONDS = 1.0
 """How often the checkpoint moves while nothing changes, so that 'current as of' stays true."""
 WAIT_SECONDS = 0.25
-"""How long a turn waits when the gate or the state keeps it from applying."""
+"""How long a turn waits when the slave's state keeps it from applying, or a lease that is held."""
 BLOCK_SECONDS = 0.02
 """How often a block that is being read is looked at, while changes to it wait."""
 SUMMARY_SECONDS = 60.0
@@ -147,12 +147,14 @@ class Apply:
         assert self.checkpoint is not None
         closures = self.gate.closures()
         if closures:
-            self._wait("the gate is closed: " + "; ".join(str(closure) for closure in closures))
+            reason = "the gate is closed: " + "; ".join(str(closure) for closure in closures)
+            self._wait(reason, self.pair.replication.apply.poll_interval)
             return
         self.lease.keep()
         self.spread.check()
         if self.checkpoint.state not in APPLYING:
-            self._wait(f"the slave is {self.checkpoint.state}: {self.checkpoint.message or 'start an initial update'}")
+            reason = f"the slave is {self.checkpoint.state}: {self.checkpoint.message or 'start an initial update'}"
+            self._wait(reason, WAIT_SECONDS)
             self.checkpoint = self.checkpoints.read(self.checkpoint)
             self.seen = self.checkpoint.position
             mode = self._mode_at_start(self.checkpoint)
@@ -306,13 +308,13 @@ class Apply:
         self.links.close()
         self.checkpoint = None
 
-    def _wait(self, reason: str) -> None:
+    def _wait(self, reason: str, seconds: float) -> None:
         if reason != self._waiting_for:
             log.info("%s: waiting, %s", self.pair, reason)
             self._waiting_for = reason
             self._say(f"waiting: {reason}", force=True)
         self._say(f"waiting: {reason}")
-        self.stop.wait(WAIT_SECONDS)
+        self.stop.wait(seconds)
 
     def _close_gate(self, error: Terminal) -> None:
         log.error("%s: %s", self.pair, error)

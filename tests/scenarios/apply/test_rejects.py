@@ -70,7 +70,7 @@ def test_what_is_set_aside_says_what_was_expected_and_what_the_slave_held(
     rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch, staged: bool
 ) -> None:
     if staged:
-        monkeypatch.setattr("sluice.apply.batch.FEW", 0)
+        monkeypatch.setattr("sluice.apply.slices.FEW", 0)
     pair = filled(rig, stage=1 if staged else 20_000)
     with applying(pair):
         pair.slave.execute("UPDATE public.t SET a = 'mine' WHERE id = 1; DELETE FROM public.t WHERE id = 2")
@@ -121,7 +121,7 @@ def test_an_older_state_comes_back_only_by_force(
     rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch, later: str, staged: bool
 ) -> None:
     if staged:
-        monkeypatch.setattr("sluice.apply.batch.FEW", 0)
+        monkeypatch.setattr("sluice.apply.slices.FEW", 0)
     pair = filled(rig, stage=1 if staged else 20_000)
     with applying(pair):
         pair.slave.execute("INSERT INTO public.t VALUES (7, 'x', 7)")

@@ -1,0 +1,100 @@
+"""How much of a window is taken at once, and who holds it: this process, or the executors.
+
+A window of up to `max_batch_changes` changes is one slice. Of a larger one each slice has that many at most, and
+ends at a REPL_KEY. Counting changes costs the master nearly as much as reading them, so they are read first wherever
+a sample says that they will fit: there are never more changes than REPL_KEYs.
+"""
+
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+
+from sluice import vendors
+from sluice.apply.links import Links
+from sluice.domain.position import Position
+
+FEW = 256
+"""REPL_KEYs up to which a window is read without a look at it before."""
+SAMPLE = 10_000
+"""Changes at a window's beginning that say how large the others may be."""
+HERE_BYTES = 384 << 20
+"""Contents up to which a slice is reduced in the driver."""
+LOADING_SLICE, LOADING_BYTES = 200_000, 256 << 20
+"""Changes and contents of a slice while blocks are loading: all of them are decided in the driver."""
+BATCH_BYTES = 1 << 30
+"""Bytes of contents in one slice, beside `max_batch_changes`: what bounds the memory of the executors."""
+
+
+class Slices:
+    """The slices of one pair's windows."""
+
+    def __init__(self, links: Links):
+        self.links = links
+        self._options = links.pair.replication.apply
+        self._stretch = 1
+        """How much larger than usual the next slice is."""
+
+    def torn(self) -> None:
+        """A slice ended between rows that need each other: the next try is twice as large."""
+        self._stretch *= 2
+
+    def committed(self) -> None:
+        """The next slice may be of the usual size."""
+        self._stretch = 1
+
+    def here(self, seen: Position, target: Position, above: int, loading: bool, images: bool) -> tuple[Any, int | None]:
+        """The changes of the next slice and its last REPL_KEY (None: of all that is left); None without changes when
+        it is too large for this process."""
+        reader = self.links.reader
+        most = LOADING_SLICE if loading else min(self._options.stage_above, self._options.max_batch_changes)
+        floor = max(above, seen.floor(target))
+        keys = target.high - floor
+        if keys <= FEW:
+            return reader.items(seen, target, above=above, images=images), None
+        survey = reader.survey(seen, target, above=above, limit=min(SAMPLE, most), max_bytes=HERE_BYTES)
+        if survey.more and min(keys, most) * survey.bytes <= HERE_BYTES * survey.changes:
+            if keys <= most:
+                with suppress(vendors.module(self.links.pair.master_info.vendor, "queue").TooManyBytes):
+                    bounds = {"above": above, "max_bytes": 2 * HERE_BYTES}
+                    return reader.items(seen, target, **bounds, images=images), None
+            elif not loading and survey.last <= floor + most:
+                found = self._uncounted(seen, target, floor, images)
+                if found is not None:
+                    return found
+        if survey.more:
+            limit, size = (most, LOADING_BYTES) if loading else self._size()
+            survey = reader.survey(seen, target, above=above, limit=limit, max_bytes=size)
+            if not loading and (survey.changes > most or survey.bytes > HERE_BYTES):
+                return None, None
+        end = survey.last if survey.more else None
+        return reader.items(seen, target, above=above, up_to=end, images=images), end
+
+    def _uncounted(self, seen: Position, target: Position, floor: int, images: bool) -> tuple[Any, int | None] | None:
+        """A slice of as many REPL_KEYs as it may have changes, where the window has too many for one; None when that
+        is not the way to cut it."""
+        reader, most = self.links.reader, self._options.max_batch_changes
+        if self._stretch > 1 or self._options.stage_above < most:
+            return None
+        end = floor + most
+        try:
+            items = reader.items(seen, target, above=floor, up_to=end, max_bytes=2 * HERE_BYTES, images=images)
+        except vendors.module(self.links.pair.master_info.vendor, "queue").TooManyBytes:
+            return None
+        room = most - items.num_rows
+        rest = reader.survey(seen, target, above=end, limit=room + 1)
+        if rest.changes > room:
+            return items, end
+        if items.nbytes + rest.bytes > 2 * HERE_BYTES:
+            return None
+        # Together they are no more than one slice may have: then the window is applied as a whole.
+        return pa.concat_tables([items, reader.items(seen, target, above=end, images=images)]), None
+
+    def staged(self, seen: Position, target: Position, above: int) -> Any:
+        """A survey of the next slice, for the executors to read it."""
+        limit, size = self._size()
+        return self.links.reader.survey(seen, target, above=above, limit=limit, max_bytes=size)
+
+    def _size(self) -> tuple[int, int]:
+        """Changes and bytes of contents of a slice."""
+        return self._options.max_batch_changes * self._stretch, BATCH_BYTES * self._stretch
