@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from sluice import config
 from sluice.apply.loop import Apply
+from sluice.apply.staging import WarmUp
 from sluice.pair import Pair
 from sluice.stores import redis_store
 from spark_jobs.job import JobInput, main
@@ -21,6 +22,7 @@ def run(job: JobInput, stop: threading.Event) -> None:
     _keep_pages_for_a_while()
     pair = Pair.of(config.load(job.prefix), job.slave, job.connections)
     spread = SparkSpread(f"sluice apply {pair}", job.spark_master, job.spark_conf)
+    spread.warm_up(WarmUp(pair.master_info.vendor, pair.slave_info.vendor))
     try:
         Apply(pair, redis_store.connect(job.redis_url), spread, stop).run()
     finally:

@@ -72,6 +72,18 @@ class SparkSpread:
             raise ExecutorsFailed(f"Spark's executors failed: {_first_line(error)}.") from error
         return results
 
+    def warm_up(self, task: Callable[[int], object]) -> None:
+        """Lets executors elsewhere run `task` once, in the background; returns at once.
+
+        Those of a local session share the machine with the driver: they start when there is something to do.
+        """
+        if not self._master.startswith("local"):
+            threading.Thread(target=self._warm_up, args=[task], name="spark-warm-up", daemon=True).start()
+
+    def _warm_up(self, task: Callable[[int], object]) -> None:
+        with suppress(Exception):  # who has work for the executors is told
+            self.map(task, self.parallelism)
+
     def cancel(self) -> None:
         """Ends the tasks under way. A job has one session, and one window at a time."""
         if self._started.is_set() and self._session is not None:

@@ -42,7 +42,7 @@ class Window:
                 link.execute(
                     "INSERT INTO public.demo_items (tablename, guid, db_action, db_schema, content) "
                     "VALUES ('t', %s, 'INSERT', 'public', 'new')" if mark == "x" else "SELECT nextval(%s::regclass)",
-                    [str(number) if mark == "x" else "public.demo_items_repl_key_seq"],
+                    [str(number) if mark == "x" else "public.demo_seq"],
                 )  # fmt: skip
             self.end: Position = position.take(link, PREFIX, "public", self.start)
         options = SimpleNamespace(stage_above=stage_above, max_batch_changes=MOST)

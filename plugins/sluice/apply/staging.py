@@ -20,6 +20,23 @@ from sluice.errors import SluiceError, Transient
 from sluice.pair import Pair
 
 
+@dataclass(frozen=True)
+class WarmUp:
+    """A task without work: the executor that ran it has a Python worker that has imported what a share needs.
+
+    `master` and `slave` are vendors. On a new cluster that takes longer than a window.
+    """
+
+    master: str
+    slave: str
+
+    def __call__(self, number: int) -> int:
+        vendors.module(self.master, "queue")
+        for noun in ("connection", "stage", "target"):
+            vendors.module(self.slave, noun)
+        return number
+
+
 class ShareInterrupted(Transient):
     """An executor met an outage."""
 
