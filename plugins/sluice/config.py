@@ -33,6 +33,7 @@ from sluice.configuration.model import (
 from sluice.configuration.nodes import Node, suggestion
 from sluice.configuration.resolve import OwnTable, ResolvedTable, TablesMissing
 from sluice.configuration.rule import ALL_ACTIONS, TablePattern, TableRule
+from sluice.domain.names import Prefix
 from sluice.errors import Terminal
 
 __all__ = [
@@ -140,6 +141,7 @@ def survey(place: Path | None = None) -> Survey:
         ) from wrong
     readings = [reading for file in files for reading in _readings(file)]
     _refuse_twins(readings)
+    _refuse_loops(readings)
     broken: dict[str, tuple[Mistake, ...]] = {}
     for reading in readings:
         if reading.mistakes and reading.prefix:
@@ -226,3 +228,45 @@ def _refuse_twins(readings: list[_Reading]) -> None:
                 reading.mistakes.append(
                     node.mistake(f"{prefix} is also configured in {', '.join(others)}", "rename one of them")
                 )
+
+
+def _refuse_loops(readings: list[_Reading]) -> None:
+    """A change must not come back to where it has been, so what is passed on must not form a circle."""
+    known = {reading.replication.prefix: reading for reading in readings if reading.replication is not None}
+    for reading in known.values():
+        replication = reading.replication
+        assert replication is not None and reading.root is not None
+        if not replication.master.cascade:
+            continue
+        assert isinstance(reading.root.value, dict) and isinstance(reading.root.value["master"].value, dict)
+        node = reading.root.value["master"].value["cascade"]
+        for prefix in replication.master.cascade:
+            if prefix not in known:
+                near = suggestion(str(prefix), (str(other) for other in known), "prefixes")
+                reading.mistakes.append(node.mistake(f"passes on {prefix}, which is not configured here", near))
+        back = {slave.conn_id: slave.name for slave in replication.slaves.values()}
+        for source in _sources(replication, known):
+            if source.prefix == replication.prefix:
+                reading.mistakes.append(
+                    node.mistake("passes its own changes on in a circle", "take one prefix of the circle out")
+                )
+            elif source.master.conn_id in back:
+                reading.mistakes.append(
+                    node.mistake(
+                        f"would bring changes of {source.prefix} back to {source.master.conn_id}, where they were "
+                        f"made, as slave {back[source.master.conn_id]}",
+                        f"take {source.prefix} or that slave out",
+                    )
+                )
+
+
+def _sources(replication: Replication, known: dict[Prefix, _Reading]) -> list[Replication]:
+    """All replications whose changes this one passes on, through others, too; itself where they form a circle."""
+    found: dict[Prefix, Replication] = {}
+    open_ends = list(replication.master.cascade)
+    while open_ends:
+        reading = known.get(prefix := open_ends.pop())
+        if reading is not None and reading.replication is not None and prefix not in found:
+            found[prefix] = reading.replication
+            open_ends.extend(reading.replication.master.cascade)
+    return list(found.values())

@@ -13,6 +13,8 @@ AS $sluice$
         WHEN g.tgfoid IS DISTINCT FROM to_regprocedure(${schema}.${prefix}own(p_function) || '()')::oid
             THEN format('trigger %I does not call function %s', p_trigger, ${schema}.${prefix}own(p_function))
         WHEN g.tgenabled NOT IN ('O', 'A') THEN format('trigger %I is disabled', p_trigger)
+        WHEN g.tgenabled = 'O' AND ${schema}.${prefix}origins() <> ARRAY['']
+            THEN format('trigger %I does not fire for what is passed on', p_trigger)
     END
     FROM (VALUES (true)) AS one (row)
     LEFT JOIN pg_trigger g ON g.tgrelid = p_relid AND g.tgname = p_trigger AND NOT g.tgisinternal
@@ -199,7 +201,8 @@ CREATE OR REPLACE FUNCTION ${schema}.${prefix}basis(p_schema text, p_table text,
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT md5(concat_ws('/', coalesce(t.actions, 'IUD'), t.trigger_name, t.debug, current_database(),
-        (SELECT i.value FROM ${schema}.${prefix}info i WHERE i.name = 'functions'), ${schema}.${prefix}signature(p_relid)))
+        (SELECT i.value FROM ${schema}.${prefix}info i WHERE i.name = 'functions'), ${schema}.${prefix}origins(),
+        ${schema}.${prefix}signature(p_relid)))
     FROM ${schema}.${prefix}tables t WHERE t.schemaname = p_schema AND t.tablename = p_table
 $sluice$;
 
@@ -258,16 +261,17 @@ AS $sluice$
     DELETE FROM ${schema}.${prefix}current_tables c WHERE c.schemaname = p_schema AND c.relname = p_table;
 $sluice$;
 
--- Writes a DDL item, unless the change itself was replicated to here. The key is drawn here, while the lock of the
--- change is held.
+-- Writes a DDL item, unless the change itself was replicated to here and is not passed on. The key is drawn here, while
+-- the lock of the change is held.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}ddl_item(
     p_action text, p_schema text, p_table text, p_content text, p_oldcontent text
 ) RETURNS void
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     INSERT INTO ${schema}.${prefix}items (dbid, tablename, db_action, db_schema, content, oldcontent, version)
-    SELECT current_database(), p_table, p_action, p_schema, p_content, p_oldcontent, '1'
-    WHERE coalesce(current_setting('sluice.origin', true), '') = ''
+    SELECT coalesce(nullif(current_setting('sluice.origin', true), ''), current_database()), p_table, p_action, p_schema,
+           p_content, p_oldcontent, '1'
+    WHERE coalesce(current_setting('sluice.origin', true), '') = ANY (${schema}.${prefix}origins())
 $sluice$;
 
 -- A table that is registered announces itself with a CREATE item: from here on its changes follow. It asks a slave to

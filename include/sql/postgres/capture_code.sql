@@ -56,8 +56,8 @@ CREATE OR REPLACE FUNCTION ${schema}.${prefix}insertion_code(
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT format(
-        E'INSERT INTO %s (dbid, tablename, guid, db_action, db_schema, content, oldcontent, version)\n    SELECT %L, %L, %s, %L',
-        ${schema}.${prefix}own('items'), current_database(), p_table,
+        E'INSERT INTO %s (dbid, tablename, guid, db_action, db_schema, content, oldcontent, version)\n    SELECT %s, %L, %s, %L',
+        ${schema}.${prefix}own('items'), ${schema}.${prefix}dbid_code(), p_table,
         CASE p_event
             WHEN 'INSERT' THEN format('%s, %L, %L, %s, NULL', ${schema}.${prefix}guid_code(p_relid, p_new), p_event, p_schema,
                 ${schema}.${prefix}content_code(p_relid, p_new, p_protect))
@@ -203,13 +203,6 @@ AS $sluice$
     FROM keys
 $sluice$;
 
--- True in a session that applies the changes of another replication: they are not captured again. A statement trigger
--- asks in its function, because a WHEN clause is parsed anew for every statement; a row trigger asks in a WHEN clause,
--- because that spares a call for every row.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}replayed_code() RETURNS text
-LANGUAGE sql IMMUTABLE
-RETURN $s$(coalesce(pg_catalog.current_setting('sluice.origin', true), '') OPERATOR(pg_catalog.<>) '')$s$;
-
 -- The body of one capture function.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}body_code(
     p_schema text, p_table text, p_relid oid, p_event text, p_by_row boolean, p_settle boolean, p_guard boolean,
@@ -326,7 +319,8 @@ BEGIN
                 || CASE WHEN event IN ('UPDATE', 'DELETE') THEN ' OLD TABLE AS sluice_old' ELSE '' END
                 || CASE WHEN event IN ('UPDATE', 'INSERT') THEN ' NEW TABLE AS sluice_new' ELSE '' END END,
             CASE WHEN by_row THEN 'ROW' ELSE 'STATEMENT' END,
-            CASE WHEN by_row THEN ' WHEN (NOT ' || ${schema}.${prefix}replayed_code() || ')' ELSE '' END, own);
+            CASE WHEN by_row THEN ' WHEN (NOT ' || ${schema}.${prefix}replayed_code() || ')' ELSE '' END, own)
+            || ${schema}.${prefix}always_code(format('%I.%I', p_schema, p_table), triggername);
         RETURN NEXT;
     END LOOP;
 
@@ -347,7 +341,8 @@ BEGIN
         function_code := format('CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS %L', own,
             format(E'\nBEGIN\n%s    RETURN NULL;\nEND\n', ${schema}.${prefix}guard_code(p_schema, p_table, relid, 'BEFORE')));
         trigger_code := format('CREATE OR REPLACE TRIGGER %I BEFORE INSERT OR UPDATE OR DELETE ON %I.%I FOR EACH STATEMENT'
-            ' EXECUTE FUNCTION %s()', triggername, p_schema, p_table, own);
+            ' EXECUTE FUNCTION %s()', triggername, p_schema, p_table, own)
+            || ${schema}.${prefix}always_code(format('%I.%I', p_schema, p_table), triggername);
         RETURN NEXT;
     END IF;
     RETURN QUERY SELECT p.target, mode, p.triggername, p.functionname, p.function_code, p.trigger_code

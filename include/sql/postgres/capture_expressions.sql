@@ -17,6 +17,9 @@ CREATE OR REPLACE FUNCTION ${schema}.${prefix}type_traits(
     typid oid, OUT plain boolean, OUT exact boolean, OUT settings text[], OUT form text
 )
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+-- A handful of types by their oids. The planner expects hundreds of a recursion, and would read all of pg_type, where
+-- each table of the database has two.
+SET enable_hashjoin = off SET enable_mergejoin = off
 AS $sluice$
     WITH RECURSIVE parts (oid, depth) AS (
         SELECT typid, 0

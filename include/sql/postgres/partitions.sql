@@ -35,7 +35,8 @@ BEGIN
         ${schema}.${prefix}own(functionname), format(E'\nBEGIN\n    PERFORM pg_catalog.set_config(''sluice.truncating'', %L, true);\n'
             '    RETURN NULL;\nEND\n', p_relid::text));
     trigger_code := format('CREATE OR REPLACE TRIGGER %I BEFORE TRUNCATE ON %I.%I FOR EACH STATEMENT EXECUTE FUNCTION %s()',
-        triggername, p_schema, p_table, ${schema}.${prefix}own(functionname));
+        triggername, p_schema, p_table, ${schema}.${prefix}own(functionname))
+        || ${schema}.${prefix}always_code(format('%I.%I', p_schema, p_table), triggername);
     RETURN NEXT;
 
     triggername := p_trigger || '_p';
@@ -51,7 +52,8 @@ BEGIN
         CONTINUE WHEN NOT has_table_privilege(leaf, 'TRIGGER');
         target := leaf;
         trigger_code := format('CREATE OR REPLACE TRIGGER %I BEFORE TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION %s()',
-            triggername, leaf::regclass, ${schema}.${prefix}own(functionname));
+            triggername, leaf::regclass, ${schema}.${prefix}own(functionname))
+            || ${schema}.${prefix}always_code(leaf::regclass::text, triggername);
         RETURN NEXT;
     END LOOP;
 END

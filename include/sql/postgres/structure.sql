@@ -29,7 +29,7 @@ DECLARE
     keyless boolean := NOT EXISTS (SELECT FROM ${schema}.${prefix}captured_columns(relid) WHERE keypos > 0);
     written bigint;
 BEGIN
-    IF coalesce(current_setting('sluice.origin', true), '') <> '' THEN
+    IF coalesce(current_setting('sluice.origin', true), '') <> ALL (${schema}.${prefix}origins()) THEN
         RETURN 0;  -- The change was replicated to here; its rows come by themselves.
     ELSIF p_action = 'UPDATE' AND keyless THEN
         PERFORM ${schema}.${prefix}ddl_item('TRUNCATE', p_schema, p_table, NULL, NULL);
@@ -37,8 +37,8 @@ BEGIN
     END IF;
     EXECUTE format(
         'INSERT INTO %s (dbid, tablename, guid, db_action, db_schema, content, oldcontent, version)'
-        ' SELECT %L, %L, %s, %L, %L, %s, %s, %L FROM %s %s n',
-        ${schema}.${prefix}own('items'), current_database(), p_table, ${schema}.${prefix}guid_code(relid, 'n'), p_action, p_schema,
+        ' SELECT %s, %L, %s, %L, %L, %s, %s, %L FROM %s %s n',
+        ${schema}.${prefix}own('items'), ${schema}.${prefix}dbid_code(), p_table, ${schema}.${prefix}guid_code(relid, 'n'), p_action, p_schema,
         CASE WHEN p_action = 'DELETE' THEN 'NULL' ELSE ${schema}.${prefix}content_code(relid, 'n', '') END,
         -- Of a rewritten row nobody knows the former values.
         CASE WHEN p_action = 'DELETE' THEN ${schema}.${prefix}content_code(relid, 'n', '') ELSE 'NULL' END,

@@ -21,13 +21,13 @@ BEGIN
     FROM pg_proc p
     WHERE p.pronamespace = $s$ ${schema}$s$::regnamespace
       AND p.proname = ANY (SELECT '${prefix}' || f FROM unnest(ARRAY[
-        'basis', 'body_code', 'capture_code', 'capture_faults', 'capture_mode', 'captured_columns',
+        'always_code', 'basis', 'body_code', 'capture_code', 'capture_faults', 'capture_mode', 'captured_columns',
         'changed_code', 'check_structure', 'check_table', 'col2xml', 'concat_code', 'content_code',
-        'create_trigger', 'ddl_check', 'ddl_drop', 'ddl_end', 'ddl_item', 'debug', 'desc_column', 'describe',
+        'create_trigger', 'dbid_code', 'ddl_check', 'ddl_drop', 'ddl_end', 'ddl_item', 'debug', 'desc_column', 'describe',
         'described', 'drop_trigger', 'filenode', 'follow_partitions', 'foreign_triggers', 'forget',
         'guard_code', 'guid_code', 'has_event_triggers', 'hold_off_writers', 'increment', 'insertion_code',
         'key_index', 'late_code', 'leaves', 'lockstep_code', 'make_trigger', 'needs_prot',
-        'next_rows', 'oldcontent_code', 'own', 'partition_code', 'position', 'purge', 'recapture', 'remember',
+        'next_rows', 'oldcontent_code', 'origins', 'own', 'partition_code', 'position', 'purge', 'recapture', 'remember',
         'rename', 'replayed_code', 'settings_code', 'settle_code', 'signature', 'signature_code',
         'tables_trigger', 'transition_code', 'trigger_fault', 'type_traits', 'value_code', 'values_changed',
         'xml_escape'

@@ -142,6 +142,14 @@ class Batch:
             return self._apply(checkpoint, seen, self.links.take_position(seen), safe)
 
     def _apply(self, checkpoint: Checkpoint, seen: Position, target: Position, safe: bool) -> Checkpoint | None:
+        try:
+            return self._attempt(checkpoint, seen, target, safe)
+        except vendors.module(self.pair.slave_info.vendor, "target").ColumnMissing as missing:
+            # The slave's table may have got it since it was looked at; after a rollback it is looked at anew.
+            log.info("%s: a second look at the slave's tables, because: %s", self.pair, missing)
+            return self._attempt(checkpoint, seen, target, safe)
+
+    def _attempt(self, checkpoint: Checkpoint, seen: Position, target: Position, safe: bool) -> Checkpoint | None:
         self.reached = target
         self._passed = {}
         loading = checkpoint.state is SlaveState.TRANSITION

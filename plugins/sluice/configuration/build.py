@@ -28,7 +28,7 @@ def build(root: Node, mistakes: list[Mistake]) -> Replication | None:
     before = len(mistakes)
     section = Section(root, mistakes)
     prefix = _prefix(section, mistakes)
-    master = _master(section, mistakes)
+    master = _master(section, prefix, mistakes)
     slaves = _slaves(section, master, mistakes)
     tables = _tables(section, mistakes)
     apply = _apply(section, mistakes)
@@ -63,15 +63,32 @@ def _prefix(section: Section, mistakes: list[Mistake]) -> Prefix | None:
         return None
 
 
-def _master(section: Section, mistakes: list[Mistake]) -> Endpoint:
+def _master(section: Section, prefix: Prefix | None, mistakes: list[Mistake]) -> Endpoint:
     node = section.get("master")
     if node is None:
         section.missing("master", "write conn_id and vendor of the database to replicate from")
         return Endpoint("")
     endpoint = Section(node, mistakes)
-    master = Endpoint(*_endpoint(endpoint, "postgres"))
+    master = Endpoint(*_endpoint(endpoint, "postgres"), _cascade(endpoint, prefix, mistakes))
     endpoint.finish()
     return master
+
+
+def _cascade(section: Section, prefix: Prefix | None, mistakes: list[Mistake]) -> tuple[Prefix, ...]:
+    right = "write the prefixes whose changes this master shall pass on, separated by commas"
+    text = section.text("cascade", "", right)
+    passed_on = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        node = section.get("cascade")
+        assert node is not None
+        try:
+            passed_on.append(Prefix(part))
+        except InvalidName:
+            mistakes.append(node.mistake(f"{part!r} is no prefix", right))
+            continue
+        if passed_on[-1] == prefix:
+            mistakes.append(node.mistake("names this replication itself", right))
+    return tuple(sorted(set(passed_on)))
 
 
 def _endpoint(section: Section, vendor: str) -> tuple[str, str, str]:

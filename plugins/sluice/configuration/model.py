@@ -23,6 +23,8 @@ class Endpoint:
     vendor: str = "postgres"
     schema: str = "public"
     """Where Sluice's own tables live, exactly as the database stores the name."""
+    cascade: tuple[Prefix, ...] = ()
+    """Replications that apply to this master, and whose changes it passes on to its own slaves."""
 
 
 @dataclass(frozen=True)

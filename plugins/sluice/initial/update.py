@@ -65,11 +65,11 @@ class Update(Pair):
         self, application: str | None = None, settings: Mapping[str, str] | None = None
     ) -> Connection[Any]:
         """An autocommit connection to the master. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
-        return _connect(self.master_info, application or self.application, settings)
+        return _connect(self.master_info, application or self.application, more=settings)
 
     def connect_slave(self, application: str | None = None) -> Connection[Any]:
         """An autocommit connection to the slave. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
-        return _connect(self.slave_info, application or self.application)
+        return _connect(self.slave_info, application or self.application, self.prefix)
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class SlaveAlone:
         return _loader_application(self)
 
     def connect_slave(self, application: str | None = None) -> Connection[Any]:
-        return _connect(self.slave_info, application or self.loader_application)
+        return _connect(self.slave_info, application or self.loader_application, self.prefix)
 
     def __str__(self) -> str:
         return f"{self.prefix} → {self.slave.name}"
@@ -96,7 +96,9 @@ def _loader_application(target: LoadTarget) -> str:
     return f"sluice load {target.prefix} {target.slave.name}"[:63]
 
 
-def _connect(info: ConnectionInfo, application: str, more: Mapping[str, str] | None = None) -> Connection[Any]:
+def _connect(
+    info: ConnectionInfo, application: str, origin: Prefix | None = None, more: Mapping[str, str] | None = None
+) -> Connection[Any]:
     module = vendors.module(info.vendor, "connection")
     settings = {
         # Whatever the role has: claims must not fail to serialize, and a protected slave must be written to.
@@ -106,5 +108,8 @@ def _connect(info: ConnectionInfo, application: str, more: Mapping[str, str] | N
         "row_security": "off",
         **(more or {}),
     }
+    if origin is not None:
+        # A slave may be a master as well: that its tables are made and emptied is no change of its own applications.
+        settings |= vendors.module(info.vendor, "session").origin(str(origin))
     session: Connection[Any] = module.connect(info, application=application, autocommit=True, settings=settings)
     return session

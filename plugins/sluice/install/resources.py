@@ -1,6 +1,7 @@
 """Installs, upgrades and checks the DbResources of a prefix."""
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,17 +29,22 @@ class InstallReport:
         return bool(self.files)
 
 
-def install(connection: psycopg.Connection[Any], prefix: Prefix, schema: str = "public") -> InstallReport:
+def install(
+    connection: psycopg.Connection[Any], prefix: Prefix, schema: str = "public", cascade: Iterable[Prefix] = ()
+) -> InstallReport:
     """Brings the DbResources of `prefix` in `schema` to this release's version, in one transaction.
 
-    A second run changes nothing and takes no lock on any table. Raises `ResourcesNewer`,
-    `NamesTaken`, and psycopg's errors.
+    `cascade`: the replications that apply to this database and whose changes are captured, too; triggers that were
+    made for others are out of date, and reconciling makes them again. A second run changes nothing and takes no lock on
+    any table. Raises `ResourcesNewer`, `NamesTaken`, and psycopg's errors.
     """
     resources.expect_idle(connection)
     with connection.transaction():
         resources.lock(connection, prefix, schema)
         have = resources.installed(connection, prefix, schema)
         files = resources.upgrade(connection, prefix, schema, have)
+        if resources.pass_on(connection, prefix, schema, cascade):
+            log.info("%s: changes of %s are passed on", prefix, ", ".join(map(str, cascade)) or "no other replication")
     report = InstallReport(prefix, schema, have.version if have else None, len(resources.STEPS), tuple(files))
     if report.changed:
         log.info(

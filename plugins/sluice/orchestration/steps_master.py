@@ -47,7 +47,8 @@ def check(work: Work) -> None:
 def install_resources(work: Work) -> str:
     """Installs or upgrades the DbResources of the prefix on the master. What is there already is not touched."""
     with work.master() as master:
-        report = resources.install(master, work.prefix, work.replication.master.schema)
+        place = work.replication.master
+        report = resources.install(master, work.prefix, place.schema, place.cascade)
     return f"version {report.after}, {len(report.files)} files run"
 
 

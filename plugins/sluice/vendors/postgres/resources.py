@@ -6,6 +6,7 @@ files are run again whenever their text differs from what is installed.
 
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ STEPS: tuple[str, ...] = ("resources_v1",)
 FUNCTIONS: tuple[str, ...] = (
     "values",
     "definition",
+    "origins",
     "capture_expressions",
     "capture_code",
     "partitions",
@@ -179,6 +181,20 @@ def upgrade(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, ha
             [str(len(STEPS)), digest()],
         )
     return files
+
+
+def pass_on(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, cascade: Iterable[Prefix]) -> bool:
+    """Notes whose changes are captured besides the database's own; False when it is noted already."""
+    info = quoted(schema, f"{prefix.lower}info")
+    value = ",".join(sorted(map(str, cascade)))
+    if not value:
+        return connection.execute(f"DELETE FROM {info} WHERE name = 'cascade'").rowcount > 0
+    cursor = connection.execute(
+        f"INSERT INTO {info} AS i (name, value) VALUES ('cascade', %s) "
+        "ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE i.value <> excluded.value",
+        [value],
+    )
+    return cursor.rowcount > 0
 
 
 def remove(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> None:

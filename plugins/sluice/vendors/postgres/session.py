@@ -10,6 +10,11 @@ ORIGIN = "sluice.origin"
 """Capture triggers stay quiet where this setting is not empty, so that replication does not loop."""
 
 
+def origin(name: str) -> dict[str, str]:
+    """Settings of a connection whose changes come from the replication `name`."""
+    return {ORIGIN: name}
+
+
 def begin_applying(connection: psycopg.Connection[Any], origin: str) -> bool:
     """Names the origin of this session's changes and switches the slave's own triggers off.
 

@@ -1,0 +1,40 @@
+-- Whose changes are captured: those of the database's own sessions, and those that are passed on of other replications.
+-- Called by: capture_code.sql, partitions.sql, capture.sql and structure.sql.
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
+-- Privileges: CREATE on the schema. Oldest version: PostgreSQL 14.
+
+-- The values of the setting sluice.origin with which a session is captured: none, and the prefixes whose changes this
+-- one passes on (configuration: master.cascade; kept in INFO).
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}origins() RETURNS text[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT ''::text || coalesce((SELECT string_to_array(i.value, ',') FROM ${schema}.${prefix}info i WHERE i.name = 'cascade'), '{}')
+$sluice$;
+
+-- True in a session that applies the changes of another replication, unless they are passed on: they are not captured
+-- again. A statement trigger asks in its function, because a WHEN clause is parsed anew for every statement; a row
+-- trigger asks in a WHEN clause, because that spares a call for every row.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}replayed_code() RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT CASE WHEN o = ARRAY[''] THEN $s$(coalesce(pg_catalog.current_setting('sluice.origin', true), '') OPERATOR(pg_catalog.<>) '')$s$
+        ELSE format($s$(coalesce(pg_catalog.current_setting('sluice.origin', true), '') OPERATOR(pg_catalog.<>) ALL (%L::text[]))$s$, o) END
+    FROM ${schema}.${prefix}origins() o
+$sluice$;
+
+-- The code of DBID: the database itself, or the prefix whose change is passed on.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}dbid_code() RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT CASE WHEN ${schema}.${prefix}origins() = ARRAY[''] THEN quote_literal(current_database())
+        ELSE format($s$coalesce(nullif(pg_catalog.current_setting('sluice.origin', true), ''), %L)$s$, current_database()) END
+$sluice$;
+
+-- What makes a trigger fire in the sessions of an apply, which are quiet to all others; '' where nothing is passed on.
+-- It needs the ownership of the table.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}always_code(p_relation text, p_trigger text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT CASE WHEN ${schema}.${prefix}origins() = ARRAY[''] THEN ''
+        ELSE format('; ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', p_relation, p_trigger) END
+$sluice$;

@@ -1,0 +1,223 @@
+"""Several databases and the replications between them, with real loads and applies."""
+
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import psycopg
+import redis
+from initial_load.pair import rows_of
+
+from sluice import config
+from sluice.apply.loop import Apply
+from sluice.apply.spread import InThreads
+from sluice.config import Replication
+from sluice.domain.checkpoint import Checkpoint
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.names import TableName
+from sluice.domain.state import SlaveState
+from sluice.initial import steps
+from sluice.initial.job import LoadJob
+from sluice.initial.loader import LoadReport, load_worker
+from sluice.initial.update import Update
+from sluice.install import reconcile, resources
+from sluice.pair import Pair
+from sluice.stores import redis_store
+from sluice.vendors.postgres import catalog, position
+from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.vendors.postgres.connection import connect
+
+
+@dataclass
+class Net:
+    """Databases by the name of their connection; replications by prefix."""
+
+    database: Callable[..., ConnectionInfo]
+    store: redis.Redis
+    folder: Path
+    infos: dict[str, ConnectionInfo] = field(default_factory=dict)
+    sessions: dict[str, psycopg.Connection[Any]] = field(default_factory=dict)
+    replications: dict[str, Replication] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, database: Callable[..., ConnectionInfo], redis_url: str, folder: Path) -> "Net":
+        folder.mkdir(parents=True, exist_ok=True)
+        return cls(database, redis_store.connect(redis_url), folder)
+
+    def configure(self, *texts: str) -> None:
+        """Replication files, as YAML; makes the databases that they name and that are not there yet."""
+        for number, text in enumerate(texts):
+            (self.folder / f"{number}.yaml").write_text(text)
+        with mock.patch.dict(os.environ, SLUICE_REPLICATIONS=str(self.folder)):
+            self.replications = {str(one.prefix): one for one in config.load_all()}
+        for one in self.replications.values():
+            for place in (one.master, *one.slaves.values()):
+                if place.conn_id not in self.infos:
+                    self.infos[place.conn_id] = self.database()
+                    self.sessions[place.conn_id] = connect(
+                        self.infos[place.conn_id], application="test", autocommit=True
+                    )
+
+    def at(self, conn_id: str, statement: str, *values: Any) -> list[Any]:
+        """Runs a statement in a database; its rows."""
+        cursor = self.sessions[conn_id].execute(statement.encode(), list(values) or None)
+        return cursor.fetchall() if cursor.description else []
+
+    # -- what the DAGs do
+
+    def capture(self, prefix: str) -> reconcile.ReconcileReport:
+        """Installs, and reconciles."""
+        one = self.replications[prefix]
+        master = self.sessions[one.master.conn_id]
+        resources.install(master, one.prefix, one.master.schema, one.master.cascade)
+        return reconcile.reconcile(master, one.prefix, one.master.schema, one.resolve(catalog.tables(master)))
+
+    def pair(self, prefix: str, slave: str) -> Pair:
+        return Pair.of(self.replications[prefix], slave, self.infos)
+
+    def update(self, prefix: str, slave: str, update_id: str | None = None) -> Update:
+        return Update.named(self.pair(prefix, slave), update_id or f"update {uuid.uuid4().hex[:6]}")
+
+    def prepare(self, update: Update) -> None:
+        """All steps up to TRANSITION."""
+        self.capture(str(update.prefix))
+        steps.begin(update, self.store)
+        steps.create_tables(update)
+        steps.plan(update, self.store)
+
+    def load(self, update: Update, loaders: int = 2) -> LoadReport:
+        """A load job with its loaders in threads; raises what the first failing one raised."""
+        return in_threads(update, lambda name, stopped: load_worker(update, name, stopped), loaders)
+
+    def follow(self, prefix: str, slave: str) -> None:
+        """The slave is NORMAL from now on, with the rows it has."""
+        one = self.replications[prefix]
+        place = one.slaves[slave]
+        session = self.sessions[place.conn_id]
+        store = CheckpointStore(session, one.prefix, place.schema, slave)
+        store.ensure()
+        with session.transaction():
+            store.move(SlaveState.INITIAL)
+            store.move(SlaveState.TRANSITION)
+            store.start_at(position.take(self.sessions[one.master.conn_id], one.prefix, one.master.schema))
+            store.move(SlaveState.NORMAL)
+
+    @contextmanager
+    def applying(self, *pairs: tuple[str, str]) -> Iterator[list["Applying"]]:
+        """The real applies of these pairs (prefix, slave), each in a thread; raises what ended one of them."""
+        running = [Applying(Apply(self.pair(*pair), self.store, InThreads(2), stop), stop) for pair in pairs
+                   for stop in [threading.Event()]]  # fmt: skip
+        with ExitStack() as stack:
+            for each in running:
+                stack.enter_context(each)
+            yield running
+        for each in running:
+            if each.failure:
+                raise each.failure
+
+    # -- what is seen
+
+    def checkpoint(self, prefix: str, slave: str) -> Checkpoint | None:
+        place = self.replications[prefix].slaves[slave]
+        return CheckpointStore(
+            self.sessions[place.conn_id], self.replications[prefix].prefix, place.schema, slave
+        ).read()
+
+    def state(self, prefix: str, slave: str) -> SlaveState:
+        found = self.checkpoint(prefix, slave)
+        return found.state if found else SlaveState.UNCONFIGURED
+
+    def await_current(self, prefix: str, slave: str, running: Iterable["Applying"] = (), seconds: float = 60.0) -> None:
+        """Returns when the slave is NORMAL and has applied all that its master has committed by now."""
+        one = self.replications[prefix]
+        now = position.take(self.sessions[one.master.conn_id], one.prefix, one.master.schema)
+
+        def current() -> bool:
+            found = self.checkpoint(prefix, slave)
+            return bool(
+                found and found.state is SlaveState.NORMAL and found.position and found.position.covers_all_of(now)
+            )
+
+        until(current, running, seconds)
+
+    def items(self, prefix: str) -> int:
+        one = self.replications[prefix]
+        return int(self.at(one.master.conn_id, f"SELECT count(*) FROM public.{one.prefix.lower}items")[0][0])
+
+    def assert_equal(self, one: str, other: str, *tables: str) -> None:
+        """These tables of the schema public hold the same rows in both databases, compared as texts."""
+        first = self.sessions[one]
+        for name in tables:
+            table = TableName("public", name)
+            assert rows_of(self.sessions[other], table, first) == rows_of(first, table, first), f"{table} of {other}"
+
+    def close(self) -> None:
+        for session in self.sessions.values():
+            session.close()
+
+
+class Applying:
+    """An apply in a thread; `failure` is what ended it."""
+
+    def __init__(self, loop: Apply, stop: threading.Event):
+        self.loop = loop
+        self.stop = stop
+        self.failure: BaseException | None = None
+        self.thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self) -> None:
+        try:
+            self.loop.run()
+        except BaseException as failure:
+            self.failure = failure
+
+    def __enter__(self) -> "Applying":
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop.set()
+        self.thread.join(30)
+        assert not self.thread.is_alive(), "the apply did not stop"
+
+
+def until(condition: Callable[[], bool], running: Iterable[Applying] = (), seconds: float = 60.0) -> None:
+    """Waits; raises what ended one of the applies meanwhile."""
+    end = time.monotonic() + seconds
+    while not condition():
+        for each in running:
+            if each.failure:
+                raise each.failure
+        assert time.monotonic() < end, f"not within {seconds} s"
+        time.sleep(0.02)
+
+
+def in_threads(update: Update, worker: Callable[[str, Callable[[], bool]], LoadReport], loaders: int) -> LoadReport:
+    """A job of `update` whose loaders do `worker(name, stopped)`; what all did together."""
+    whole, failures = LoadReport(), list[BaseException]()
+    with LoadJob(update) as job:
+
+        def run(number: int) -> None:
+            try:
+                report = worker(job.loader(number), lambda: bool(failures))
+                whole.blocks += report.blocks
+                whole.rows += report.rows
+                whole.bytes += report.bytes
+            except BaseException as failure:
+                failures.append(failure)
+
+        threads = [threading.Thread(target=run, args=[number]) for number in range(loaders)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    if failures:
+        raise failures[0]
+    return whole
