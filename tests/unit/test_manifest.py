@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sluice.domain.blocks import Block, BlockState
 from sluice.domain.location import Location, NoLocation, file_name, folder_name, is_file_name, is_folder_name
-from sluice.domain.manifest import File, FileBlock, FileTable, Manifest, ManifestDamaged, faults
+from sluice.domain.manifest import Addressee, File, FileBlock, FileTable, Manifest, ManifestDamaged, faults
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.position import Position
 from sluice.domain.shape import Column, TableShape
@@ -31,7 +31,7 @@ def block(number: int, lo: Any = None, hi: Any = None) -> FileBlock:
 def manifest(*blocks: FileBlock) -> Manifest:
     shape = TableShape(ORDERS, (Column("id", "integer", 1, False, 1), Column("v", "text", 2, collation='"x"."y"')))
     return Manifest(
-        Prefix("DEMO_"), ("dr1",), "manual__1", folder_name(NOW), MARKER, "public", "empty", False,
+        Prefix("DEMO_"), (Addressee("dr1", "public", "empty", MARKER),), "manual__1", folder_name(NOW), False,
         (FileTable(shape, True),), blocks or (block(1, None, ("5",)), block(2, ("5",), None)),
         File(file_name(8, NOW + 9), 5, "0" * 64),
     )  # fmt: skip

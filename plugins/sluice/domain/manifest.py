@@ -65,20 +65,27 @@ class FileTable:
 
 
 @dataclass(frozen=True)
+class Addressee:
+    """A slave that the folder is for."""
+
+    name: str
+    schema: str
+    """Where its CHECKPOINT and BLOCKS are."""
+    existing_tables: str
+    """Its policy."""
+    position: Position
+    """Where applying starts on it: changes from here on are queued."""
+
+
+@dataclass(frozen=True)
 class Manifest:
-    """What a folder holds, for whom, and from when."""
+    """What a folder holds, and for whom."""
 
     prefix: Prefix
-    slaves: tuple[str, ...]
+    slaves: tuple[Addressee, ...]
     update_id: str
     folder: str
     """The unique timestamp."""
-    position: Position
-    """Where applying starts on the slave: changes from here on are queued."""
-    slave_schema: str
-    """Where CHECKPOINT and BLOCKS of the slaves are."""
-    existing_tables: str
-    """The slaves' policy."""
     encrypted: bool
     tables: tuple[FileTable, ...]
     blocks: tuple[FileBlock, ...]
@@ -90,6 +97,11 @@ class Manifest:
     def files(self) -> tuple[File, ...]:
         """All files but the manifest itself."""
         return (*(block.file for block in self.blocks), self.end)
+
+    @property
+    def names(self) -> list[str]:
+        """Of the slaves."""
+        return [slave.name for slave in self.slaves]
 
     def text(self) -> str:
         """The document, its own SHA-256 included."""
@@ -136,12 +148,9 @@ class Manifest:
         return {
             "format": FORMAT,
             "prefix": str(self.prefix),
-            "slaves": list(self.slaves),
+            "slaves": [{**asdict(slave), "position": json.loads(slave.position.text())} for slave in self.slaves],
             "update": self.update_id,
             "folder": self.folder,
-            "position": json.loads(self.position.text()),
-            "slave_schema": self.slave_schema,
-            "existing_tables": self.existing_tables,
             "encrypted": self.encrypted,
             "rows": "CSV with header as PostgreSQL's COPY writes it (NULL is empty, an empty text is quoted), gzip",
             "tables": [_table_values(table) for table in self.tables],
@@ -165,12 +174,9 @@ class Manifest:
     def _of(cls, values: Mapping[str, Any]) -> "Manifest":
         return cls(
             Prefix(values["prefix"]),
-            tuple(map(str, values["slaves"])),
+            tuple(_addressee(slave) for slave in values["slaves"]),
             str(values["update"]),
             str(values["folder"]),
-            Position.parse(json.dumps(values["position"])),
-            str(values["slave_schema"]),
-            str(values["existing_tables"]),
             bool(values["encrypted"]),
             tuple(_table(table) for table in values["tables"]),
             tuple(
@@ -195,8 +201,8 @@ def faults(manifest: Manifest, prefix: Prefix, slave: str, update_id: str, block
     sentences = []
     if manifest.prefix != prefix:
         sentences.append(f"the manifest is for replication {manifest.prefix}, this one is {prefix}")
-    if slave not in manifest.slaves:
-        sentences.append(f"the manifest is for slave {', '.join(manifest.slaves)}, this one is {slave}")
+    if slave not in manifest.names:
+        sentences.append(f"the manifest is for slave {', '.join(manifest.names)}, this one is {slave}")
     if manifest.update_id != update_id:
         sentences.append(
             f"the manifest is of initial update {manifest.update_id}, the slave waits for {update_id}: an older folder?"
@@ -246,6 +252,11 @@ def _table(values: Mapping[str, Any]) -> FileTable:
     columns = tuple(Column(**column) for column in values["columns"])
     shape = TableShape(TableName(*map(str, values["table"])), columns, bool(values["partitioned"]))
     return FileTable(shape, bool(values["same_order"]))
+
+
+def _addressee(values: Mapping[str, Any]) -> Addressee:
+    position = Position.parse(json.dumps(values["position"]))
+    return Addressee(str(values["name"]), str(values["schema"]), str(values["existing_tables"]), position)
 
 
 def _file(values: Mapping[str, Any]) -> File:

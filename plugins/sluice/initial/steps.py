@@ -91,10 +91,12 @@ def create_tables(update: Update) -> list[TableName]:
             return _prepare(update, master, slave)
 
 
-def plan(update: Update, store: Redis, queueing: str = "") -> int:
+def plan(update: Update, store: Redis, queueing: str = "", *, held: bool = False) -> int:
     """The start position is taken, every table is one planned block, the slave is in TRANSITION, the gate open.
 
     With a reason for `queueing` the gate stays closed: the blocks travel as files, and changes wait until they arrived.
+
+    `held`: the blocks are read for another slave, and become this one's when all are (see `sluice.initial.shared`).
 
     Every replicated table must have its triggers by now: changes before the start position are
     nowhere but in the blocks. Returns the number of tables. Raises `NotCaptured`, `LoadEnded`,
@@ -103,7 +105,7 @@ def plan(update: Update, store: Redis, queueing: str = "") -> int:
     with _slave(update) as slave, _master(update) as master:
         count = 0
         if _preparing(update, slave):
-            count = _plan(update, master, slave)
+            count = _plan(update, master, slave, held)
         if queueing:
             Gate(store, update.prefix, update.slave.name).close(INITIAL_UPDATE, "initial update", queueing)
         else:
@@ -193,7 +195,7 @@ def _prepare(update: Update, master: Connection[Any], slave: Connection[Any]) ->
     return made
 
 
-def _plan(update: Update, master: Connection[Any], slave: Connection[Any]) -> int:
+def _plan(update: Update, master: Connection[Any], slave: Connection[Any], held: bool) -> int:
     positions = vendors.module(update.master_info.vendor, "position")
     for _ in range(PLAN_TRIES):
         # Captured first: what is not by now may have changed before the start position, seen by nobody.
@@ -210,6 +212,8 @@ def _plan(update: Update, master: Connection[Any], slave: Connection[Any]) -> in
                 if not _preparing(update, slave):
                     return 0
                 _blocks(update, slave).plan(preparation.order())
+                if held:
+                    _blocks(update, slave).hold(f"{update.update_id}/export for several slaves")
                 checkpoints.start_at(start)
                 _forget_rejects(update, slave)
                 checkpoints.move(SlaveState.TRANSITION, f"Initial update {update.update_id} is loading")

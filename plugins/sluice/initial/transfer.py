@@ -4,7 +4,7 @@ probe → (begin, create tables, plan) → new folder → export → seal → �
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -25,7 +25,7 @@ from sluice.domain.location import (
 from sluice.domain.manifest import File, FileBlock, FileTable, Manifest, ManifestDamaged, faults, order
 from sluice.domain.state import SlaveState
 from sluice.errors import SluiceError, Terminal, Transient
-from sluice.initial import steps
+from sluice.initial import shared, steps
 from sluice.initial.carried import Carried, NotComplete, new_folder
 from sluice.initial.owner import LoadEnded, owner_of
 from sluice.initial.update import LoadTarget, SlaveAlone, Update
@@ -69,23 +69,33 @@ def folder_of(update: LoadTarget, location: Location, access: S3Access, key: byt
     return new_folder(location, access, key, f"{update.prefix} {update.slave.name} {update.update_id}")
 
 
-def seal(update: Update, carried: Carried) -> Manifest:
+def seal(update: Update, carried: Carried, others: Sequence[Update] = ()) -> Manifest:
     """Writes the two end-of-update messages when all blocks are exported; what was written before is found again.
 
-    The slave's message becomes `WAITING`. Raises `NotComplete` while blocks are missing, errors of the folder.
+    `others`: the same update for other slaves, whose blocks were held; the manifest names those that the folder is for.
+    The slaves' message becomes `WAITING`. Raises `NotComplete` while blocks are missing, errors of the folder.
     """
     try:
         manifest = carried.manifest()
     except NotComplete:
-        manifest = _manifest(update, carried)
+        manifest = _manifest(update, carried, others)
         carried.finish(manifest)
     carried.folder.remove(INCOMPLETE)
-    steps.note(update, WAITING.format(carried.location))
+    for each in (update, *others):
+        if each.slave.name in manifest.names:
+            _say_waiting(each, carried)
     log.info(
         "%s: %s files with %s rows are in %s: carry that folder to the slave's location, then approve",
         update, len(manifest.blocks), f"{sum(block.rows for block in manifest.blocks):,}", carried.location,
     )  # fmt: skip
     return manifest
+
+
+def _say_waiting(update: Update, carried: Carried) -> None:
+    try:
+        steps.note(update, WAITING.format(carried.location))
+    except SluiceError as error:
+        log.warning("%s: could not leave word on the slave: %s", update, error)
 
 
 def left_to_import(target: LoadTarget) -> int:
@@ -148,13 +158,14 @@ def found_for(
         carried = Carried(place.below(name), access, key)
         try:
             manifest = carried.manifest()
-            chosen = slave or (manifest.slaves[0] if len(manifest.slaves) == 1 else None)
-            if chosen not in manifest.slaves:
+            meant = [one for one in manifest.slaves if slave is None or one.name == slave]
+            if len(meant) != 1:
                 raise NotComplete(
-                    carried.location, f"is for slave {', '.join(manifest.slaves)}: name one of them with --slave"
+                    carried.location, f"is for slave {', '.join(manifest.names)}: name one of them with --slave"
                 )
+            (found,) = meant
             config = SlaveConfig(
-                chosen, "", slave_info.vendor, manifest.slave_schema, existing_tables=manifest.existing_tables
+                found.name, "", slave_info.vendor, found.schema, existing_tables=found.existing_tables
             )
             target = SlaveAlone(manifest.prefix, config, slave_info, manifest.update_id)
             left_to_import(target)
@@ -188,15 +199,11 @@ def _waiting(target: LoadTarget) -> list[Block]:
     return blocks
 
 
-def _manifest(update: Update, carried: Carried) -> Manifest:
+def _manifest(update: Update, carried: Carried, others: Sequence[Update]) -> Manifest:
     slave, master = update.connect_slave(), update.connect_master()
     try:
         with vendors.module(update.slave_info.vendor, "connection").classified(update.slave_info):
             blocks = _all(update, slave)
-            checkpoint = vendors.module(update.slave_info.vendor, "checkpoint").CheckpointStore(
-                slave, update.prefix, update.slave.schema, update.slave.name
-            )
-            position = checkpoint.read().position
         unfinished = [block for block in blocks if block.file is None or block.state is not BlockState.EXPORTED]
         if unfinished:
             raise NotComplete(carried.location, f"lacks {len(unfinished)} of {len(blocks)} blocks")
@@ -222,15 +229,13 @@ def _manifest(update: Update, carried: Carried) -> Manifest:
         )
         for block in blocks
     ]  # fmt: skip
+    addressees = (shared.addressed(update), *shared.adopted_by(others, blocks))
     end = carried.end_message(len(listed), sum(block.rows for block in listed))
     return Manifest(
         update.prefix,
-        (update.slave.name,),
+        addressees,
         update.update_id,
         carried.location.name,
-        position,
-        update.slave.schema,
-        update.slave.existing_tables,
         carried.key is not None,
         tuple(tables),
         order(listed),

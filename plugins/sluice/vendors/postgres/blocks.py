@@ -126,6 +126,26 @@ class BlockStore:
         """One open block for each table that has none, to be loaded in this order."""
         self._execute("blocks_plan", schemas=[table.schema for table in tables], names=[table.name for table in tables])
 
+    def hold(self, loader: str) -> None:
+        """All planned blocks are begun by `loader`, which is none of this slave's own."""
+        self._execute("blocks_hold", loader=loader)
+
+    def adopt(self, blocks: Sequence[Block]) -> None:
+        """Blocks that were exported for another slave, in files that are this one's as well."""
+        self._execute(
+            "blocks_adopt",
+            schemas=[block.table.schema for block in blocks],
+            names=[block.table.name for block in blocks],
+            blocks=[block.number for block in blocks],
+            los=[key_text(block.lo) for block in blocks],
+            his=[key_text(block.hi) for block in blocks],
+            markers=[block.marker.text() if block.marker else None for block in blocks],
+            rows=[block.rows for block in blocks],
+            bytes=[block.bytes for block in blocks],
+            files=[block.file for block in blocks],
+            sums=[block.sha256 for block in blocks],
+        )
+
     def claim(self, leave_alone: Iterable[TableName] = (), per_table: int = 1_000_000) -> Claim | None:
         """A planned block, locked; None when there is none that other loaders do not hold.
 

@@ -1,0 +1,95 @@
+"""One export for several slaves: the master is read once, and every slave gets the folder.
+
+One of the slaves leads: its BLOCKS say what is to be read, as for a slave alone. Those of the others are held as
+*begun* from their start positions on (`sluice.initial.steps.plan`), so that an apply waits with every change instead
+of dropping what a block read earlier does not hold. When all is exported they become the leader's blocks, with their
+markers, each slave in a transaction of its own. From there on no slave knows of the others.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from sluice import vendors
+from sluice.domain.blocks import Block
+from sluice.domain.manifest import Addressee
+from sluice.domain.state import SlaveState
+from sluice.errors import SluiceError, Terminal
+from sluice.initial.owner import LoadEnded, owner_of
+from sluice.initial.update import Update
+
+log = logging.getLogger("sluice.initial")
+
+
+class OtherTables(Terminal):
+    """A slave was prepared for other tables than those that were exported."""
+
+    def __init__(self, update: Update, tables: Sequence[str]):
+        super().__init__(
+            f"{update}: {', '.join(tables)} came or went while the slaves were prepared, so that the export "
+            "is not whole for this one. Start an initial update of this slave alone."
+        )
+        self.tables = tuple(tables)
+
+
+def addressed(update: Update) -> Addressee:
+    """The slave of `update` as a manifest names it. Raises `LoadEnded`, and errors of the connection."""
+    slave = update.connect_slave()
+    try:
+        with vendors.module(update.slave_info.vendor, "connection").classified(update.slave_info):
+            found = vendors.module(update.slave_info.vendor, "checkpoint").CheckpointStore(
+                slave, update.prefix, update.slave.schema, update.slave.name
+            ).read()  # fmt: skip
+    finally:
+        slave.close()
+    if found is None or found.position is None:
+        raise _ended(update, found)
+    return Addressee(update.slave.name, update.slave.schema, update.slave.existing_tables, found.position)
+
+
+def adopted_by(updates: Sequence[Update], blocks: Sequence[Block]) -> list[Addressee]:
+    """Those of the slaves that have the exported `blocks` as their own now; why another one has not is logged."""
+    found = []
+    for update in updates:
+        try:
+            adopt(update, blocks)
+            found.append(addressed(update))
+        except SluiceError as error:
+            log.error("%s: the folder will not be for this slave: %s", update, error)
+    return found
+
+
+def adopt(update: Update, blocks: Sequence[Block]) -> None:
+    """The blocks held for the slave become the exported `blocks`; nothing where they are so already.
+
+    Raises `LoadEnded`, `OtherTables`, and errors of the connection.
+    """
+    vendor = update.slave_info.vendor
+    slave = update.connect_slave()
+    try:
+        with vendors.module(vendor, "connection").classified(update.slave_info), slave.transaction():
+            checkpoints = vendors.module(vendor, "checkpoint").CheckpointStore(
+                slave, update.prefix, update.slave.schema, update.slave.name
+            )
+            checkpoints.read(lock=True)
+            owner = owner_of(update, slave)
+            if owner is None or owner.update_id != update.update_id or owner.state is not SlaveState.TRANSITION:
+                raise LoadEnded(
+                    update, owner.state if owner else SlaveState.UNCONFIGURED, owner.message if owner else ""
+                )
+            module = vendors.module(vendor, "blocks")
+            own = module.load(slave, update.prefix, update.slave.schema, update.slave.name).tables
+            if not any(block.file is None for table in own.values() for block in table.blocks):
+                return
+            if different := own.keys() ^ {block.table for block in blocks}:
+                raise OtherTables(update, sorted(map(str, different)))
+            store = module.BlockStore(slave, update.prefix, update.slave.schema, update.slave.name)
+            store.delete()
+            store.adopt(blocks)
+        log.info("%s: has the %s exported blocks as its own", update, len(blocks))
+    finally:
+        slave.close()
+
+
+def _ended(update: Update, found: Any) -> LoadEnded:
+    return LoadEnded(update, found.state if found else SlaveState.UNCONFIGURED, found.message if found else "")

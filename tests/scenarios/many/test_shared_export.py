@@ -1,0 +1,155 @@
+"""One export serves several slaves: the master is read once, and each slave goes its own way from the folder on."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from initial_load.traffic import Traffic, Writable
+
+from many.net import Net, in_threads, until
+from sluice.domain.blocks import BlockState
+from sluice.domain.location import Location, S3Access
+from sluice.domain.manifest import Manifest
+from sluice.domain.state import SlaveState
+from sluice.initial import steps, transfer
+from sluice.initial.carried import Carried
+from sluice.initial.exporter import export_worker
+from sluice.initial.import_job import import_in_threads
+from sluice.initial.owner import LoadEnded
+from sluice.initial.update import Update
+from sluice.vendors.postgres import blocks, snapshot
+
+ORDERS = Writable("public.orders", ("id",), "floor(random() * 900)::int")
+CONFIG = """
+prefix: DEMO_
+master: {conn_id: m}
+slaves:
+  one: {conn_id: s1}
+  two: {conn_id: s2, schema: own, existing_tables: keep}
+  three: {conn_id: s3, existing_tables: refuse}
+tables: {'public.*': {}}
+initial: {block_rows: 200, block_target_seconds: 0.02, parallel: 2}
+"""
+
+
+@pytest.fixture
+def three(net: Net, monkeypatch: pytest.MonkeyPatch) -> Net:
+    net.configure(CONFIG)
+    net.at("m", "CREATE TABLE public.orders (id int PRIMARY KEY, v text)")
+    net.at("m", "INSERT INTO public.orders SELECT g, repeat(md5(g::text), 4) FROM generate_series(1, 4000) g")
+    net.at("m", "CREATE TABLE public.heap (v text)")
+    net.at("m", "INSERT INTO public.heap SELECT 'x' FROM generate_series(1, 100) g")
+    net.at("s2", "CREATE SCHEMA own; CREATE TABLE public.orders (id int PRIMARY KEY, v text)")
+    net.at("s2", "INSERT INTO public.orders SELECT g, 'old' FROM generate_series(3000, 6000) g")
+    return net
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How many blocks of each table were read from the master."""
+    counted: Counter[str] = Counter()
+    reading = snapshot.reading
+
+    @contextmanager
+    def counting(connection: Any, table: Any, *rest: Any) -> Iterator[Any]:
+        with reading(connection, table, *rest) as seen:
+            yield seen
+        counted[table.table.name] += 1
+
+    monkeypatch.setattr(snapshot, "reading", counting)
+    return counted
+
+
+def prepared(net: Net, *names: str) -> list[Update]:
+    """The update of these slaves up to TRANSITION; the first one leads."""
+    net.capture("DEMO_")
+    updates = [net.update("DEMO_", name, "the update") for name in names]
+    for update in updates:
+        steps.begin(update, net.store)
+        steps.create_tables(update)
+    for update in reversed(updates):
+        steps.plan(update, net.store, transfer.QUEUEING, held=update is not updates[0])
+    return updates
+
+
+def exported(updates: list[Update], folder: Path) -> tuple[Carried, Manifest]:
+    folder.mkdir()
+    carried = transfer.folder_of(updates[0], Location.parse(str(folder)), S3Access(), None)
+    in_threads(updates[0], lambda name, stopped: export_worker(updates[0], name, carried, stopped), 2)
+    return carried, transfer.seal(updates[0], carried, updates[1:])
+
+
+def imported(net: Net, update: Update, carried: Carried) -> None:
+    manifest = transfer.examine(update, carried)
+    steps.open_gate(update, net.store)
+    import_in_threads(update, carried, manifest, 2)
+
+
+def test_the_master_is_read_once_for_three_slaves(three: Net, reads: Counter[str], tmp_path: Path) -> None:
+    net = three
+    updates = prepared(net, "one", "two", "three")
+    pairs = [("DEMO_", update.slave.name) for update in updates]
+    # Even with open gates an apply waits with what it cannot decide yet.
+    net.store.flushall()
+    with net.applying(*pairs) as running:
+        with Traffic(net.infos["m"], [ORDERS], writers=2) as traffic:
+            until(lambda: traffic.transactions > 30, running)
+            carried, manifest = exported(updates, tmp_path / "out")
+            assert manifest.names == ["one", "two", "three"]
+            assert reads == Counter(block.table.name for block in manifest.blocks) and len(manifest.blocks) > 5
+            for update in updates:
+                found = net.checkpoint("DEMO_", update.slave.name)
+                assert found and found.message == transfer.WAITING.format(carried.location)
+            # One after another, and each becomes NORMAL by itself.
+            for update in updates:
+                imported(net, update, carried)
+                until(lambda update=update: net.state("DEMO_", update.slave.name) is SlaveState.NORMAL, running)
+                steps.finish(update)
+        assert sum(reads.values()) == len(manifest.blocks)
+        for pair in pairs:
+            net.await_current(*pair, running)
+    for conn_id in ("s1", "s2", "s3"):
+        net.assert_equal("m", conn_id, "orders", "heap")
+
+
+def test_a_slave_that_fails_leaves_the_others_alone(three: Net, tmp_path: Path) -> None:
+    net = three
+    updates = prepared(net, "one", "two", "three")
+    one, two, three_ = updates
+    # The second one is cancelled while the first one leads the export, and the third goes down before it ends.
+    steps.cancel(two, net.store, "the disk of two is broken")
+    info = net.infos["s3"]
+    net.infos["s3"] = type(info)(info.vendor, info.host, 1, info.database, info.user, info.password, info.options)
+    unreachable = net.update("DEMO_", "three", "the update")
+    carried, manifest = exported([one, two, unreachable], tmp_path / "out")
+    assert manifest.names == ["one"]
+    assert transfer.examine(one, carried) == manifest
+    net.infos["s3"] = info
+    with pytest.raises(LoadEnded, match="the disk of two is broken"):
+        transfer.examine(two, carried)
+    with pytest.raises(transfer.NothingExported, match="no block of this update was exported"):
+        transfer.examine(three_, carried)
+    held = blocks.load(net.sessions["s3"], three_.prefix, "public", "three").tables.values()
+    assert {block.state for table in held for block in table.blocks} == {BlockState.BEGUN}
+    steps.cancel(three_, net.store)
+    with net.applying(("DEMO_", "one")) as running:
+        imported(net, one, carried)
+        net.await_current("DEMO_", "one", running)
+    net.assert_equal("m", "s1", "orders", "heap")
+
+
+def test_the_folder_is_for_those_it_names_alone(three: Net, tmp_path: Path) -> None:
+    net = three
+    updates = prepared(net, "one", "two")
+    carried, manifest = exported(updates, tmp_path / "out")
+    assert {slave.name: (slave.schema, slave.existing_tables) for slave in manifest.slaves} == {
+        "one": ("public", "empty"), "two": ("own", "keep"),
+    }  # fmt: skip
+    with pytest.raises(transfer.NotComplete, match="is for slave one, two: name one of them with --slave"):
+        transfer.found_for(carried.location, carried.access, None, net.infos["s2"], None)
+    _, target = transfer.found_for(carried.location, carried.access, None, net.infos["s2"], "two")
+    assert (target.slave.schema, target.slave.existing_tables) == ("own", "keep")
+    assert transfer.seal(updates[0], carried, updates[1:]) == manifest, "a step that is run again finds it"
