@@ -164,9 +164,7 @@ def found_for(
                     carried.location, f"is for slave {', '.join(manifest.names)}: name one of them with --slave"
                 )
             (found,) = meant
-            config = SlaveConfig(
-                found.name, "", slave_info.vendor, found.schema, existing_tables=found.existing_tables
-            )
+            config = SlaveConfig(found.name, "", slave_info.vendor, found.schema, existing_tables=found.existing_tables)
             target = SlaveAlone(manifest.prefix, config, slave_info, manifest.update_id)
             left_to_import(target)
             return carried, target
