@@ -1,6 +1,7 @@
 """From Airflow's connections to ConnectionInfo: what is wrong is named, what is secret stays so."""
 
 import json
+import traceback
 from typing import Any
 
 import pytest
@@ -85,6 +86,26 @@ def test_redis_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLUICE_REDIS_URL", raising=False)
     with pytest.raises(StoreNotConfigured, match="SLUICE_REDIS_URL"):
         connections.redis_url()
+
+
+@pytest.mark.parametrize("address", ["redis://:s3c/ret@host:6379/0", "redis://:s3c[ret@host:6379/0", "s3c-ret@host"])
+def test_a_redis_url_that_cannot_be_read_is_refused_without_its_password(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("SLUICE_REDIS_URL", address)
+    with pytest.raises(StoreNotConfigured, match="%2F for /") as raised:
+        connections.redis_url()
+    told = "".join(traceback.format_exception(raised.value))
+    assert "s3c" not in told.split("StoreNotConfigured")[-1]
+    assert raised.value.__suppress_context__
+
+
+def test_the_password_of_redis_is_hidden_however_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden: list[str] = []
+    monkeypatch.setattr("airflow.sdk.log.mask_secret", hidden.append)
+    monkeypatch.setenv("SLUICE_REDIS_URL", "redis://:s3c%2Fret@host:6379/0")
+    assert connections.redis_url() == "redis://:s3c%2Fret@host:6379/0"
+    assert set(hidden) == {"s3c/ret", "s3c%2Fret"}
 
 
 def test_s3_is_reached_with_a_connection_or_as_boto3_finds_it(connection: Any) -> None:

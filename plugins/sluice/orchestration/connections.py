@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException, AirflowRuntimeError
@@ -153,10 +152,10 @@ def file_key(conn_id: str | None, used_for: str) -> str | None:
 
 def redis_url() -> str:
     """Where Redis is; its password is hidden in logs from now on. Raises `StoreNotConfigured`."""
-    address = redis_store.url()
-    if password := urlsplit(address).password:
-        from airflow.sdk.log import mask_secret
+    from airflow.sdk.log import mask_secret
 
+    address = redis_store.url()
+    for password in redis_store.passwords(address):
         mask_secret(password)
     return address
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from urllib.parse import quote, urlsplit
 
 import redis
 
@@ -25,9 +26,16 @@ def url() -> str:
     return configured
 
 
+def passwords(address: str) -> set[str]:
+    """The password in `address`, as it is and as the URL writes it, to hide it. Raises `StoreNotConfigured`."""
+    with _url_understood():
+        meant = str(redis.connection.parse_url(address).get("password", ""))
+        return {meant, quote(meant, safe=""), urlsplit(address).password or ""} - {""}
+
+
 def connect(address: str | None = None) -> "redis.Redis":
     """A client for `address` (default: `url()`); it connects at its first command."""
-    try:
+    with _url_understood():
         return redis.Redis.from_url(
             address or url(),
             decode_responses=True,
@@ -35,10 +43,18 @@ def connect(address: str | None = None) -> "redis.Redis":
             socket_connect_timeout=3.0,
             health_check_interval=30,
         )
-    except ValueError as error:
+
+
+@contextmanager
+def _url_understood() -> Iterator[None]:
+    try:
+        yield
+    except ValueError:
+        # The driver's own words quote what it took for the port: a piece of the password, where that holds a `/`.
         raise StoreNotConfigured(
-            f"SLUICE_REDIS_URL is no Redis URL: {error}. Write redis://[:password@]host:port/0."
-        ) from error
+            "SLUICE_REDIS_URL is no Redis URL. Write redis://[:password@]host:port/0, and in the password %2F for /, "
+            "%23 for #, %3F for ?, %40 for @, %5B for [ and %5D for ]."
+        ) from None
 
 
 @contextmanager
