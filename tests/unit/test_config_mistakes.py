@@ -109,7 +109,10 @@ CASES = {
         ("public.*: {}", "s.a: {trigger: T}\n  s.b: {trigger: t}"),
         "7: tables.s.b: has the same trigger t as",
     ),
-    "trigger too long": (("public.*: {}", f"s.a: {{trigger: {'é' * 31}}}"), "6: tables.s.a.trigger: '"),
+    "trigger too long": (
+        ("public.*: {}", f"s.a: {{trigger: {'é' * 30}x}}"),
+        f"6: tables.s.a.trigger: '{'é' * 30}x' cannot name a trigger; use 60 bytes",
+    ),
     "left out with options": (
         ("{}", "{replicate: no, sequence: 1}"),
         "6: tables.public.*: has sequence although replicate",
@@ -130,6 +133,14 @@ CASES = {
     "location": (
         ("demo_dr1,", "demo_dr1, initial_files_location: a/b,"),
         "4: slaves.dr1.initial_files_location: 'a/b' is",
+    ),
+    "location that leads elsewhere": (
+        ("demo_dr1,", "demo_dr1, initial_files_location: /in/../out,"),
+        "4: slaves.dr1.initial_files_location: '/in/../out' is neither",
+    ),
+    "bucket that S3 forbids": (
+        ("demo_dr1,", "demo_dr1, initial_files_location: s3://My_Bucket/in,"),
+        "4: slaves.dr1.initial_files_location: 's3://My_Bucket/in' is neither",
     ),
     "interval": (
         ("tables:", "apply: {checkpoint_interval: soon}\ntables:"),

@@ -15,12 +15,11 @@ from sluice.configuration.model import (
 )
 from sluice.configuration.nodes import Node, Section
 from sluice.configuration.rule import ALL_ACTIONS, TablePattern, TableRule
-from sluice.domain.names import InvalidName, Prefix
+from sluice.domain.location import Location, NoLocation
+from sluice.domain.names import LONGEST_TRIGGER, InvalidName, Prefix
 
 _SLAVE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}\Z")
 _CONN_ID = "name the Airflow connection of this database, e.g. demo_master"
-_TRIGGER_BYTES = 61
-"""PostgreSQL's 63 less the two that tell the triggers of one table apart."""
 
 
 def build(root: Node, mistakes: list[Mistake]) -> Replication | None:
@@ -168,13 +167,17 @@ def _slave(name: str, node: Node, master: Endpoint, mistakes: list[Mistake]) -> 
 
 
 def _location(section: Section, mistakes: list[Mistake]) -> str | None:
-    right = "write an absolute folder or s3://bucket/key"
+    right = "write an absolute folder without .., or s3://bucket/key with a bucket's name as S3 wants it"
     location = section.text("initial_files_location", "", right)
-    if location and not re.match(r"/|s3://[^/]+", location):
+    if not location:
+        return None
+    try:
+        Location.parse(location)
+    except NoLocation:
         node = section.get("initial_files_location")
         assert node is not None
         mistakes.append(node.mistake(f"{location!r} is neither an absolute folder nor a place in S3", right))
-    return location or None
+    return location
 
 
 def _tables(section: Section, mistakes: list[Mistake]) -> tuple[TableRule, ...]:
@@ -264,9 +267,9 @@ def _trigger(section: Section, pattern: TablePattern, mistakes: list[Mistake]) -
                 "leave it out, or name triggers on lines of single tables",
             )
         )
-    if len(trigger.encode()) > _TRIGGER_BYTES or any(ord(character) < 32 for character in trigger):
+    if len(trigger.encode()) > LONGEST_TRIGGER or any(ord(character) < 32 for character in trigger):
         mistakes.append(
-            node.mistake(f"{trigger!r} cannot name a trigger", f"use {_TRIGGER_BYTES} bytes at most, none of control")
+            node.mistake(f"{trigger!r} cannot name a trigger", f"use {LONGEST_TRIGGER} bytes at most, none of control")
         )
     return trigger
 

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from sluice.errors import Terminal
 
+LONGEST_TRIGGER = 60
+"""Bytes; each trigger adds an ending such as `_i`, some a leading `!` to fire first, and PostgreSQL's names have 63."""
+
 _PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,29}\Z")
 _PLAIN = re.compile(r"[a-z_][a-z0-9_$]*\Z")
 

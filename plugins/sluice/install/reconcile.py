@@ -14,7 +14,7 @@ from sluice.domain.names import Prefix, TableName
 from sluice.errors import Terminal
 from sluice.install.plan import Add, Alter, Remove, Reorder, Step, plan
 from sluice.vendors.postgres import catalog, resources
-from sluice.vendors.postgres.tables_registry import LONGEST_TRIGGER, Registry, TablesUnfit
+from sluice.vendors.postgres.tables_registry import Registry, TablesUnfit
 
 log = logging.getLogger(__name__)
 
@@ -36,17 +36,6 @@ class TablesBusy(Terminal):
         )
 
 
-class TriggerNameTooLong(Terminal):
-    """A configured trigger name leaves no room for its endings."""
-
-    def __init__(self, prefix: Prefix, table: TableName, trigger: str):
-        self.trigger = trigger
-        super().__init__(
-            f"{prefix}: the trigger name {trigger} of table {table} has {len(trigger.encode())} bytes; "
-            f"{LONGEST_TRIGGER} are possible. Configure a shorter one."
-        )
-
-
 @dataclass(frozen=True)
 class ReconcileReport:
     """What a run planned, and what it noticed. `steps` is empty when everything was as it should be."""
@@ -65,8 +54,7 @@ def propose(
 ) -> ReconcileReport:
     """Compares, and changes nothing.
 
-    Raises `ResourcesMissing`, `ResourcesOutdated`, `TablesUnfit` for configured tables that cannot be captured,
-    `TriggerNameTooLong`.
+    Raises `ResourcesMissing`, `ResourcesOutdated`, `TablesUnfit` for configured tables that cannot be captured.
     """
     wanted = list(configured)
     resources.expect_idle(connection)
@@ -76,9 +64,6 @@ def propose(
         unfit = registry.examine(entry.table for entry in wanted)
         if unfit:
             raise TablesUnfit(prefix, unfit)
-        for entry in wanted:
-            if entry.trigger and len(entry.trigger.encode()) > LONGEST_TRIGGER:
-                raise TriggerNameTooLong(prefix, entry.table, entry.trigger)
         steps = plan(wanted, registry.read())
         shapes = catalog.shapes(connection, (entry.table for entry in wanted))
     notices = tuple(

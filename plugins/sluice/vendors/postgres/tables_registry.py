@@ -12,9 +12,6 @@ from sluice.domain.registration import RegisteredTable
 from sluice.errors import Terminal
 from sluice.vendors.postgres.connection import quoted
 
-LONGEST_TRIGGER = 60
-"""Bytes; each trigger adds an ending such as `_i`, some a leading `!` to fire first, and PostgreSQL's names have 63."""
-
 
 class TablesUnfit(Terminal):
     """Tables that cannot be captured; `reasons` holds one sentence for each."""
