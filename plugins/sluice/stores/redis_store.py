@@ -29,7 +29,7 @@ def url() -> str:
 def passwords(address: str) -> set[str]:
     """The password in `address`, as it is and as the URL writes it, to hide it. Raises `StoreNotConfigured`."""
     with _url_understood():
-        meant = str(redis.connection.parse_url(address).get("password", ""))
+        meant = str(redis.connection.parse_url(address).get("password", ""))  # type: ignore[no-untyped-call]
         return {meant, quote(meant, safe=""), urlsplit(address).password or ""} - {""}
 
 
