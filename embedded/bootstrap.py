@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
-NEEDS_JAVA = frozenset({"demo", "test", "bench", "up"})
+NEEDS_JAVA = frozenset({"demo", "test", "bench", "soak", "up"})
 """Subcommands that start Spark."""
 SETUP = "setup"
 """The one subcommand handled here: install, and no more."""
@@ -66,12 +66,8 @@ def _become(python: Path, arguments: Sequence[str], environment: dict[str, str])
     if python.parent.parent == ROOT / ".venv":
         environment["VIRTUAL_ENV"] = str(python.parent.parent)
         environment["PATH"] = f"{python.parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
-    given = list(arguments)
-    if given[:1] == ["test"] and not _only_help(given):
-        # What follows is pytest's, options included.
-        given.insert(1, "--")
     # -P: the folder that the user stands in must not be searched for modules before ours.
-    os.execve(python, [str(python), "-P", "-m", "embedded.cli", *given], environment)
+    os.execve(python, [str(python), "-P", "-m", "embedded.cli", *arguments], environment)
 
 
 # ---------------------------------------------------------------- packages

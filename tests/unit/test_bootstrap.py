@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from embedded import bootstrap
+from embedded import bootstrap, cli, testing
 from embedded.testing import environment
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -112,7 +112,35 @@ def test_help_waits_for_no_installation(checkout: Path) -> None:
 
 def test_arguments_of_pytest_reach_it_as_they_are(checkout: Path, tmp_path: Path) -> None:
     run = sluice(checkout, "test", "-x", "tests/unit", JAVA_HOME=str(fake_java(tmp_path, "21")))
-    assert run.stdout.startswith("ran|['test', '--', '-x', 'tests/unit']|"), run.stderr
+    assert run.stdout.startswith("ran|['test', '-x', 'tests/unit']|"), run.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["test"], [*testing.WHOLE]),
+        (["test", "-x", "tests/unit"], ["-x", "tests/unit"]),
+        (["test", "-k", "a"], ["-k", "a"]),
+    ],
+)
+def test_without_arguments_every_test_runs_side_by_side(
+    monkeypatch: pytest.MonkeyPatch, given: list[str], told: list[str]
+) -> None:
+    run: list[list[str]] = []
+    monkeypatch.setattr(testing.subprocess, "call", lambda command, **_: run.append(command) or 0)
+    # As the command line arrives: through the bootstrap, then through the parser.
+    monkeypatch.setattr(bootstrap.os, "execve", lambda program, command, environment: cli.main(command[4:]))
+    bootstrap._become(Path(sys.executable), given, {})
+    assert run[0][run[0].index("--durations=10") + 1 :] == told
+
+
+def test_whatever_starts_spark_is_given_a_java(checkout: Path, tmp_path: Path) -> None:
+    java = fake_java(tmp_path, "21")
+    for command in ("demo", "test", "bench", "soak", "up"):
+        run = sluice(
+            checkout, command, PATH=f"{java / 'bin'}:{checkout.parent / 'tools'}:{os.environ['PATH']}", JAVA_HOME=""
+        )
+        assert f"|{java}\n" in run.stdout, (command, run)
 
 
 def test_an_interrupted_installation_is_made_anew(checkout: Path) -> None:
