@@ -1,7 +1,10 @@
 """Rotation of the services' logs, which their processes keep open: copied aside, then cut in place."""
 
+import logging
 import shutil
 from pathlib import Path
+
+log = logging.getLogger("sluice.supervisor")
 
 MAX_BYTES = 20 << 20
 KEPT = 2
@@ -14,17 +17,23 @@ def rotate(folder: Path, max_bytes: int = MAX_BYTES) -> list[Path]:
     a log, never data.
     """
     rotated = []
-    for log in folder.glob("*.log"):
-        if log.stat().st_size <= max_bytes:
-            continue
-        for number in range(KEPT, 1, -1):
-            older = log.with_name(f"{log.name}.{number - 1}")
-            if older.exists():
-                older.replace(log.with_name(f"{log.name}.{number}"))
-        aside = log.with_name(f"{log.name}.1")
-        shutil.copyfile(log, aside)
-        aside.chmod(0o600)
-        with open(log, "r+b") as file:
-            file.truncate(0)
-        rotated.append(log)
+    for file in folder.glob("*.log"):
+        try:
+            if file.stat().st_size > max_bytes:
+                _rotate(file)
+                rotated.append(file)
+        except OSError as error:  # a full disk, say: it must not end who keeps the services running
+            log.error("%s could not be rotated: %s", file, error)
     return rotated
+
+
+def _rotate(file: Path) -> None:
+    for number in range(KEPT, 1, -1):
+        older = file.with_name(f"{file.name}.{number - 1}")
+        if older.exists():
+            older.replace(file.with_name(f"{file.name}.{number}"))
+    aside = file.with_name(f"{file.name}.1")
+    aside.touch(mode=0o600)
+    shutil.copyfile(file, aside)
+    with open(file, "r+b") as opened:
+        opened.truncate(0)

@@ -310,13 +310,15 @@ class Stack:
                     say(_progress(report, time.monotonic() - began))
                 if report.state is State.BACKING_OFF and report.failures >= PATIENCE:
                     raise UpFailed(report.name, report.message, self.home.log(report.name))
-            if {report.name for report in reports if report.state is State.RUNNING} == wanted:
+            running = {report.name for report in reports if report.state is State.RUNNING}
+            if running == wanted:
                 return
             if not supervisor.alive():
                 raise UpFailed("The supervisor", "it ended", self.home.log("supervisor"))
             if time.monotonic() - began > UP_TIMEOUT:
-                late = next(report for report in reports if report.state is not State.RUNNING)
-                raise UpFailed(late.name, f"still {late.state} after {UP_TIMEOUT:.0f} s", self.home.log(late.name))
+                late = min(wanted - running)
+                state = next((report.state for report in reports if report.name == late), "unknown to the supervisor")
+                raise UpFailed(late, f"still {state} after {UP_TIMEOUT:.0f} s", self.home.log(late))
             time.sleep(0.1)
 
     def _end(self, say: Callable[[str], None]) -> bool:

@@ -175,6 +175,15 @@ def test_a_log_that_grew_is_rotated_while_its_writer_goes_on(tmp_path: Path) -> 
     }
 
 
+def test_a_log_that_cannot_be_rotated_stops_neither_the_others_nor_the_supervisor(tmp_path: Path) -> None:
+    for name in ("a.log", "b.log"):
+        (tmp_path / name).write_bytes(b"x" * 100)
+    (tmp_path / "a.log.1" / "in the way").mkdir(parents=True)
+    (tmp_path / "a.log.2" / "too").mkdir(parents=True)
+    assert rotate(tmp_path, max_bytes=50) == [tmp_path / "b.log"]
+    assert (tmp_path / "a.log").stat().st_size == 100, "nothing is cut that was not copied"
+
+
 def test_folders_are_opened_for_passing_but_not_for_listing(capsys: pytest.CaptureFixture[str]) -> None:
     with tempfile.TemporaryDirectory() as root:
         deep = Path(root) / "a" / "b"
