@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
 
-from sluice.orchestration import job_operator, jobs
+from sluice.orchestration import job_operator, jobs, places
 from sluice.orchestration.job import Job, JobState, Kind
 from sluice.orchestration.job_operator import ApplyOperator, LoadOperator, SparkJobOperator
 from sluice.orchestration.job_trigger import JobTrigger
@@ -226,3 +226,10 @@ def test_housekeeping_forgets_jobs_that_ended_long_ago_except_the_last_of_a_pair
     assert forget_jobs.function() == 1
     assert [job.id for job in jobs.all_jobs()] == [second.id]
     assert not first.log.exists() and second.log.exists()
+
+
+def test_housekeeping_bears_a_file_that_vanishes_while_it_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = places.jobs_folder() / ".apply-DEMO_-dr1-20260101T000000-abcd.json.1.ff"
+    listed = Path.iterdir
+    monkeypatch.setattr(Path, "iterdir", lambda folder: iter([*listed(folder), gone]))
+    assert forget_jobs.function() == 0

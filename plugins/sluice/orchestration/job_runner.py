@@ -95,8 +95,10 @@ class JobLog:
             newer = self.path.with_name(f"{self.path.name}.{number - 1}") if number > 1 else self.path
             if newer.exists():
                 newer.replace(older)
-        os.close(self._file)
+        # Opened before the old one is closed: where that fails, its number could by then be another file's.
+        full = self._file
         self._open()
+        os.close(full)
 
 
 class Runner:

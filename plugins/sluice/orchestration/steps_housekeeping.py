@@ -162,7 +162,11 @@ def _strays(known: set[str]) -> int:
     for folder in (places.jobs_folder(), places.job_logs_folder()):
         for file in folder.iterdir():
             job_id = file.name.removeprefix(".").split(".log")[0].rsplit(".", 1)[0]
-            old = time.time() - file.stat().st_mtime > KEPT_SECONDS
+            try:
+                # Jobs write and rename files meanwhile: one that was listed may be gone.
+                old = time.time() - file.lstat().st_mtime > KEPT_SECONDS
+            except FileNotFoundError:
+                continue
             if old and file.suffix != ".lock" and file.stem not in known and job_id not in known:
                 file.unlink(missing_ok=True)
                 removed += 1
