@@ -51,6 +51,7 @@ def test_a_missing_connection_is_named_with_the_place_to_add_it() -> None:
         ({"host": None}, "has no host"),
         ({"schema": None}, "has no database"),
         ({"login": None}, "has no login"),
+        ({"extra": {"connect_timeout": "soon"}}, "has connect_timeout 'soon'; it must be whole seconds"),
     ],
 )
 def test_a_connection_that_cannot_do_is_explained(connection: Any, values: dict[str, Any], said: str) -> None:
@@ -79,6 +80,12 @@ def test_spark_runs_here_unless_a_connection_says_otherwise(connection: Any) -> 
 def test_a_spark_that_jobs_cannot_use_is_refused(connection: Any) -> None:
     connection("spark_default", conn_type="spark", host="yarn", extra={})
     with pytest.raises(ConnectionUnusable, match=r"jobs run on local\[N\] or spark://host:port"):
+        connections.spark()
+
+
+def test_spark_settings_that_are_no_mapping_are_refused(connection: Any) -> None:
+    connection("spark_default", conn_type="spark", host="local[2]", port=None, extra={"conf": "spark.cores.max=8"})
+    with pytest.raises(ConnectionUnusable, match="extra conf that is no mapping"):
         connections.spark()
 
 

@@ -99,7 +99,7 @@ def format_column(name: str, value: str | None) -> str:
 def overlay(content: str, oldcontent: str) -> Row:
     """The old image of an UPDATE: its content, overlaid with the columns that OLDCONTENT names."""
     old = dict(parse(oldcontent))
-    return [(name, old.get(name, value) if name in old else value) for name, value in parse(content)]
+    return [(name, old.get(name, value)) for name, value in parse(content)]
 
 
 def escape(name: str) -> str:

@@ -85,6 +85,10 @@ def converted(connection: Any, extra: Mapping[str, Any], conn_id: str, vendor: s
         if not value:
             raise ConnectionUnusable(conn_id, f"has no {what}.")
     options = {name: str(value) for name, value in extra.items() if name in _CLIENT_LIBRARY and value not in ("", None)}
+    if not options.get("connect_timeout", "1").isdecimal():
+        raise ConnectionUnusable(
+            conn_id, f"has connect_timeout {options['connect_timeout']!r}; it must be whole seconds."
+        )
     return ConnectionInfo(
         vendor,
         connection.host,
@@ -117,7 +121,12 @@ def spark() -> dict[str, Any]:
             master = f"spark://{master}"
     extra = connection.extra_dejson
     settings = {name: value for name, value in extra.items() if name.startswith("spark.")}
-    return {"master": master, "conf": {**settings, **(extra.get("conf") or {})}}
+    conf = extra.get("conf") or {}
+    if not isinstance(conf, Mapping):
+        raise ConnectionUnusable(
+            SPARK_CONNECTION, 'has an extra conf that is no mapping like {"spark.cores.max": "8"}.'
+        )
+    return {"master": master, "conf": {**settings, **conf}}
 
 
 def s3(conn_id: str | None, used_for: str) -> S3Access:

@@ -4,7 +4,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    HTTPClientError,
+    NoCredentialsError,
+    NoRegionError,
+    ParamValidationError,
+    PartialCredentialsError,
+    ProfileNotFound,
+)
 
 from sluice.domain.location import INCOMPLETE, Location, S3Access, is_file_name, is_folder_name
 from sluice.stores.transfer_folder import FileGone, FileThere, LocationUnreachable, LocationUnusable
@@ -189,6 +198,12 @@ def _told(location: Location) -> Iterator[None]:
     except NoCredentialsError as error:
         raise LocationUnusable(
             location, "there are no credentials for S3: name a connection in initial.files_s3, or set AWS_ACCESS_KEY_ID"
+        ) from error
+    except (ValueError, NoRegionError, ParamValidationError, PartialCredentialsError, ProfileNotFound) as error:
+        # An endpoint without http:// comes as a bare ValueError, a region that cannot be one as a kind of it.
+        raise LocationUnusable(
+            location,
+            f"S3 cannot be asked: {error}. Correct the connection (endpoint_url, e.g. http://minio:9000; region_name)",
         ) from error
     except BotoCoreError as error:
         raise LocationUnreachable(location, str(error)) from error

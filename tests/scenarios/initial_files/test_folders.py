@@ -24,6 +24,20 @@ def carried_at(location: tuple[Location, S3Access], key: bytes | None = None) ->
     return new_folder(*location, key, "DEMO_ dr1 update")
 
 
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"endpoint": "minio:9000"}, "Invalid endpoint: minio:9000"),
+        ({"endpoint": "http://127.0.0.1:1", "region": "no region"}, "no region"),
+    ],
+)
+def test_an_access_to_s3_that_can_never_work_needs_a_person(values: dict[str, str], said: str) -> None:
+    access = S3Access("key", "a secret", **{"region": "us-east-1", **values})
+    with pytest.raises(LocationUnusable, match=said) as raised:
+        probe(Location.parse("s3://carried/in"), access)
+    assert "a secret" not in str(raised.value)
+
+
 @pytest.mark.parametrize("key", [None, KEY], ids=["plain", "encrypted"])
 def test_a_file_is_read_as_it_was_written(location: tuple[Location, S3Access], key: bytes | None) -> None:
     carried = carried_at(location, key)
