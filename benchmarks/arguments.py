@@ -6,6 +6,7 @@ BENCHES = {
     "capture": "statements on a master with our triggers; beside the same table without any",
     "drain": "changes that wait are applied; beside PostgreSQL's logical replication",
     "load": "rows of an initial update; beside two parallel COPY pipes, or pgcopydb with every start counted",
+    "throttle": "transactions on a master from which an initial update reads, held back and not; beside no load",
     "lag": "from a commit on the master until the slave shows it, under traffic; beside logical replication",
     "verify": "a large table compared with the slave's; beside reladiff, where it is installed",
     "scale": "the same with few and many changes waiting, tables, row sizes, one hot row, one huge transaction",

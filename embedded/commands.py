@@ -58,6 +58,9 @@ def status(args: argparse.Namespace) -> int:
             print("Processes are left of a supervisor that was killed: ./sluice up goes on, ./sluice down ends them.")
     else:
         print(table(found.services, time.time()))
+        from embedded.pairs import pairs
+
+        print("\n".join(["", *pairs(stack)]))
         print(places(stack, secrets=args.secrets or sys.stdout.isatty(), redis=args.secrets))
     return 0 if found.is_up else NOT_UP
 

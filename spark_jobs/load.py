@@ -154,7 +154,8 @@ def _load(load: LoadJob, update: Update, spread: SparkSpread, stop: threading.Ev
             load.tick()
             if time.monotonic() - told >= PROGRESS_SECONDS:
                 told = time.monotonic()
-                log.info("%s: %s", update, progress(update, expected=expected))
+                for line in progress(update, expected=expected).lines():
+                    log.info("%s: %s", update, line)
         for loader in loaders:
             loader.check()
     finally:

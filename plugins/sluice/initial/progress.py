@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from psycopg import Connection
@@ -15,6 +16,8 @@ from sluice.initial.throttle import rate_of
 from sluice.initial.update import Update
 
 RATE_SECONDS = 10.0
+TABLES_TOLD = 5
+"""So many tables are told one by one."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class TableState:
     rows_per_second: float
     estimate: int | None
     """Rows on the master by its statistics; None where there are none."""
+    size: int | None = None
+    """Bytes of the table on the master, None where it is not known."""
     exported: int = 0
     """Blocks in files that the slave does not have yet."""
 
@@ -46,7 +51,21 @@ class TableState:
         """Rows it will have had, as far as can be told: statistics lag behind."""
         if self.state in ("stored", "exported"):
             return self.rows
-        return None if self.estimate is None else max(self.estimate, self.rows)
+        if self.estimate is None:
+            # Never analysed: as many as fit into its size, by what rows had so far.
+            return max(self.size * self.rows // self.bytes, self.rows) if self.size and self.bytes else None
+        return max(self.estimate, self.rows)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """At the present rate; None when it cannot be told."""
+        return _left(self.expected, self.rows, self.rows_per_second)
+
+    def __str__(self) -> str:
+        if self.state == "waiting":
+            return f"{self.table} waiting" + (f", about {self.expected:,} rows" if self.expected is not None else "")
+        told = f"{self.table} {self.state}, {_amount(self.rows, self.expected, self.bytes)}"
+        return told if self.state in ("stored", "exported") else told + _pace(self.rows_per_second, self.seconds_left)
 
 
 @dataclass(frozen=True)
@@ -84,31 +103,53 @@ class Progress:
     @property
     def seconds_left(self) -> float | None:
         """At the present rate; None when it cannot be told."""
-        if self.expected is None or not self.rows_per_second:
-            return None
-        return (self.expected - self.rows) / self.rows_per_second
+        return _left(self.expected, self.rows, self.rows_per_second)
+
+    @property
+    def loading(self) -> list[TableState]:
+        """The tables of which blocks are being read, or were."""
+        return [table for table in self.tables if table.state == "loading"]
 
     def __str__(self) -> str:
-        share = f" of about {self.expected:,}" if self.expected else ""
-        left = f", about {self.seconds_left:,.0f} s left" if self.seconds_left else ""
-        loading = [str(table.table) for table in self.tables if table.state == "loading"][:3]
-        now = f", now {', '.join(loading)}" if loading else ""
         tables = f"{self.stored_tables} of {len(self.tables)} tables"
-        size = f"{self.rows:,} rows{share}, {self.bytes / 1e6:,.1f} MB"
+        size = _amount(self.rows, self.expected, self.bytes)
         if exported := sum(table.exported for table in self.tables):
             size += f", {exported} blocks in files"
-        held = f"; paused: {self.held.reason}" if self.held.paused else ""
         rate = f" ({allowed})" if (allowed := rate_of(self.held)) else ""
-        return f"{tables}, {size}, {self.rows_per_second:,.0f} rows/s{rate}{left}{now}{held}"
+        held = f"; paused: {self.held.reason}" if self.held.paused else ""
+        return f"{tables}, {size}{_pace(self.rows_per_second, self.seconds_left)}{rate}{held}"
+
+    def lines(self, most: int = TABLES_TOLD) -> list[str]:
+        """The whole in one line, below it one for each table that is being loaded, `most` of them."""
+        loading = self.loading
+        more = [f"… and {len(loading) - most} more"] if len(loading) > most else []
+        return [str(self), *(str(table) for table in loading[:most]), *more]
 
 
-def estimates(update: Update, tables: list[TableName]) -> dict[TableName, int | None]:
-    """Rows of the master's tables by its statistics. Raises `Transient` for outages."""
+def _left(expected: int | None, rows: int, rate: float) -> float | None:
+    return None if expected is None or not rate else (expected - rows) / rate
+
+
+def _amount(rows: int, expected: int | None, size: int) -> str:
+    share = f" of about {expected:,}" if expected and expected != rows else ""
+    return f"{rows:,} rows{share}, {size / 1e6:,.1f} MB"
+
+
+def _pace(rate: float, seconds: float | None) -> str:
+    if not seconds:
+        return f", {rate:,.0f} rows/s"
+    end = datetime.now(UTC) + timedelta(seconds=seconds)
+    day = "" if seconds < 43_200 else f"{end:%Y-%m-%d} "
+    return f", {rate:,.0f} rows/s, about {seconds:,.0f} s left (until {day}{end:%H:%M} UTC)"
+
+
+def estimates(update: Update, tables: list[TableName]) -> dict[TableName, Any]:
+    """Rows (None: no statistics) and bytes of the master's tables, never counted. Raises `Transient` for outages."""
     connection = update.connect_master()
     try:
         module = vendors.module(update.master_info.vendor, "estimates")
         with vendors.module(update.master_info.vendor, "connection").classified(update.master_info):
-            return {table: found.rows for table, found in module.read(connection, tables).items()}
+            return dict(module.read(connection, tables))
     finally:
         connection.close()
 
@@ -116,7 +157,7 @@ def estimates(update: Update, tables: list[TableName]) -> dict[TableName, int | 
 def progress(
     update: Update,
     slave: Connection[Any] | None = None,
-    expected: Mapping[TableName, int | None] | None = None,
+    expected: Mapping[TableName, Any] | None = None,
 ) -> Progress:
     """How far the load of the slave is, whichever update it belongs to.
 
@@ -148,7 +189,8 @@ def progress(
                 entry.rows,
                 entry.bytes,
                 entry.rows_per_second,
-                expected.get(entry.table),
+                expected[entry.table].rows if entry.table in expected else None,
+                expected[entry.table].bytes if entry.table in expected else None,
                 entry.exported,
             )
             for entry in found
@@ -160,5 +202,5 @@ def progress(
 def _held(update: Update, slave: Connection[Any]) -> Restraint:
     module = vendors.module(update.slave_info.vendor, "throttle")
     store = module.ThrottleStore(slave, update.prefix, update.slave.schema, update.slave.name)
-    held: Restraint = store.read()
+    held: Restraint = store.read() if store.exists() else Restraint()
     return held

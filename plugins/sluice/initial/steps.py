@@ -18,7 +18,7 @@ from sluice import vendors
 from sluice.domain.names import TableName
 from sluice.domain.reject import RejectStatus
 from sluice.domain.state import ForbiddenMove, SlaveState
-from sluice.errors import Terminal, Transient
+from sluice.errors import SluiceError, Terminal, Transient
 from sluice.initial.owner import LoadEnded, owner_of
 from sluice.initial.preparation import Preparation, captured_tables
 from sluice.initial.update import Update
@@ -175,6 +175,24 @@ def cancel(update: Update, store: Redis, reason: str = INTERRUPTED, *, any_updat
         Gate(store, update.prefix, update.slave.name).open(INITIAL_UPDATE)
         log.info("%s: initial update %s cancelled: %s", update, owner.update_id, reason)
         return True
+
+
+def end_sessions(update: Update) -> int:
+    """Ends what steps and workers that were killed have left on either database: a session lives on while it waits
+    for a lock, or makes an index. How many those were. Only when nothing of the update runs; outages are passed over.
+    """
+    ended = 0
+    for reach, info in ((_slave, update.slave_info), (_master, update.master_info)):
+        try:
+            with reach(update) as connection:
+                module = vendors.module(info.vendor, "updates")
+                for application in (update.application, update.loader_application):
+                    ended += int(module.end_sessions(connection, application))
+        except SluiceError as error:
+            log.warning("%s: sessions of a cancelled update may be left: %s", update, error)
+    if ended:
+        log.info("%s: ended %s sessions that the update had left", update, ended)
+    return ended
 
 
 def note(update: Update, message: str) -> None:

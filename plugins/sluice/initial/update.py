@@ -54,7 +54,7 @@ class Update(Pair):
     @property
     def application(self) -> str:
         """Shown in `pg_stat_activity` of both databases by the steps."""
-        return f"sluice initial update {self.prefix} {self.slave.name}"
+        return f"sluice initial update {self.prefix} {self.slave.name}"[:63]
 
     @property
     def loader_application(self) -> str:
@@ -112,4 +112,6 @@ def _connect(
         # A slave may be a master as well: that its tables are made and emptied is no change of its own applications.
         settings |= vendors.module(info.vendor, "session").origin(str(origin))
     session: Connection[Any] = module.connect(info, application=application, autocommit=True, settings=settings)
+    with module.classified(info):
+        module.end_with_client(session)
     return session

@@ -23,6 +23,8 @@ from sluice.orchestration.work import Work
 log = logging.getLogger("sluice.orchestration")
 
 APPROVE, REJECT = "Approve", "Reject"
+LINES_SHOWN = 200
+"""Of what is wrong with a folder, on the page."""
 ANSWERS = "answers"
 """XCom key: who answered what, and when, one entry an answer."""
 
@@ -49,10 +51,7 @@ class ApproveTransfer(HITLOperator):
         if not files.by_files(context):
             raise AirflowSkipException("This update loads online: there is nothing to approve.")
         with as_airflow(context):
-            work = Work.of(context)
-            folder = files.written(context)
-            self.subject = transfer.WAITING.format(folder)
-            self.body = _question(work, str(folder), str(files.arrived(work.replication, work.slave.name, context)))
+            self._phrase(Work.of(context), context)
         return super().execute(context)
 
     def execute_complete(self, context: Any, event: dict[str, Any], answers: list[dict[str, str]] | None = None) -> Any:
@@ -68,9 +67,18 @@ class ApproveTransfer(HITLOperator):
                 raise TransferRejected(who)
             work = Work.of(context)
             problem = self._examine(work)
-        if problem is None:
-            return given
+            if problem is None:
+                return given
+            self._phrase(work, context, f"{who}'s approval at {event['responded_at']:.19}", problem)
         return self._ask_again(context, given)
+
+    def _phrase(self, work: Work, context: Any, approval: str = "", problem: str = "") -> None:
+        """What the person reads; with what was wrong when the last `approval` was examined."""
+        folder = files.written(context)
+        self.subject = transfer.WAITING.format(folder)
+        self.body = question(work, str(folder), str(files.arrived(work.replication, work.slave.name, context)))
+        if problem:
+            self.body = f"## Not imported yet\n\n{approval} was examined:\n\n{listed(problem)}\n\n{self.body}"
 
     def _examine(self, work: Work) -> str | None:
         """What keeps the folder from being imported. Raises what no carrying will mend."""
@@ -105,7 +113,15 @@ class ApproveTransfer(HITLOperator):
         raise TaskAwaitingInput(method_name="execute_complete", kwargs={"answers": answers})
 
 
-def _question(work: Work, folder: str, there: str) -> str:
+def listed(problem: str) -> str:
+    """A problem as the page shows it: as it is, but of a long list the first lines."""
+    lines = problem.splitlines()
+    left = len(lines) - LINES_SHOWN
+    shown = [*lines[:LINES_SHOWN], f"- … and {left} more: see this task's log"] if left > 1 else lines
+    return "\n".join(["```", *shown, "```"])
+
+
+def question(work: Work, folder: str, there: str) -> str:
     carry = (
         f"Copy the folder `{folder}` with everything in it to `{there}`, the location of slave {work.slave.name}."
         if folder != there
@@ -113,8 +129,8 @@ def _question(work: Work, folder: str, there: str) -> str:
     )
     return (
         f"The initial data of {work} are written; changes are queued meanwhile.\n\n1. {carry}\n"
-        "2. **Approve**: the folder is checked, file by file, then imported. What is wrong stands in this task's log "
-        "and in the slave's message; mend it and approve again. Where the slave's machine loads the folder itself "
+        "2. **Approve**: the folder is checked, file by file, then imported. What is wrong stands here, in this task's "
+        "log and in the slave's message; mend it and approve again. Where the slave's machine loads the folder itself "
         "(`./sluice import`), approve when that is through.\n\n"
         "**Reject** cancels this initial update; the slave becomes INCONSISTENT."
     )

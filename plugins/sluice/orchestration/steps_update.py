@@ -26,6 +26,8 @@ log = logging.getLogger("sluice.orchestration")
 
 KILL_SECONDS = 12.0
 """In which Airflow has ended a running task that a person marked: a heartbeat, and its patience with a process."""
+END_SECONDS = 30.0
+"""How long the end of the load job is waited for, once it was told to end."""
 NOT_RUN = frozenset({"upstream_failed", "skipped", "removed", None})
 UNFINISHED = NOT_RUN | {"failed"}
 """States of the task `finish` with which an update is over without its end."""
@@ -139,6 +141,9 @@ def _settle(context: Mapping[str, Any]) -> str:
         # Airflow ends a task only after it says so: the step may have gone on for a moment.
         time.sleep(KILL_SECONDS)
         cancelled = _cancel(update, work, reason) or cancelled
+    if running is not None and running.owner.run_id == ti.run_id:
+        jobs.await_end(running, END_SECONDS)
+    steps.end_sessions(update)
     raise UpdateIncomplete(update, reason, _left(work, cancelled))
 
 

@@ -82,6 +82,15 @@ def test_load_compares_with_pipes(tmp_path: Path) -> None:
     assert line["unit"] == "rows/s"
 
 
+def test_throttle_tells_what_an_application_notices_of_a_load(tmp_path: Path) -> None:
+    line, detail = bench(tmp_path, "throttle", "--scale", "0.25", "--rounds", "1", "--warm-up", "0", "--figure", "rate")
+    tps, p95 = detail["figures"]
+    assert line["unit"] == "transactions/s" and p95["unit"] == "ms"
+    for figure in (tps, p95):
+        assert values(figure, "ours") and values(figure, "reference")
+    assert 20_000 < tps["runs"]["ours"][0]["detail"]["rows_per_second"] < 200_000, "held to 100,000"
+
+
 def test_lag_is_sampled_on_both_sides_under_the_traffic_that_was_asked_for(tmp_path: Path) -> None:
     arguments = ("--figure", "1000", "--figure", "idle", "--rounds", "1", "--scale", "0.07")
     _, detail = bench(tmp_path, "lag", *arguments)

@@ -7,6 +7,8 @@ from sluice.domain.blocks import BlockState
 from sluice.domain.state import ForbiddenMove, SlaveState
 from sluice.errors import Terminal
 from sluice.initial import steps
+from sluice.initial.job import LoadJob
+from sluice.initial.loader import load_worker
 from sluice.initial.owner import LoadEnded
 from sluice.initial.preparation import NotCaptured
 from sluice.initial.progress import progress
@@ -150,3 +152,41 @@ def test_many_small_tables_are_loaded_and_told(pair_of: MakePair) -> None:
     assert sum(report.rows for report in pair.load(update, 3)) == 300
     found = progress(update)
     assert (found.stored_tables, found.rows) == (100, 300)
+
+
+def test_progress_tells_each_table_from_statistics_while_it_loads(pair_of: MakePair) -> None:
+    pair = pair_of(block_rows=100, parallel=1)
+    for name, rows in (("analysed", 2000), ("never", 2000), ("later", 50)):
+        pair.master.execute(f"CREATE TABLE public.{name} (id int PRIMARY KEY, v text)".encode())
+        pair.master.execute(
+            f"INSERT INTO public.{name} SELECT g, repeat('x', 100) FROM generate_series(1, {rows}) g".encode()
+        )
+    pair.master.execute("ANALYZE public.analysed")
+    update = pair.update()
+    pair.capture()
+    steps.begin(update, pair.store)
+    assert progress(update).tables == ()
+    steps.create_tables(update)
+    steps.plan(update, pair.store)
+    before = {str(table.table): str(table) for table in progress(update).tables}
+    assert before["public.analysed"] == "public.analysed waiting, about 2,000 rows"
+    assert before["public.never"] == "public.never waiting"
+    with LoadJob(update) as job:
+        # Some blocks of two tables, none of the third.
+        for table in ("analysed", "never"):
+            done = iter([False, True])
+            pair.slave.execute("UPDATE public.demo_blocks SET planned_at = now() WHERE tablename <> %s", [table])
+            load_worker(update, job.loader(1) + f".{table}", lambda done=done: next(done, True))
+        found = progress(update)
+        tables = {table.table.name: table for table in found.tables}
+        assert tables["analysed"].expected == 2000
+        assert 1000 < (tables["never"].expected or 0) < 4000, "by its size, as it was never analysed"
+        assert tables["later"].state == "waiting"
+        for name in ("analysed", "never"):
+            assert 0 < tables[name].rows < 2000 and tables[name].bytes > 100 * tables[name].rows
+            assert tables[name].seconds_left and tables[name].seconds_left > 0
+        whole, *lines = found.lines()
+        assert whole.startswith("0 of 3 tables, ")
+        assert len(lines) == 2 and all(" s left (until " in line and " rows/s" in line for line in lines)
+    pair.load(update)
+    assert str(progress(update)).startswith("3 of 3 tables, 4,050 rows, ")

@@ -23,6 +23,14 @@ class ThrottleStore:
         self.connection.execute(sql_files.render("postgres", "throttle_begin", **self._names))
         self.clear()
 
+    def exists(self) -> bool:
+        """Whether a load job has ever begun here."""
+        relation = f"{self._names['schema']}.{self._names['prefix']}throttle"
+        row = self.connection.execute(
+            sql_files.render("postgres", "checkpoint_exists"), {"relation": relation}
+        ).fetchone()
+        return bool(row and row[0])
+
     def clear(self) -> None:
         """Nothing holds the slave's load back."""
         self._execute("throttle_clear")

@@ -1,0 +1,180 @@
+"""An initial update that is cancelled in the middle of a step, its process killed as Airflow kills it: nothing runs on.
+
+Every step is met where it waits for a lock on one of the databases: there a session outlives its client.
+"""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from initial_load.conftest import MakePair
+from initial_load.pair import Pair
+from initial_load.step_process import Errand
+from initial_load.test_restart import until
+from sluice.domain.blocks import BlockState
+from sluice.domain.location import Location, S3Access
+from sluice.domain.state import SlaveState
+from sluice.initial import steps, transfer
+from sluice.initial.exporter import export_worker
+from sluice.initial.job import LoadJob
+from sluice.initial.owner import LoadEnded
+from sluice.initial.update import Update
+from sluice.stores.gate import Gate
+from sluice.vendors.postgres.connection import connect
+
+ROOT = Path(__file__).resolve().parents[3]
+OURS = "SELECT pid, wait_event_type FROM pg_stat_activity WHERE application_name LIKE 'sluice %' AND datname = {}"
+
+
+@pytest.fixture
+def shop(pair_of: MakePair, tmp_path: Path) -> Pair:
+    (tmp_path / "files").mkdir()
+    pair = pair_of(block_rows=100, seconds=0.02)
+    for link in (pair.master, pair.slave):
+        link.execute("CREATE TABLE public.a (id int PRIMARY KEY, t text)")
+        link.execute("CREATE INDEX a_t ON public.a (t)")
+    pair.master.execute("INSERT INTO public.a SELECT g, 'row ' || g FROM generate_series(1, 1000) g")
+    pair.slave.execute("INSERT INTO public.a VALUES (-1, 'former')")
+    pair.capture()
+    return pair
+
+
+def sessions(link: psycopg.Connection[Any], database: str) -> list[Any]:
+    """Ours there, each with what it waits for."""
+    return link.execute(OURS.format(f"'{database}'").encode()).fetchall()
+
+
+def left(pair: Pair) -> list[Any]:
+    return sessions(pair.master, pair.master_info.database) + sessions(pair.slave, pair.slave_info.database)
+
+
+@contextmanager
+def locked(info: Any, statement: str) -> Iterator[None]:
+    """Another client's transaction with locks that `statement` takes."""
+    with connect(info, application="somebody") as link:
+        link.execute(statement.encode())
+        yield
+        link.rollback()
+
+
+def begun(pair: Pair, update: Update, redis_url: str, where: Path, step: str) -> "subprocess.Popen[bytes]":
+    process = subprocess.Popen(
+        [sys.executable, "-m", "initial_load.step_process"],
+        stdin=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'plugins'}:{ROOT / 'tests' / 'scenarios'}"},
+    )
+    assert process.stdin is not None
+    process.stdin.write(pickle.dumps(Errand(step, update, redis_url, str(where))))
+    process.stdin.close()
+    return process
+
+
+def waits(link: psycopg.Connection[Any], database: str) -> Callable[[], bool]:
+    return lambda: any(waiting == "Lock" for _, waiting in sessions(link, database))
+
+
+CHECKPOINT = "SELECT FROM public.demo_checkpoint WHERE slave = 'dr1' FOR UPDATE"
+BEFORE: dict[str, tuple[str, str]] = {
+    "begin": ("slave", CHECKPOINT),
+    "create_tables": ("slave", "SELECT FROM public.a"),
+    "plan": ("slave", CHECKPOINT),
+    "load": ("slave", "LOCK TABLE public.a IN SHARE MODE"),
+    "export": ("master", "LOCK TABLE public.a"),
+    "import": ("slave", "LOCK TABLE public.a IN SHARE MODE"),
+}
+"""For each step where it is held up, and by which lock."""
+
+
+def reach(pair: Pair, update: Update, step: str, files: Path) -> None:
+    """All steps before it."""
+    if step == "begin":
+        earlier = pair.update("earlier")
+        steps.begin(earlier, pair.store)
+        steps.cancel(earlier, pair.store)
+        return
+    steps.begin(update, pair.store)
+    if step == "create_tables":
+        return
+    steps.create_tables(update)
+    if step == "plan":
+        return
+    by_files = step in ("export", "import")
+    steps.plan(update, pair.store, transfer.QUEUEING if by_files else "")
+    if step == "import":
+        carried = transfer.folder_of(update, Location.parse(str(files)), S3Access(), None)
+        with LoadJob(update) as job:
+            export_worker(update, job.loader(1), carried)
+        transfer.seal(update, carried)
+        steps.open_gate(update, pair.store)
+
+
+@pytest.mark.parametrize("step", BEFORE)
+def test_cancelled_in_the_middle_of_a_step_nothing_runs_on(
+    shop: Pair, redis_url: str, tmp_path: Path, step: str
+) -> None:
+    files = tmp_path / "files"
+    update = shop.update("first")
+    reach(shop, update, step, files)
+    where, statement = BEFORE[step]
+    info, link = (shop.slave_info, shop.slave) if where == "slave" else (shop.master_info, shop.master)
+    with ExitStack() as held:
+        held.enter_context(locked(info, statement))
+        process = begun(shop, update, redis_url, files, step)
+        try:
+            until(lambda: waits(link, info.database)() or process.poll() is not None, 60)
+            assert process.poll() is None
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        if statement is CHECKPOINT:
+            # The person's answer waits for the same row; the step that is dead must not get it first.
+            steps.end_sessions(update)
+            held.close()
+        cancelled = steps.cancel(update, shop.store)
+        assert cancelled is (step != "begin"), "a step that had not begun has nothing to cancel"
+        steps.end_sessions(update)
+        until(lambda: left(shop) == [], 10)
+    found = shop.checkpoint().read()
+    assert found is not None
+    assert (found.state, found.message) == (SlaveState.INCONSISTENT, "Initial Update interrupted by the ADMIN")
+    assert not any(block.state is BlockState.BEGUN for block in shop.blocks())
+    assert Gate(shop.store, update.prefix, "dr1").closures() == []
+    if step in ("begin", "create_tables"):
+        assert shop.slave.execute("SELECT id FROM public.a").fetchall() == [(-1,)], "what waited was not done later"
+    if step != "begin":
+        with pytest.raises(LoadEnded, match="interrupted by the ADMIN"):
+            steps.create_tables(update)
+    again = shop.update("again")
+    shop.prepare(again)
+    shop.load(again)
+    shop.assert_equal()
+    shop.declare_normal()
+    steps.finish(again)
+
+
+def test_a_step_that_dies_alone_leaves_no_session_that_waits_for_ever(
+    shop: Pair, redis_url: str, tmp_path: Path
+) -> None:
+    """Nobody cancels: what is killed while it makes an index goes by itself, and may be run again."""
+    update = shop.update()
+    shop.prepare(update)
+    shop.load(update)
+    shop.declare_normal()
+    with locked(shop.slave_info, "LOCK TABLE public.a IN ROW EXCLUSIVE MODE"):
+        process = begun(shop, update, redis_url, tmp_path / "files", "finish")
+        until(waits(shop.slave, shop.slave_info.database), 60)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        until(lambda: left(shop) == [], 15)
+    assert shop.state() is SlaveState.NORMAL, "the data are whole; what lacks are indexes"
+    assert not steps.cancel(update, shop.store)
+    assert steps.finish(update).made
