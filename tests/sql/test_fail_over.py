@@ -12,13 +12,14 @@ import psycopg
 import pytest
 
 from embedded.account import make_enterable, service_account
-from embedded.postgres import PostgresServer, binary
+from embedded.postgres import PostgresServer
 from sluice.domain.names import Prefix
 from sluice.domain.origin import FailOverUnproven, MasterReplaced
 from sluice.domain.position import Position
 from sluice.install import resources
 from sluice.vendors.postgres import position
 from sluice.vendors.postgres.connection import connect
+from tests.standby import standby_of
 
 PREFIX = Prefix("DEMO_")
 CAUTIOUS = "cautious"
@@ -60,29 +61,6 @@ def session(server: PostgresServer, role: str | None = None) -> Iterator[psycopg
         if role:
             connection.execute(f"SET ROLE {role}")
         yield connection
-
-
-def standby_of(master: PostgresServer, standby: PostgresServer) -> None:
-    """A running copy that follows."""
-    standby.data.mkdir(parents=True, mode=0o700)
-    account = service_account()
-    if account:
-        account.own(standby.data)
-    shutil.copytree(master.directory / "passwords", standby.directory / "passwords")
-    info = master.info()
-    options = standby.popen_options()
-    where = [f"--host={info.host}", f"--port={info.port}", f"--username={info.user}", f"--pgdata={standby.data}"]
-    options["env"] = {**options["env"], "PGPASSWORD": info.password or ""}
-    subprocess.run(
-        [str(binary("pg_basebackup")), *where, "--write-recovery-conf", "--checkpoint=fast", "--no-sync"],
-        check=True,
-        **{
-            name: value
-            for name, value in options.items()
-            if name not in ("stdout", "stderr", "stdin", "start_new_session")
-        },
-    )
-    standby.start(die_with_parent=True)
 
 
 def commit(server: PostgresServer) -> Position:

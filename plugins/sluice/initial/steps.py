@@ -30,6 +30,16 @@ INTERRUPTED = "Initial Update interrupted by the ADMIN"
 PLAN_TRIES = 5
 
 
+class UpdateUnderWay(ForbiddenMove):
+    """Another initial update owns the slave."""
+
+    def __init__(self, slave: str, state: SlaveState, update_id: str | None, message: str):
+        super().__init__(slave, state, SlaveState.INITIAL)
+        said = f" It says: {message}." if message else ""
+        self.args = (f"{self} It is initial update {update_id}: mark its run as failed to cancel it.{said}",)
+        self.update_id = update_id
+
+
 class NotWhole(Terminal):
     """Indexes and constraints can be made only when the slave's data is whole."""
 
@@ -64,7 +74,7 @@ def begin(update: Update, store: Redis, by: str = "initial update") -> bool:
             return False
         _expect_free(update, slave)
         # Before the move: an apply that sees INITIAL and an open gate would not write either, but people look at both.
-        Gate(store, update.prefix, update.slave.name).close(INITIAL_UPDATE, by, f"initial update {update.update_id}")
+        Gate(store, update.prefix, update.slave.name).close(INITIAL_UPDATE, by, _closing(update))
         with slave.transaction():
             checkpoints.read(lock=True)
             if _goes_on(update, slave):
@@ -165,6 +175,7 @@ def cancel(update: Update, store: Redis, reason: str = INTERRUPTED, *, any_updat
             checkpoints.read(lock=True)
             owner = owner_of(update, slave)
             if owner is None or owner.state not in (SlaveState.INITIAL, SlaveState.TRANSITION):
+                _open_unbegun(update, store)
                 return False
             if owner.update_id != update.update_id and not any_update:
                 raise LoadEnded(update, owner.state, f"it belongs to initial update {owner.update_id}")
@@ -259,7 +270,20 @@ def _preparing(update: Update, slave: Connection[Any]) -> bool:
 def _expect_free(update: Update, slave: Connection[Any]) -> None:
     owner = owner_of(update, slave)
     if owner is not None and owner.state in (SlaveState.INITIAL, SlaveState.TRANSITION):
-        raise ForbiddenMove(update.slave.name, owner.state, SlaveState.INITIAL)
+        raise UpdateUnderWay(update.slave.name, owner.state, owner.update_id, owner.message)
+
+
+def _closing(update: Update) -> str:
+    """Why `begin` closes the gate."""
+    return f"initial update {update.update_id}"
+
+
+def _open_unbegun(update: Update, store: Redis) -> None:
+    """A `begin` that died between the gate and the state has closed the gate of a slave that it never took over."""
+    gate = Gate(store, update.prefix, update.slave.name)
+    if any(closure.name == INITIAL_UPDATE and closure.reason == _closing(update) for closure in gate.closures()):
+        gate.open(INITIAL_UPDATE)
+        log.info("%s: the gate is open again", update)
 
 
 @contextmanager

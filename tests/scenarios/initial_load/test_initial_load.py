@@ -4,7 +4,7 @@ import pytest
 
 from initial_load.conftest import MakePair
 from sluice.domain.blocks import BlockState
-from sluice.domain.state import ForbiddenMove, SlaveState
+from sluice.domain.state import MOVES, ForbiddenMove, SlaveState
 from sluice.errors import Terminal
 from sluice.initial import steps
 from sluice.initial.job import LoadJob
@@ -12,6 +12,7 @@ from sluice.initial.loader import load_worker
 from sluice.initial.owner import LoadEnded
 from sluice.initial.preparation import NotCaptured
 from sluice.initial.progress import progress
+from sluice.initial.steps import UpdateUnderWay
 from sluice.stores.gate import Gate
 from sluice.vendors.postgres.connection import connect
 
@@ -108,6 +109,38 @@ def test_cancelled_in_every_step_and_started_anew(pair_of: MakePair) -> None:
     pair.assert_equal()
     settled = pair.slave.execute("SELECT status, settled_by FROM public.demo_rejects").fetchall()
     assert settled == [("dropped", "initial update last")]
+
+
+@pytest.mark.parametrize("state", list(SlaveState))
+def test_an_update_begins_from_each_state_or_says_what_to_do(pair_of: MakePair, state: SlaveState) -> None:
+    pair = pair_of()
+    pair.master.execute("CREATE TABLE public.a (id int PRIMARY KEY)")
+    pair.capture()
+    former = pair.update("former")
+    if state is not SlaveState.UNCONFIGURED:
+        steps.begin(former, pair.store)
+    if state in (SlaveState.TRANSITION, SlaveState.NORMAL):
+        steps.create_tables(former)
+        steps.plan(former, pair.store)
+    if state is SlaveState.NORMAL:
+        pair.load(former)
+        pair.declare_normal()
+    if state is SlaveState.INCONSISTENT:
+        steps.cancel(former, pair.store)
+    assert pair.state() is state if state is not SlaveState.UNCONFIGURED else True
+    if SlaveState.INITIAL in MOVES[state]:
+        assert steps.begin(pair.update("next"), pair.store)
+        assert pair.state() is SlaveState.INITIAL
+        return
+    with pytest.raises(UpdateUnderWay) as refused:
+        steps.begin(pair.update("next"), pair.store)
+    for words in (
+        f"Slave dr1 is {state} and cannot become INITIAL",
+        "Cancel the initial update that is running",
+        "It is initial update former: mark its run as failed to cancel it.",
+    ):
+        assert words in str(refused.value)
+    assert pair.state() is state, "nothing was touched"
 
 
 def test_a_table_whose_changes_are_not_captured_is_not_loaded(pair_of: MakePair) -> None:

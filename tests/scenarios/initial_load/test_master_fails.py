@@ -1,0 +1,116 @@
+"""A master that goes away, refuses, or has a standby that lags, while it is being loaded."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from embedded.account import make_enterable, service_account
+from embedded.postgres import PostgresServer
+from initial_load.conftest import MakePair
+from initial_load.pair import Pair, rows_of
+from initial_load.throttled import Throttled, limit
+from sluice.domain.names import TableName
+from sluice.domain.state import SlaveState
+from sluice.errors import Terminal
+from sluice.initial import throttler
+from sluice.vendors.postgres.connection import connect
+from tests.standby import standby_of
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Callable[[str], PostgresServer]]:
+    """Makes a server of that name; all are stopped after the test."""
+    made: list[PostgresServer] = []
+
+    def make(name: str) -> PostgresServer:
+        made.append(PostgresServer(tmp_path / name, name=name, settings={"fsync": "off"}))
+        return made[-1]
+
+    make_enterable(tmp_path, service_account())
+    yield make
+    for each in reversed(made):
+        each.stop()
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(throttler, "LOOK_SECONDS", 0.1)
+
+
+def shop(pair_of: MakePair, master: PostgresServer) -> Pair:
+    pair = pair_of(block_rows=50, seconds=0.05, master=master.info())
+    pair.master.execute("CREATE TABLE public.a (id bigint PRIMARY KEY, t text)")
+    pair.master.execute("INSERT INTO public.a SELECT g, repeat('x', 90) FROM generate_series(1, 4000) g")
+    return pair
+
+
+def loading(pair: Pair) -> Throttled:
+    update = pair.update()
+    pair.prepare(update)
+    pair.slow_down("public.a", 0.001)
+    load = Throttled(pair, update)
+    load.await_more(0)
+    return load
+
+
+def test_a_master_that_is_down_is_told_and_awaited(pair_of: MakePair, server: Callable[[str], PostgresServer]) -> None:
+    master = server("master")
+    master.start(die_with_parent=True)
+    pair = shop(pair_of, master)
+    load = loading(pair)
+    master.stop()
+    load.await_message(f"Initial update {load.update.update_id} waits: ")
+    load.await_message("The server is down, restarting or not reachable from here.")
+    assert pair.state() is SlaveState.TRANSITION
+    master.start(die_with_parent=True)
+    load.finish()
+    assert load.message() == f"Initial update {load.update.update_id} is loading"
+    pair.master = connect(master.info(), application="test", autocommit=True)
+    pair.assert_equal()
+
+
+def test_a_standby_that_lags_pauses_the_load(pair_of: MakePair, server: Callable[[str], PostgresServer]) -> None:
+    master, standby = server("master"), server("standby")
+    master.start(die_with_parent=True)
+    standby_of(master, standby)
+    pair = shop(pair_of, master)
+    limit(pair, replica_lag=1)
+    load = loading(pair)
+    with connect(standby.info(), application="test", autocommit=True) as replica:
+        replica.execute("SELECT pg_wal_replay_pause()")
+        pair.master.execute("CREATE TABLE public.later AS SELECT 1")
+        load.await_message("the lag of the master's standbys: ")
+        load.assert_at_rest()
+        replica.execute("SELECT pg_wal_replay_resume()")
+    load.finish()
+    table = TableName("public", "a")
+    assert rows_of(pair.slave, table, pair.master) == rows_of(pair.master, table, pair.master)
+
+
+def test_a_privilege_that_is_taken_away_ends_the_load_with_its_name(pair_of: MakePair) -> None:
+    pair = pair_of(block_rows=50, seconds=0.05, role=True)
+    pair.master.execute("CREATE TABLE public.a (id bigint PRIMARY KEY, t text)")
+    pair.master.execute("INSERT INTO public.a SELECT g, repeat('x', 90) FROM generate_series(1, 4000) g")
+    load = loading(pair)
+    pair.master.execute("REVOKE SELECT ON public.a FROM CURRENT_USER")
+    with pytest.raises(Terminal, match="permission denied for table a"):
+        load.finish()
+
+
+def test_an_account_that_may_no_longer_log_in_ends_the_load(
+    pair_of: MakePair, server: Callable[[str], PostgresServer]
+) -> None:
+    master = server("master")
+    master.start(die_with_parent=True)
+    pair = shop(pair_of, master)
+    pair.master.execute("CREATE ROLE reader LOGIN SUPERUSER PASSWORD 'right'")
+    update = pair.update()
+    pair.prepare(update)
+    update = replace(update, master_info=replace(pair.master_info, user="reader", password="wrong"))
+    load = Throttled(pair, update)
+    with pytest.raises(Terminal, match="password authentication failed"):
+        load.finish()
+    assert not any(isinstance(load.failure, kind) for kind in (psycopg.Error,)), "classified, with a remedy"
