@@ -1,5 +1,7 @@
 """A master that goes away, refuses, or has a standby that lags, while it is being loaded."""
 
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,18 +23,21 @@ from tests.standby import standby_of
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Callable[[str], PostgresServer]]:
-    """Makes a server of that name; all are stopped after the test."""
+def server() -> Iterator[Callable[[str], PostgresServer]]:
+    """Makes a server of that name; all are gone after the test."""
     made: list[PostgresServer] = []
+    # Not pytest's own folder: another session of it closes that to the account that runs the servers.
+    folder = Path(tempfile.mkdtemp(prefix="sluice-test-"))
 
     def make(name: str) -> PostgresServer:
-        made.append(PostgresServer(tmp_path / name, name=name, settings={"fsync": "off"}))
+        made.append(PostgresServer(folder / name, name=name, settings={"fsync": "off"}))
         return made[-1]
 
-    make_enterable(tmp_path, service_account())
+    make_enterable(folder, service_account())
     yield make
     for each in reversed(made):
         each.stop()
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(autouse=True)
