@@ -75,7 +75,7 @@ BEGIN
             RAISE EXCEPTION 'A partition of the replicated table %.% was dropped with its rows',
                 quote_ident(p_schema), quote_ident(p_table)
                 USING ERRCODE = 'object_not_in_prerequisite_state',
-                    HINT = 'Use ALTER TABLE … DETACH PARTITION first: then its rows are deleted on the slaves too.';
+                    HINT = 'Use ALTER TABLE ... DETACH PARTITION first: then its rows are deleted on the slaves too.';
         ELSIF leaf <> ALL (now) AND pg_relation_size(leaf) > 0 THEN
             PERFORM ${schema}.${prefix}recapture(p_schema, p_table, 'DELETE', leaf);
         END IF;

@@ -92,7 +92,7 @@ SELECT r.schemaname,
            (SELECT pg_catalog.format('%I.%I', cn.nspname, co.collname) FROM pg_catalog.pg_collation co
             JOIN pg_catalog.pg_namespace cn ON cn.oid = co.collnamespace WHERE co.oid = a.attcollation) END AS attcollation,
        coalesce(pg_catalog.array_position(k.indkey[0:k.indnkeyatts - 1], a.attnum), 0) AS keypos,
-       -- The value that rows older than the column have (ADD COLUMN … DEFAULT without a rewrite).
+       -- The value that rows older than the column have (ADD COLUMN ... DEFAULT without a rewrite).
        CASE WHEN a.atthasmissing THEN (a.attmissingval::text::text[])[1] END AS attmissing
 FROM replicated r
 JOIN pg_catalog.pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped

@@ -40,12 +40,15 @@ SELECT w.nspname::text, w.relname::text, w.relkind = 'p',
        a.attgenerated::text,
        CASE
            WHEN t.typtype IN ('c', 'e', 'r', 'm') THEN 'OPERATOR(pg_catalog.=)'
-           -- An operator of an extension (citext, hstore, …) lies in the extension's schema.
+           -- An operator of an extension (citext, hstore and others) lies in the extension's schema.
            ELSE (SELECT pg_catalog.format('OPERATOR(%I.=)', o.nspname) FROM (
                      SELECT n.nspname, 1 AS choice
                      FROM pg_catalog.pg_operator p JOIN pg_catalog.pg_namespace n ON n.oid = p.oprnamespace
                      WHERE p.oprname = '=' AND p.oprleft = t.oid AND p.oprright = t.oid
-                       AND (p.oprcanmerge OR p.oprcanhash)  -- others (box, path) do not mean the same value
+                       AND (p.oprcanmerge OR p.oprcanhash  -- others (box, path) do not mean the same value
+                            OR EXISTS (SELECT FROM pg_catalog.pg_amop o  -- or are what a key goes by (vector)
+                                       JOIN pg_catalog.pg_am m ON m.oid = o.amopmethod AND m.amname = 'btree'
+                                       WHERE o.amopopr = p.oid AND o.amopstrategy = 3))
                      UNION ALL
                      SELECT 'pg_catalog', 2
                      WHERE t.typlen = -1 AND t.typelem <> 0 OR t.oid = 'pg_catalog.varchar'::regtype

@@ -21,7 +21,7 @@ import pyarrow as pa
 from sluice import vendors
 from sluice.apply.checkpoints import OnSlave
 from sluice.apply.links import Links
-from sluice.domain.change import NetChanges
+from sluice.domain.change import Action, NetChanges, RowChange
 from sluice.domain.checkpoint import Checkpoint, CheckpointMoved, Fenced
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import TableName
@@ -44,6 +44,10 @@ Row = tuple[str | None, ...]
 
 class NoSuchRequest(Transient):
     """A request of a later release."""
+
+
+class RepairRefused(Transient):
+    """Rows of the slave that are not asked for stand in the way."""
 
 
 @dataclass
@@ -120,6 +124,10 @@ class Asked:
         except (Fenced, CheckpointMoved):
             visit.close()
             raise
+        except (KeyError, TypeError, ValueError) as error:  # worded by another release
+            visit.close()
+            self._refuse(visit.request, NoSuchRequest(f"{self.pair}: the request is not understood: {error!r}"))
+            return
         except SluiceError as error:
             visit.close()
             self._refuse(visit.request, error)
@@ -166,26 +174,34 @@ class Asked:
     def _repair(self, visit: Visit, checkpoint: Checkpoint) -> dict[str, Any]:
         """Makes rows of one table equal to the master's at the visit's position, in one transaction."""
         values, links = visit.request.values, self.links
-        table = TableName(*values["table"])
-        key, columns, rows = values["key"], values["columns"], [tuple(row) for row in values["rows"]]
+        table, key, rows = TableName(*values["table"]), values["key"], [tuple(row) for row in values["rows"]]
+        typed = [(name, kind) for name, kind in values["columns"]]
+        columns = [name for name, _ in typed]
         there = vendors.module(self.pair.master_info.vendor, "repair")
         with links.on(self.pair.master_info):
             if key:
-                wanted = there.rows(visit.master, table, key, columns, rows)
+                wanted = there.rows(visit.master, table, key, typed, rows)
             else:
-                wanted = there.copies(visit.master, table, columns, rows)
+                wanted = there.copies(visit.master, table, typed, rows)
         visit.master.close()
         links.secure(visit.position)
         info = self.pair.slave_info
-        here = vendors.module(info.vendor, "repair")
+        here, drift = vendors.module(info.vendor, "repair"), vendors.module(info.vendor, "drift")
         with links.on(info), links.slave_transaction() as slave:
             slave.execute("SET CONSTRAINTS ALL DEFERRED")
             self.checkpoints.lock(checkpoint)
             if not key:
-                now = here.copies(slave, table, columns, rows)
+                now = here.copies(slave, table, typed, rows)
                 wanted = [theirs - ours for theirs, ours in zip(wanted, now, strict=True)]
-            links.merger.merge([_net(table, key, columns, rows, wanted)], safe=True)
-        return {"rows": len(values["rows"])}
+            try:
+                links.merger.merge([_net(table, key, columns, rows, wanted)], safe=True)
+            except drift.Collision as collision:
+                if not key or (collision.unique and not links.replica_role):
+                    # What would have to go could take along what refers to it, and lives on.
+                    raise RepairRefused(f"{self.pair}: {table}: {collision.reason}") from collision
+                # A row that a later request repairs has a value which one of these needs: it goes, and comes back.
+                links.replayer.replay_changes(_changes(table, key, columns, rows, wanted), safe=True)
+        return {"rows": len(rows)}
 
     def _session(self, info: ConnectionInfo) -> Any:
         connect = vendors.module(info.vendor, "connection").connect
@@ -222,6 +238,18 @@ def _net(
         table, tuple(columns), tuple(key), deletes, _table("c", len(columns), []),
         _table("kc", 0, []), _table("c", len(columns), come), len(rows),
     )  # fmt: skip
+
+
+def _changes(
+    table: TableName, key: Sequence[str], columns: Sequence[str], rows: Sequence[Row], wanted: Sequence[Any]
+) -> list[RowChange]:
+    """The same of a table with a key, change by change: rows that go first."""
+    gone = [dict(zip(key, row, strict=True)) for row, there in zip(rows, wanted, strict=True) if there is None]
+    come = [dict(zip(columns, there, strict=True)) for there in wanted if there is not None]
+    return [
+        *(RowChange(0, table, Action.DELETE, tuple(key), {}, row, None, None) for row in gone),
+        *(RowChange(0, table, Action.INSERT, tuple(key), row, {}, None, None) for row in come),
+    ]
 
 
 def _table(letter: str, width: int, rows: Sequence[Row]) -> Any:

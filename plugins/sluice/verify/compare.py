@@ -43,7 +43,7 @@ def compare(
     comparison = _Comparison(sight, table)
     comparison.run(sample)
     finding = comparison.finding
-    for kind, why in causes(actions).items():
+    for kind, why in causes(actions, keyed=bool(finding.key)).items():
         finding.found[kind].cause = why if finding.found[kind].count else ""
     finding.outcome = Outcome.DIFFERENT if finding.faults else Outcome.IDENTICAL
     finding.position, finding.time = sight.position.text(), sight.position.time
@@ -120,7 +120,7 @@ class _Comparison:
             raise CouldNotCompare(f"{table} cannot hold on the slave what it holds on the master: {'; '.join(unfit)}.")
         columns = tuple((column.name, slave.column(column.name).type) for column in master.replicated)
         finding.key = tuple(column.name for column in master.key)
-        finding.compared = tuple(name for name, _ in columns)
+        finding.compared, finding.types = (tuple(part) for part in zip(*columns, strict=True)) if columns else ((), ())
         module = self.sight.master.module("digest")
         method, finding.fell_back = self._method()
         finding.method = str(method)
@@ -130,13 +130,18 @@ class _Comparison:
 
     def _method(self) -> tuple[Any, str]:
         methods = self.sight.master.module("digest").Method
-        answers = {method: [self._on(side, "digest", "probe", method) for side in self.sides] for method in methods}
-        if answers[methods.HASH][0] is not None and answers[methods.HASH][0] == answers[methods.HASH][1]:
-            return methods.HASH, ""
-        if answers[methods.MD5][0] != answers[methods.MD5][1]:
-            raise CouldNotCompare("Master and slave do not make the same MD5 of the same text: their encodings lose "
-                                  "characters of one another.")  # fmt: skip
-        return methods.MD5, "the servers' own 64-bit hashes differ (another architecture, release or encoding)"
+        encodings = [self._on(side, "digest", "encoding") for side in self.sides]
+        if len(set(encodings)) > 1:
+            reason = "the databases keep texts in different encodings, " + " and ".join(encodings)
+        else:
+            theirs, ours = (self._on(side, "digest", "probe", methods.HASH) for side in self.sides)
+            if theirs is not None and theirs == ours:
+                return methods.HASH, ""
+            reason = "the servers' own 64-bit hashes differ (another architecture or release)"
+        theirs, ours = (self._on(side, "digest", "probe", methods.MD5) for side in self.sides)
+        if theirs != ours:
+            raise CouldNotCompare("Master and slave do not make the same MD5 of the same text.")
+        return methods.MD5, reason
 
     def _blocks(self, master: TableShape, slave: TableShape) -> tuple[tuple[str, ...], int]:
         """Where blocks of the key's first column end; else how many classes there are."""

@@ -51,13 +51,17 @@ ACTION = {Kind.MISSING: "I", Kind.EXTRA: "D", Kind.DIFFERENT: "U"}
 WORD = {"I": "inserts", "D": "deletes", "U": "updates"}
 
 
-def causes(actions: frozenset[str]) -> dict[Kind, str]:
-    """Which kinds of difference the configuration itself makes, and why, by the actions that are replicated."""
-    return {
-        kind: f"the configuration replicates no {WORD[action]} of this table"
-        for kind, action in ACTION.items()
-        if action not in actions
-    }
+def causes(actions: frozenset[str], *, keyed: bool = True) -> dict[Kind, str]:
+    """Which kinds of difference the configuration itself makes, and why, by the actions that are replicated.
+
+    Without a key (`keyed`), a row that was changed on the master alone is one row too many here and one too few.
+    """
+    found = {}
+    for kind, action in ACTION.items():
+        left_out = [one for one in (action, *("" if keyed else "U")) if one not in actions]
+        if left_out:
+            found[kind] = f"the configuration replicates no {WORD[left_out[0]]} of this table"
+    return found
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,8 @@ class TableFinding:
     key: tuple[str, ...] = ()
     compared: tuple[str, ...] = ()
     """The compared columns."""
+    types: tuple[str, ...] = ()
+    """In which each was compared: the slave's."""
     method: str = ""
     fell_back: str = ""
     """Why the digests are not the fast ones."""
@@ -134,4 +140,9 @@ class TableFinding:
     @property
     def to_repair(self) -> list[Row]:
         """The keys of those rows; of a table without a key the whole rows."""
-        return list(dict.fromkeys(key for rows in self.found.values() if not rows.cause for key in rows.keys))
+        return [key for keys in self.by_kind() for key in keys]
+
+    def by_kind(self) -> list[list[Row]]:
+        """The same: those that go, which may hold values that others need, those that change, those that come."""
+        kinds = (Kind.EXTRA, Kind.DIFFERENT, Kind.MISSING)
+        return [list(dict.fromkeys(self.found[kind].keys)) for kind in kinds if not self.found[kind].cause]

@@ -6,7 +6,9 @@ writes them before the next begins (`sluice.apply.asked`). So they are right wha
 
 import logging
 import time
+from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 from redis import Redis
 
@@ -15,6 +17,7 @@ from sluice.errors import SluiceError, Terminal, Transient
 from sluice.pair import Pair
 from sluice.stores.requests import REPAIR, Requests
 from sluice.verify.findings import TableFinding
+from sluice.verify.snapshots import why_silent
 
 log = logging.getLogger("sluice.verify")
 
@@ -37,37 +40,69 @@ class RepairTooLarge(Terminal):
 
 
 class NotRepaired(Transient):
-    """The apply did not, or could not, write what it was asked to."""
+    """The apply did not, or could not, write all that it was asked to; `done` rows it wrote."""
+
+    def __init__(self, finding: TableFinding, done: int, reason: str):
+        rows = len(finding.to_repair)
+        super().__init__(f"{finding.table}: {done:,} of {rows:,} rows were repaired, the others not: {reason}")
+        self.table = finding.table
+        self.done = done
+
+
+class Unanswered(Transient):
+    """No apply answered in time."""
+
+    def __init__(self, why: str):
+        super().__init__(f"the apply did not answer within {PATIENCE_SECONDS:.0f} s: {why}")
 
 
 def repair(pair: Pair, store: "Redis", finding: TableFinding, limit: int | None = None) -> int:
-    """Repairs what `finding` found; how many rows. Raises `RepairTooLarge` (before any is touched), `NotRepaired`."""
+    """Repairs what `finding` found; how many rows. Raises `RepairTooLarge` (before any is touched), `NotRepaired`.
+
+    A part that the slave refuses does not keep the others from being written: those of another table may wait for them.
+    """
     if limit is not None and finding.faults > limit:
         raise RepairTooLarge(finding.table, finding.faults, limit)
     requests = Requests(store, pair.prefix, pair.slave.name)
-    rows = finding.to_repair
-    for start in range(0, len(rows), ROWS_A_REQUEST):
-        values = {
-            "table": [finding.table.schema, finding.table.name],
-            "key": list(finding.key),
-            "columns": list(finding.compared),
-            "rows": [list(row) for row in rows[start : start + ROWS_A_REQUEST]],
-        }
-        name = requests.ask(REPAIR, values, PATIENCE_SECONDS)
-        try:
-            _await(pair, requests, name, finding.table)
-        finally:
-            with suppress(SluiceError):  # then it expires
-                requests.withdraw(name)
-    log.info("%s: %d rows of %s repaired", pair, len(rows), finding.table)
-    return len(rows)
+    done, refusals = 0, []
+    try:
+        for part in _parts(finding):
+            refused = _refused(pair, requests, part)
+            if refused:
+                refusals.append(refused)
+            else:
+                done += len(part["rows"])
+    except SluiceError as lost:
+        raise NotRepaired(finding, done, str(lost)) from lost
+    if refusals:
+        raise NotRepaired(finding, done, refusals[0])
+    log.info("%s: %d rows of %s repaired", pair, done, finding.table)
+    return done
 
 
-def _await(pair: Pair, requests: Requests, name: str, table: TableName) -> None:
-    end = time.monotonic() + PATIENCE_SECONDS
-    while (answer := requests.answered(name)) is None:
-        if time.monotonic() > end:
-            raise NotRepaired(f"{pair}: the apply did not repair {table} within {PATIENCE_SECONDS:.0f} s.")
-        time.sleep(LOOK_SECONDS)
-    if "refused" in answer:
-        raise NotRepaired(f"{pair}: {table} was not repaired: {answer['refused']}")
+def _parts(finding: TableFinding) -> Iterator[dict[str, Any]]:
+    """The requests: rows that go, then those that change, then those that come."""
+    columns = [list(column) for column in zip(finding.compared, finding.types, strict=True)]
+    for rows in finding.by_kind():
+        for start in range(0, len(rows), ROWS_A_REQUEST):
+            yield {
+                "table": [finding.table.schema, finding.table.name],
+                "key": list(finding.key),
+                "columns": columns,
+                "rows": [list(row) for row in rows[start : start + ROWS_A_REQUEST]],
+            }
+
+
+def _refused(pair: Pair, requests: Requests, values: dict[str, Any]) -> str:
+    """Asks for one part; why it was not repaired, or nothing where it was. Raises `Unanswered`, `StoreUnreachable`."""
+    name = requests.ask(REPAIR, values, PATIENCE_SECONDS)
+    try:
+        end = time.monotonic() + PATIENCE_SECONDS
+        while (answer := requests.answered(name)) is None:
+            if time.monotonic() > end:
+                raise Unanswered(why_silent(pair, requests.client))
+            time.sleep(LOOK_SECONDS)
+        return str(answer.get("refused", ""))
+    finally:
+        with suppress(SluiceError):  # then it expires
+            requests.withdraw(name)

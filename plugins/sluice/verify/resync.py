@@ -13,7 +13,7 @@ from sluice.errors import SluiceError
 from sluice.pair import Pair
 from sluice.verify.compare import compare
 from sluice.verify.findings import CouldNotCompare, Outcome, TableFinding
-from sluice.verify.repair import RepairTooLarge, repair
+from sluice.verify.repair import NotRepaired, RepairTooLarge, repair
 from sluice.verify.snapshots import at_one_position
 
 log = logging.getLogger("sluice.verify")
@@ -101,8 +101,8 @@ def resync(
     except RepairTooLarge as large:
         result.refused = str(large)
         return result
-    except SluiceError as failure:
-        result.refused = str(failure)
+    except NotRepaired as failure:
+        result.repaired, result.refused = failure.done, str(failure)
     result.after = look(pair, store, table, actions, sessions=sessions)
     return result
 

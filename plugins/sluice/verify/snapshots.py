@@ -181,14 +181,14 @@ def _await(pair: Pair, store: "Redis", requests: Requests, name: str, patience: 
     while (answer := requests.answered(name)) is None:
         if time.monotonic() > end:
             raise CouldNotCompare(f"{pair}: the apply did not answer within {patience:.0f} s: "
-                                  f"{_why_silent(pair, store)}")  # fmt: skip
+                                  f"{why_silent(pair, store)}")  # fmt: skip
         time.sleep(LOOK_SECONDS)
     if "refused" in answer:
         raise CouldNotCompare(f"{pair}: the apply refused: {answer['refused']}", again=True)
     return answer
 
 
-def _why_silent(pair: Pair, store: "Redis") -> str:
+def why_silent(pair: Pair, store: "Redis") -> str:
     """In words, what keeps the apply from answering."""
     prefix, slave = pair.prefix, pair.slave
     closures = Gate(store, prefix, slave.name).closures()

@@ -125,6 +125,30 @@ def test_what_the_configuration_leaves_out_is_shown_with_its_cause_and_is_no_fau
     assert finding.to_repair == []
 
 
+def test_without_a_key_updates_that_are_not_replicated_leave_two_rows_and_no_fault(rig: Callable[..., Rig]) -> None:
+    pair = rig("CREATE TABLE public.k (v text)")
+    with pair.apply():
+        pair.master.execute("INSERT INTO public.k VALUES ('a'), ('b')")
+        pair.await_current()
+        pair.slave.execute("UPDATE public.k SET v = 'former' WHERE v = 'b'")
+        finding = look(pair, "k", actions="ID")
+    assert finding.outcome is Outcome.IDENTICAL and counts(finding) == {"missing": 1, "extra": 1}
+    assert {rows.cause for rows in finding.found.values() if rows.count} == {
+        "the configuration replicates no updates of this table"
+    }
+
+
+def test_a_policy_that_hides_rows_from_the_account_is_an_error_and_no_comparison(rig: Callable[..., Rig]) -> None:
+    pair = rig(T, slave_role=True)
+    with pair.apply():
+        pair.master.execute(FILL.format(rows=10))
+        pair.await_current()
+        pair.slave.execute("ALTER TABLE public.t ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY")
+        pair.slave.execute("CREATE POLICY p ON public.t USING (id > 5)")
+        with pytest.raises(CouldNotCompare, match="row-level security policy"):
+            look(pair, "t")
+
+
 @pytest.mark.parametrize("side", ["master", "slave"])
 def test_a_table_emptied_after_the_position_is_looked_at_again_and_never_called_different(
     rig: Callable[..., Rig], side: str

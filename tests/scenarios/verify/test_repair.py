@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from sluice.domain.names import TableName
 from sluice.stores import redis_store
 from sluice.verify.findings import Outcome
@@ -97,6 +99,102 @@ def test_a_repair_that_the_slave_does_not_take_says_why_and_the_apply_goes_on(ri
         pair.slave.execute("DELETE FROM public.t WHERE id = 3")
         pair.slave.execute("ALTER TABLE public.t ADD CONSTRAINT c CHECK (id <> 3)")
         result = mend(pair)
-        assert "was not repaired" in result.refused and result.outcome is Outcome.DIFFERENT
+        assert "0 of 1 rows were repaired" in result.refused and 'check constraint "c"' in result.refused
+        assert result.repaired == 0 and result.outcome is Outcome.DIFFERENT
         pair.master.execute("INSERT INTO public.t VALUES (11, 'x', 1)")
         pair.await_current()
+
+
+def test_unique_values_that_changed_places_are_mended_however_many_requests_that_takes(
+    rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sluice.verify.repair.ROWS_A_REQUEST", 2)
+    pair = rig("CREATE TABLE public.u (id int PRIMARY KEY, v int UNIQUE, w text)")
+    with pair.apply():
+        pair.master.execute("INSERT INTO public.u SELECT i, i, 'w' FROM generate_series(1, 10) i")
+        pair.await_current()
+        pair.slave.execute("UPDATE public.u SET v = v + 100; UPDATE public.u SET v = 10 - (v - 100) WHERE id < 10")
+        pair.slave.execute("DELETE FROM public.u WHERE id IN (3, 10); INSERT INTO public.u VALUES (20, 10, 'mine')")
+        result = mend(pair, "u")
+        assert result.outcome is Outcome.IDENTICAL, result.refused
+        assert pair.differences() == {}
+
+
+def test_keys_that_are_equal_and_shown_differently_are_mended(rig: Callable[..., Rig]) -> None:
+    pair = rig(
+        "CREATE EXTENSION citext SCHEMA public; CREATE TABLE public.c (k public.citext PRIMARY KEY, n int);"
+        "CREATE TABLE public.d (k numeric PRIMARY KEY, n int)"
+    )
+    with pair.apply():
+        pair.master.execute("INSERT INTO public.c VALUES ('Ann', 1), ('Bob', 2)")
+        pair.master.execute("INSERT INTO public.d VALUES (1.0, 1), (2.0, 2)")
+        pair.await_current()
+        pair.slave.execute("UPDATE public.c SET k = 'ANN', n = 7 WHERE n = 1; UPDATE public.d SET k = 2.00 WHERE n = 2")
+        for table in ("c", "d"):
+            result = mend(pair, table)
+            assert counts(result.finding) == {"missing": 1, "extra": 1}
+            assert result.outcome is Outcome.IDENTICAL, result.refused
+        assert pair.differences() == {}
+
+
+def test_wider_types_of_the_slave_are_mended(rig: Callable[..., Rig]) -> None:
+    tables = "CREATE TABLE public.w (id int PRIMARY KEY, n numeric(10,2)); CREATE TABLE public.k (n numeric(10,2))"
+    pair = rig(tables)
+    pair.slave.execute("ALTER TABLE public.w ALTER id TYPE numeric(12,2), ALTER n TYPE numeric(14,4)")
+    pair.slave.execute("ALTER TABLE public.k ALTER n TYPE numeric(14,4)")
+    with pair.apply():
+        pair.master.execute("INSERT INTO public.w SELECT i, i FROM generate_series(1, 9) i")
+        pair.master.execute("INSERT INTO public.k SELECT i % 3 FROM generate_series(1, 9) i")
+        pair.await_current()
+        pair.slave.execute("DELETE FROM public.w WHERE id = 3; UPDATE public.w SET n = 0.0001 WHERE id = 4")
+        pair.slave.execute("INSERT INTO public.w VALUES (5.01, 1)")
+        pair.slave.execute("DELETE FROM public.k WHERE n = 1; INSERT INTO public.k VALUES (2), (0.0001)")
+        for table, found in (("w", {"missing": 1, "extra": 1, "different": 1}), ("k", {"missing": 3, "extra": 2})):
+            result = mend(pair, table)
+            assert counts(result.finding) == found
+            assert result.outcome is Outcome.IDENTICAL, result.refused
+    same = "SELECT (SELECT count(*) FROM public.w WHERE id = n), (SELECT sum(n) FROM public.k)"
+    row = pair.slave.execute(same).fetchone()
+    assert row is not None and tuple(map(int, row)) == (9, 9)
+
+
+OWN = """
+CREATE TABLE public.p (id int PRIMARY KEY, v text UNIQUE);
+CREATE TABLE public.c (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, p int REFERENCES public.p DEFERRABLE,
+    n int, twice int GENERATED ALWAYS AS (n * 2) STORED, also int GENERATED ALWAYS AS IDENTITY,
+    UNIQUE (n) DEFERRABLE INITIALLY DEFERRED, CHECK (n > 0));
+"""
+
+
+@pytest.mark.parametrize("slave_role", [False, True], ids=["quiet", "triggers and foreign keys act"])
+def test_tables_with_keys_of_every_kind_and_triggers_are_mended(rig: Callable[..., Rig], slave_role: bool) -> None:
+    tables = OWN.replace(", also int GENERATED ALWAYS AS IDENTITY", "") if slave_role else OWN
+    pair = rig(tables, slave_role=slave_role)
+    pair.master.execute("INSERT INTO public.p SELECT i, 'v' || i FROM generate_series(1, 9) i")
+    pair.master.execute("INSERT INTO public.c (p, n) SELECT i, i FROM generate_series(1, 9) i")
+    with pair.apply():
+        pair.await_current()
+        pair.slave.execute("""
+            CREATE FUNCTION public.fired() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                INSERT INTO public.fires VALUES (TG_OP); RETURN NULL; END $$;
+            CREATE TABLE public.fires (op text);
+            CREATE TRIGGER fired AFTER INSERT OR UPDATE OR DELETE ON public.c
+            FOR EACH ROW EXECUTE FUNCTION public.fired();
+            DELETE FROM public.c WHERE id IN (2, 3); DELETE FROM public.p WHERE id = 2;
+            INSERT INTO public.p VALUES (50, 'mine'); INSERT INTO public.c (id, p, n)
+            OVERRIDING SYSTEM VALUE VALUES (99, 50, 70);
+            UPDATE public.c SET n = 9 - n + 5 WHERE id IN (5, 9);
+            UPDATE public.p SET v = 'x' WHERE id = 7; TRUNCATE public.fires""")
+        if slave_role:
+            # Rows wait for those of the other table, which are mended all the same.
+            first = mend(pair, "p")
+            assert "0 of" not in first.refused and "foreign key" in first.refused
+            assert counts(look(pair, "p")) == {"extra": 1}
+        else:
+            pair.slave.execute("UPDATE public.p SET v = 'v7' WHERE id = 6; UPDATE public.p SET v = 'v6' WHERE id = 7")
+        for table in ("c", "p"):
+            result = mend(pair, table)
+            assert result.outcome is Outcome.IDENTICAL, result.refused
+        fired = pair.slave.execute("SELECT count(*) FROM public.fires").fetchone()
+        assert fired is not None and bool(fired[0]) == slave_role
+        assert set(pair.differences()) <= {"public.fires"}

@@ -22,6 +22,7 @@ CANONICAL: dict[str, str] = {
     "search_path": "pg_catalog, pg_temp",
     "standard_conforming_strings": "on",
     "xmloption": "content",
+    "quote_all_identifiers": "off",
     "client_encoding": "UTF8",
 }
 """Settings under which a value's text means the same in every session, on both databases."""

@@ -7,7 +7,7 @@ of the whole row's for a table without a key. Two blocks that differ have the sa
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -27,6 +27,15 @@ RANGED = frozenset(
 _PLAIN = RANGED | {"numeric", "real", "double precision", "boolean", "oid", "bytea"}
 """Types whose values' texts are never empty and have no comma."""
 _TEXTS = frozenset({"text", "character varying"})
+WHOLE = frozenset({"smallint", "integer", "bigint"})
+NARROW = frozenset({"smallint", "integer", "date", "uuid", "boolean"})
+"""Types whose own hash tells their values apart: of 32 bits or fewer, or hashed byte by byte."""
+SENT = {
+    "bigint": "int8send",
+    "timestamp without time zone": "timestamp_send",
+    "timestamp with time zone": "timestamptz_send",
+}
+"""Types whose binary form is hashed, and what makes it; of a numeric with a scale `numeric_send`."""
 ROWS_A_BLOCK = 1_000
 MOST_BLOCKS = 8_192
 SAMPLED_KEYS = 100
@@ -44,12 +53,13 @@ class Method(StrEnum):
     """The first half of the MD5 of the text in UTF-8: alike on every server of every vendor."""
 
 
-RECORD = (  # a value of each type that is hashed as it is
-    "1::smallint, -2::int, 3::bigint, date '2020-02-29', timestamp '2020-02-29 12:00:00.000001', true, "
-    "12.50::numeric(9,2), timestamptz '2020-02-29 12:00+00', uuid 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', NULL::int, "
-    "'x'::text COLLATE \"C\""
+RECORD = (  # a value of each type that is not hashed as a text
+    "1::smallint, -2::int, 3::bigint, date '2020-02-29', true, uuid 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', NULL::int, "
+    "int8send(-3), numeric_send(-12.50::numeric(9,2)), timestamp_send(timestamp '2020-02-29 12:00:00.000001'), "
+    "timestamptz_send(timestamptz '2020-02-29 12:00+00'), 'x'::text COLLATE \"C\""
 )
-PROBES = ("", "0", "Sluice", "naïve – ☃ 𝄞", "x" * 200)
+PROBES = ("", "0", "Sluice", "x" * 200)
+"""In letters that every encoding has: a text that a database cannot hold would fail there."""
 
 
 @dataclass(frozen=True)
@@ -86,20 +96,43 @@ class Digest:
 
     def row(self) -> str:
         """The digest of a row."""
-        if self.method is Method.HASH:
-            # Hashed once more: the hash of a record is a sum over its columns, and a sum of such sums would not tell
-            # which row a value belongs to.
-            return f"hashint8extended(hash_record_extended(ROW({', '.join(self._exact())}), 0), 0)"
-        return hashed(self.method, self._text(), 0)
+        if self.method is not Method.HASH:
+            return hashed(self.method, self._text(), 0)
+        record = f"ROW({', '.join(self._exact())})"
+        # The hash of a record is a sum over its columns, and a sum of such sums would not tell which row a value
+        # belongs to. So the key is the seed of each; a row without one is hashed once more.
+        if self.key:
+            return f"hash_record_extended({record}, {self._seed()})"
+        return f"hash_record_extended(ROW(int8send(hash_record_extended({record}, 0))), 0)"
+
+    def _seed(self) -> str:
+        """64 bits that name the row."""
+        if self._number():
+            return f"{self.values()[self._place(self.key[0])]}::bigint"
+        exact = self._exact()
+        return f"hash_record_extended(ROW({', '.join(exact[self._place(name)] for name in self.key)}), 0)"
+
+    def _number(self) -> bool:
+        """Whether the key is one whole number."""
+        return len(self.key) == 1 and self.columns[self._place(self.key[0])][1] in WHOLE
+
+    def _place(self, name: str) -> int:
+        return next(place for place, (column, _) in enumerate(self.columns) if column == name)
 
     def _exact(self) -> list[str]:
-        """Values whose type's hash differs wherever their texts do; of other types the texts."""
+        """Of each column what tells its values apart, hashed: two that differ have the same hash once in 2^64.
+
+        PostgreSQL's hash of a bigint, and of times with it, folds 64 bits to 32; that of a numeric knows no sign. Hence
+        their binary forms. Of other types the texts.
+        """
         found = []
-        for value, (_, wanted) in zip(self.values(), self.columns, strict=True):
+        for place, (value, (_, wanted)) in enumerate(zip(self.values(), self.columns, strict=True)):
             # A numeric whose column has a scale is 1.00 everywhere, never 1.0.
             scaled = wanted.startswith("numeric(") and not wanted.endswith("]")
-            if wanted in RANGED or wanted == "boolean" or scaled:
+            if wanted in NARROW or (self._number() and place == self._place(self.key[0])):
                 found.append(value)
+            elif wanted in SENT or scaled:
+                found.append(f"{SENT.get(wanted, 'numeric_send')}({value})")
             else:
                 found.append(f'({value_text(wanted, value)}) COLLATE "C"')
         return found
@@ -115,9 +148,11 @@ class Digest:
             if name in _PLAIN:
                 parts += [value, "','"]
             elif name in _TEXTS:
-                parts += [f"octet_length({value})", "':'", value]
+                # In UTF-8, because the same text has other lengths in other encodings.
+                parts += [f"octet_length(convert_to({value}, 'UTF8'))", "':'", value]
             else:
-                others.append(value)
+                # Of a character(n) the text has no blanks at its end: how many there are depends on the encoding.
+                others.append(value_text(wanted, value) if name == "character" else value)
         if others or not parts:
             parts.append(f"ROW({', '.join(others)})::text")
         # A function takes 100 arguments.
@@ -166,7 +201,8 @@ class Digest:
 
     def counts(self, blocks: Collection[int]) -> str:
         """Of a table without a key, of each distinct row in `blocks`: copies, the texts of its columns."""
-        texts = self.texts([name for name, _ in self.columns])
+        # To a collation of the column's own, texts that differ may be equal.
+        texts = [f'({text}) COLLATE "C"' for text in self.texts([name for name, _ in self.columns])]
         places = ", ".join(str(place) for place in range(2, len(texts) + 2))
         return f"SELECT count(*), {', '.join(texts)} FROM {self.source} WHERE {self.within(blocks)} GROUP BY {places}"
 
@@ -181,16 +217,26 @@ def found_rows(
     chosen = [shape.column(name) for name in digest.key]
     equal = {column.name: operator for column, operator in zip(shape.key, order.equal, strict=True)}
     names = [f"k{number}" for number in range(1, len(chosen) + 1)]
-    arrays = ", ".join(f"%({name})s::{array_type(column)}" for name, column in zip(names, chosen, strict=True))
+    # Keys are texts of the compared type: that of a number(12,2) is none of an integer.
+    compared = dict(digest.columns)
+    given = [replace(column, type=compared[column.name]) for column in chosen]
+    # Not by unnest: it would take composites apart.
+    wanted = ", ".join(
+        f"(%({name})s::{array_type(column)})[n] AS {name}" for name, column in zip(names, given, strict=True)
+    )
+    casts = [
+        f"w.{name}" if own == there else f"w.{name}::{there.type}"
+        for name, own, there in zip(names, chosen, given, strict=True)
+    ]
     match = " AND ".join(
-        f"t.{quoted(column.name)} OPERATOR({equal.get(column.name, 'pg_catalog.=')}) {typed(column, f'w.{name}')}"
-        for name, column in zip(names, chosen, strict=True)
+        f"t.{quoted(column.name)} OPERATOR({equal.get(column.name, 'pg_catalog.=')}) {typed(column, cast)}"
+        for column, cast in zip(chosen, casts, strict=True)
     ).replace("%", "%%")
     columns = [name for name, _ in digest.columns]
     texts = ", ".join(text.replace("%", "%%") for text in digest.texts(columns))
     source = digest.source.replace("%", "%%")
     statement = (
-        f"SELECT w.n, {texts} FROM unnest({arrays}) WITH ORDINALITY AS w ({', '.join(names)}, n) "
+        f"SELECT w.n, {texts} FROM (SELECT n, {wanted} FROM generate_series(1, {len(keys)}) AS n) AS w "
         f"JOIN {source} ON {match}"
     )
     values = {name: array_literal([key[place] for key in keys]) for place, name in enumerate(names)}
@@ -207,13 +253,18 @@ def hashed(method: Method, text: str, seed: int) -> str:
     return f"('x' || substr(md5(convert_to({text}, 'UTF8')), {1 + 16 * seed}, 16))::bit(64)::bigint"
 
 
+def encoding(connection: psycopg.Connection[Any]) -> str:
+    """What the database keeps texts in, such as UTF8."""
+    return str(connection.info.parameter_status("server_encoding"))
+
+
 def probe(connection: psycopg.Connection[Any], method: Method) -> list[int] | None:
     """What this server makes of values that are the same everywhere; None where it lacks the method."""
     if method is Method.HASH and connection.info.server_version < 140000:
         return None
     probes = [hashed(method, f"{literal(text)}::text", seed) for text in PROBES for seed in (0, 1)]
     if method is Method.HASH:
-        probes.append(f"hash_record_extended(ROW({RECORD}), 0)")
+        probes += [f"hash_record_extended(ROW({RECORD}), {seed})" for seed in (0, -7_000_000_000)]
     select = ", ".join(probes)
     row = connection.execute(f"SELECT {select}".encode()).fetchone()
     assert row is not None

@@ -13,6 +13,8 @@ from sluice.vendors.postgres.digest import Digest, Method
 
 Row = tuple[str | None, ...]
 """The canonical texts of a row's columns."""
+Columns = Sequence[tuple[str, str]]
+"""Names, and the types in whose form the texts are: see `Digest.columns`."""
 
 
 class TableChanged(Transient):
@@ -27,22 +29,27 @@ def rows(
     connection: psycopg.Connection[Any],
     table: TableName,
     key: Sequence[str],
-    columns: Sequence[str],
+    columns: Columns,
     keys: Sequence[Row],
 ) -> list[Row | None]:
-    """For each of `keys` the row under it, None where there is none. Raises psycopg's errors, `TableChanged`."""
+    """For each of `keys` the row under exactly these texts, None where there is none.
+
+    Values may be equal although their texts are not (1.0 and 1.00): then the row is one that is asked for by the other
+    text. Raises psycopg's errors, `TableChanged`.
+    """
     about = _digest(connection, table, key, columns)
     wanted = [tuple(text or "" for text in texts) for texts in keys]
     found = digest.found_rows(connection, about, wanted)
-    return [None if row is None else tuple(row[name] for name in columns) for _, row in found]
+    return [
+        None if row is None or tuple(row[name] for name in key) != texts else tuple(row[name] for name, _ in columns)
+        for texts, row in found
+    ]
 
 
-def copies(
-    connection: psycopg.Connection[Any], table: TableName, columns: Sequence[str], wanted: Sequence[Row]
-) -> list[int]:
+def copies(connection: psycopg.Connection[Any], table: TableName, columns: Columns, wanted: Sequence[Row]) -> list[int]:
     """How often a table without a key has each of these rows. Raises psycopg's errors, `TableChanged`."""
     about = _digest(connection, table, (), columns)
-    theirs = f"ROW({', '.join(about.texts(columns))})::text".replace("%", "%%")
+    theirs = f"ROW({', '.join(about.texts([name for name, _ in columns]))})::text".replace("%", "%%")
     names = [f"c{number}" for number in range(1, len(columns) + 1)]
     arrays = ", ".join(f"%({name})s::text[]" for name in names)
     source = about.source.replace("%", "%%")
@@ -56,9 +63,7 @@ def copies(
     return [found.get(place, 0) for place in range(1, len(wanted) + 1)]
 
 
-def _digest(
-    connection: psycopg.Connection[Any], table: TableName, key: Sequence[str], columns: Sequence[str]
-) -> Digest:
+def _digest(connection: psycopg.Connection[Any], table: TableName, key: Sequence[str], columns: Columns) -> Digest:
     place = f"{connection.info.host}/{connection.info.dbname}"
     shape = catalog.shape(connection, table)
     if shape is None:
@@ -67,9 +72,10 @@ def _digest(
         digest.lock(connection, shape)
         if digest.rewritten(connection, shape):
             raise TableChanged(place, table, "was emptied or rewritten")
-        typed = tuple((name, shape.column(name).type) for name in columns)
+        for name, _ in columns:
+            shape.column(name)
     except (psycopg.errors.UndefinedTable, KeyError) as error:
         raise TableChanged(place, table, "was altered or dropped") from error
     if key and {column.name for column in shape.key} != set(key):
         raise TableChanged(place, table, "has another key now")
-    return Digest(shape, typed, tuple(key), Method.HASH)
+    return Digest(shape, tuple(columns), tuple(key), Method.HASH)

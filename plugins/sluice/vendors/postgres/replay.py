@@ -123,16 +123,28 @@ class Replayer:
         compared with their former images (normal mode). `reject` sets aside what does not fit instead of raising it;
         `aside` are those that the same window has set aside before.
         """
+        batches = (
+            [RowChange.of(item, keys[TableName(item["schema"], item["table"])]) for item in batch.to_pylist()]
+            for batch in items.to_batches(max_chunksize=_CHUNK)
+        )
+        return self._replay(batches, safe=safe, images=images, reject=reject, aside=aside)
+
+    def replay_changes(self, changes: Sequence[RowChange], *, safe: bool = False) -> Replayed:
+        """The same of changes that are no items."""
+        batches = (changes[start : start + _CHUNK] for start in range(0, len(changes), _CHUNK))
+        return self._replay(batches, safe=safe, images=(), reject=False, aside=())
+
+    def _replay(
+        self, batches: Iterable[Sequence[RowChange]], *, safe: bool, images: Collection[TableName], reject: bool,
+        aside: Sequence[Rejected],
+    ) -> Replayed:  # fmt: skip
         done = Replayed(rejects=list(aside))
         self._uniques.clear()
         work = _Work(done, Rewriter(safe=safe, cascades=self.cascades), frozenset(images), safe, reject)
         try:
             self.connection.execute(f"SAVEPOINT {_ALL}")
             try:
-                for batch in items.to_batches(max_chunksize=_CHUNK):
-                    changes = [
-                        RowChange.of(item, keys[TableName(item["schema"], item["table"])]) for item in batch.to_pylist()
-                    ]
+                for changes in batches:
                     self._batch(changes, work)
                     done.changes += len(changes)
                 for change, _, problem in work.waiting:

@@ -1,0 +1,190 @@
+"""Digests mean the same on both sides for every type, whatever the databases' encodings, orders and settings."""
+
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from embedded.postgres import PostgresServer
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.names import TableName
+from sluice.vendors.postgres.catalog import shape
+from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.digest import Digest, Method
+from sluice.verify.findings import Kind, Outcome
+from tests.scenarios.apply.rig import Rig
+from tests.scenarios.verify.values import EQUAL, KEYS, PREPARE, TYPES, text
+from tests.scenarios.verify.verifying import counts, look
+
+HOSTILE = {
+    "DateStyle": "German, DMY",
+    "IntervalStyle": "sql_standard",
+    "TimeZone": "Asia/Kathmandu",
+    "extra_float_digits": "-15",
+    "bytea_output": "escape",
+    "standard_conforming_strings": "off",
+    "xmloption": "document",
+    "search_path": "public",
+    "row_security": "on",
+    "quote_all_identifiers": "on",
+}
+SLAVES = {
+    "alike": "",
+    "libc": "ENCODING 'UTF8' LOCALE_PROVIDER libc LOCALE 'C.UTF-8'",
+    "builtin": "ENCODING 'UTF8' LOCALE_PROVIDER builtin BUILTIN_LOCALE 'C.UTF-8'",
+    "latin1": "ENCODING 'LATIN1' LOCALE_PROVIDER libc LOCALE 'C'",
+    "ascii": "ENCODING 'SQL_ASCII' LOCALE_PROVIDER libc LOCALE 'C'",
+}
+EXTENSIONS = ("public.hstore", "public.citext", "public.vector(2)")
+FELL_BACK = {"latin1": "LATIN1", "ascii": "SQL_ASCII"}
+
+
+@pytest.fixture(params=list(SLAVES))
+def pair(
+    request: pytest.FixtureRequest, database: Callable[..., ConnectionInfo], postgres: PostgresServer, redis_url: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> Callable[[str], Rig]:  # fmt: skip
+    """Builds a rig whose slave's database is of another making, and has hostile settings of its own."""
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
+
+    def build(tables: str) -> Rig:
+        master, slave = database(), database()
+        with postgres.connect() as connection:
+            name = slave.database
+            connection.execute(f"DROP DATABASE {name}")
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE template0 {SLAVES[request.param]}".encode())
+            for setting, value in HOSTILE.items():
+                connection.execute(f"ALTER DATABASE {name} SET {setting} = '{value}'".encode())
+        infos = iter([master, slave])
+        rig = Rig.build(lambda: next(infos), redis_url, tmp_path, PREPARE + tables, compare=False)
+        rig.kind = request.param  # type: ignore[attr-defined]
+        request.addfinalizer(rig.close)
+        return rig
+
+    return build
+
+
+def columns() -> list[tuple[str, str]]:
+    return [(f"c{number}", kind) for number, kind in enumerate(TYPES, 1)]
+
+
+def test_every_value_is_found_equal_to_itself_and_different_from_all_that_look_alike(
+    pair: Callable[[str], Rig],
+) -> None:
+    """Row (column, place) holds only that value; by hand it becomes the next one of its type."""
+    rig = pair(f"CREATE TABLE public.z (id int PRIMARY KEY, {', '.join(f'{name} {kind}' for name, kind in columns())})")
+    changes, expected, number = [], {}, 0
+    with rig.apply():
+        for name, kind in columns():
+            values = TYPES[kind]
+            for place, value in enumerate(values):
+                number += 1
+                rig.master.execute(
+                    f"INSERT INTO public.z (id, {name}) VALUES ({number}, {text(value)}::{kind})".encode()
+                )
+                after = values[(place + 1) % len(values)]
+                changes.append(f"UPDATE public.z SET {name} = {text(after)}::{kind} WHERE id = {number}")
+            expected[name] = len(values)
+        rig.await_current()
+        same = look(rig, "z")
+        assert same.outcome is Outcome.IDENTICAL, same.examples
+        assert same.rows_slave == number
+        assert FELL_BACK.get(rig.kind, "") in same.fell_back and bool(same.fell_back) == (rig.kind in FELL_BACK)  # type: ignore[attr-defined]
+        assert same.method == ("md5" if same.fell_back else "hash64")
+        for change in changes:
+            rig.slave.execute(change.encode())
+        finding = look(rig, "z")
+    assert finding.columns == expected
+    assert counts(finding) == {"different": number}
+
+
+def test_a_key_of_every_type_names_its_row(pair: Callable[[str], Rig]) -> None:
+    """Of each table the first row goes, and the second changes."""
+    kinds = {f"k{number}": kind for number, kind in enumerate(KEYS, 1)}
+    rig = pair(";".join(f"CREATE TABLE public.{name} (v {kind} PRIMARY KEY, n int)" for name, kind in kinds.items()))
+    with rig.apply():
+        rows = {}
+        for name, kind in kinds.items():
+            rows[name] = [value for value in TYPES[kind] if value is not None and value not in EQUAL.get(kind, ())]
+            for value in rows[name]:
+                rig.master.execute(f"INSERT INTO public.{name} VALUES ({text(value)}::{kind}, 1)".encode())
+        rig.await_current()
+        wrong = {}
+        for name, kind in kinds.items():
+            same = look(rig, name)
+            if same.outcome is not Outcome.IDENTICAL or same.rows_slave != len(rows[name]):
+                wrong[kind] = (same.outcome, same.examples)
+        assert not wrong
+        for name, kind in kinds.items():
+            first, second = (
+                f"v {'OPERATOR(public.=)' if kind in EXTENSIONS else '='} {text(value)}::{kind}"
+                for value in rows[name][:2]
+            )
+            rig.slave.execute(f"DELETE FROM public.{name} WHERE {first}".encode())
+            rig.slave.execute(f"UPDATE public.{name} SET n = 2 WHERE {second}".encode())
+        for name, kind in kinds.items():
+            finding = look(rig, name)
+            shown = {key for found in Kind for (key,) in finding.found[found].keys}
+            if counts(finding) != {"missing": 1, "different": 1} or len(shown) != 2 or finding.columns != {"n": 1}:
+                wrong[kind] = (counts(finding), finding.columns)
+    assert not wrong
+
+
+@pytest.mark.parametrize("method", list(Method))
+def test_no_two_values_of_a_type_have_the_same_digest(database: Callable[..., ConnectionInfo], method: Method) -> None:
+    with connect(database(), application="test", autocommit=True) as connection:
+        connection.execute(PREPARE)
+        for number, (kind, values) in enumerate(TYPES.items(), 1):
+            name = TableName("public", f"d{number}")
+            connection.execute(f"CREATE TABLE {name} (id int, v {kind})".encode())
+            for value in values:
+                connection.execute(f"INSERT INTO {name} VALUES (7, {text(value)}::{kind})".encode())
+            made = shape(connection, name)
+            assert made is not None
+            columns = tuple((column.name, column.type) for column in made.columns)
+            for key in ((), ("id",)):
+                digest = Digest(made, columns, key, method).row()
+                found = connection.execute(f"SELECT count(DISTINCT {digest}) FROM {name} t".encode()).fetchone()
+                assert found == (len(values),), (kind, key)
+
+
+NUMBERS = st.integers(-(2**63), 2**63 - 1)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(one=NUMBERS, flip=st.integers(0, 63), cents=st.integers(-(10**14), 10**14), more=st.integers(-9, 9))
+def test_numbers_and_times_that_are_alike_bit_by_bit_have_other_digests(
+    numbers: "psycopg.Connection[Any]", one: int, flip: int, cents: int, more: int
+) -> None:
+    other = one ^ (1 << flip) if flip < 63 else -one - 1
+    assert differ(numbers, "bigint", str(one), str(other))
+    assert not differ(numbers, "bigint", str(one), str(one))
+    amount, near = Decimal(cents) / 100, Decimal(-cents + more) / 100
+    assert differ(numbers, "numeric(20,2)", str(amount), str(near)) == (amount != near)
+    times = [f"timestamptz '2000-01-01+00' + {value % 2**51} * interval '1 us'" for value in (one, other)]
+    assert differ(numbers, "timestamptz", *times, quote=False) == (one % 2**51 != other % 2**51)
+
+
+@pytest.fixture
+def numbers(database: Callable[..., ConnectionInfo]) -> Iterator["psycopg.Connection[Any]"]:
+    with connect(database(), application="test", autocommit=True) as connection:
+        for kind in ("bigint", "numeric(20,2)", "timestamptz"):
+            connection.execute(f'CREATE TABLE public."{kind}" (id int, v {kind})'.encode())
+        yield connection
+
+
+def differ(connection: "psycopg.Connection[Any]", kind: str, one: str, other: str, *, quote: bool = True) -> bool:
+    made = shape(connection, TableName("public", kind))
+    assert made is not None
+    values = [f"'{value}'" if quote else value for value in (one, other)]
+    columns = tuple((column.name, column.type) for column in made.columns)
+    digest = Digest(made, columns, ("id",), Method.HASH).row()
+    rows = ", ".join(f"(7, ({value})::{kind})" for value in values)
+    found = connection.execute(f"SELECT count(DISTINCT {digest}) FROM (VALUES {rows}) AS t (id, v)".encode()).fetchone()
+    assert found is not None
+    return bool(found[0] == 2)
