@@ -1,7 +1,7 @@
 """What `./sluice status` says of the replications whose master and slave are of this stack."""
 
-import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from embedded.stack import Stack
@@ -17,10 +17,8 @@ LOADING = (SlaveState.INITIAL, SlaveState.TRANSITION)
 
 def pairs(stack: Stack) -> list[str]:
     """Some lines a pair; never raises because of a configuration or an outage."""
-    if stack.blueprint.replications:
-        os.environ["SLUICE_REPLICATIONS"] = str(stack.blueprint.replications)
     try:
-        found = config.survey()
+        found = config.survey(Path(stack.blueprint.replications))
     except SluiceError as error:
         return [str(error)]
     lines = [str(mistake) for mistake in found.mistakes]

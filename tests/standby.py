@@ -1,10 +1,34 @@
-"""A standby of a server of a test."""
+"""Servers of a test's own, and a standby of one."""
 
 import shutil
 import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
-from embedded.account import service_account
+from embedded.account import make_enterable, service_account
 from embedded.postgres import PostgresServer, binary
+
+
+@contextmanager
+def servers() -> Iterator[Callable[[str], PostgresServer]]:
+    """Makes a server of a name; all are gone at the end."""
+    made: list[PostgresServer] = []
+    # Not pytest's own folder: another session of it closes that to the account that runs the servers.
+    folder = Path(tempfile.mkdtemp(prefix="sluice-test-"))
+
+    def make(name: str) -> PostgresServer:
+        made.append(PostgresServer(folder / name, name=name, settings={"fsync": "off"}))
+        return made[-1]
+
+    try:
+        make_enterable(folder, service_account())
+        yield make
+    finally:
+        for each in reversed(made):
+            each.stop()
+        shutil.rmtree(folder)
 
 
 def standby_of(master: PostgresServer, standby: PostgresServer) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from embedded.account import make_enterable, service_account
 from embedded.postgres import PostgresServer
 from sluice.domain.names import Prefix
 from sluice.domain.origin import FailOverUnproven, MasterReplaced
@@ -19,7 +18,7 @@ from sluice.domain.position import Position
 from sluice.install import resources
 from sluice.vendors.postgres import position
 from sluice.vendors.postgres.connection import connect
-from tests.standby import standby_of
+from tests.standby import servers, standby_of
 
 PREFIX = Prefix("DEMO_")
 CAUTIOUS = "cautious"
@@ -27,18 +26,10 @@ CAUTIOUS = "cautious"
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Callable[[str], PostgresServer]]:
-    """Makes a server of that name; all are stopped after the test."""
-    made: list[PostgresServer] = []
-
-    def make(name: str) -> PostgresServer:
-        made.append(PostgresServer(tmp_path / name, name=name, settings={"fsync": "off"}))
-        return made[-1]
-
-    make_enterable(tmp_path, service_account())
-    yield make
-    for each in made:
-        each.stop()
+def server() -> Iterator[Callable[[str], PostgresServer]]:
+    """Makes a server of that name; all are gone after the test."""
+    with servers() as make:
+        yield make
 
 
 @pytest.fixture

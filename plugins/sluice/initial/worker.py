@@ -84,6 +84,8 @@ class BlockWorker(ABC):
         self._control: Connection[Any] | None = None
         self._resting: dict[TableName, float] = {}
         self._fine_at = time.monotonic()
+        self._owes = False
+        """Whether a block may still be begun by this worker that it does not work on."""
         self._restraint = Restraint()
         """What the work is held to, as last seen."""
 
@@ -92,6 +94,7 @@ class BlockWorker(ABC):
         started, backoff = time.monotonic(), 0.0
         while not self.stopped():
             try:
+                self._pay_back()
                 self._open()
                 if self._held_back():
                     time.sleep(HELD_SECONDS)
@@ -196,24 +199,27 @@ class BlockWorker(ABC):
     def _give_back(self) -> None:
         """Drops the sessions, which may be in the middle of anything, and puts the block in hand back."""
         self.close()
+        self._owes = True
         try:
-            self._open()
+            self._pay_back()
+        except SluiceError as error:
+            # It is tried again before the next claim; else the job that runs these workers, or its successor, does it.
+            log.warning("%s: block not given back yet: %s", self.target, error)
+
+    def _pay_back(self) -> None:
+        """Needs the slave alone: the master may be what has failed."""
+        if self._owes:
+            self._open_control()
             with self._on_slave():
                 self._blocks(self._linked(self._control)).release(self.loader)
-        except SluiceError as error:
-            # The job that runs these workers, or its successor, does it later.
-            log.warning("%s: block not given back yet: %s", self.target, error)
+            self._owes = False
 
     # -- its sessions
 
     def _open(self) -> None:
         """Opens what is not open."""
         target = self.target
-        if self._control is None:
-            self._control = target.connect_slave(target.loader_application)
-            if not self._durable:
-                with self._on_slave():
-                    self._control.execute("SET synchronous_commit = off")
+        self._open_control()
         if self._slave is None:
             self._slave = target.connect_slave(target.loader_application)
             with self._on_slave():
@@ -221,6 +227,13 @@ class BlockWorker(ABC):
                 session.begin_applying(self._slave, origin=str(target.prefix))
                 if not self._durable:
                     self._slave.execute("SET synchronous_commit = off")
+
+    def _open_control(self) -> None:
+        if self._control is None:
+            self._control = self.target.connect_slave(self.target.loader_application)
+            if not self._durable:
+                with self._on_slave():
+                    self._control.execute("SET synchronous_commit = off")
 
     def _blocks(self, connection: Connection[Any]) -> Any:
         module = vendors.module(self.target.slave_info.vendor, "blocks")

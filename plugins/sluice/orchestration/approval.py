@@ -1,15 +1,18 @@
 """The task in which a person says that the folder has been carried to the slave.
 
 The question and the answer are Airflow's own (required actions, human in the loop). An approval is followed by the
-check of the folder. Whatever is wrong is listed in the log and on the slave, and the question stands again.
+check of the folder. Whatever is wrong is listed in the log, on the slave, and on the page when it asks again: by a new
+try of the task, since the text of a question that was asked stays as it is.
 """
 
+import json
 import logging
-from typing import Any, NoReturn
+from datetime import timedelta
+from typing import Any
 
 from airflow.providers.standard.operators.hitl import HITLOperator
-from airflow.sdk.exceptions import AirflowSkipException, TaskAwaitingInput
-from airflow.sdk.execution_time.hitl import upsert_hitl_detail
+from airflow.sdk import NEVER_EXPIRE  # type: ignore[attr-defined]
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.initial import steps, transfer
@@ -27,6 +30,9 @@ LINES_SHOWN = 200
 """Of what is wrong with a folder, on the page."""
 ANSWERS = "answers"
 """XCom key: who answered what, and when, one entry an answer."""
+KEPT = "asked"
+"""Key of the task's state store, which all tries share: the answers so far, and what was wrong after the last one."""
+ASK_AGAIN = {"retry_delay": timedelta(seconds=3), "retry_exponential_backoff": False}
 
 
 class TransferRejected(Terminal):
@@ -43,7 +49,7 @@ class ApproveTransfer(HITLOperator):
     template_fields = ()
 
     def __init__(self, **kwargs: Any):
-        settings = {**FOR_EVER, "subject": "Manual Data transfer", "options": [APPROVE, REJECT], **kwargs}
+        settings = {**FOR_EVER, **ASK_AGAIN, "subject": "Manual Data transfer", "options": [APPROVE, REJECT], **kwargs}
         super().__init__(**settings)
 
     def execute(self, context: Any) -> Any:
@@ -51,34 +57,32 @@ class ApproveTransfer(HITLOperator):
         if not files.by_files(context):
             raise AirflowSkipException("This update loads online: there is nothing to approve.")
         with as_airflow(context):
-            self._phrase(Work.of(context), context)
+            work, (answers, wrong) = Work.of(context), _kept(context)
+            if answers:
+                context["ti"].xcom_push(key=ANSWERS, value=answers)  # those of the former try are gone
+            folder = files.written(context)
+            there = files.arrived(work.replication, work.slave.name, context)
+            self.subject = transfer.WAITING.format(folder)
+            self.body = wrong + question(work, str(folder), str(there))
         return super().execute(context)
 
-    def execute_complete(self, context: Any, event: dict[str, Any], answers: list[dict[str, str]] | None = None) -> Any:
+    def execute_complete(self, context: Any, event: dict[str, Any]) -> Any:
         """Somebody answered."""
         with as_airflow(context):
             user = event.get("responded_by_user") or {}
-            who = str(user.get("name") or user.get("id") or "somebody")
+            who, at = str(user.get("name") or user.get("id") or "somebody"), str(event["responded_at"])
             (chosen,) = event["chosen_options"]
-            given = [*(answers or []), {"who": who, "at": str(event["responded_at"]), "answer": chosen}]
+            given = [*_kept(context)[0], {"who": who, "at": at, "answer": chosen}]
             context["ti"].xcom_push(key=ANSWERS, value=given)
-            log.info("%s by %s at %s", chosen, who, event["responded_at"])
+            log.info("%s by %s at %s", chosen, who, at)
             if chosen != APPROVE:
                 raise TransferRejected(who)
-            work = Work.of(context)
-            problem = self._examine(work)
-            if problem is None:
-                return given
-            self._phrase(work, context, f"{who}'s approval at {event['responded_at']:.19}", problem)
-        return self._ask_again(context, given)
-
-    def _phrase(self, work: Work, context: Any, approval: str = "", problem: str = "") -> None:
-        """What the person reads; with what was wrong when the last `approval` was examined."""
-        folder = files.written(context)
-        self.subject = transfer.WAITING.format(folder)
-        self.body = question(work, str(folder), str(files.arrived(work.replication, work.slave.name, context)))
-        if problem:
-            self.body = f"## Not imported yet\n\n{approval} was examined:\n\n{listed(problem)}\n\n{self.body}"
+            problem = self._examine(Work.of(context))
+            wrong = f"{who}'s approval ({at:.19}) was followed by a look:\n\n{listed(problem)}\n\n" if problem else ""
+            context["task_state_store"].set(KEPT, json.dumps([given, wrong]), retention=NEVER_EXPIRE)
+            if problem:
+                raise AirflowException("Mend what is listed above, then approve again: the question stands again.")
+            return given
 
     def _examine(self, work: Work) -> str | None:
         """What keeps the folder from being imported. Raises what no carrying will mend."""
@@ -104,13 +108,12 @@ class ApproveTransfer(HITLOperator):
         except SluiceError as error:
             log.warning("%s: could not leave word on the slave: %s", work, error)
 
-    def _ask_again(self, context: Any, answers: list[dict[str, str]]) -> NoReturn:
-        log.info("Mend what is listed above, then approve again.")
-        upsert_hitl_detail(
-            ti_id=context["ti"].id, options=self.options, subject=self.subject, body=self.body, defaults=None,
-            multiple=False, params={}, assigned_users=None,
-        )  # fmt: skip
-        raise TaskAwaitingInput(method_name="execute_complete", kwargs={"answers": answers})
+
+def _kept(context: Any) -> tuple[list[dict[str, str]], str]:
+    """The answers so far, and what was wrong after the last one."""
+    text = context["task_state_store"].get(KEPT)
+    answers, wrong = json.loads(text) if text else ([], "")
+    return answers, wrong
 
 
 def listed(problem: str) -> str:

@@ -11,10 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 import pytest
 
 from embedded.airflow_api import AirflowApi, ApiRefused
+from embedded.pairs import pairs
 from embedded.stack import Stack
 from sluice.domain.names import Prefix
 from sluice.domain.state import SlaveState
@@ -93,10 +95,10 @@ def traffic(stack: Stack) -> Iterator[list[int]]:
 class Run:
     """A run of initial_update and what a person sees of it."""
 
-    def __init__(self, stack: Stack, location: Path | str):
+    def __init__(self, stack: Stack, location: Path | str, transfer: str = "files"):
         self.stack = stack
         self.api: AirflowApi = stack.airflow.api()
-        conf = {"prefix": "DEMO_", "slave": "dr1", "transfer": "files", "location": str(location)}
+        conf = {"prefix": "DEMO_", "slave": "dr1", "transfer": transfer, "location": str(location)}
         self.id = self.api.trigger(DAG, conf)
         self.path = f"dags/{DAG}/dagRuns/{urllib.parse.quote(self.id, safe='')}"
 
@@ -142,6 +144,10 @@ class Run:
                 raise
             return []
         return list(entry["value"])
+
+    def cancel(self) -> None:
+        """Marks the run as failed, as a person does."""
+        self.api.call("PATCH", self.path, {"state": "failed"})
 
 
 def until(condition: Callable[[], Any], seconds: float) -> None:
@@ -196,6 +202,8 @@ def test_the_quick_checklist_from_the_form_to_normal(stack: Stack) -> None:
         run.answer("Approve")
         until(lambda: len(run.answers()) == 1, 60)
         until(lambda: "cannot be imported. Nothing was loaded" in checkpoint(stack)[1], 60)
+        until(lambda: "cannot be imported. Nothing was loaded" in run.question["body"], 60)
+        assert str(folder / "in" / stored.name) in run.question["body"], "what to do is still there"
         assert checkpoint(stack)[0] is SlaveState.TRANSITION
         # 4 to 6. The folder travels, and a file suffers on the way.
         shutil.move(stored, folder / "in")
@@ -207,7 +215,10 @@ def test_the_quick_checklist_from_the_form_to_normal(stack: Stack) -> None:
         run.answer("Approve")
         until(lambda: len(run.answers()) == 2, 60)
         until(lambda: files[0] in checkpoint(stack)[1], 60)
-        assert f"- {files[0]} is altered: its SHA-256 is another one\n- {files[1]} is missing" in checkpoint(stack)[1]
+        wrong = f"- {files[0]} is altered: its SHA-256 is another one\n- {files[1]} is missing"
+        assert wrong in checkpoint(stack)[1]
+        until(lambda: wrong in run.question["body"], 60)
+        assert run.question["subject"] == f"Manual Data transfer: WAITING (stored on '{stored}')"
         damaged.write_bytes(whole)
         (folder / "away").rename(gone)
         # 7. Reactivated: the slave reads the files, and turns green.
@@ -250,6 +261,63 @@ def test_rejected_the_update_is_cancelled_and_the_next_one_starts_clean(stack: S
     again = Run(stack, folder / "in")
     again.await_state("approve", "awaiting_input")
     again.answer("Approve")
+    again.await_state("settle", "success")
+    assert checkpoint(stack)[0] is SlaveState.NORMAL
+    with stack.master.connect("demo", "demo") as master, slave(stack) as connection:
+        until(lambda: content(connection) == content(master), 60)
+
+
+def paused(stack: Stack, wanted: bool) -> None:
+    """A person holds every load back, by the configuration's file."""
+    file = stack.home.root.parent / "replications" / "DEMO.yaml"
+    text = file.read_text().replace(", throttle: {pause: true}}", "}")
+    file.write_text(text.replace("parallel: 2}", "parallel: 2, throttle: {pause: true}}") if wanted else text)
+
+
+def running(stack: Stack) -> list[str]:
+    """Load jobs of the stack, and sessions of loads and of steps on both databases."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "environ"]):
+        line, home = process.info["cmdline"] or [], (process.info["environ"] or {}).get("SLUICE_HOME")
+        if "spark_jobs.load" in line and home == str(stack.home.root):
+            found.append(" ".join(line))
+    for server in (stack.master, stack.slaves["dr1"]):
+        with server.connect("demo") as administrator:
+            rows = administrator.execute(
+                "SELECT application_name FROM pg_stat_activity WHERE application_name LIKE 'sluice load%'"
+                " OR application_name LIKE 'sluice initial update%'"
+            ).fetchall()
+            found += [name for (name,) in rows]
+    return found
+
+
+def test_cancelled_while_it_loads_waits_or_imports_nothing_runs_on_and_the_next_one_starts_clean(stack: Stack) -> None:
+    folder = stack.home.root.parent
+    waits = "waits: initial.throttle.pause is set in "
+    for task in ("load", "approve", "import_files"):
+        paused(stack, task == "load")
+        run = Run(stack, "" if task == "load" else folder / "in", "online" if task == "load" else "files")
+        if task != "load":
+            run.await_state("approve", "awaiting_input")
+        if task == "import_files":
+            paused(stack, True)
+            run.answer("Approve")
+        if task != "approve":
+            until(lambda: waits in checkpoint(stack)[1], 180)
+            assert len(running(stack)) > 3
+            said = "\n".join(pairs(stack))
+            assert f"DEMO_ → dr1: TRANSITION: Initial update {run.id} waits: initial.throttle.pause is set in" in said
+            assert " of 2 tables, " in said and "; paused: initial.throttle.pause is set in" in said
+        run.cancel()
+        run.await_state("settle", "failed")
+        state, message = checkpoint(stack)
+        assert state is SlaveState.INCONSISTENT
+        assert message.startswith("Initial Update interrupted by the ADMIN"), message
+        assert running(stack) == []
+        with redis_store.connect(stack.redis_url) as store:
+            assert Gate(store, Prefix("DEMO_"), "dr1").closures() == []
+    paused(stack, False)
+    again = Run(stack, "", "online")
     again.await_state("settle", "success")
     assert checkpoint(stack)[0] is SlaveState.NORMAL
     with stack.master.connect("demo", "demo") as master, slave(stack) as connection:

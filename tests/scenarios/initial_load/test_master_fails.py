@@ -1,15 +1,11 @@
 """A master that goes away, refuses, or has a standby that lags, while it is being loaded."""
 
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import psycopg
 import pytest
 
-from embedded.account import make_enterable, service_account
 from embedded.postgres import PostgresServer
 from initial_load.conftest import MakePair
 from initial_load.pair import Pair, rows_of
@@ -19,25 +15,14 @@ from sluice.domain.state import SlaveState
 from sluice.errors import Terminal
 from sluice.initial import throttler
 from sluice.vendors.postgres.connection import connect
-from tests.standby import standby_of
+from tests.standby import servers, standby_of
 
 
 @pytest.fixture
 def server() -> Iterator[Callable[[str], PostgresServer]]:
     """Makes a server of that name; all are gone after the test."""
-    made: list[PostgresServer] = []
-    # Not pytest's own folder: another session of it closes that to the account that runs the servers.
-    folder = Path(tempfile.mkdtemp(prefix="sluice-test-"))
-
-    def make(name: str) -> PostgresServer:
-        made.append(PostgresServer(folder / name, name=name, settings={"fsync": "off"}))
-        return made[-1]
-
-    make_enterable(folder, service_account())
-    yield make
-    for each in reversed(made):
-        each.stop()
-    shutil.rmtree(folder)
+    with servers() as make:
+        yield make
 
 
 @pytest.fixture(autouse=True)
