@@ -1,12 +1,11 @@
 -- The tables of a slave as changes are applied to them, one row a column.
 -- Called by: sluice.vendors.postgres.target.
 -- Parameters: $1 schemas text[], $2 names text[] (pairs, same order).
--- Result: schema, name, partitioned bool, watched bool (a foreign key points here, or a user's trigger acts), owned bool
---   (rows go with those they refer to), then
+-- Result: schema, name, partitioned bool, watched bool (a foreign key points here, or a user's trigger acts), then
 --   column name, type, plain type (of a domain the type below, without length), the same with its length, NOT NULL,
 --   identity, generated, equality operator (qualified; NULL when the type has none), whether that can drive a hash join,
---   whether a collation decides, whether a foreign key changes the column by itself, whether a cast from text reads
---   what the type's own input does, place in the primary key (0: none). A table without columns gives one row of NULLs.
+--   whether a collation decides, whether a cast from text reads what the type's own input does,
+--   place in the primary key (0: none). A table without columns gives one row of NULLs.
 --   Ordered by table and position.
 -- Privileges: none beyond connecting. Oldest version: PostgreSQL 13.
 WITH RECURSIVE wanted AS (
@@ -29,8 +28,6 @@ SELECT w.nspname::text, w.relname::text, w.relkind = 'p',
        EXISTS (SELECT FROM pg_catalog.pg_constraint f WHERE f.confrelid = w.oid AND f.contype = 'f')
            OR EXISTS (SELECT FROM pg_catalog.pg_trigger g
                       WHERE g.tgrelid = w.oid AND NOT g.tgisinternal AND g.tgenabled <> 'D'),
-       EXISTS (SELECT FROM pg_catalog.pg_constraint f
-               WHERE f.conrelid = w.oid AND f.contype = 'f' AND f.confdeltype = 'c'),
        a.attname::text,
        pg_catalog.format_type(a.atttypid, a.atttypmod),
        pg_catalog.format_type(t.oid, -1),
@@ -58,9 +55,6 @@ SELECT w.nspname::text, w.relname::text, w.relkind = 'p',
            SELECT FROM pg_catalog.pg_operator p
            WHERE p.oprname = '=' AND p.oprleft = t.oid AND p.oprright = t.oid AND p.oprcanhash),
        t.typcollation <> 0,
-       EXISTS (SELECT FROM pg_catalog.pg_constraint f
-               WHERE f.conrelid = w.oid AND f.contype = 'f' AND a.attnum = ANY (f.conkey)
-                 AND (f.confupdtype IN ('c', 'n', 'd') OR f.confdeltype IN ('n', 'd'))),
        -- regclass, name and "char" have a function for the cast that reads less or otherwise; that of xml is its input.
        t.oid = 'pg_catalog.xml'::regtype OR NOT EXISTS (
            SELECT FROM pg_catalog.pg_cast c

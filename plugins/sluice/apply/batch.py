@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from sluice import vendors
-from sluice.apply import net, window
+from sluice.apply import causes, net, window
 from sluice.apply.aside import Aside, Passed
 from sluice.apply.checkpoints import OnSlave
 from sluice.apply.content import MixedShapes
@@ -166,7 +166,7 @@ class Batch:
     @property
     def _images(self) -> bool:
         """Whether this window is read with the old images of all its changes."""
-        return self._comparing or self._rejecting
+        return self._comparing or self._rejecting or self.links.merger.cascades
 
     def _compares(self, table: TableName) -> bool:
         """Whether rows of the table must look as the master's did: not where the master's updates do not travel."""
@@ -428,6 +428,9 @@ class Batch:
         together = [rows.items(table) for table in sorted(replayed & present)]
         if together:
             items = pa.concat_tables(together).sort_by("repl_key")
+            merger = self.links.merger
+            if merger.cascades:
+                items = causes.ordered(items, rows.keys, merger.targets.foreign_keys(sorted(replayed & present)))
             compared = [table for table in rows.keys if self._compares(table)]
             done = self.links.replayer.replay(
                 items, rows.keys, safe=safe, images=compared, reject=self._rejecting, aside=rejects

@@ -166,6 +166,57 @@ SHAPES = {
             "DELETE FROM public.r; DELETE FROM public.p",
         ),
     ),
+    "keys that cascade": Shape(
+        """
+        CREATE TABLE public.p (id int PRIMARY KEY, v text);
+        CREATE TABLE public.c (p int REFERENCES public.p ON DELETE CASCADE ON UPDATE CASCADE, n int, v text,
+            PRIMARY KEY (p, n));
+        CREATE TABLE public.g (p int, n int, m int, v text, PRIMARY KEY (p, n, m),
+            FOREIGN KEY (p, n) REFERENCES public.c ON DELETE CASCADE ON UPDATE CASCADE);
+        """,
+        (
+            "INSERT INTO public.p VALUES (30, 'c'), (20, 'b'), (10, 'a');"
+            "INSERT INTO public.c VALUES (10, 1, 'x'), (20, 1, 'y'), (20, 2, 'z');"
+            "INSERT INTO public.g VALUES (10, 1, 1, 'q'), (20, 1, 1, 'r'), (20, 2, 1, 's')",
+            "UPDATE public.p SET id = 11 WHERE id = 10",
+            "UPDATE public.p SET id = 12, v = 'A' WHERE id = 11; UPDATE public.c SET v = 'X' WHERE p = 12",
+            # In the order in which the rows lie: the next row takes the key that this one leaves.
+            "UPDATE public.p SET id = id + CASE WHEN id > 12 THEN 10 ELSE 8 END",
+            "UPDATE public.p SET id = 5 WHERE id = 20; INSERT INTO public.p VALUES (20, 'new');"
+            "UPDATE public.c SET p = 20 WHERE p = 5",
+            "UPDATE public.c SET n = n + 5; UPDATE public.g SET v = 'moved'; UPDATE public.p SET id = id + 100",
+            "DELETE FROM public.p WHERE id = 105; DELETE FROM public.c WHERE n = 7",
+            "UPDATE public.c SET p = 105 WHERE false; INSERT INTO public.p VALUES (1, 'last');"
+            "UPDATE public.c SET p = 1 WHERE p = 130; DELETE FROM public.p WHERE id = 130",
+        ),
+    ),
+    "values that cascade": Shape(
+        """
+        CREATE TABLE public.p (id int PRIMARY KEY, code text UNIQUE, v int);
+        CREATE TABLE public.c (id int PRIMARY KEY, code text REFERENCES public.p (code) ON UPDATE CASCADE, v int);
+        CREATE TABLE public.k (code text REFERENCES public.p (code) ON UPDATE CASCADE, n int, PRIMARY KEY (code, n));
+        """,
+        (
+            "INSERT INTO public.p VALUES (1, 'c'), (2, 'b'), (3, 'a'); INSERT INTO public.k VALUES ('b', 1), ('a', 1);"
+            "INSERT INTO public.c VALUES (1, 'b'), (2, 'a'), (3, NULL)",
+            "UPDATE public.p SET code = chr(ascii(code) + 1), v = 1",
+            "UPDATE public.p SET code = 'x' WHERE code = 'b'; UPDATE public.c SET v = 2",
+            "UPDATE public.p SET code = 'y' WHERE code = 'x'; UPDATE public.p SET code = 'x' WHERE code = 'c';"
+            "UPDATE public.c SET code = 'x' WHERE code = 'y'; UPDATE public.p SET v = 3",
+        ),
+    ),
+    "a tree whose keys cascade": Shape(
+        """
+        CREATE TABLE public.t (id int PRIMARY KEY, up int REFERENCES public.t ON UPDATE CASCADE, v int);
+        """,
+        (
+            "INSERT INTO public.t VALUES (1, NULL), (2, 1), (3, 2), (7, 2)",
+            "UPDATE public.t SET id = 10 WHERE id = 1; UPDATE public.t SET id = 1 WHERE id = 7;"
+            "UPDATE public.t SET up = 1 WHERE id = 2",
+            "UPDATE public.t SET id = 20, v = 1 WHERE id = 2",
+            "UPDATE public.t SET id = 30 WHERE id = 20; UPDATE public.t SET up = NULL WHERE id = 30",
+        ),
+    ),
     "foreign keys that set and default": Shape(
         """
         CREATE TABLE public.p (id int PRIMARY KEY);

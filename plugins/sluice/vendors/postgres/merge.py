@@ -16,7 +16,7 @@ Raises, with everything it did undone and the transaction still usable:
 - the errors of `connection.classify`; the transaction is lost then.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -99,6 +99,8 @@ class Merger:
         self.targets.load(change.table for change in changes)
         rank = {table: place for place, table in enumerate(self.targets.order(change.table for change in changes))}
         steps = self._steps(changes, safe, anew)
+        if self.cascades:
+            self._check_stirred(steps, rank)
         late = self._late(steps) if self.cascades else ()
         first = [step for step in steps if step.kind in FIRST]
         then = [step for step in steps if step.kind not in FIRST]
@@ -148,6 +150,26 @@ class Merger:
             if any(len(step.rows.names) > _WIDEST for step in steps):
                 raise Collision(table, "so many columns and their old images are too many for one statement")
         return steps
+
+    def _check_stirred(self, steps: Sequence[Step], rank: Mapping[TableName, int]) -> None:
+        """Raises `Collision` where foreign keys may lead rows away from under a step's hands.
+
+        A row is found by its key, so no foreign key may have changed that meanwhile; and what one sets must
+        be set before the row gets its last values, not after.
+        """
+        kinds: dict[TableName, set[str]] = {}
+        for step in steps:
+            kinds.setdefault(step.target.table, set()).add(step.kind)
+        keys = {step.target.table: set(step.key) for step in steps}
+        for link in self.targets.foreign_keys(kinds):
+            above = kinds.get(link.parent, set())
+            # Of rows that stay under their key other columns may have changed.
+            other = not set(link.parent_columns) <= keys.get(link.parent, set())
+            changed = link.follows_updates and ("move" in above or (other and bool(above & {"update", "upsert"})))
+            gone = link.follows_deletes and "delete" in above
+            mine = bool(keys[link.child] & set(link.columns))
+            if (changed and (mine or rank[link.parent] >= rank[link.child])) or (gone and mine):
+                raise Collision(link.child, "rows that its rows refer to change, and these with them")
 
     def _late(self, steps: Sequence[Step]) -> set[TableName]:
         """Tables whose rows go last: foreign keys would take rows along that live on once they refer to others.

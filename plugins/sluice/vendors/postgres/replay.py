@@ -14,7 +14,7 @@ the transaction still usable: `Drift`, `ValueUnfit`, `ChangeRefused`, `ColumnMis
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import psycopg
@@ -80,6 +80,17 @@ class Replayed:
                     reject.newer = max(reject.newer or 0, change.repl_key)
 
 
+@dataclass(frozen=True)
+class _Waiting:
+    """A change that a foreign key refused: what it refers to may follow, or go by a change of its own."""
+
+    change: RowChange
+    found: list[Statement]
+    problem: Terminal
+    former: tuple[Mapping[str, str | None], ...] = ()
+    """What the row was before changes that this one stands for as well."""
+
+
 @dataclass
 class _Work:
     """A replay under way."""
@@ -89,12 +100,32 @@ class _Work:
     images: frozenset[TableName]
     safe: bool
     reject: bool
-    waiting: list[tuple[RowChange, list[Statement], Terminal]] = field(default_factory=list)
-    """Changes that a foreign key refused: what they refer to may follow, or go by a change of its own."""
+    waiting: list[_Waiting] = field(default_factory=list)
 
     def must_wait(self, change: RowChange) -> bool:
         """Whether an earlier change of the same row waits."""
-        return any(_rows(change) & _rows(other) for other, _, _ in self.waiting)
+        return any(_rows(change) & _rows(other.change) for other in self.waiting)
+
+    def overtaken(self, change: RowChange) -> list[Mapping[str, str | None]]:
+        """In safe mode a row's last change counts: takes out those that wait for what came before; the former rows.
+
+        What the row once referred to may be gone for good, where changes are applied anew onto what came later.
+        """
+        former: list[Mapping[str, str | None]] = []
+        left = []
+        for each in self.waiting:
+            other = each.change
+            if (
+                other.table == change.table
+                and other.new
+                and change.old
+                and other.key_of(other.new) == change.key_of(change.old)
+            ):
+                former += [*each.former, *([other.old] if other.old else [])]
+            elif not _rows(other) <= _rows(change):
+                left.append(each)
+        self.waiting = left
+        return former
 
 
 class Replayer:
@@ -147,8 +178,8 @@ class Replayer:
                 for changes in batches:
                     self._batch(changes, work)
                     done.changes += len(changes)
-                for change, _, problem in work.waiting:
-                    self._settle(change, problem, work)
+                for each in work.waiting:
+                    self._settle(each.change, each.problem, work)
             except Terminal:
                 self.connection.execute(f"ROLLBACK TO SAVEPOINT {_ALL}")
                 raise
@@ -174,12 +205,16 @@ class Replayer:
                     self._try_waiting(work)
         self.connection.execute(f"RELEASE SAVEPOINT {_BATCH}")
 
-    def _in_turn(self, change: RowChange, found: list[Statement], work: "_Work") -> bool:
+    def _in_turn(
+        self, change: RowChange, found: list[Statement], work: "_Work", former: Sequence[Mapping[str, str | None]] = ()
+    ) -> bool:
         """Whether it is applied; otherwise it waits or is set aside, or what is wrong with it is raised."""
         problem: Terminal | None = None
         if work.safe and change.key:
-            # Applied anew onto what came later: what the row once referred to may be gone. Its last change counts.
-            work.waiting = [each for each in work.waiting if not _rows(each[0]) <= _rows(change)]
+            overtaken = work.overtaken(change)
+            former = [*former, *overtaken]
+            earlier = [self._statements(replace(change, old=row), work) for row in overtaken]
+            found = [*(statement for each in earlier for statement in each), *found]
         if not work.must_wait(change):
             problem = self._one(change, found, images=change.table in work.images)
             if problem is None:
@@ -188,7 +223,8 @@ class Replayer:
             if not isinstance(problem, ChangeRefused):
                 self._settle(change, problem, work)
                 return False
-        work.waiting.append((change, found, problem or ChangeRefused(change, "an earlier change of the row waits")))
+        problem = problem or ChangeRefused(change, "an earlier change of the row waits")
+        work.waiting.append(_Waiting(change, found, problem, tuple(former)))
         return False
 
     def _try_waiting(self, work: "_Work") -> None:
@@ -196,7 +232,7 @@ class Replayer:
         progress = bool(work.waiting)
         while progress:
             again, work.waiting = work.waiting, []
-            done = [self._in_turn(change, found, work) for change, found, _ in again]
+            done = [self._in_turn(each.change, each.found, work, each.former) for each in again]
             progress = any(done) and bool(work.waiting)
 
     def _settle(self, change: RowChange, problem: Terminal, work: "_Work") -> None:

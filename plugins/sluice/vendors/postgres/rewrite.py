@@ -93,14 +93,16 @@ def strict(change: RowChange, target: Target, *, images: bool, cascades: bool) -
     ):
         # Only the database itself may update such a column; an insert may bring any value.
         return [_delete(change, target, old), _insert(target, change.new)]
+    if cascades and any(target.column(name).follows and change.old[name] != change.new[name] for name in change.key):
+        return [_update_unless_done(change, target, old, images=images)]
     return [_update(change, target, change.new, old)]
 
 
-def compared(change: RowChange, target: Target, cascades: bool) -> dict[str, str | None]:
-    """What of the row's former values the slave must hold: its key, and what no other hand may change."""
+def compared(change: RowChange, target: Target, cascades: bool, row: Row | None = None) -> dict[str, str | None]:
+    """What of the row's former values (or of `row`) the slave must hold: its key, and what no other hand may change."""
     return {
         name: value
-        for name, value in change.old.items()
+        for name, value in (change.old if row is None else row).items()
         if name in change.key or target.column(name).comparable(cascades)
     }
 
@@ -222,6 +224,28 @@ def _update(change: RowChange, target: Target, row: Row, which: Row, *, counted:
         # Nothing but the key, or an identity that only the database sets: the row must be there all the same.
         return parameters.done(f"SELECT FROM {target.only} t WHERE {where}", counted=counted)
     return parameters.done(f"UPDATE {target.only} t SET {', '.join(assignments)} WHERE {where}", counted=counted)
+
+
+def _update_unless_done(change: RowChange, target: Target, old: Row, *, images: bool) -> Statement:
+    """The slave's own foreign key may have led the row to its new key already: then that is the row, and must look so.
+
+    Of the two keys one is taken and one free, whichever came first.
+    """
+    parameters = Parameters(target)
+    chosen = [column for _, column in statements.writable(target, tuple(change.new)) if column.identity != "a"]
+    assignments = ", ".join(
+        f"{column.quoted} = {parameters.add(column.name, change.new[column.name])}" for column in chosen
+    )
+    old_key, new_key = change.key_of(change.old), change.key_of(change.new)
+    new = compared(change, target, True, change.new) if images else new_key
+
+    def free(key: Row) -> str:
+        return f"NOT EXISTS (SELECT FROM {target.only} n WHERE {parameters.equal(key, 'n')})"
+
+    waits = f"{_which(change, parameters, old)} AND {free(new_key)}"
+    done = f"{_which(change, parameters, new)} AND {free(old_key)}"
+    text = f"UPDATE {target.only} t SET {assignments} WHERE {waits} OR {done}"
+    return parameters.done(text, counted=True)
 
 
 def _delete(

@@ -15,6 +15,7 @@ import psycopg
 
 from sluice import sql_files
 from sluice.domain import precedence
+from sluice.domain.foreign_key import ForeignKey
 from sluice.domain.names import TableName
 from sluice.errors import Terminal
 from sluice.vendors.postgres.connection import quoted
@@ -64,11 +65,11 @@ class TargetColumn:
     """Whether a hash join can work with `equals`."""
     textual: bool
     """Whether a collation decides over its equality."""
-    follows: bool
-    """Whether a foreign key changes it by itself when the row it refers to changes or goes."""
     castable: bool
     """Whether a cast from text reads every value as the type's input function does."""
     key: int
+    follows: bool
+    """Whether a foreign key changes it by itself when the row it refers to changes or goes."""
 
     @property
     def quoted(self) -> str:
@@ -130,8 +131,8 @@ class Targets:
     def __init__(self, connection: psycopg.Connection[Any]):
         self.connection = connection
         self._known: dict[TableName, Target] = {}
-        self._parents: dict[TableName, list[TableName]] = {}
-        self._owners: dict[TableName, set[TableName]] = {}
+        self._foreign_keys: dict[TableName, list[ForeignKey]] = {}
+        """By the table that refers to others."""
 
     def load(self, tables: Iterable[TableName]) -> None:
         """Reads those not known yet. Raises `TargetMissing`."""
@@ -141,24 +142,28 @@ class Targets:
         pairs = ([table.schema for table in wanted], [table.name for table in wanted])
         cursor = psycopg.RawCursor(self.connection)
         rows = cursor.execute(sql_files.render("postgres", "targets"), pairs).fetchall()
-        parents = cursor.execute(sql_files.render("postgres", "foreign_keys"), pairs).fetchall()
+        links: dict[TableName, list[ForeignKey]] = {table: [] for table in wanted}
+        for schema, name, other, parent, on_update, on_delete, *columns in cursor.execute(
+            sql_files.render("postgres", "foreign_keys"), pairs
+        ):
+            child = TableName(schema, name)
+            places = (tuple(columns[0]), tuple(columns[1]))
+            links[child].append(ForeignKey(child, TableName(other, parent), on_update, on_delete, *places))
         found: dict[TableName, list[TargetColumn]] = {}
-        flags: dict[TableName, tuple[bool, bool, bool]] = {}
-        for schema, name, partitioned, watched, owned, *values in rows:
+        flags: dict[TableName, tuple[bool, bool]] = {}
+        for schema, name, partitioned, watched, *values in rows:
             table = TableName(schema, name)
-            flags[table] = (partitioned, watched, owned)
-            found.setdefault(table, []).extend([TargetColumn(*values)] if values[0] is not None else [])
+            flags[table] = (partitioned, watched)
+            follows = any(
+                values[0] in key.columns and (key.follows_updates or key.follows_deletes) for key in links[table]
+            )
+            found.setdefault(table, []).extend([TargetColumn(*(*values, follows))] if values[0] is not None else [])
         for table in wanted:
             if table not in found:
                 raise TargetMissing(table)
-            self._known[table] = Target(table, tuple(found[table]), *flags[table])
-            self._parents[table] = []
-            self._owners[table] = set()
-        for child_schema, child_name, parent_schema, parent_name, goes_along in parents:
-            child, parent = TableName(child_schema, child_name), TableName(parent_schema, parent_name)
-            self._parents[child].append(parent)
-            if goes_along:
-                self._owners[child].add(parent)
+            owned = any(key.takes_along for key in links[table])
+            self._known[table] = Target(table, tuple(found[table]), *flags[table], owned)
+            self._foreign_keys[table] = links[table]
 
     def __getitem__(self, table: TableName) -> Target:
         self.load([table])
@@ -168,24 +173,33 @@ class Targets:
         """Parents before their children."""
         wanted = list(tables)
         self.load(wanted)
-        edges = ((child, parent) for child in wanted for parent in self._parents[child] if parent != child)
-        return precedence.order(wanted, edges)
+        return precedence.order(wanted, ((key.child, key.parent) for key in self.foreign_keys(wanted)))
+
+    def foreign_keys(self, tables: Iterable[TableName]) -> list[ForeignKey]:
+        """The foreign keys by which `tables` refer to others, and to themselves."""
+        wanted = list(dict.fromkeys(tables))
+        self.load(wanted)
+        return [key for table in wanted for key in self._foreign_keys[table]]
 
     def owners(self, table: TableName) -> Collection[TableName]:
         """The tables whose rows take those of `table` along when they go; it may be among them."""
-        self.load([table])
-        return self._owners[table]
+        return {key.parent for key in self.foreign_keys([table]) if key.takes_along}
 
     def kin(self, table: TableName, among: Iterable[TableName]) -> set[TableName]:
         """Those of `among` that foreign keys connect with `table`, over whatever steps; itself among them.
 
-        As far as is known: reads nothing.
+        As far as is known, or was before it was forgotten: reads nothing.
         """
-        wanted = {table, *among} & self._known.keys()
+        wanted = {table, *among} & self._foreign_keys.keys()
         found, border = {table}, [table] if table in wanted else []
         while border:
             here = border.pop()
-            near = {other for other in wanted if other in self._parents[here] or here in self._parents[other]}
+            mine = {key.parent for key in self._foreign_keys[here]}
+            near = {
+                other
+                for other in wanted
+                if other in mine or any(key.parent == here for key in self._foreign_keys[other])
+            }
             border += near - found
             found |= near
         return found
