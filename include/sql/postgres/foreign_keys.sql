@@ -1,5 +1,5 @@
--- The foreign keys by which tables of the slave refer to others, as far as they act.
--- Called by: sluice.vendors.postgres.target, for the order in which tables are written.
+-- The foreign keys by which tables refer to others, or to themselves, as far as they are enforced.
+-- Called by: sluice.vendors.postgres.foreign_keys, on the slave for the order in which tables are written.
 -- Parameters: $1 schemas text[], $2 names text[] (pairs, same order): the tables that refer to others.
 -- Result: schema and name of the referring table, of the referred one; what an update and a deletion of a referred row
 --   does (a no action, r restrict, c cascade, n set null, d set default); the columns that refer, those referred to.

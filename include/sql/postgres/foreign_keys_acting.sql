@@ -1,9 +1,9 @@
 -- The foreign keys of a slave that change or delete rows by themselves, between any tables.
--- Called by: sluice.vendors.postgres.acting, in the transaction that applied changes, after them: none can be made then.
--- Result: name, its definition, schema and name of the referring table, of the referred one, the columns that refer,
---   those referred to. Privileges: none. Oldest version: PostgreSQL 13.
+-- Called by: sluice.vendors.postgres.foreign_keys, in the transaction that applied changes, after them: none can be made then.
+-- Result: name, its definition, then as foreign_keys.sql. Privileges: none. Oldest version: PostgreSQL 13.
 SELECT f.conname::text, pg_catalog.pg_get_constraintdef(f.oid),
        cn.nspname::text, c.relname::text, pn.nspname::text, p.relname::text,
+       f.confupdtype::text, f.confdeltype::text,
        ARRAY(SELECT a.attname::text FROM unnest(f.conkey) WITH ORDINALITY AS k (attnum, place)
              JOIN pg_catalog.pg_attribute a ON a.attrelid = f.conrelid AND a.attnum = k.attnum ORDER BY k.place),
        ARRAY(SELECT a.attname::text FROM unnest(f.confkey) WITH ORDINALITY AS k (attnum, place)

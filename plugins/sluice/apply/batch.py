@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from sluice import vendors
-from sluice.apply import causes, net, window
+from sluice.apply import cascades, causes, net, window
 from sluice.apply.aside import Aside, Passed
 from sluice.apply.checkpoints import OnSlave
 from sluice.apply.content import MixedShapes
@@ -380,6 +380,7 @@ class Batch:
                                 markers.dropped(step.table)
                     if rejects or self._passed or (emptied and self.aside.any):
                         self.aside.put(rejects, self._passed, emptied)
+                    cascades.check(self.links, slave)
                     self._keep_lease()
                     # Late: by now the master's own commits have usually taken it to the disk.
                     self.links.secure(reached)
@@ -395,7 +396,9 @@ class Batch:
                 ordered |= every if collision.table in ordered else self._apart(collision.table, every)
             except drift.Misfit as misfit:
                 # Changes that fit only in their order across tables look like a misfit when tables are taken singly.
-                if every <= ordered or not self._believing or not (ordered or self._rejecting):
+                # So do rows that the slave's foreign keys have led to where the master's did.
+                singly = ordered or self._rejecting or self.links.merger.cascades
+                if every <= ordered or not self._believing or not singly:
                     raise
                 told = f"{self.pair}: {misfit} The changes are now taken one by one."
                 self._seldom.say(logging.INFO, f"misfit {misfit.table}", told)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import redis
 
-from sluice.apply import repeatable
+from sluice.apply import cascades, repeatable
 from sluice.apply.asked import Asked
 from sluice.apply.batch import Batch
 from sluice.apply.checkpoints import InRedis, OnSlave
@@ -276,6 +276,8 @@ class Apply:
         self.links.check_purged(checkpoint.position)
         if self.checkpoints.overlap:
             repeatable.check(self.links, checkpoint)
+        with self.links.writing() as slave:
+            cascades.check(self.links, slave)
         return safemode.at_start(
             configured=self.pair.slave.safe_mode or self.pair.slave.on_conflict == "overwrite",
             exit_point=checkpoint.safemode_exit,

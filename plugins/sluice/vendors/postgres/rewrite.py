@@ -23,7 +23,7 @@ from sluice import sql_files
 from sluice.domain.change import Action, RowChange
 from sluice.vendors.postgres import statements
 from sluice.vendors.postgres.connection import quoted
-from sluice.vendors.postgres.target import Target
+from sluice.vendors.postgres.target import Target, TargetColumn
 from sluice.vendors.postgres.unique import Unique
 
 Row = Mapping[str, str | None]
@@ -36,6 +36,11 @@ class Statement:
     text: str
     parameters: tuple[Any, ...]
     counted: bool
+
+
+def _minded(column: TargetColumn) -> bool:
+    """Whether it matters for the statements that a change leaves the column as it is."""
+    return column.identity == "a" or column.follows
 
 
 class Rewriter:
@@ -54,7 +59,7 @@ class Rewriter:
         kept = frozenset(
             name
             for name in new
-            if name in old and (name in change.key or target.column(name).identity == "a") and old[name] == new[name]
+            if name in old and old[name] == new[name] and (name in change.key or _minded(target.column(name)))
         )
         form = (change.table, change.action, tuple(new), tuple(old), kept, images)
         if form not in self._forms:
@@ -93,6 +98,14 @@ def strict(change: RowChange, target: Target, *, images: bool, cascades: bool) -
     ):
         # Only the database itself may update such a column; an insert may bring any value.
         return [_delete(change, target, old), _insert(target, change.new)]
+    if cascades:
+        # What it leaves as it is a foreign key may have changed already; the change that tells of it follows.
+        new = {
+            name: value
+            for name, value in change.new.items()
+            if name in change.key or not target.column(name).follows or change.old.get(name, ...) != value
+        }
+        change = replace(change, new=new)
     if cascades and any(target.column(name).follows and change.old[name] != change.new[name] for name in change.key):
         return [_update_unless_done(change, target, old, images=images)]
     return [_update(change, target, change.new, old)]

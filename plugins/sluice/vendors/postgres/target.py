@@ -18,6 +18,7 @@ from sluice.domain import precedence
 from sluice.domain.foreign_key import ForeignKey
 from sluice.domain.names import TableName
 from sluice.errors import Terminal
+from sluice.vendors.postgres import foreign_keys
 from sluice.vendors.postgres.connection import quoted
 
 
@@ -143,12 +144,8 @@ class Targets:
         cursor = psycopg.RawCursor(self.connection)
         rows = cursor.execute(sql_files.render("postgres", "targets"), pairs).fetchall()
         links: dict[TableName, list[ForeignKey]] = {table: [] for table in wanted}
-        for schema, name, other, parent, on_update, on_delete, *columns in cursor.execute(
-            sql_files.render("postgres", "foreign_keys"), pairs
-        ):
-            child = TableName(schema, name)
-            places = (tuple(columns[0]), tuple(columns[1]))
-            links[child].append(ForeignKey(child, TableName(other, parent), on_update, on_delete, *places))
+        for key in foreign_keys.read(self.connection, wanted):
+            links[key.child].append(key)
         found: dict[TableName, list[TargetColumn]] = {}
         flags: dict[TableName, tuple[bool, bool]] = {}
         for schema, name, partitioned, watched, *values in rows:

@@ -1,0 +1,62 @@
+"""Foreign keys of the slave that act in the apply's session: each must be one that the master has, too.
+
+Where the account may not switch them off, a deletion of the master's goes on over a foreign key of the slave. That is
+right where the master has a foreign key there: then no row that lives on there refers to one that is gone. Where it has
+none, such rows may be, and would be lost here, unnoticed.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+
+from sluice import vendors
+from sluice.apply.links import Links
+from sluice.domain.names import TableName
+from sluice.errors import Terminal
+from sluice.pair import Pair
+
+
+class ActsAlone(Terminal):
+    """A foreign key of the slave changes or deletes rows by itself, and the master has none in its place."""
+
+    def __init__(self, pair: Pair, found: Sequence[Any]):
+        told = "; ".join(f"{each.name} of {each.key.child}: {each.definition}" for each in found)
+        super().__init__(
+            f"{pair}: on {pair.slave_info.place} rows that the master keeps could go, or change, by a foreign key "
+            f"that the master does not have ({told}). GRANT SET ON PARAMETER session_replication_role to this account "
+            "on the slave (PostgreSQL 15 or later), or drop the constraint there, or make it without ON DELETE and ON "
+            "UPDATE; then start applying again."
+        )
+        self.tables: tuple[TableName, ...] = tuple(each.key.child for each in found)
+
+
+def check(links: Links, slave: psycopg.Connection[Any]) -> None:
+    """Raises `ActsAlone`. To be called after changes, in their transaction: no foreign key can come in between then.
+
+    Where both of its tables are replicated; rows that are the slave's own are its owner's affair.
+    """
+    if links.replica_role:
+        return
+    pair = links.pair
+    info = pair.master_info
+    acting = vendors.module(pair.slave_info.vendor, "foreign_keys").acting(slave)
+    if not acting:
+        return
+    with links.on(info):
+        registry = vendors.module(info.vendor, "tables_registry").Registry(
+            links.master, pair.prefix, pair.replication.master.schema
+        )
+        replicated = set(registry.tables())
+        there = vendors.module(info.vendor, "foreign_keys").read(links.master, {each.key.child for each in acting})
+    known = {_columns(key) for key in there}
+    alone = [
+        each for each in acting if {each.key.child, each.key.parent} <= replicated and _columns(each.key) not in known
+    ]
+    if alone:
+        raise ActsAlone(pair, alone)
+
+
+def _columns(key: Any) -> tuple[Any, ...]:
+    """Between which columns it is, whatever their order."""
+    return key.child, key.parent, frozenset(zip(key.columns, key.parent_columns, strict=True))
