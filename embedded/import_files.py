@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sluice.domain.connection import ConnectionInfo
 
+_NO_URL = "--database is no URL of PostgreSQL. Write postgresql://user@host:port/name."
+
 EPILOG = """\
 The slave's database is taken from --database, or from PGHOST, PGPORT, PGDATABASE and PGUSER; its password from
 PGPASSWORD or ~/.pgpass, never from the command line. Credentials for S3 are found as boto3 finds them:
@@ -49,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     key = None
     if args.key_file:
         key = sealing.key_of(_content(Path(args.key_file)), args.key_file)
-    location = Location.parse(args.location if "://" in args.location else str(Path(args.location).absolute()))
+    location = Location.parse(args.location if "://" in args.location else os.path.abspath(args.location))
     info = _database(args.database)
     carried, target = transfer.found_for(location, S3Access(), key, info, args.slave)
     print(f"{target}: checking {carried.location}", flush=True)
@@ -78,21 +80,28 @@ def _content(file: Path) -> str:
 def _database(url: str | None) -> "ConnectionInfo":
     from urllib.parse import parse_qsl, unquote, urlsplit
 
-    from sluice.domain.connection import ConnectionInfo
+    from sluice.domain.connection import ConnectionInfo, option_fault
     from sluice.errors import Terminal
 
-    parts = urlsplit(url or "postgresql://")
-    if parts.scheme not in ("postgresql", "postgres"):
-        raise Terminal(f"--database {url!r} is no URL of PostgreSQL. Write postgresql://user@host:port/name.")
-    if parts.password:
+    try:
+        parts = urlsplit(url or "postgresql://")
+        port = parts.port or int(os.environ.get("PGPORT", "5432"))
+    except ValueError:
+        raise Terminal(f"{_NO_URL} The port, there or in PGPORT, must be a number.") from None
+    options = dict(parse_qsl(parts.query))
+    if parts.password or "password" in options:
         raise Terminal("A password on a command line can be read by others. Put it into PGPASSWORD or ~/.pgpass.")
+    if parts.scheme not in ("postgresql", "postgres"):
+        raise Terminal(_NO_URL)
+    if fault := option_fault(options):
+        raise Terminal(f"--database {fault}")
     user = unquote(parts.username or "") or os.environ.get("PGUSER") or os.environ.get("USER", "postgres")
     return ConnectionInfo(
         "postgres",
         unquote(parts.hostname or "") or os.environ.get("PGHOST", "localhost"),
-        parts.port or int(os.environ.get("PGPORT", "5432")),
+        port,
         unquote(parts.path.lstrip("/")) or os.environ.get("PGDATABASE", user),
         user,
         os.environ.get("PGPASSWORD", ""),
-        dict(parse_qsl(parts.query)),
+        options,
     )

@@ -5,6 +5,18 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+OPTIONS = frozenset({"sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout", "target_session_attrs"})
+"""Driver options that a connection may carry; everything else about a session is Sluice's own to say."""
+
+
+def option_fault(options: Mapping[str, str]) -> str | None:
+    """What is wrong with the options of a connection, as the end of a sentence; None where nothing is."""
+    if strange := sorted(options.keys() - OPTIONS):
+        return f"has {', '.join(strange)}; known are {', '.join(sorted(OPTIONS))}."
+    if not options.get("connect_timeout", "1").isdecimal():
+        return f"has connect_timeout {options['connect_timeout']!r}; it must be whole seconds."
+    return None
+
 
 @dataclass(frozen=True)
 class ConnectionInfo:
@@ -17,7 +29,7 @@ class ConnectionInfo:
     user: str
     password: str = field(repr=False)
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Driver options, e.g. `sslmode`."""
+    """Driver options, of `OPTIONS`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", MappingProxyType(dict(self.options)))

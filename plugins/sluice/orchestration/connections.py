@@ -8,7 +8,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException, AirflowRuntimeError
 
 from sluice import vendors
 from sluice.config import Endpoint, Replication, SlaveConfig
-from sluice.domain.connection import ConnectionInfo
+from sluice.domain.connection import OPTIONS, ConnectionInfo, option_fault
 from sluice.domain.location import S3Access
 from sluice.errors import Terminal, Transient
 from sluice.stores import redis_store
@@ -18,8 +18,6 @@ SPARK_MASTER = "local[*]"
 """Where jobs run when Airflow has no `spark_default`."""
 
 DEFAULT_PORTS = {"postgres": 5432}
-_CLIENT_LIBRARY = frozenset({"sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout", "target_session_attrs"})
-"""Extras that reach the driver; the others are for Airflow's own hooks."""
 _WHERE = "Add it in Airflow under Admin, Connections, or as AIRFLOW_CONN_{variable}."
 
 
@@ -84,11 +82,10 @@ def converted(connection: Any, extra: Mapping[str, Any], conn_id: str, vendor: s
     for what, value in (("host", connection.host), ("login", connection.login), ("database", connection.schema)):
         if not value:
             raise ConnectionUnusable(conn_id, f"has no {what}.")
-    options = {name: str(value) for name, value in extra.items() if name in _CLIENT_LIBRARY and value not in ("", None)}
-    if not options.get("connect_timeout", "1").isdecimal():
-        raise ConnectionUnusable(
-            conn_id, f"has connect_timeout {options['connect_timeout']!r}; it must be whole seconds."
-        )
+    # The other extras are for Airflow's own hooks.
+    options = {name: str(value) for name, value in extra.items() if name in OPTIONS and value not in ("", None)}
+    if fault := option_fault(options):
+        raise ConnectionUnusable(conn_id, fault)
     return ConnectionInfo(
         vendor,
         connection.host,

@@ -12,6 +12,7 @@ import pytest
 from initial_load.conftest import MakePair
 from initial_load.pair import Pair
 
+from embedded import cli
 from initial_files.carrying import KEY, exported, location, moved, shop
 from sluice.domain.location import Location, S3Access
 from sluice.initial import steps, transfer
@@ -94,6 +95,37 @@ def test_the_command_needs_nothing_but_the_slave_and_the_folder(pair_of: MakePai
     assert transfer.left_to_import(update) == 0
     pair.assert_equal()
     assert pair.slave_info.password not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql://demo@host:s3cret/demo", "The port, there or in PGPORT, must be a number"),
+        ("postgresql://demo:s3cret@host/demo", "Put it into PGPASSWORD"),
+        ("postgresql://demo@host/demo?password=s3cret", "Put it into PGPASSWORD"),
+        (
+            "postgresql://demo@host/demo?application_name=x",
+            "--database has application_name; known are connect_timeout",
+        ),
+        ("postgresql://demo@host/demo?connect_timeout=soon", "it must be whole seconds"),
+        ("mysql://demo@host/demo", "is no URL of PostgreSQL"),
+    ],
+)
+def test_a_database_that_cannot_be_one_is_refused_without_its_password(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], url: str, said: str
+) -> None:
+    assert cli.main(["import", "--location", str(tmp_path), "--database", url]) == 1
+    told = capsys.readouterr().err
+    assert said in told and "s3cret" not in told
+
+
+def test_a_folder_is_found_by_a_path_from_here(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert cli.main(["import", "--location", "../gone", "--database", "postgresql://demo@127.0.0.1:1/demo"]) == 1
+    assert f"{tmp_path}/gone: is no directory on this machine" in capsys.readouterr().err
 
 
 def test_the_command_says_what_is_wrong(pair_of: MakePair, tmp_path: Path) -> None:
