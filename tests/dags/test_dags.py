@@ -147,6 +147,24 @@ def test_the_only_choice_is_chosen_and_others_are_refused_with_what_would_be_rig
         params.get_param("prefix").resolve("NOPE_")
 
 
+def test_every_form_can_be_sent_off_as_it_appears(replications: Path) -> None:
+    configure(replications, "DEMO_", "dr1")
+    for dag in load().dags.values():
+        for name, param in dag.params.items():
+            field = dag.params.get_param(name)
+            # What Airflow's form asks of a field before it lets a run start.
+            assert "null" in field.schema["type"] or param not in ("", None), f"{dag.dag_id}: {name}"
+
+
+def test_what_a_form_says_is_drawn_as_plain_text(replications: Path) -> None:
+    configure(replications, "DEMO_", "dr1")
+    for dag in load().dags.values():
+        for name in dag.params:
+            schema = dag.params.get_param(name).schema
+            assert "`" not in schema.get("description_md", ""), f"{dag.dag_id}: {name}"
+            assert None not in schema.get("enum", ()) or "null" in schema["values_display"], f"{dag.dag_id}: {name}"
+
+
 def test_a_mistake_takes_its_own_replication_out_and_no_other(replications: Path) -> None:
     configure(replications, "DEMO_", "dr1")
     (replications / "BAD.yaml").write_text("prefix: BAD_\nmaster: {conn_id: m}\nslavs: {}\n")

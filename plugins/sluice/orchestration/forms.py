@@ -3,6 +3,9 @@
 The drop-downs show what the configuration holds when the file is parsed. A file with mistakes
 takes its own replication out of them, and is named in the documentation of every DAG and in
 Airflow's import errors (`dags/configuration.py`).
+
+Descriptions hold no `code`: the form draws its box over the line above. A text that may stay empty is
+one that may be None: with any other the form refuses to start the run.
 """
 
 import inspect
@@ -62,7 +65,7 @@ def prefix_field(replications: Iterable[Replication]) -> Param:
     return _choice(
         shown,
         title="Replication",
-        nothing="No replication is configured: add a file to the folder `SLUICE_REPLICATIONS`.",
+        nothing="No replication is configured: add a file to the folder SLUICE_REPLICATIONS.",
         description_md="The **prefix** of the replication, as its configuration file names it.",
     )
 
@@ -77,7 +80,7 @@ def slave_field(replications: Iterable[Replication]) -> Param:
     return _choice(
         shown,
         title="Slave",
-        nothing="No slave is configured: add one under `slaves` in the file of its replication.",
+        nothing="No slave is configured: add one under **slaves** in the file of its replication.",
         description_md="The **slave**, one of the chosen replication's. The first task checks the pair.",
     )
 
@@ -89,8 +92,8 @@ def transfer_field(_: Iterable[Replication]) -> Param:
         type="string",
         enum=["online", "files"],
         values_display={
-            "online": "online: straight from the master to the slave",
-            "files": "files: written to a location, carried to the slave by hand",
+            "online": "online: from master to slave",
+            "files": "files: carried there by hand",
         },
         title="Transfer",
         description_md="How the tables' content reaches the slave.",
@@ -104,10 +107,10 @@ def resync_fields() -> dict[str, Param]:
     action = {"verify": "verify: report differences", "repair": "repair: mend them"}
     prefixes = [str(one.prefix) for one in replications]
     return {
-        "prefix": _optional(prefixes, "Replication", "All of them where none is chosen."),
-        "slave": _optional(slaves, "Slave", "All of the replication's where none is chosen."),
+        "prefix": _optional(prefixes, "all", "Replication", "The **prefix** of the replication."),
+        "slave": _optional(slaves, "all of the replication", "Slave", "Whoever names one names its replication, too."),
         "action": _optional(
-            list(action), "Action", "As `verify.action` of the configuration says where none is chosen.", action
+            list(action), "as configured", "Action", "Configured is **verify.action** of the replication.", action
         ),
         "sample": Param(
             0,
@@ -119,8 +122,13 @@ def resync_fields() -> dict[str, Param]:
     }
 
 
-def _optional(choices: list[str], title: str, description_md: str, shown: dict[str, str] | None = None) -> Param:
-    schema: dict[str, Any] = {"type": ["null", "string"], "enum": [None, *choices], "values_display": shown or {}}
+def _optional(
+    choices: list[str], none: str, title: str, description_md: str, shown: dict[str, str] | None = None
+) -> Param:
+    """A drop-down in which nothing need be chosen; `none` says what that means."""
+    # As "null" the form looks up what to show for None.
+    display = {"null": none, **(shown or {})}
+    schema: dict[str, Any] = {"type": ["null", "string"], "enum": [None, *choices], "values_display": display}
     return Param(None, title=title, description_md=description_md, **schema)
 
 
@@ -136,7 +144,12 @@ def action_field(_: Iterable[Replication]) -> Param:
 
 def ids_field(_: Iterable[Replication]) -> Param:
     """Which of them."""
-    return Param("", type="string", title="Numbers", description_md="As `list` prints them, or `all`: `7, 9`.")
+    return Param(
+        None,
+        type=["null", "string"],
+        title="Numbers",
+        description_md="Of **apply** and **drop**: the numbers that **list** printed, e.g. 7, 9; or **all**.",
+    )
 
 
 def force_field(_: Iterable[Replication]) -> Param:
@@ -145,7 +158,7 @@ def force_field(_: Iterable[Replication]) -> Param:
         False,
         type="boolean",
         title="Force",
-        description_md="Of `apply`: make the rows what the changes made of them, whatever they hold now.",
+        description_md="Of **apply**: make the rows what the changes made of them, whatever they hold now.",
     )
 
 
@@ -156,7 +169,7 @@ def location_field(_: Iterable[Replication]) -> Param:
         type=["null", "string"],
         title="Location of the files",
         description_md="For the transfer by **files**: an existing directory of the machine that runs Airflow and "
-        "Spark, e.g. `/mnt/disk`, or `s3://bucket/prefix`. A folder is made in it whose name is a unique timestamp.",
+        "Spark, e.g. /mnt/disk, or s3://bucket/prefix. A folder is made in it whose name is a unique timestamp.",
     )
 
 

@@ -48,7 +48,7 @@ def decide(work: Work) -> str:
             log.info("%s: %s", work, reject)
         if action == "list":
             return f"{len(found)} changes are set aside"
-        ids = numbers(str(work.context["params"]["ids"]), [reject.id for reject in found])
+        ids = numbers(work.context["params"]["ids"] or "", [reject.id for reject in found])
         if action == "drop":
             dropped = store.move(ids, RejectStatus.DROPPED, person(work))
             return f"{len(dropped)} changes are dropped"
