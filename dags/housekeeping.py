@@ -5,9 +5,10 @@ Every ten minutes, for every replication:
 - **`purge_items`** deletes changes from ITEMS on the master once every slave has applied them. A slave
   that cannot be reached holds the purge, and the task log says which one.
 - **`check_structure`** finds tables whose columns changed where no event trigger could be made.
+- **`tell_people`** tells, by `notify` of the configuration, what needs a person.
 
 And on this Airflow: **`end_orphans`** ends jobs whose run is over, **`forget_jobs`** removes records and
-logs of jobs that ended a week ago.
+logs of jobs that ended a week ago, **`forget_reports`** old reports of `resync`.
 """
 
 from airflow.sdk import chain
@@ -18,11 +19,15 @@ from sluice.orchestration.steps_housekeeping import (
     configured,
     end_orphans,
     forget_jobs,
+    forget_reports,
     purge_items,
+    tell_people,
 )
 
 with lifecycle_dag("housekeeping", __doc__, schedule="*/10 * * * *", max_active_runs=1) as dag:
     prefixes = configured()
     purge_items.expand(prefix=prefixes)
     check_structure.expand(prefix=prefixes)
+    tell_people.expand(prefix=prefixes)
     chain(end_orphans(), forget_jobs())
+    forget_reports()

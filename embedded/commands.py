@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 
+from embedded import verified
 from embedded.runner import Report, State
 from embedded.services import DATABASE, ROLE
 from embedded.stack import Stack
@@ -47,6 +48,7 @@ def status(args: argparse.Namespace) -> int:
             "supervisor": found.supervisor.pid if found.supervisor else None,
             "services": [report.to_dict() for report in found.services],
             "airflow": {"url": stack.airflow.url, "user": stack.airflow.user} if found.supervisor else None,
+            "verified": verified.of_pairs(stack) if found.supervisor else [],
         }
         if args.secrets and found.supervisor:
             values["airflow"] = {**(values["airflow"] or {}), "password": stack.airflow.password}  # type: ignore[dict-item]

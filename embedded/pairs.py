@@ -4,8 +4,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from embedded import verified
 from embedded.stack import Stack
 from sluice import config, vendors
+from sluice.domain.names import Prefix
 from sluice.domain.state import SlaveState
 from sluice.errors import SluiceError
 from sluice.initial.progress import progress
@@ -28,7 +30,15 @@ def pairs(stack: Stack) -> list[str]:
             if replication.master.conn_id in places and slave.conn_id in places:
                 infos = {conn_id: stack.connection(place) for conn_id, place in places.items()}
                 lines += told(Pair.of(replication, name, infos))
+                lines += _verified(stack, replication.prefix, name)
     return lines
+
+
+def _verified(stack: Stack, prefix: Prefix, slave: str) -> list[str]:
+    try:
+        return verified.told(verified.tables(stack, prefix, slave))
+    except SluiceError as error:
+        return [f"    {error}"]
 
 
 def told(pair: Pair) -> list[str]:

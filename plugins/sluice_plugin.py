@@ -1,9 +1,42 @@
 """What Airflow learns of Sluice besides its DAGs."""
 
+import logging
+from typing import Any
+
 from airflow.plugins_manager import AirflowPlugin
+
+log = logging.getLogger("sluice")
+
+
+def pages() -> list[dict[str, Any]]:
+    """The pages about verification; none where Airflow offers no way to guard them."""
+    try:
+        from sluice.monitor.access import guard
+        from sluice.monitor.verification import application
+        from sluice.orchestration.places import reports_folder
+
+        app = application(reports_folder, guard())
+    except ImportError as missing:
+        log.warning("Sluice's pages are not served: %s", missing)
+        return []
+    return [{"app": app, "url_prefix": "/sluice", "name": "Sluice"}]
 
 
 class SluicePlugin(AirflowPlugin):  # type: ignore[misc]
-    """Nothing yet beyond the name: the monitor and its links register here."""
+    """The pages, and the entry in Airflow's menu Browse that leads to them."""
 
     name = "sluice"
+    fastapi_apps = pages()
+    external_views = (
+        [
+            {
+                "name": "Sluice: verification",
+                "href": "sluice/",
+                "destination": "nav",
+                "category": "browse",
+                "url_route": "sluice-verification",
+            }
+        ]
+        if fastapi_apps
+        else []
+    )

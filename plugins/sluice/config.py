@@ -24,6 +24,7 @@ from sluice.configuration.model import (
     ApplyOptions,
     Endpoint,
     InitialOptions,
+    NotifierConfig,
     Replication,
     SlaveConfig,
     ThrottleOptions,
@@ -44,6 +45,7 @@ __all__ = [
     "Endpoint",
     "InitialOptions",
     "Mistake",
+    "NotifierConfig",
     "OwnTable",
     "Replication",
     "ResolvedTable",
@@ -131,7 +133,10 @@ def again(replication: Replication) -> Replication:
 
 
 def survey(place: Path | None = None) -> Survey:
-    """All replications that can be used, and all mistakes. Raises `ConfigError` when there is no folder."""
+    """All replications that can be used, and all mistakes, of a folder (default: `folder()`).
+
+    Raises `ConfigError` when there is no folder.
+    """
     place = place or folder()
     try:
         files = sorted(file for file in place.iterdir() if file.suffix in _SUFFIXES and not file.name.startswith("."))

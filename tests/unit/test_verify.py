@@ -1,7 +1,9 @@
 """The decisions of a verification: bounds of a sample, causes, outcomes, masks."""
 
+from math import comb
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.config import VerifyOptions
@@ -23,6 +25,27 @@ def test_nothing_wrong_in_n_rows_is_the_rule_of_three() -> None:
 def test_a_bound_lies_above_the_share_that_was_seen(checked: int, data: st.DataObject) -> None:
     wrong = data.draw(st.integers(0, checked))
     assert wrong / checked <= upper_bound(checked, wrong) <= 1.0
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 80), st.floats(0.0005, 0.9995))
+def test_the_true_share_lies_above_the_bound_in_five_of_a_hundred_samples_at_most(checked: int, share: float) -> None:
+    """Exactly, not by drawing: over every number of wrong rows that can come up."""
+    chance = sum(
+        comb(checked, wrong) * share**wrong * (1 - share) ** (checked - wrong)
+        for wrong in range(checked + 1)
+        if upper_bound(checked, wrong) < share
+    )
+    assert chance <= 0.05 + 1e-9
+
+
+@given(st.integers(2, 500), st.data())
+def test_a_bound_is_no_larger_than_it_must_be(checked: int, data: st.DataObject) -> None:
+    """Just below it, as few wrong rows come up more often than five in a hundred times."""
+    wrong = data.draw(st.integers(0, checked - 1))
+    share = upper_bound(checked, wrong) - 1e-6
+    fewer = sum(comb(checked, n) * share**n * (1 - share) ** (checked - n) for n in range(wrong + 1))
+    assert fewer > 0.05
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 9), st.integers(-(2**63), 2**63 - 1))), st.integers(1, 5))

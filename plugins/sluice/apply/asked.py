@@ -26,6 +26,7 @@ from sluice.domain.checkpoint import Checkpoint, CheckpointMoved, Fenced
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
+from sluice.domain.reject import RejectStatus, Row
 from sluice.domain.state import SlaveState
 from sluice.errors import SluiceError, Transient
 from sluice.stores.requests import REPAIR, SNAPSHOTS, Request, Requests
@@ -37,9 +38,6 @@ HOLD_SECONDS = 15.0
 ANSWER_SECONDS = 300.0
 LOOK_SECONDS = 0.05
 """Between two looks for requests."""
-
-
-Row = tuple[str | None, ...]
 
 
 class NoSuchRequest(Transient):
@@ -201,7 +199,26 @@ class Asked:
                     raise RepairRefused(f"{self.pair}: {table}: {collision.reason}") from collision
                 # A row that a later request repairs has a value which one of these needs: it goes, and comes back.
                 links.replayer.replay_changes(_changes(table, key, columns, rows, wanted), safe=True)
-        return {"rows": len(rows)}
+            settled = self._settle(slave, table, key, columns, rows, visit.position)
+        return {"rows": len(rows), "settled": settled}
+
+    def _settle(
+        self, slave: Any, table: TableName, key: Sequence[str], columns: Sequence[str], rows: list[Row], at: Position
+    ) -> int:
+        """Of changes that were set aside, those of `rows` are in them now, or superseded; how many those are."""
+        pair = self.pair
+        module = vendors.module(pair.slave_info.vendor, "rejects")
+        store = module.RejectStore(slave, pair.prefix, pair.slave.schema, pair.slave.name)
+        if not store.ready():
+            return 0
+        mended = set(rows)
+        ids = [
+            reject.id
+            for reject in store.open()
+            if reject.table == table and list(reject.key) == list(key) and reject.touched(columns, mended)
+        ]
+        answer = f"its row was repaired: it is as on the master at {at.time}"
+        return len(store.move(ids, RejectStatus.DROPPED, "resync", answer=answer))
 
     def _session(self, info: ConnectionInfo) -> Any:
         connect = vendors.module(info.vendor, "connection").connect

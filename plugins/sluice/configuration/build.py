@@ -1,6 +1,7 @@
 """From a reader's tree to a checked `Replication`."""
 
 import re
+from typing import Any
 
 from sluice.configuration.mistakes import Mistake
 from sluice.configuration.model import (
@@ -8,6 +9,7 @@ from sluice.configuration.model import (
     ApplyOptions,
     Endpoint,
     InitialOptions,
+    NotifierConfig,
     Replication,
     SlaveConfig,
     ThrottleOptions,
@@ -33,10 +35,11 @@ def build(root: Node, mistakes: list[Mistake]) -> Replication | None:
     apply = _apply(section, mistakes)
     initial = _initial(section, mistakes)
     verify = _verify(section, mistakes)
+    notify = _notify(section, mistakes)
     section.finish()
     if len(mistakes) > before or prefix is None:
         return None
-    return Replication(prefix, master, slaves, tables, apply, initial, verify, root.file)
+    return Replication(prefix, master, slaves, tables, apply, initial, verify, root.file, notify)
 
 
 def prefix_of(root: Node) -> str | None:
@@ -355,10 +358,41 @@ def _verify(section: Section, mistakes: list[Mistake]) -> VerifyOptions:
     most = options.integer("max_repair_rows", default.max_repair_rows, 0, 1_000_000_000)
     sample = options.integer("sample", default.sample, 0, 1_000_000)
     parallel = options.integer("parallel", default.parallel, 1, 64)
+    age = options.integer("max_age_days", default.max_age_days, 0, 3_650)
+    kept = options.integer("keep_reports_days", default.keep_reports_days, 0, 36_500)
     options.finish()
-    assert most is not None and sample is not None
-    assert parallel is not None
-    return VerifyOptions(schedule, action, tables, mask, most, sample, parallel)
+    assert most is not None and sample is not None and parallel is not None
+    assert age is not None and kept is not None
+    return VerifyOptions(schedule, action, tables, mask, most, sample, parallel, age, kept)
+
+
+def _notify(section: Section, mistakes: list[Mistake]) -> tuple[NotifierConfig, ...]:
+    node = section.get("notify")
+    right = "write a notifier's class with its arguments, e.g. my_company.notifiers.Pager: {team: databases}"
+    if node is None:
+        return ()
+    if not isinstance(node.value, dict):
+        mistakes.append(node.mistake(f"is {node.kind}", right))
+        return ()
+    notifiers = []
+    for path, child in node.value.items():
+        arguments = {} if child.value is None else _plain(child)
+        if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", path):
+            mistakes.append(child.mistake(f"{path!r} is no class of a module", right))
+        elif not isinstance(arguments, dict):
+            mistakes.append(child.mistake(f"is {child.kind}", right))
+        else:
+            notifiers.append(NotifierConfig(path, arguments))
+    return tuple(notifiers)
+
+
+def _plain(node: Node) -> Any:
+    """Texts, lists and mappings of them."""
+    if isinstance(node.value, dict):
+        return {name: _plain(child) for name, child in node.value.items()}
+    if isinstance(node.value, list):
+        return [_plain(child) for child in node.value]
+    return node.value
 
 
 def _patterns(text: str) -> tuple[str, ...]:

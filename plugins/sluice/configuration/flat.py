@@ -3,8 +3,9 @@
     replication.prefix                          prefix
     sluice.master.conn_id                       master.conn_id       (likewise vendor, schema)
     sluice.slave.<name>.conn_id                 slaves.<name>.conn_id
-    sluice.apply.<key>, sluice.initial.<key>    apply.<key>, initial.<key>
+    sluice.apply.<key>, sluice.initial.<key>    apply.<key>, initial.<key>      (likewise verify)
     sluice.initial.throttle.<key>               initial.throttle.<key>
+    sluice.notify.<module.Class>.<argument>     notify.<module.Class>.<argument>
     table.[CATALOG.]SCHEMA.TABLE                tables
 
 A table's value is xmlBlaster's list: `actions=IDU,trigger=TR01,sequence=3`. `${key}` stands for the
@@ -22,7 +23,8 @@ from sluice.configuration.nodes import Node, suggestion
 from sluice.domain.names import InvalidName, split_qualified
 
 _REFERENCE = re.compile(r"\$\{([^${}]+)\}")
-_SECTIONS = {"master": "master", "slave": "slaves", "apply": "apply", "initial": "initial", "verify": "verify"}
+_SECTIONS = {"master": "master", "slave": "slaves", "apply": "apply", "initial": "initial", "verify": "verify",
+             "notify": "notify"}  # fmt: skip
 _PREFIX = "replication.prefix"
 
 
@@ -81,13 +83,15 @@ class _Flat:
 
     def _option(self, entry: Entry, sections: dict[str, dict[str, Node]]) -> None:
         word, *path = entry.key.split(".")[1:]
-        inner = word == "slave" or (word == "initial" and path[:1] == ["throttle"])
+        if word == "notify" and len(path) > 2:
+            path = [".".join(path[:-1]), path[-1]]
+        inner = word in ("slave", "notify") or (word == "initial" and path[:1] == ["throttle"])
         depth = 2 if inner else 1
         if word not in _SECTIONS:
             self._wrong(entry, "is not known", suggestion(word, _SECTIONS, "words after sluice."))
         elif len(path) != depth or not all(path):
-            middle = "<name>." if word == "slave" else "throttle." if inner else ""
-            form = f"sluice.{word}.{middle}<key>"
+            middles = {"slave": "<name>.", "notify": "<module.Class>.", "initial": "throttle."}
+            form = f"sluice.{word}.{middles[word] if inner else ''}<key>"
             self._wrong(entry, "is not complete" if len(path) < depth else "has too many parts", f"write {form}")
         else:
             section = sections[_SECTIONS[word]]

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from sluice.configuration.resolve import ResolvedTable, resolve, rule_for
 from sluice.configuration.rule import TableRule
@@ -128,10 +129,24 @@ class VerifyOptions:
     """About how many rows of a table a scheduled run draws at random; 0 for all."""
     parallel: int = 1
     """Sessions on each side that read one table."""
+    max_age_days: int = 8
+    """A table that was not found identical for so many days needs a person; 0 for never."""
+    keep_reports_days: int = 90
+    """Reports are kept so long; 0 for ever."""
 
     def covers(self, table: TableName) -> bool:
         """Whether the table is to be compared."""
         return any(fnmatchcase(f"{table.schema}.{table.name}", pattern) for pattern in self.tables)
+
+
+@dataclass(frozen=True)
+class NotifierConfig:
+    """One of Airflow's notifiers, told what needs a person."""
+
+    path: str
+    """The class, e.g. `airflow.providers.smtp.notifications.smtp.SmtpNotifier`."""
+    arguments: Mapping[str, Any]
+    """What it is made with: texts, lists and mappings of texts."""
 
 
 class UnknownSlave(Terminal):
@@ -161,6 +176,8 @@ class Replication:
     verify: VerifyOptions = field(default_factory=VerifyOptions)
     source: Path = Path()
     """The file it was read from."""
+    notify: tuple[NotifierConfig, ...] = ()
+    """Who is told what needs a person."""
 
     def slave(self, name: str) -> SlaveConfig:
         """Raises `UnknownSlave`."""

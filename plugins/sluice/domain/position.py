@@ -117,6 +117,15 @@ class Position:
         """Text of the `pg_snapshot`."""
         return f"{self.xmin}:{self.xmax}:{','.join(str(xid) for xid in sorted(self.xip))}"
 
+    @staticmethod
+    def brief(text: str, longest: int = 40) -> str:
+        """The snapshot in what `text()` wrote, cut to fit a line; empty for any other text."""
+        try:
+            snapshot = Position.parse(text).snapshot
+        except (ValueError, KeyError, TypeError):
+            return ""
+        return snapshot if len(snapshot) <= longest else snapshot[: longest - 1] + "…"
+
     def text(self) -> str:
         """The form kept in the checkpoint and in markers; `parse` reads it back."""
         values = {

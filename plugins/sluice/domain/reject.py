@@ -1,10 +1,14 @@
 """Changes that are set aside, and what may become of them."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from sluice.domain import content
 from sluice.domain.names import TableName
+
+Row = tuple[str | None, ...]
 
 
 class RejectStatus(StrEnum):
@@ -69,6 +73,23 @@ class Reject:
             f"change {self.newer} of the same row was applied since change {self.repl_key} was set aside. Drop this "
             "one, or ask with force to overwrite the newer state"
         )
+
+    def touched(self, columns: Sequence[str], rows: Iterable[Row]) -> set[Row]:
+        """Those of `rows` that the change touches: texts of keys, or of a keyless table whole rows of `columns`."""
+        if self.key:
+            texts = frozenset(self.keys)
+            return {row for row in rows if content.key_text(dict(zip(self.key, row, strict=True)), self.key) in texts}
+        images = {tuple(image.get(name) for name in columns) for image in self._images()}
+        return images.intersection(rows)
+
+    def _images(self) -> list[dict[str, str | None]]:
+        found = []
+        if self.content:
+            found.append(dict(content.parse(self.content)))
+        if self.oldcontent:
+            old = content.overlay(self.content, self.oldcontent) if self.content else content.parse(self.oldcontent)
+            found.append(dict(old))
+        return found
 
     def __str__(self) -> str:
         told = f"{self.id}  {self.status}  {self.table} {self.action} ({self.repl_key}): {self.reason}"

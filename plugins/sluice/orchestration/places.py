@@ -31,9 +31,26 @@ def job_logs_folder() -> Path:
     return _private(home() / "logs" / "jobs")
 
 
+def reports_folder() -> Path:
+    """Where the reports of all runs are; created when absent, for its owner only."""
+    return _private(home() / "reports")
+
+
 def report_folder(run_id: str) -> Path:
     """Reports of one run of `resync`; created when absent, for its owner only."""
-    return _private(home() / "reports" / re.sub(r"[^\w.-]", "_", run_id))
+    return _private(reports_folder() / report_name(run_id))
+
+
+def report_name(run_id: str) -> str:
+    """A run as the name of a folder."""
+    return re.sub(r"[^\w.-]", "_", run_id)
+
+
+def report_link(run: str) -> str:
+    """Where a run's report is in Airflow's pages. `run`: its id, or the name of its folder."""
+    from airflow.sdk import conf
+
+    return f"{conf.get('api', 'base_url', fallback='').rstrip('/')}/sluice/reports/{report_name(run)}/"
 
 
 def _private(folder: Path) -> Path:

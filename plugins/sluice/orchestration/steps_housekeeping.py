@@ -1,24 +1,28 @@
 """The tasks of housekeeping: what nobody needs any more goes, and nothing else."""
 
 import inspect
+import json
 import logging
+import shutil
 import time
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from airflow.sdk import get_current_context, task
 
 from sluice import vendors
-from sluice.config import SlaveConfig
+from sluice.config import SlaveConfig, VerifyOptions
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
 from sluice.errors import SluiceError
-from sluice.orchestration import forms, jobs, places
+from sluice.orchestration import forms, jobs, notify, places
 from sluice.orchestration.failure import as_airflow
 from sluice.orchestration.job import JobState
 from sluice.orchestration.job_operator import is_active
 from sluice.orchestration.work import Work, checkpoint_of
+from sluice.stores.verified import Verified
 
 log = logging.getLogger("sluice.orchestration")
 
@@ -88,6 +92,36 @@ def check_structure(work: Work) -> str:
     return f"{found} changes of structure"
 
 
+@per_prefix
+def tell_people(work: Work) -> str:
+    """Tells by `notify` of the configuration what needs a person: a slave that differs, could not be compared, was not
+    verified for `max_age_days` or is INCONSISTENT; an apply that stopped. Each occasion once.
+    """
+    _expect(work)
+    return notify.tell(work)
+
+
+@task(**RETRY)  # type: ignore[untyped-decorator]
+def forget_reports() -> int:
+    """Removes reports of `resync` after `verify.keep_reports_days`; of several replications the longest counts."""
+    replications, _ = forms.survey()
+    kept = {str(one.prefix): one.verify.keep_reports_days for one in replications}
+    forgotten = 0
+    for folder in sorted(places.reports_folder().iterdir()):
+        days = report_days(_reported(folder), kept)
+        if days and time.time() - folder.stat().st_mtime > days * 24 * 3600:
+            shutil.rmtree(folder, ignore_errors=True)
+            forgotten += 1
+    log.info("%d reports forgotten", forgotten)
+    return forgotten
+
+
+def report_days(prefixes: Iterable[str], kept: dict[str, int]) -> int:
+    """How many days a report about `prefixes` is kept, 0 for ever, when each has its own number in `kept`."""
+    days = [kept.get(prefix, VerifyOptions.keep_reports_days) for prefix in prefixes]
+    return 0 if 0 in days else max(days, default=VerifyOptions.keep_reports_days)
+
+
 @task(**RETRY)  # type: ignore[untyped-decorator]
 def end_orphans() -> int:
     """Ends jobs whose run is over: a person ended it while no triggerer was there to stop the job."""
@@ -118,6 +152,37 @@ def forget_jobs() -> int:
     strays = _strays({job.id for job in known})
     log.info("%d jobs forgotten, %d files of lost ones removed, %d jobs kept", len(old), strays, len(known) - len(old))
     return len(old)
+
+
+def _expect(work: Work) -> None:
+    """Notes which tables of which slaves are to be verified, as long as they are replicated."""
+    try:
+        with work.master() as master:
+            tables = work.replication.resolve(work.existing_tables(master))
+    except SluiceError as failure:
+        log.warning("%s: the tables to verify are not known: %s", work, failure)
+        return
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    covered = [str(one.table) for one in tables if work.replication.verify.covers(one.table)]
+    for slave in work.replication.slaves.values():
+        try:
+            checkpoint = checkpoint_of(
+                work.info(slave), work.prefix, slave.name, slave.schema, f"sluice {work.prefix} housekeeping"
+            )
+        except SluiceError as failure:
+            log.warning("%s: %s", work, failure)
+            continue
+        live = checkpoint is not None and checkpoint.state is SlaveState.NORMAL
+        # One that is loaded, or waits for that, has nothing to verify.
+        Verified(work.redis, work.prefix, slave.name).expect(covered if live else [], now)
+
+
+def _reported(folder: Path) -> list[str]:
+    """The prefixes that a report is about; none where it was not written."""
+    try:
+        return [one["prefix"] for one in json.loads((folder / "report.json").read_text())]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
 
 
 def _installed(work: Work, master: Any) -> bool:

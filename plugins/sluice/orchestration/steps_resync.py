@@ -13,8 +13,9 @@ from airflow.sdk import get_current_context, task
 from sluice import config
 from sluice.domain.names import TableName
 from sluice.errors import SluiceError, Terminal
-from sluice.orchestration import forms, places
+from sluice.orchestration import forms, notify, places
 from sluice.orchestration.failure import as_airflow
+from sluice.orchestration.report_link import reporting
 from sluice.orchestration.step import RETRY
 from sluice.orchestration.work import Work
 from sluice.pair import Pair
@@ -29,6 +30,9 @@ NAMED = "{{ entry['prefix'] }} → {{ entry['slave'] }} {{ entry['table'] | join
 ONE_A_RUN = 2
 """Tables compared at the same time in one run."""
 SUNDAY = 6
+
+ALL_TABLES = TableName("*", "*")
+"""Stands for the tables of a master that could not be asked which it has."""
 
 Entry = dict[str, Any]
 """A table of a pair: `prefix`, `slave`, `table` [schema, name], `actions`, `action`, `sample`; or why there is none:
@@ -60,7 +64,7 @@ def due() -> list[Entry]:
         return found
 
 
-@task(map_index_template=NAMED, max_active_tis_per_dagrun=ONE_A_RUN, **RETRY)
+@reporting(map_index_template=NAMED, max_active_tis_per_dagrun=ONE_A_RUN, **RETRY)  # type: ignore[untyped-decorator]
 def compare(entry: Entry) -> str:
     """Compares one table at one position; with the action `repair` mends it, too, within `max_repair_rows`."""
     context = get_current_context()
@@ -69,12 +73,14 @@ def compare(entry: Entry) -> str:
         return _compare(entry, Action(entry["action"]), limit, entry["sample"], context)
 
 
-@task(trigger_rule="all_done", **RETRY)
+@reporting(trigger_rule="all_done", **RETRY)  # type: ignore[untyped-decorator]
 def write_report(entries: list[Entry]) -> str:
-    """Writes `report.json` and `report.html` of the run, and says where."""
+    """Writes `report.json` and `report.html` of the run; the page's address."""
     context = get_current_context()
     with as_airflow(context):
-        return str(_written(entries, context))
+        _written(entries, context)
+        _tell(entries, context)
+        return places.report_link(context["run_id"])
 
 
 @task.short_circuit(ignore_downstream_trigger_rules=False, **RETRY)
@@ -89,7 +95,7 @@ def approved(entries: list[Entry]) -> list[Entry]:
     return _different(entries, get_current_context())
 
 
-@task(map_index_template=NAMED, max_active_tis_per_dagrun=ONE_A_RUN, **RETRY)
+@reporting(map_index_template=NAMED, max_active_tis_per_dagrun=ONE_A_RUN, **RETRY)  # type: ignore[untyped-decorator]
 def repair(entry: Entry) -> str:
     """Compares the table anew, mends what differs however much it is, and compares it again."""
     context = get_current_context()
@@ -97,12 +103,13 @@ def repair(entry: Entry) -> str:
         return _compare(entry, Action.REPAIR, None, 0, context)
 
 
-@task(trigger_rule="all_done", **RETRY)
+@reporting(trigger_rule="all_done", **RETRY)  # type: ignore[untyped-decorator]
 def verdict(entries: list[Entry]) -> str:
     """Writes the report again, and fails the run unless every table is identical in the end."""
     context = get_current_context()
     with as_airflow(context):
         written = _written(entries, context)
+        _tell(entries, context)
         tables = [table for one in json.loads(written.read_text()) for table in one["tables"]]
         outcome = Outcome.of([Outcome(table["outcome"]) for table in tables])
         if outcome is Outcome.IDENTICAL:
@@ -124,7 +131,8 @@ def approval() -> Any:
     return ApprovalOperator(
         task_id="approve_repair",
         subject="Repair the differences?",
-        body="{{ ti.xcom_pull(task_ids='write_report') }}\n\nApprove, and every table that differs is made equal to "
+        body="[Read the report]({{ ti.xcom_pull(task_ids='write_report') }}).\n\n"
+        "Approve, and every table that differs is made equal to "
         "the master's, however many rows that takes.",
         defaults="Reject",
         response_timeout=timedelta(hours=20),
@@ -176,10 +184,7 @@ def _compare(entry: Entry, action: Action, limit: int | None, sample: int, conte
             sessions=options.parallel,
             sample=sample,
         )
-    last = result.after or result.finding
-    if not last.sampled:
-        seen = {"outcome": str(result.outcome), "time": last.time, "position": last.position, "rows": last.rows_slave}
-        Verified(work.redis, replication.prefix, entry["slave"]).write(str(table), seen)
+    _keep(work, entry, result, context)
     told = report.as_dict(entry["prefix"], entry["slave"], str(action), _started(context), [result],
                           replication.verify.mask)  # fmt: skip
     _private(_part(entry, context), json.dumps(told, ensure_ascii=False))
@@ -188,8 +193,26 @@ def _compare(entry: Entry, action: Action, limit: int | None, sample: int, conte
     return str(result.outcome)
 
 
+def _keep(work: Work, entry: Entry, result: TableResult, context: Any) -> None:
+    """What is known of the table from now on. A sample that found nothing wrong leaves that as it was."""
+    last = result.after or result.finding
+    if last.sampled and result.outcome is Outcome.IDENTICAL:
+        return
+    seen = {
+        "outcome": str(result.outcome),
+        "checked": datetime.now(UTC).isoformat(timespec="seconds"),
+        "run": places.report_name(context["run_id"]),
+        "differ": last.faults,
+        "reason": last.reason,
+        "time": last.time,
+        "position": last.position,
+        "rows": last.rows_slave,
+    }
+    Verified(work.redis, work.prefix, entry["slave"]).write(str(_table_of(entry)), seen)
+
+
 def _table_of(entry: Entry) -> TableName:
-    return TableName(*entry["table"]) if entry["table"] else TableName("", "")
+    return TableName(*entry["table"]) if entry["table"] else ALL_TABLES
 
 
 def _part(entry: Entry, context: Any) -> Path:
@@ -204,6 +227,7 @@ def _read(entry: Entry, context: Any) -> dict[str, Any]:
     except FileNotFoundError:
         lost = TableFinding(_table_of(entry), Outcome.COULD_NOT_COMPARE, "Its task failed: see the task's log.")
         action, started = entry["action"], _started(context)
+        _keep(Work.of_prefix(entry["prefix"], context), entry, TableResult(lost), context)
         return report.as_dict(entry["prefix"], entry["slave"], action, started, [TableResult(lost)])
 
 
@@ -226,6 +250,11 @@ def _written(entries: list[Entry], context: Any) -> Path:
     _private(folder / "report.json", json.dumps(list(pairs.values()), ensure_ascii=False, indent=1))
     log.info("The report: %s", folder / "report.html")
     return folder / "report.json"
+
+
+def _tell(entries: list[Entry], context: Any) -> None:
+    for prefix in dict.fromkeys(entry["prefix"] for entry in entries):
+        notify.tell_of_run(Work.of_prefix(prefix, context))
 
 
 def _summary(whole: Mapping[str, Any]) -> str:

@@ -1,12 +1,30 @@
-"""Through which position each table of a slave was last found identical with the master's, for people and pages."""
+"""What the last comparison of each table of a slave found, and through when it was last found identical.
+
+For people, pages and notices. Redis may lose it: then a table counts as first seen when it is seen next.
+"""
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import redis
 
 from sluice.domain.names import Prefix
 from sluice.stores.redis_store import classified
+
+LAST = ("since", "time", "position", "rows")
+"""What stays when a later comparison finds a table other than identical."""
+
+Seen = dict[str, Any]
+"""Of one table:
+
+| key | holds |
+|---|---|
+| `since` | when it was first known, ISO 8601, UTC |
+| `outcome`, `checked`, `run` | of the last comparison: its outcome, when it ended, the folder of its report |
+| `differ`, `reason` | then: how many rows differ; why it could not be compared |
+| `time`, `position`, `rows` | of the last one that found it identical: the master's clock at the position, its text |
+"""
 
 
 class Verified:
@@ -16,20 +34,27 @@ class Verified:
         self.client = client
         self.key = f"sluice:{prefix}:{slave}:verified"
 
-    def write(self, table: str, values: dict[str, Any]) -> None:
-        """`values`: `outcome`, `time` (the master's clock at the position), `position`, `rows`.
-
-        Of a table that is not identical, `time`, `position` and `rows` stay what they were.
-        """
+    def write(self, table: str, seen: Seen) -> None:
+        """Keeps what a comparison found; of a table that is not identical, `LAST` stays what it was."""
         with classified():
             before = self.client.hget(self.key, table)
             known = json.loads(str(before)) if before else {}
-            if values.get("outcome") != "identical":
-                values = {"outcome": values.get("outcome")}
-            self.client.hset(self.key, table, json.dumps({**known, **values}))
+            kept = {name: known[name] for name in LAST if name in known}
+            if seen.get("outcome") != "identical":
+                seen = {name: value for name, value in seen.items() if name not in LAST}
+            self.client.hset(self.key, table, json.dumps({**kept, **seen}))
 
-    def read(self) -> dict[str, dict[str, Any]]:
-        """By table; empty when none was ever verified."""
+    def expect(self, tables: Iterable[str], now: str) -> None:
+        """These tables are to be verified, and no others: new ones are known from `now` on, others forgotten."""
+        wanted = set(tables)
+        with classified():
+            for table in wanted:
+                self.client.hsetnx(self.key, table, json.dumps({"since": now}))
+            if others := [str(table) for table in self.client.hkeys(self.key) if str(table) not in wanted]:
+                self.client.hdel(self.key, *others)
+
+    def read(self) -> dict[str, Seen]:
+        """By table; empty when none is known."""
         with classified():
             found = self.client.hgetall(self.key)
         return {str(table): json.loads(str(text)) for table, text in sorted(found.items())}

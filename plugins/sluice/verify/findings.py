@@ -1,14 +1,13 @@
 """What a comparison finds, as data: the report is made of it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from sluice.domain.names import TableName
+from sluice.domain.reject import Reject
+from sluice.domain.reject import Row as Row
 from sluice.errors import SluiceError
-
-Row = tuple[str | None, ...]
-"""Canonical texts of columns."""
 
 
 class CouldNotCompare(SluiceError):
@@ -74,6 +73,8 @@ class Example:
     slave: Mapping[str, str | None] | None
     copies: int = 1
     """Of a table without a key: how many more of it one side has."""
+    cause: str = ""
+    """Why it differs, where a change of it was set aside."""
 
 
 @dataclass
@@ -113,7 +114,11 @@ class TableFinding:
     looked_at: int = 0
     examples: list[Example] = field(default_factory=list)
     rejects: dict[str, int] = field(default_factory=dict)
-    """Reason → changes of this table that wait in REJECTS: a likely cause."""
+    """Reason → changes of rows that differ which wait in REJECTS: the cause."""
+    rejected: int = 0
+    """Rows that differ of which such changes wait."""
+    settled: int = 0
+    """Such changes that a repair settled."""
     key: tuple[str, ...] = ()
     compared: tuple[str, ...] = ()
     """The compared columns."""
@@ -131,6 +136,28 @@ class TableFinding:
     """Then: with a confidence of 95 %, no larger share of the rows is wrong."""
     travelled: int = 0
     """Rows, or digests of rows, that came over the wire."""
+
+    def explain(self, rejects: Iterable[Reject]) -> None:
+        """Names changes that were set aside as the cause of the differences in their rows."""
+        differing = set(self.to_repair)
+        causes: dict[Row, str] = {}
+        for reject in rejects:
+            if list(reject.key) != list(self.key):
+                continue
+            if touched := reject.touched(self.compared, differing):
+                self.rejects[reject.reason] = self.rejects.get(reject.reason, 0) + 1
+                causes |= dict.fromkeys(touched, f"change {reject.repl_key} was set aside: {reject.reason}")
+        self.rejected = len(causes)
+        self.examples = [
+            replace(example, cause=causes.get(self._row(example), example.cause)) for example in self.examples
+        ]
+
+    def _row(self, example: Example) -> Row:
+        """As in `to_repair`."""
+        if self.key:
+            return tuple(example.key[name] for name in self.key)
+        values = example.master or example.slave or {}
+        return tuple(values[name] for name in self.compared)
 
     @property
     def faults(self) -> int:

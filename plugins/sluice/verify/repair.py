@@ -67,11 +67,12 @@ def repair(pair: Pair, store: "Redis", finding: TableFinding, limit: int | None 
     done, refusals = 0, []
     try:
         for part in _parts(finding):
-            refused = _refused(pair, requests, part)
-            if refused:
-                refusals.append(refused)
+            answer = _asked(pair, requests, part)
+            if "refused" in answer:
+                refusals.append(str(answer["refused"]))
             else:
                 done += len(part["rows"])
+                finding.settled += answer.get("settled", 0)
     except SluiceError as lost:
         raise NotRepaired(finding, done, str(lost)) from lost
     if refusals:
@@ -93,8 +94,8 @@ def _parts(finding: TableFinding) -> Iterator[dict[str, Any]]:
             }
 
 
-def _refused(pair: Pair, requests: Requests, values: dict[str, Any]) -> str:
-    """Asks for one part; why it was not repaired, or nothing where it was. Raises `Unanswered`, `StoreUnreachable`."""
+def _asked(pair: Pair, requests: Requests, values: dict[str, Any]) -> dict[str, Any]:
+    """Asks for one part; the answer. Raises `Unanswered`, `StoreUnreachable`."""
     name = requests.ask(REPAIR, values, PATIENCE_SECONDS)
     try:
         end = time.monotonic() + PATIENCE_SECONDS
@@ -102,7 +103,7 @@ def _refused(pair: Pair, requests: Requests, values: dict[str, Any]) -> str:
             if time.monotonic() > end:
                 raise Unanswered(why_silent(pair, requests.client))
             time.sleep(LOOK_SECONDS)
-        return str(answer.get("refused", ""))
+        return answer
     finally:
         with suppress(SluiceError):  # then it expires
             requests.withdraw(name)

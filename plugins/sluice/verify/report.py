@@ -50,6 +50,7 @@ def _table(result: TableResult, patterns: tuple[str, ...]) -> dict[str, Any]:
         "outcome": str(result.outcome),
         **_finding(finding, patterns),
         "repaired": result.repaired,
+        "rejects_settled": finding.settled,
         "not_repaired_because": result.refused,
         "after_repair": None if result.after is None else _finding(result.after, patterns),
     }
@@ -70,6 +71,7 @@ def _finding(finding: TableFinding, patterns: tuple[str, ...]) -> dict[str, Any]
             **{str(kind): rows.cause for kind, rows in finding.found.items() if rows.cause},
             **({"rejects": finding.rejects} if finding.rejects else {}),
         },
+        "set_aside": finding.rejected,
         "to_repair": finding.faults,
         "sampled": finding.sampled,
         "upper_bound": finding.upper_bound,
@@ -93,6 +95,7 @@ def _example(example: Example, finding: TableFinding, patterns: tuple[str, ...])
     return {
         "kind": str(example.kind),
         "copies": example.copies,
+        "cause": example.cause,
         "key": _values(example.key, finding.table, patterns),
         "master": _values(ours, finding.table, patterns, shown),
         "slave": _values(theirs, finding.table, patterns, shown),

@@ -9,6 +9,7 @@ from redis import Redis
 
 from sluice import vendors
 from sluice.domain.names import TableName
+from sluice.domain.reject import Reject
 from sluice.errors import SluiceError
 from sluice.pair import Pair
 from sluice.verify.compare import compare
@@ -67,7 +68,7 @@ def look(
             with at_one_position(pair, store, sessions=sessions, patience=PATIENCE_SECONDS) as sight:
                 finding = compare(sight, table, actions, sample)
             if finding.faults:
-                finding.rejects = _rejects(pair, table)
+                finding.explain(_rejects(pair, table))
             return finding
         except CouldNotCompare as failure:
             reason = str(failure)
@@ -107,7 +108,8 @@ def resync(
     return result
 
 
-def _rejects(pair: Pair, table: TableName) -> dict[str, int]:
+def _rejects(pair: Pair, table: TableName) -> list[Reject]:
+    """Changes of the table that are set aside."""
     info, slave = pair.slave_info, pair.slave
     driver = vendors.module(info.vendor, "connection")
     connection = driver.connect(info, application=f"{pair.application} verify", autocommit=True)
@@ -115,7 +117,6 @@ def _rejects(pair: Pair, table: TableName) -> dict[str, int]:
         with driver.classified(info):
             module = vendors.module(info.vendor, "rejects")
             store = module.RejectStore(connection, pair.prefix, slave.schema, slave.name)
-            found: dict[str, int] = store.reasons(table) if store.ready() else {}
-            return found
+            return [reject for reject in store.open() if reject.table == table] if store.ready() else []
     finally:
         connection.close()

@@ -295,7 +295,9 @@ def drawn(connection: psycopg.Connection[Any], digest: Digest, rows: int, wanted
     percent = min(100.0, 100.0 * wanted / max(1, rows))
     texts = ", ".join(digest.texts(digest.key))
     source = f"{digest.source} TABLESAMPLE BERNOULLI ({percent:.8f})"
-    return connection.execute(f"SELECT {texts} FROM {source} LIMIT {2 * wanted + 100}".encode()).fetchall()
+    # The first of them would be no fair draw where the table is larger than it is believed to be.
+    order = f"ORDER BY pg_catalog.random() LIMIT {2 * wanted + 100}"
+    return connection.execute(f"SELECT {texts} FROM {source} {order}".encode()).fetchall()
 
 
 def pages(connection: psycopg.Connection[Any], shape: TableShape) -> list[tuple[int, int | None] | None]:

@@ -106,13 +106,6 @@ class RejectStore:
         )
         return sorted(row[0] for row in rows)
 
-    def reasons(self, table: TableName) -> dict[str, int]:
-        """Why changes of a table are set aside, and how many; the commonest reasons first."""
-        values = {"slave": self.slave, "table_schema": table.schema, "table": table.name, "statuses": list(OPEN)}
-        return dict(
-            self.connection.execute(sql_files.render("postgres", "rejects_reasons", **self._names), values).fetchall()
-        )
-
     def passed(self, table: TableName, newer: Mapping[str, int] | int) -> None:
         """Newer changes of rows of `table` were applied: by key text, or of all rows."""
         keys = [None] if isinstance(newer, int) else list(newer)

@@ -1,0 +1,60 @@
+"""What `./sluice status` says of verification: through which time and position each table of a pair is verified."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from embedded.stack import Stack
+from sluice import config
+from sluice.domain.names import Prefix
+from sluice.domain.position import Position
+from sluice.errors import SluiceError
+from sluice.stores import redis_store
+from sluice.stores.verified import Verified
+
+LISTED = 40
+"""Tables of a pair that are listed; `--json` has all."""
+
+Tables = Mapping[str, Mapping[str, Any]]
+"""As `stores.verified` has them."""
+
+
+def of_pairs(stack: Stack) -> list[dict[str, Any]]:
+    """Every configured pair with `prefix`, `slave` and `tables`; none while Redis does not answer."""
+    folder = stack.blueprint.replications
+    try:
+        return [
+            {"prefix": str(one.prefix), "slave": slave, "tables": tables(stack, one.prefix, slave)}
+            for one in config.survey(Path(folder) if folder else None).replications
+            for slave in one.slaves
+        ]
+    except SluiceError:
+        return []
+
+
+def tables(stack: Stack, prefix: Prefix, slave: str) -> Tables:
+    """Of one pair. Raises `StoreUnreachable`."""
+    return Verified(redis_store.connect(stack.redis_url), prefix, slave).read()
+
+
+def told(found: Tables) -> list[str]:
+    """A line a table."""
+    if not found:
+        return []
+    rows = [("table", "last compared", "verified through", "position")]
+    rows += [_table(name, seen) for name, seen in list(found.items())[:LISTED]]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["    " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in rows]
+    if len(found) > LISTED:
+        never = sum(not seen.get("time") for seen in found.values())
+        lines.append(f"    and {len(found) - LISTED} more: --json lists them; {never} were never verified")
+    return [line.rstrip() for line in lines]
+
+
+def _table(name: str, seen: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    last = f"{seen['outcome']} {_clock(seen.get('checked'))}" if seen.get("outcome") else "–"
+    return name, last, _clock(seen.get("time")), Position.brief(str(seen.get("position", "")))
+
+
+def _clock(text: Any) -> str:
+    return str(text)[:19].replace("T", " ") if text else "never"

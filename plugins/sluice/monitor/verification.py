@@ -1,0 +1,96 @@
+"""The pages about verification inside Airflow: what is verified through when, and the reports of all runs.
+
+| address | shows |
+|---|---|
+| `/sluice/` | each pair with its tables, and the latest reports |
+| `/sluice/reports/<run>/` | the report of one run |
+| `/sluice/reports/<run>/report.json` | the same as data |
+"""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, HTTPException
+from fastapi.responses import FileResponse, HTMLResponse
+
+from sluice import config
+from sluice.errors import SluiceError
+from sluice.monitor.overview import Past, Shown, overview
+from sluice.stores import redis_store
+from sluice.stores.status import Status
+from sluice.stores.verified import Verified
+
+LATEST = 30
+"""Reports that are listed."""
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+_NAME = re.compile(r"[\w-][\w.-]*")
+
+
+def application(folder: Callable[[], Path], guard: Any) -> FastAPI:
+    """The pages. `folder` holds the reports, one folder a run; `guard` is a dependency that every page has."""
+    # Without the three: the descriptions would be open to anybody.
+    app = FastAPI(dependencies=[guard], docs_url=None, redoc_url=None, openapi_url=None)
+
+    @app.get("/")
+    def index() -> HTMLResponse:
+        """What is verified."""
+        pairs, trouble = _pairs()
+        return HTMLResponse(overview(pairs, _past(folder()), trouble), headers=HEADERS)
+
+    @app.get("/reports/{name}/")
+    def report(name: str) -> FileResponse:
+        """The report of one run."""
+        return _file(folder(), name, "report.html", "text/html; charset=utf-8")
+
+    @app.get("/reports/{name}/report.json")
+    def data(name: str) -> FileResponse:
+        """The same for programs."""
+        return _file(folder(), name, "report.json", "application/json")
+
+    return app
+
+
+def _file(folder: Path, name: str, file: str, kind: str) -> FileResponse:
+    path = folder / name / file
+    if not _NAME.fullmatch(name) or not path.is_file():
+        raise HTTPException(404, "There is no such report: its run wrote none, or keep_reports_days are over.")
+    return FileResponse(path, media_type=kind, headers=HEADERS)
+
+
+def _pairs() -> tuple[list[Shown], str]:
+    """The configured pairs; and why nothing is known of them, where that is so."""
+    try:
+        store = redis_store.connect()
+        return [
+            Shown(
+                str(one.prefix),
+                slave,
+                Status(store, one.prefix, slave).read(),
+                Verified(store, one.prefix, slave).read(),
+            )
+            for one in config.survey().replications
+            for slave in one.slaves
+        ], ""
+    except SluiceError as failure:
+        return [], str(failure)
+
+
+def _past(folder: Path) -> list[Past]:
+    """The latest reports, newest first."""
+    found = []
+    folders = [one for one in folder.iterdir() if _NAME.fullmatch(one.name) and (one / "report.json").is_file()]
+    for one in sorted(folders, key=lambda one: (one / "report.json").stat().st_mtime, reverse=True)[:LATEST]:
+        try:
+            pairs = json.loads((one / "report.json").read_text())
+            found.append(Past(one.name, [(f"{p['prefix']} → {p['slave']}", p["outcome"], p["started"]) for p in pairs]))
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # of another release, or half removed
+    return found

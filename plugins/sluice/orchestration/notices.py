@@ -1,0 +1,140 @@
+"""What needs a person, in words. Each notice has a key that names the very occasion, so that it is told once."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from html import escape
+from typing import Any
+
+from sluice.domain.checkpoint import Checkpoint
+from sluice.domain.state import SlaveState
+from sluice.stores.gate import ERROR, Closure
+
+LISTED = 20
+"""Tables that a notice names."""
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What a person is told. In a notifier's arguments it stands as `notice`: `{{ notice.subject }}`."""
+
+    key: str
+    subject: str
+    """One line."""
+    text: str
+    """What was found, and what to do; several lines."""
+    link: str = ""
+    """Where to read on."""
+
+    @property
+    def html(self) -> str:
+        """The same as HTML, for e-mail."""
+        lines = "<br>\n".join(escape(line) for line in self.text.splitlines())
+        link = f'<p><a href="{escape(self.link)}">{escape(self.link)}</a></p>' if self.link else ""
+        return f"<p><b>{escape(self.subject)}</b></p>\n<p>{lines}</p>\n{link}"
+
+
+def of_comparisons(pair: str, seen: Mapping[str, Mapping[str, Any]], link: Callable[[str], str]) -> list[Notice]:
+    """Tables whose last comparison found them different, or found nothing; one notice a run and outcome.
+
+    `seen`: as `stores.verified` has it. `link`: where the report of a run is.
+    """
+    told = []
+    for outcome, subject, remedy in (
+        (
+            "different",
+            f"{pair} differs from its master",
+            "Read the report. To mend the rows, approve the repair in Airflow (Required actions), or start the DAG "
+            "resync with the action repair.",
+        ),
+        (
+            "could not compare",
+            f"{pair} could not be compared with its master",
+            "Mend what the reason names, then start the DAG resync.",
+        ),
+    ):
+        runs: dict[str, list[str]] = {}
+        for table, one in seen.items():
+            if one.get("outcome") == outcome:
+                what = _rows(one.get("differ", 0)) if outcome == "different" else str(one.get("reason"))
+                runs.setdefault(str(one.get("run")), []).append(f"{table}: {what}")
+        for run, lines in runs.items():
+            told.append(
+                Notice(
+                    f"{pair}: {outcome}: {run}",
+                    f"{subject}: {_counted(len(lines))}",
+                    "\n".join([*_listed(lines), remedy]),
+                    link(run),
+                )
+            )
+    return told
+
+
+def of_age(pair: str, seen: Mapping[str, Mapping[str, Any]], days: int, now: datetime) -> list[Notice]:
+    """Tables that were not found identical for `days` days; told again each time so many more have passed."""
+    if not days:
+        return []
+    ages = {table: now - _time(str(one.get("time") or one["since"])) for table, one in seen.items() if _known(one)}
+    old = {table: age for table, age in ages.items() if age > timedelta(days=days)}
+    if not old:
+        return []
+    eldest = max(old, key=lambda table: old[table])
+    first = seen[eldest].get("time") or seen[eldest]["since"]
+    lines = [
+        f"{table}: {'verified through ' + str(seen[table]['time']) if seen[table].get('time') else 'never verified'}"
+        for table in sorted(old)
+    ]
+    return [
+        Notice(
+            f"{pair}: not verified: {first}: {old[eldest] // timedelta(days=days)}",
+            f"{pair} has not been verified for {days} days: {_counted(len(old))}",
+            "\n".join([*_listed(lines), "See why the DAG resync does not run, or finds them other than identical."]),
+        )
+    ]
+
+
+def of_state(pair: str, checkpoint: Checkpoint | None) -> list[Notice]:
+    """A slave that needs a new initial update."""
+    if checkpoint is None or checkpoint.state is not SlaveState.INCONSISTENT:
+        return []
+    return [
+        Notice(
+            f"{pair}: {checkpoint.state}: {checkpoint.epoch}: {checkpoint.message}",
+            f"{pair} is {checkpoint.state}",
+            f"{checkpoint.message}\nStart the DAG initial_update for it.",
+        )
+    ]
+
+
+def of_gate(pair: str, closures: Iterable[Closure]) -> list[Notice]:
+    """An apply that stopped at something that a person must mend."""
+    return [
+        Notice(
+            f"{pair}: stopped: {closure.at}",
+            f"{pair}: the apply has stopped",
+            f"{closure.reason}\nMend that, then clear the task apply of the DAG cdc_apply.",
+        )
+        for closure in closures
+        if closure.name == ERROR
+    ]
+
+
+def _known(seen: Mapping[str, Any]) -> bool:
+    return bool(seen.get("time") or seen.get("since"))
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _rows(number: int) -> str:
+    return "1 row differs" if number == 1 else f"{number:,} rows differ"
+
+
+def _counted(tables: int) -> str:
+    return "1 table" if tables == 1 else f"{tables} tables"
+
+
+def _listed(lines: list[str]) -> list[str]:
+    rest = len(lines) - LISTED
+    return lines if rest <= 0 else [*lines[:LISTED], f"and {_counted(rest)} more"]

@@ -1,0 +1,111 @@
+"""Tells people what needs them, by the notifiers of the configuration, each occasion once.
+
+What could not be told is told by the next run of `housekeeping`. Without notifiers it stands in the task's log.
+"""
+
+import inspect
+import logging
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from importlib import import_module
+from typing import Any
+
+from sluice.config import NotifierConfig
+from sluice.errors import SluiceError, Terminal, Transient
+from sluice.orchestration import notices, places
+from sluice.orchestration.notices import Notice
+from sluice.orchestration.work import Work, checkpoint_of
+from sluice.stores.gate import Gate
+from sluice.stores.told import Told
+from sluice.stores.verified import Verified
+
+log = logging.getLogger("sluice.orchestration")
+
+DEFAULTS = {
+    "subject": "{{ notice.subject }}",
+    "html_content": "{{ notice.html }}",
+    "text": "{{ notice.subject }}\n{{ notice.text }}\n{{ notice.link }}",
+    "message": "{{ notice.subject }}\n{{ notice.text }}\n{{ notice.link }}",
+    "summary": "{{ notice.subject }}",
+}
+"""Arguments in which notifiers take what is to be said, where the configuration gives them nothing else."""
+
+
+class NotifierUnusable(Terminal):
+    """The configuration names a notifier that cannot be made."""
+
+    def __init__(self, path: str, reason: str):
+        super().__init__(f"The notifier {path} of the configuration cannot be used: {reason}. Correct notify.")
+        self.path = path
+
+
+class NotTold(Transient):
+    """Notifiers that failed; the next run of `housekeeping` tries them again."""
+
+
+def tell(work: Work) -> str:
+    """Tells what needs a person about the slaves of a replication. Raises `NotTold` when a notifier fails."""
+    found = list(needs(work))
+    told = Told(work.redis, work.prefix)
+    failures = []
+    sent = 0
+    for notice in found:
+        log.warning("%s. %s", notice.subject, notice.text)
+        for notifier in work.replication.notify:
+            key = f"{notifier.path} {notice.key}"
+            if told.known(key):
+                continue
+            try:
+                _send(notifier, notice, work.context)
+            except Exception as failure:  # a notifier is anybody's code
+                log.exception("%s: %s did not tell it", work, notifier.path)
+                failures.append(f"{notifier.path}: {failure}")
+                continue
+            told.note(key)
+            sent += 1
+    if failures:
+        raise NotTold(f"{work}: {len(failures)} notices could not be told: {'; '.join(failures[:5])}")
+    return f"{len(found)} things need a person, {sent} notices sent"
+
+
+def tell_of_run(work: Work) -> None:
+    """The same at the end of a run that has found something; a notifier that fails must not hide what it found."""
+    try:
+        tell(work)
+    except SluiceError as failure:
+        log.warning("%s", failure)
+
+
+def needs(work: Work) -> Iterable[Notice]:
+    """All that needs a person. A slave or a Redis that does not answer is passed over what it alone knows."""
+    options = work.replication.verify
+    for slave in work.replication.slaves.values():
+        pair = f"{work.prefix} → {slave.name}"
+        try:
+            checkpoint = checkpoint_of(
+                work.info(slave), work.prefix, slave.name, slave.schema, f"sluice {work.prefix} housekeeping"
+            )
+        except SluiceError as failure:
+            log.warning("%s: its state is not known: %s", pair, failure)
+            checkpoint = None
+        yield from notices.of_state(pair, checkpoint)
+        yield from notices.of_gate(pair, Gate(work.redis, work.prefix, slave.name).closures())
+        seen = Verified(work.redis, work.prefix, slave.name).read()
+        yield from notices.of_comparisons(pair, seen, places.report_link)
+        yield from notices.of_age(pair, seen, options.max_age_days, datetime.now(UTC))
+
+
+def made(notifier: NotifierConfig) -> Any:
+    """An Airflow notifier as the configuration describes it. Raises `NotifierUnusable`."""
+    module, _, name = notifier.path.rpartition(".")
+    try:
+        kind = getattr(import_module(module), name)
+        parameters = inspect.signature(kind).parameters
+        defaults = {name: text for name, text in DEFAULTS.items() if name in parameters}
+        return kind(**{**defaults, **notifier.arguments})
+    except Exception as error:
+        raise NotifierUnusable(notifier.path, str(error) or type(error).__name__) from error
+
+
+def _send(notifier: NotifierConfig, notice: Notice, context: Mapping[str, Any]) -> None:
+    made(notifier)({**context, "notice": notice})

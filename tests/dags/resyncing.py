@@ -1,0 +1,55 @@
+"""A pair of real databases with their configuration and connections, and runs of DAGs on it."""
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+
+from sluice.domain.connection import ConnectionInfo
+from tests.scenarios.apply.rig import Rig
+
+DAGS = Path(__file__).resolve().parents[2] / "dags"
+TABLES = """
+CREATE TABLE public.people (id int PRIMARY KEY, name text, password text);
+CREATE TABLE public.log (line text)"""
+
+
+@pytest.fixture
+def pair(
+    database: Callable[..., ConnectionInfo], redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    airflow_database: None,
+) -> Iterator[Rig]:  # fmt: skip
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
+    monkeypatch.setenv("SLUICE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("SLUICE_REDIS_URL", redis_url)
+    made = Rig.build(database, redis_url, tmp_path, TABLES)
+    for name, info in (("M", made.pair.master_info), ("S", made.pair.slave_info)):
+        values = {
+            "conn_type": "postgres", "host": info.host, "port": info.port, "schema": info.database,
+            "login": info.user, "password": info.password,
+        }  # fmt: skip
+        monkeypatch.setenv(f"AIRFLOW_CONN_{name}", json.dumps(values))
+    made.master.execute("INSERT INTO public.people SELECT i, 'n' || i, 'hidden' || i FROM generate_series(1, 100) i")
+    made.master.execute("INSERT INTO public.log SELECT 'l' FROM generate_series(1, 10) i")
+    yield made
+    made.close()
+
+
+def run(*, approve: bool = False, **params: Any) -> tuple[str, dict[str, str]]:
+    """State of the run, and of each of its tasks; of mapped ones together. `approve`: nobody is waited for."""
+    dag = DagBag(str(DAGS)).dags["resync"]
+    marked = "approve_repair" if approve else None
+    found = dag.test(run_conf=params, logical_date=datetime.now(UTC), use_executor=False, mark_success_pattern=marked)
+    states: dict[str, set[str]] = {}
+    for ti in found.get_task_instances():
+        states.setdefault(ti.task_id, set()).add(str(ti.state))
+    return str(found.state), {task: "+".join(sorted(state)) for task, state in states.items()}
+
+
+def reports(tmp_path: Path) -> tuple[list[Any], str]:
+    (folder,) = (tmp_path / "home" / "reports").iterdir()
+    return json.loads((folder / "report.json").read_text()), (folder / "report.html").read_text()

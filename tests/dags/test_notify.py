@@ -1,0 +1,164 @@
+"""What needs a person is told, once, by the notifiers of the configuration."""
+
+import json
+import os
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+
+from sluice.domain.state import SlaveState
+from sluice.orchestration import notify, places
+from sluice.orchestration.steps_housekeeping import forget_reports, report_days, tell_people
+from sluice.orchestration.work import Work
+from sluice.stores import redis_store
+from sluice.stores.gate import ERROR, Gate
+from sluice.stores.verified import Verified
+from tests.dags.resyncing import DAGS, pair, run
+from tests.dags.smtp_server import MailServer
+from tests.scenarios.apply.rig import Rig
+
+__all__ = ["pair"]
+
+
+@pytest.fixture
+def told(pair: Rig, tmp_path: Path) -> "Told":
+    return Told(pair, tmp_path)
+
+
+class Told:
+    """The pair with a notifier that writes to a file."""
+
+    def __init__(self, pair: Rig, folder: Path):
+        self.pair = pair
+        self.file, self.fail = folder / "notices", folder / "dead"
+        self.configure({"tests.dags.notifying.ToFile": {"path": str(self.file), "fail": str(self.fail)}})
+
+    def configure(self, notifiers: dict[str, Any], **options: Any) -> None:
+        (file,) = (file for file in self.file.parent.glob("*.yaml"))
+        text = file.read_text().split("\nnotify:")[0]
+        file.write_text(f"{text}\nnotify: {json.dumps(notifiers)}\nverify: {json.dumps(options)}\n")
+
+    @property
+    def notices(self) -> list[dict[str, str]]:
+        return [json.loads(line) for line in self.file.read_text().splitlines()] if self.file.exists() else []
+
+    @property
+    def verified(self) -> Verified:
+        return Verified(redis_store.connect(self.pair.redis_url), self.pair.pair.prefix, "dr1")
+
+
+def look() -> str:
+    """The task of housekeeping, once."""
+    dag = DagBag(str(DAGS)).dags["housekeeping"]
+    return str(tell_people.body(Work.of_prefix("DEMO_", {"dag": dag})))
+
+
+def test_a_difference_is_told_once_with_its_report_until_it_is_mended(told: Told) -> None:
+    with told.pair.apply():
+        told.pair.await_current()
+        told.pair.slave.execute("UPDATE public.people SET name = 'seen' WHERE id < 4")
+        state, _ = run(prefix="DEMO_", approve=True)
+        assert state == "success"
+        (notice,) = told.notices
+        assert look() == "0 things need a person, 0 notices sent"
+    assert notice["subject"] == "DEMO_ → dr1 differs from its master: 1 table"
+    assert "public.people: 3 rows differ" in notice["text"] and "approve the repair" in notice["text"]
+    (folder,) = places.reports_folder().iterdir()
+    assert notice["link"].endswith(f"/sluice/reports/{folder.name}/")
+
+
+def test_a_run_that_could_not_compare_is_told_with_the_reason(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sluice.verify.resync.PATIENCE_SECONDS", 0.5)
+    run(prefix="DEMO_")
+    (notice,) = told.notices
+    assert notice["subject"] == "DEMO_ → dr1 could not be compared with its master: 2 tables"
+    assert "it is not running. Start the DAG cdc_apply" in notice["text"]
+
+
+def test_a_notifier_that_fails_hides_nothing_and_is_tried_again(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sluice.verify.resync.PATIENCE_SECONDS", 0.5)
+    told.fail.touch()
+    state, tasks = run(prefix="DEMO_")
+    assert state == "failed" and tasks["write_report"] == "success" and tasks["verdict"] == "failed"
+    with pytest.raises(notify.NotTold, match="the pager's line is dead"):
+        look()
+    told.fail.unlink()
+    assert look() == "1 things need a person, 1 notices sent"
+    assert look() == "1 things need a person, 0 notices sent"
+    assert "public.log: DEMO_ → dr1: the apply did not answer" in told.notices[0]["text"]
+
+
+def test_a_notifier_that_cannot_be_made_says_why(told: Told) -> None:
+    Gate(redis_store.connect(told.pair.redis_url), told.pair.pair.prefix, "dr1").close(ERROR, "apply", "drift")
+    told.configure({"no_such_package.Pager": {}})
+    with pytest.raises(notify.NotTold, match=r"no_such_package\.Pager of the configuration cannot be used: No module"):
+        look()
+
+
+def test_a_slave_that_was_not_verified_for_days_is_told(told: Told) -> None:
+    assert look() == "0 things need a person, 0 notices sent"
+    assert set(told.verified.read()) == {"public.people", "public.log"}
+    since = datetime.now(UTC) - timedelta(days=9)
+    told.verified.client.hset(told.verified.key, "public.log", json.dumps({"since": since.isoformat()}))
+    look()
+    look()
+    (notice,) = told.notices
+    assert notice["subject"] == "DEMO_ → dr1 has not been verified for 8 days: 1 table"
+    assert "public.log: never verified" in notice["text"]
+
+
+def test_a_slave_that_is_inconsistent_and_an_apply_that_stopped_are_told(told: Told) -> None:
+    told.pair.store.move(SlaveState.INCONSISTENT, "the update was cancelled")
+    told.pair.slave.commit()
+    Gate(redis_store.connect(told.pair.redis_url), told.pair.pair.prefix, "dr1").close(ERROR, "apply", "qty is 7")
+    look()
+    look()
+    assert [notice["subject"] for notice in told.notices] == [
+        "DEMO_ → dr1 is INCONSISTENT", "DEMO_ → dr1: the apply has stopped",
+    ]  # fmt: skip
+    assert "the update was cancelled\nStart the DAG initial_update" in told.notices[0]["text"]
+    assert "qty is 7\nMend that" in told.notices[1]["text"]
+    assert told.verified.read() == {}, "there is nothing to verify"
+
+
+def test_e_mail_is_sent_with_nothing_but_addresses_in_the_configuration(
+    told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with MailServer() as server:
+        values = {"conn_type": "smtp", "host": "127.0.0.1", "port": server.port,
+                  "extra": {"disable_ssl": True, "disable_tls": True}}  # fmt: skip
+        monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", json.dumps(values))
+        smtp = "airflow.providers.smtp.notifications.smtp.SmtpNotifier"
+        told.configure({smtp: {"to": ["dba@example.com", "anna@example.com"], "from_email": "sluice@example.com"}})
+        Gate(redis_store.connect(told.pair.redis_url), told.pair.pair.prefix, "dr1").close(ERROR, "apply", "<qty> & 7")
+        assert look() == "1 things need a person, 1 notices sent"
+        (mail,) = server.mails
+    assert mail["subject"] == "DEMO_ → dr1: the apply has stopped"
+    assert mail["to"] == "dba@example.com, anna@example.com"
+    body = mail.get_body(("html",))
+    assert body is not None and "&lt;qty&gt; &amp; 7<br>" in body.get_content()
+
+
+def test_reports_go_after_the_days_that_are_configured(told: Told) -> None:
+    def report(name: str, days: float, *prefixes: str) -> Path:
+        folder = places.report_folder(name)
+        (folder / "report.json").write_text(json.dumps([{"prefix": prefix} for prefix in prefixes]))
+        os.utime(folder, (time.time(), time.time() - days * 24 * 3600))
+        return folder
+
+    told.configure({}, keep_reports_days=10)
+    young, old = report("young", 9, "DEMO_"), report("old", 11, "DEMO_")
+    foreign, older = report("foreign", 89, "DEMO_", "GONE_"), report("older", 91, "GONE_")
+    assert forget_reports.function() == 2
+    assert young.exists() and foreign.exists() and not old.exists() and not older.exists()
+
+
+def test_of_several_replications_the_longest_time_counts() -> None:
+    kept = {"A_": 5, "B_": 0, "C_": 100}
+    assert report_days(["A_"], kept) == 5 and report_days(["A_", "C_"], kept) == 100
+    assert report_days(["A_", "B_"], kept) == 0, "for ever"
+    assert report_days(["X_"], kept) == report_days([], kept) == 90

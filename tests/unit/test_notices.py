@@ -1,0 +1,63 @@
+"""What needs a person, decided and put in words."""
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.orchestration.notices import Notice, of_age, of_comparisons
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def through(days: float) -> dict[str, str]:
+    at = (NOW - timedelta(days=days)).isoformat()
+    return {"outcome": "identical", "since": "2020-01-01T00:00:00+00:00", "time": at}
+
+
+@given(st.floats(0, 100), st.integers(1, 30))
+def test_a_table_is_told_of_from_its_age_on_and_again_after_each_further_one(age: float, days: int) -> None:
+    found = of_age("P → s", {"t": through(age), "young": through(0)}, days, NOW)
+    whole = timedelta(days=age) // timedelta(days=days)
+    assert bool(found) == (timedelta(days=age) > timedelta(days=days))
+    for notice in found:
+        assert notice.key.endswith(f": {whole}") and "young" not in notice.text
+
+
+def test_with_no_age_nothing_is_too_old() -> None:
+    assert of_age("P → s", {"t": through(10_000)}, 0, NOW) == []
+
+
+def test_a_verification_after_a_lapse_makes_the_next_lapse_a_new_occasion() -> None:
+    (one,) = of_age("P → s", {"t": through(9)}, 8, NOW)
+    (other,) = of_age("P → s", {"t": through(8.5)}, 8, NOW)
+    assert one.key != other.key
+
+
+def test_what_runs_found_is_told_by_run_and_outcome() -> None:
+    seen = {
+        "a": {"outcome": "different", "run": "r1", "differ": 3},
+        "b": {"outcome": "different", "run": "r2", "differ": 1},
+        "c": {"outcome": "could not compare", "run": "r2", "reason": "no apply"},
+        "d": {"outcome": "identical", "run": "r2"},
+        "e": {"since": "2026-01-01T00:00:00+00:00"},
+    }
+    found = of_comparisons("P → s", seen, lambda run: f"/{run}")
+    assert [(notice.link, notice.text.splitlines()[0]) for notice in found] == [
+        ("/r1", "a: 3 rows differ"),
+        ("/r2", "b: 1 row differs"),
+        ("/r2", "c: no apply"),
+    ]
+    assert len({notice.key for notice in found}) == 3
+
+
+def test_a_notice_names_some_tables_and_counts_the_others() -> None:
+    seen = {f"t{number:03}": {"outcome": "different", "run": "r", "differ": 1} for number in range(150)}
+    (notice,) = of_comparisons("P → s", seen, str)
+    assert "150 tables" in notice.subject
+    assert "and 130 tables more" in notice.text and len(notice.text.splitlines()) == 22
+
+
+def test_what_is_written_as_html_is_no_html_itself() -> None:
+    notice = Notice("k", "<subject>", "a < b & c\n<script>", 'http://x/"><script>')
+    assert "<script>" not in notice.html and "a &lt; b &amp; c<br>" in notice.html
