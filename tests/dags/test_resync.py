@@ -51,15 +51,44 @@ def test_the_action_repair_mends_and_the_report_hides_secrets(pair: Rig, tmp_pat
     assert not any(secret in page + json.dumps(told) for secret in ("hidden7", "seen"))
 
 
-def test_without_an_apply_the_run_fails_as_not_compared(
-    pair: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sluice.verify.resync.PATIENCE_SECONDS", 0.5)
-    state, tasks = run(prefix="DEMO_", slave="dr1", action="repair")
+def test_without_an_apply_tables_are_compared_where_the_slave_stands(pair: Rig, tmp_path: Path) -> None:
+    with pair.apply():
+        pair.await_current()
+    pair.master.execute("UPDATE public.people SET name = 'later' WHERE id < 9")
+    state, tasks = run(prefix="DEMO_", slave="dr1")
+    assert state == "success", tasks
+    (told,), page = reports(tmp_path)
+    assert {table["table"]: table["waiting"] for table in told["tables"]} == {"public.log": 0, "public.people": 8}
+    assert told["outcome"] == "identical" and "The apply did not run: the slave was compared where it stands" in page
+
+
+def test_a_table_that_cannot_be_compared_fails_the_run_and_the_others_are_compared(pair: Rig, tmp_path: Path) -> None:
+    with pair.apply():
+        pair.await_current()
+        pair.slave.execute("ALTER TABLE public.log RENAME line TO other")
+        state, tasks = run(prefix="DEMO_", slave="dr1", action="repair")
     assert state == "failed" and tasks["verdict"] == "failed" and tasks["approve_repair"] == "skipped"
     (told,), page = reports(tmp_path)
     assert told["outcome"] == "could not compare"
-    assert "it is not running. Start the DAG cdc_apply" in page
+    assert [table["outcome"] for table in told["tables"]] == ["could not compare", "identical"]
+    assert "public.log cannot hold on the slave what it holds on the master" in page
+
+
+def test_a_pair_that_cannot_be_reached_does_not_keep_the_others_from_being_compared(
+    pair: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "DEMO.yaml"
+    file.write_text(file.read_text().replace("slaves:\n", "slaves:\n  dr2: {conn_id: gone}\n"))
+    gone = {"conn_type": "postgres", "host": "127.0.0.1", "port": 1, "schema": "x", "login": "x"}
+    monkeypatch.setenv("AIRFLOW_CONN_GONE", json.dumps(gone))
+    with pair.apply():
+        pair.await_current()
+        state, _ = run()
+    assert state == "failed"
+    told, _ = reports(tmp_path)
+    assert {one["slave"]: one["outcome"] for one in told} == {"dr1": "identical", "dr2": "could not compare"}
+    (unreached, _) = next(one["tables"] for one in told if one["slave"] == "dr2")
+    assert "x@127.0.0.1:1/x" in unreached["reason"]
 
 
 def test_reports_are_for_their_owner_alone(pair: Rig, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from psycopg import Error
 from sluice.domain.compatibility import differences
 from sluice.domain.names import TableName
 from sluice.domain.shape import TableShape
+from sluice.verify import standing
 from sluice.verify.findings import MOST_KEYS, CouldNotCompare, Example, Kind, Outcome, Row, TableFinding, causes
 from sluice.verify.sample import upper_bound
 from sluice.verify.snapshots import Side, Sight, gathered
@@ -72,11 +73,15 @@ class _Comparison:
         self.sight = sight
         self.finding = TableFinding(table)
         self.sides = (sight.master, sight.slave)
+        self.before: dict[Row, Any] = {}
+        """By the keys of rows that waiting changes touch: the master's row before them, see `standing`."""
 
     def run(self, sample: int) -> None:
         digests = self._prepare()
         finding = self.finding
-        if sample and finding.key:
+        if self.sight.seen is not None:
+            self._take_back(digests)
+        elif sample and finding.key:
             self._sampled(digests, sample)
             return
         parts = [
@@ -99,8 +104,50 @@ class _Comparison:
                 self._keyed(digests, wrong[start : start + step])
             else:
                 self._keyless(digests, wrong[start : start + step])
+        for start in range(0, len(self.before), LOOKED_AT):
+            self._judge(digests, [*self.before][start : start + LOOKED_AT])
         if finding.key:
             self._look(digests)
+
+    def _take_back(self, digests: tuple[Any, Any]) -> None:
+        """The master's rows as they were where the slave stands, of those that changed since."""
+        sight, finding, digest = self.sight, self.finding, digests[0]
+        assert sight.seen is not None
+        seen = sight.seen
+        items = self._with(
+            sight.master,
+            lambda _: standing.waiting(sight.pair, sight.master, sight.position, seen, finding.table),
+            sight.master.first,
+        )
+        finding.waiting = len(items)
+        if items and not finding.key:
+            raise CouldNotCompare("The apply does not run, and changes of the table, which has no key, wait for it. "
+                                  "Start the DAG cdc_apply, or mend what it stopped at.")  # fmt: skip
+        for name, wanted in digest.columns:
+            own = digest.shape.column(name).type
+            if own != wanted:
+                rows = [row for _, *both in items for row in both if row is not None]
+                texts = self._on(sight.master, "waiting", "converted", [row[name] for row in rows], own, wanted)
+                for row, text in zip(rows, texts, strict=True):
+                    row[name] = text
+        self.before = standing.before(items, finding.key)
+
+    def _judge(self, digests: tuple[Any, Any], keys: Sequence[Row]) -> None:
+        """Rows that waiting changes touch: the slave's against the master's before these."""
+        found = [
+            self.sight.run(side, partial(side.module("digest").found_rows, digest=digest, keys=keys))
+            for side, digest in zip(self.sides, digests, strict=True)
+        ]
+        for (key, now), (_, theirs) in zip(*gathered(found), strict=True):
+            ours = self._formerly(key)
+            self.finding.rows_master += (ours is not None) - (now is not None)
+            if ours == theirs:
+                continue
+            self._keep(Kind.MISSING if theirs is None else Kind.EXTRA if ours is None else Kind.DIFFERENT, [key])
+
+    def _formerly(self, key: Row) -> dict[str, str | None] | None:
+        row = self.before[key]
+        return None if row is None else {name: row[name] for name in self.finding.compared}
 
     def _prepare(self) -> tuple[Any, Any]:
         """How each side is digested. The tables are locked, against changes of their definition alone."""
@@ -164,6 +211,9 @@ class _Comparison:
         """Rows of a table with a key, by their digests."""
         asked = [self._ask(side, digest.rows(wrong)) for side, digest in zip(self.sides, digests, strict=True)]
         master, slave = (self._by_key(rows) for rows in gathered(asked))
+        for key in self.before:
+            master.pop(key, None)
+            slave.pop(key, None)
         self._keep(Kind.DIFFERENT, [key for key, value in master.items() if slave.get(key, value) != value])
         self._keep(Kind.MISSING, [key for key in master if key not in slave])
         self._keep(Kind.EXTRA, [key for key in slave if key not in master])
@@ -236,6 +286,8 @@ class _Comparison:
                 for side, digest in zip(self.sides, digests, strict=True)
             ]
             for (key, ours), (_, theirs) in zip(*gathered(pairs), strict=True):
+                if key in self.before:
+                    ours = self._formerly(key)
                 if ours is not None and theirs is not None:
                     finding.looked_at += 1
                     for name in ours:

@@ -130,6 +130,8 @@ class TableFinding:
     seconds: float = 0.0
     paused: float = 0.0
     """Seconds that the apply gave to it."""
+    waiting: int | None = None
+    """Where the apply did not run: changes of the table that wait for it, and were taken back."""
     sampled: int = 0
     """Where rows were drawn at random: how many on each side, the fewer. 0 where all were compared."""
     upper_bound: float | None = None

@@ -135,6 +135,11 @@ def _sentences(table: Mapping[str, Any]) -> Iterable[str]:
         )
     else:
         yield _whole(table)
+    if table["waiting"] is not None:
+        yield (
+            "The apply did not run: the slave was compared where it stands. "
+            f"{_counted(table['waiting'], 'change')} of this table waited for it."
+        )
     for kind, words in WORDS.items():
         if table[kind]:
             cause = table["causes"].get(kind)

@@ -73,6 +73,7 @@ def _finding(finding: TableFinding, patterns: tuple[str, ...]) -> dict[str, Any]
         },
         "set_aside": finding.rejected,
         "to_repair": finding.faults,
+        "waiting": finding.waiting,
         "sampled": finding.sampled,
         "upper_bound": finding.upper_bound,
         "columns": finding.columns,

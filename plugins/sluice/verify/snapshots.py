@@ -27,6 +27,7 @@ from sluice.pair import Pair
 from sluice.stores import lease
 from sluice.stores.gate import Gate
 from sluice.stores.requests import SNAPSHOTS, Requests
+from sluice.verify import standing
 from sluice.verify.findings import CouldNotCompare
 
 log = logging.getLogger("sluice.verify")
@@ -62,8 +63,13 @@ class Side:
 class Sight:
     """Master and slave as they were at `position`."""
 
-    def __init__(self, position: Position, master: Side, slave: Side, paused: float):
+    def __init__(
+        self, pair: Pair, position: Position, master: Side, slave: Side, paused: float, seen: Position | None = None
+    ):
+        self.pair = pair
         self.position = position
+        self.seen = seen
+        """Where the apply does not run: the later position at which the master is seen, see `standing`."""
         self.master = master
         self.slave = slave
         self.paused = paused
@@ -133,7 +139,9 @@ class Sight:
 
 @contextmanager
 def at_one_position(pair: Pair, store: "Redis", *, sessions: int = 1, patience: float = 60.0) -> Iterator[Sight]:
-    """`sessions` on each side at one position. `patience`: seconds that an answer is waited for.
+    """`sessions` on each side at one position: one that the apply exports, or where the slave stands without it.
+
+    `patience`: seconds that an answer is waited for.
 
     Raises `CouldNotCompare`, and `SluiceError`s of connecting.
     """
@@ -142,6 +150,11 @@ def at_one_position(pair: Pair, store: "Redis", *, sessions: int = 1, patience: 
         # Before the apply is asked: what it exports is then taken over at once.
         master = _side(stack, pair, pair.master_info, sessions)
         slave = _side(stack, pair, pair.slave_info, sessions)
+        if lease.holder(store, lease.key(pair.prefix, pair.slave.name)) is None:
+            sight = _where_it_stands(pair, store, master, slave)
+            stack.callback(sight.close)
+            yield sight
+            return
         name = requests.ask(SNAPSHOTS, {}, patience)
         try:
             answer = _await(pair, store, requests, name, patience)
@@ -150,9 +163,22 @@ def at_one_position(pair: Pair, store: "Redis", *, sessions: int = 1, patience: 
         finally:
             with suppress(SluiceError):  # then it expires
                 requests.withdraw(name)
-        sight = Sight(Position.parse(answer["position"]), master, slave, answer["seconds"])
+        sight = Sight(pair, Position.parse(answer["position"]), master, slave, answer["seconds"])
         stack.callback(sight.close)
         yield sight
+
+
+def _where_it_stands(pair: Pair, store: "Redis", master: Side, slave: Side) -> Sight:
+    """The slave as it is, where nobody applies."""
+    try:
+        found = standing.begin(pair, master, slave)
+    except Error as error:
+        known = slave.module("connection").classify(error, f"{pair}")
+        raise CouldNotCompare(str(known), again=True) from error
+    if found is None:
+        raise CouldNotCompare(f"{pair}: the apply does not run: {_why_silent(pair, store)}")
+    stands, seen = found
+    return Sight(pair, stands, master, slave, 0.0, seen)
 
 
 def _side(stack: ExitStack, pair: Pair, info: ConnectionInfo, sessions: int) -> Side:

@@ -1,0 +1,51 @@
+"""Changes of one table that wait in ITEMS on a PostgreSQL master, as the transaction of a comparison sees them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+
+from sluice import sql_files
+from sluice.domain.names import Prefix, TableName
+from sluice.domain.position import Position
+from sluice.vendors.postgres.connection import literal, quoted
+from sluice.vendors.postgres.ranges import value_text
+
+Item = tuple[str, str | None, str | None]
+"""Action, CONTENT, OLDCONTENT."""
+
+
+def read(
+    connection: psycopg.Connection[Any],
+    prefix: Prefix,
+    schema: str,
+    begins: Position,
+    ends: Position,
+    table: TableName,
+    most: int,
+) -> list[Item]:
+    """The changes of `table` in the window `(begins, ends]`, in order; `most` of them. Raises psycopg's errors."""
+    statement = sql_files.render(
+        "postgres",
+        "queue_items",
+        prefix=prefix.lower,
+        schema=quoted(schema),
+        floor=str(begins.floor(ends)),
+        ceiling=str(ends.high),
+        selection=f"db_schema = {literal(table.schema)} AND tablename = {literal(table.name)}",
+        old="true",
+        **{"from": literal(begins.snapshot), "to": literal(ends.snapshot)},
+    )
+    chosen = f"SELECT action, content, oldcontent FROM ({statement}) AS s ORDER BY repl_key LIMIT {most}"
+    return connection.execute(chosen.encode()).fetchall()
+
+
+def converted(
+    connection: psycopg.Connection[Any], texts: Sequence[str | None], own: str, wanted: str
+) -> list[str | None]:
+    """The texts of values of the type `own` as they are once they are of the type `wanted`."""
+    text = value_text(wanted, f"(v::{own})::{wanted}")
+    rows = connection.execute(
+        f"SELECT {text} FROM unnest(%s::text[]) WITH ORDINALITY AS u (v, n) ORDER BY n".encode(), [list(texts)]
+    )
+    return [value for (value,) in rows.fetchall()]

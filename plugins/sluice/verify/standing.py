@@ -1,0 +1,109 @@
+"""A slave whose apply does not run, seen where it stands; and the master's rows as they were there.
+
+A transaction on the slave that reads CHECKPOINT sees the rows of just that position: both are written together. The
+master is seen later, at a snapshot of its own; of what changed in between, ITEMS holds every row as it was before.
+So the two are compared at the slave's position, although the master has long left it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sluice import vendors
+from sluice.domain import content
+from sluice.domain.checkpoint import Checkpoint
+from sluice.domain.names import TableName
+from sluice.domain.position import Position
+from sluice.domain.reject import Row
+from sluice.domain.state import SlaveState
+from sluice.pair import Pair
+from sluice.verify.findings import CouldNotCompare
+
+Image = Mapping[str, str | None]
+"""A row: column → canonical text."""
+
+MOST_WAITING = 200_000
+"""Changes of one table that are taken back."""
+
+
+def begin(pair: Pair, master: Any, slave: Any) -> tuple[Position, Position] | None:
+    """Begins the transactions of both `snapshots.Side`s; where the slave stands, and where the master was seen.
+
+    None where the slave's rows are at no one position.
+
+    Raises `CouldNotCompare`, psycopg's errors, and those of taking a position.
+    """
+    begun = slave.module("snapshot").begin
+    begun(slave.first)
+    checkpoint = _checkpoint(pair, slave, slave.first)
+    if checkpoint is None or checkpoint.state is not SlaveState.NORMAL or checkpoint.catching_up:
+        return None
+    if pair.slave.checkpoint != "slave":  # what is written on the slave lags behind its rows
+        return None
+    stands = checkpoint.position
+    assert stands is not None, "a slave that is NORMAL has a position"
+    exported = slave.module("snapshot").export(slave.first)
+    for session in slave.sessions[1:]:
+        begun(session, exported)
+
+    prefix, schema = pair.prefix, pair.replication.master.schema
+    snapshot = master.module("snapshot")
+    earlier = master.module("position").take(master.control, prefix, schema, stands)
+    snapshot.begin(master.first)
+    seen: Position = snapshot.position_of(master.first, prefix, schema, earlier, stands)
+    exported = snapshot.export(master.first)
+    for session in master.sessions[1:]:
+        snapshot.begin(session, exported)
+
+    # An apply that was started meanwhile may have gone on, and a purge of ITEMS after it.
+    now = _checkpoint(pair, slave, slave.control)
+    if now is None or not now.same_place(checkpoint):
+        raise CouldNotCompare(f"{pair}: the apply was started meanwhile.", again=True)
+    return stands, seen
+
+
+def before(items: Iterable[tuple[str, Image | None, Image | None]], key: Sequence[str]) -> dict[Row, Image | None]:
+    """For each key that changes touch its row before the first of them; None where there was none.
+
+    `items`: action, row after, row before. Raises `CouldNotCompare` for what is no change of a row.
+    """
+    found: dict[Row, Image | None] = {}
+    for action, new, old in items:
+        if action not in ("INSERT", "UPDATE", "DELETE"):
+            raise CouldNotCompare(f"The apply does not run, and a {action} of the table waits for it. Start the DAG "
+                                  "cdc_apply, or mend what it stopped at.")  # fmt: skip
+        if old is not None:
+            found.setdefault(_key(old, key), old)
+        if new is not None:
+            found.setdefault(_key(new, key), None)
+    return found
+
+
+def images(action: str, text: str | None, oldtext: str | None) -> tuple[str, Image | None, Image | None]:
+    """An item's rows: after, before."""
+    if action == "UPDATE" and text is not None:
+        return action, dict(content.parse(text)), dict(content.overlay(text, oldtext or ""))
+    if action not in ("INSERT", "UPDATE", "DELETE"):
+        return action, None, None
+    return action, dict(content.parse(text)) if text else None, dict(content.parse(oldtext)) if oldtext else None
+
+
+def waiting(pair: Pair, master: Any, begins: Position, ends: Position, table: TableName) -> list[Any]:
+    """The images of the changes of `table` that wait. Raises psycopg's errors, `CouldNotCompare`."""
+    module = master.module("waiting")
+    schema = pair.replication.master.schema
+    found = module.read(master.first, pair.prefix, schema, begins, ends, table, MOST_WAITING + 1)
+    if len(found) > MOST_WAITING:
+        raise CouldNotCompare(f"The apply does not run, and more than {MOST_WAITING:,} changes of the table wait for "
+                              "it. Start the DAG cdc_apply, or mend what it stopped at.")  # fmt: skip
+    return [images(*item) for item in found]
+
+
+def _key(row: Image, key: Sequence[str]) -> Row:
+    return tuple(row[name] for name in key)
+
+
+def _checkpoint(pair: Pair, slave: Any, session: Any) -> Checkpoint | None:
+    module = vendors.module(pair.slave_info.vendor, "checkpoint")
+    kept = module.CheckpointStore(session, pair.prefix, pair.slave.schema, pair.slave.name)
+    found: Checkpoint | None = kept.read() if kept.exists() else None
+    return found
