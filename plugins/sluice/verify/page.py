@@ -86,6 +86,7 @@ def _noteworthy(table: Mapping[str, Any]) -> bool:
         or table["examples"]
         or table["repaired"]
         or table["fell_back"]
+        or table["waiting"] is not None
     )
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from sluice.domain.names import TableName
-from sluice.stores import lease, redis_store
+from sluice.stores import redis_store
+from sluice.stores.lease import Lease
 from sluice.verify.findings import CouldNotCompare, Kind, Outcome
 from sluice.verify.snapshots import at_one_position
 from tests.scenarios.apply.rig import Rig
@@ -186,9 +187,11 @@ def test_a_truncate_does_not_wait_for_a_comparison(rig: Callable[..., Rig]) -> N
 
 def test_an_apply_that_does_not_answer_is_named(rig: Callable[..., Rig]) -> None:
     pair = rig(T)
-    redis_store.connect(pair.redis_url).set(lease.key(pair.pair.prefix, "dr1"), "somebody", px=30_000)
+    held = Lease(redis_store.connect(pair.redis_url), pair.pair.prefix, "dr1", 30)
+    held.acquire()
     with pytest.raises(CouldNotCompare, match=r"did not answer within 0 s: it is busy with a large window"):
         look(pair, "t", patience=0.3)
+    held.release()
 
 
 def test_nothing_is_left_open_after_a_comparison(rig: Callable[..., Rig]) -> None:

@@ -1,0 +1,132 @@
+"""The pages inside Airflow: the real application with our plugin, asked by strangers and by those who may."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from sluice.domain.names import Prefix
+from sluice.orchestration import places
+from sluice.stores import redis_store
+from sluice.stores.status import Status
+from sluice.stores.verified import Verified
+
+CONFIG = "prefix: DEMO_\nmaster: {conn_id: m}\nslaves: {dr1: {conn_id: s}}\ntables: {public.*: {}}\n"
+RUN = "manual__2026-11-21T00:41:08+00:00"
+POSITION = {"snapshot": "811:815:812", "low": 1, "high": 2, "next": None, "floors": {}, "gap_floor": 0, "time": ""}
+SEEN = {
+    "outcome": "identical",
+    "checked": "2026-11-21T00:41:12+00:00",
+    "run": places.report_name(RUN),
+    "time": "2026-11-21T00:41:10.1Z",
+    "position": json.dumps(POSITION),
+    "rows": 1234,
+}
+
+
+@pytest.fixture
+def client(
+    redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, airflow_database: None
+) -> Iterator[TestClient]:
+    from airflow.api_fastapi.app import create_app, purge_cached_app
+
+    (tmp_path / "DEMO.yaml").write_text(CONFIG)
+    users = tmp_path / "passwords"
+    users.write_text(json.dumps({"anna": "a-secret"}))
+    for name, value in {
+        "SLUICE_REPLICATIONS": str(tmp_path),
+        "SLUICE_HOME": str(tmp_path / "home"),
+        "SLUICE_REDIS_URL": redis_url,
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "anna:viewer",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(users),
+        "AIRFLOW__API_AUTH__JWT_SECRET": "of-these-tests-and-long-enough-for-a-digest-of-512-bits-0123456789",
+    }.items():
+        monkeypatch.setenv(name, value)
+    purge_cached_app()
+    with TestClient(create_app(apps="core")) as made:
+        yield made
+    purge_cached_app()
+
+
+@pytest.fixture
+def anna(client: TestClient) -> dict[str, str]:
+    """The head of a request of hers."""
+    answer = client.post("/auth/token", json={"username": "anna", "password": "a-secret"})
+    assert answer.status_code == 201, answer.text
+    return {"Authorization": f"Bearer {answer.json()['access_token']}"}
+
+
+@pytest.fixture
+def report() -> str:
+    name = places.report_name(RUN)
+    folder = places.report_folder(RUN)
+    told: list[dict[str, Any]] = [
+        {"prefix": "DEMO_", "slave": "dr1", "outcome": "different", "started": "2026-11-21T00:41:08"}
+    ]
+    (folder / "report.json").write_text(json.dumps(told))
+    (folder / "report.html").write_text("<p>the report</p>")
+    (folder / "part-1.json").write_text("{}")
+    return name
+
+
+def test_strangers_see_nothing(client: TestClient, report: str) -> None:
+    for path in ("", f"reports/{report}/", f"reports/{report}/report.json", "docs", "openapi.json", "nothing"):
+        answer = client.get(f"/sluice/{path}", follow_redirects=False)
+        assert answer.status_code in (401, 404), path
+        assert "the report" not in answer.text and "DEMO_" not in answer.text
+
+
+def test_the_overview_says_through_when_each_table_is_verified(
+    client: TestClient, anna: dict[str, str], report: str
+) -> None:
+    store = redis_store.connect()
+    Status(store, Prefix("DEMO_"), "dr1").write({"state": "NORMAL", "current_as_of": "2026-11-21T00:45:10.1Z"})
+    verified = Verified(store, Prefix("DEMO_"), "dr1")
+    verified.expect(["public.t", "public.<new>"], "2026-11-20T00:00:00+00:00")
+    verified.write("public.t", SEEN)
+    verified.write("public.t", {"outcome": "could not compare", "reason": "no <apply>", "run": SEEN["run"]})
+    answer = client.get("/sluice/", headers=anna)
+    assert answer.status_code == 200
+    text = re.sub(r"<[^>]*>", " ", answer.text)
+    assert "NORMAL, current as of 2026-11-21 00:45:10" in text
+    row = re.search(r"public\.t .*", text)
+    assert row and re.search(r"could not compare.*no &lt;apply&gt;.*2026-11-21 00:41:10 .*811:815:812 .*1,234", row[0])
+    assert re.search(r"public\.&lt;new&gt; .*never", text)
+    assert f"<a href='reports/{report}/'><span class=different>" in answer.text
+    assert "script" not in answer.headers["Content-Security-Policy"]
+
+
+def test_a_report_is_served_and_nothing_else_of_the_folder(
+    client: TestClient, anna: dict[str, str], report: str
+) -> None:
+    page = client.get(f"/sluice/reports/{report}/", headers=anna)
+    assert page.status_code == 200 and "the report" in page.text
+    assert client.get(f"/sluice/reports/{report}/report.json", headers=anna).json()[0]["prefix"] == "DEMO_"
+    (places.home() / "report.html").write_text("outside")
+    for path in (f"{report}/part-1.json", "%2e%2e/", "..%2f/", "nothing/", ".hidden/", "../"):
+        answer = client.get(f"/sluice/reports/{path}", headers=anna)
+        assert "outside" not in answer.text
+        assert answer.status_code == 404 or path == "../", path
+
+
+def test_the_link_of_a_run_leads_to_its_report(client: TestClient, anna: dict[str, str], report: str) -> None:
+    from sluice.orchestration.report_link import ReportLink
+
+    class Key:
+        run_id = RUN
+
+    link = ReportLink().get_link(None, ti_key=Key())
+    assert "the report" in client.get(link, headers=anna).text
+
+
+def test_without_redis_the_reports_are_there_all_the_same(
+    client: TestClient, anna: dict[str, str], report: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLUICE_REDIS_URL", "redis://127.0.0.1:1/0")
+    answer = client.get("/sluice/", headers=anna)
+    assert answer.status_code == 200 and "Redis does not answer" in answer.text and report in answer.text
