@@ -148,7 +148,7 @@ class TableFinding:
                 continue
             if touched := reject.touched(self.compared, differing):
                 self.rejects[reject.reason] = self.rejects.get(reject.reason, 0) + 1
-                causes |= dict.fromkeys(touched, f"change {reject.repl_key} was set aside: {reject.reason}")
+                causes |= dict.fromkeys(touched, f"change {reject.repl_key} was set aside")
         self.rejected = len(causes)
         self.examples = [
             replace(example, cause=causes.get(self._row(example), example.cause)) for example in self.examples

@@ -132,7 +132,8 @@ def _sentences(table: Mapping[str, Any]) -> Iterable[str]:
         yield (
             f"{table['rows_master']:,} rows of the master and {table['rows_slave']:,} of the slave were drawn at "
             f"random and looked for on the other side, as of {clock(table['position_time'])}: "
-            f"{table['to_repair']:,} were wrong. With a confidence of 95 %, at most {share} % of all rows are."
+            f"{table['to_repair']:,} were wrong. With a confidence of 95 %, at most {share} % of either side's rows "
+            "are."
         )
     else:
         yield _whole(table)

@@ -4,6 +4,7 @@ Values of masked columns are never in it, in keys and examples alike.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
@@ -13,6 +14,9 @@ from sluice.verify.findings import Example, Kind, Outcome, TableFinding
 from sluice.verify.resync import TableResult
 
 HIDDEN = "•••"
+HIDDEN_REASON = "the reason speaks of a masked column; see the slave's REJECTS, or the task's log"
+MOST_REASONS = 10
+"""Reasons of changes that were set aside that are shown."""
 SECRET = re.compile(r"pass(wor[dt]|wd|phrase)|secret|token|credential|api_?key|private_?key", re.IGNORECASE)
 """Columns whose values nobody needs to see, whatever the configuration says."""
 LONGEST_VALUE = 200
@@ -51,7 +55,7 @@ def _table(result: TableResult, patterns: tuple[str, ...]) -> dict[str, Any]:
         **_finding(finding, patterns),
         "repaired": result.repaired,
         "rejects_settled": finding.settled,
-        "not_repaired_because": result.refused,
+        "not_repaired_because": _reason(result.refused, finding, patterns),
         "after_repair": None if result.after is None else _finding(result.after, patterns),
     }
 
@@ -59,7 +63,7 @@ def _table(result: TableResult, patterns: tuple[str, ...]) -> dict[str, Any]:
 def _finding(finding: TableFinding, patterns: tuple[str, ...]) -> dict[str, Any]:
     return {
         "found": str(finding.outcome),
-        "reason": finding.reason,
+        "reason": _reason(finding.reason, finding, patterns),
         "position": finding.position,
         "position_time": finding.time,
         "rows_master": finding.rows_master,
@@ -69,7 +73,7 @@ def _finding(finding: TableFinding, patterns: tuple[str, ...]) -> dict[str, Any]
         **{str(kind): rows.count for kind, rows in finding.found.items()},
         "causes": {
             **{str(kind): rows.cause for kind, rows in finding.found.items() if rows.cause},
-            **({"rejects": finding.rejects} if finding.rejects else {}),
+            **({"rejects": _reasons(finding, patterns)} if finding.rejects else {}),
         },
         "set_aside": finding.rejected,
         "to_repair": finding.faults,
@@ -85,6 +89,20 @@ def _finding(finding: TableFinding, patterns: tuple[str, ...]) -> dict[str, Any]
         "apply_seconds": round(finding.paused, 4),
         "travelled": finding.travelled,
     }
+
+
+def _reasons(finding: TableFinding, patterns: tuple[str, ...]) -> dict[str, int]:
+    """The commonest reasons first."""
+    told: Counter[str] = Counter()
+    for reason, count in finding.rejects.items():
+        told[_reason(reason, finding, patterns)] += count
+    return dict(told.most_common(MOST_REASONS))
+
+
+def _reason(text: str, finding: TableFinding, patterns: tuple[str, ...]) -> str:
+    """A reason quotes values of the columns that it names."""
+    hidden = (name for name in finding.compared if masked(finding.table, name, patterns))
+    return HIDDEN_REASON if any(name in text for name in hidden) else text
 
 
 def _example(example: Example, finding: TableFinding, patterns: tuple[str, ...]) -> dict[str, Any]:

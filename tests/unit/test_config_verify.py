@@ -1,0 +1,85 @@
+"""What a replication file says of verifying, and of whom to tell."""
+
+from pathlib import Path
+
+import pytest
+
+from sluice import config
+from sluice.config import NotifierConfig, VerifyOptions
+
+YAML = """\
+prefix: DEMO_
+master: {conn_id: m}
+slaves: {}
+tables: {public.*: {}}
+"""
+PROPERTIES = """\
+replication.prefix=TEST
+sluice.master.conn_id=m
+sluice.slave.dr1.conn_id=s
+table.S.*=
+"""
+SMTP = "airflow.providers.smtp.notifications.smtp.SmtpNotifier"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
+    return tmp_path
+
+
+def test_what_is_not_given_is_the_default(folder: Path) -> None:
+    (folder / "DEMO.yaml").write_text(YAML)
+    found = config.load("DEMO_")
+    assert found.verify == VerifyOptions() and found.notify == ()
+
+
+def test_every_option_is_read(folder: Path) -> None:
+    (folder / "DEMO.yaml").write_text(
+        YAML + 'verify: {schedule: weekly, action: repair, tables: "public.*, hr.x", mask: "*.iban", '
+        "max_repair_rows: 5, sample: 100, parallel: 3, max_age_days: 0, keep_reports_days: 7}\n"
+    )
+    assert config.load("DEMO_").verify == VerifyOptions(
+        "weekly", "repair", ("public.*", "hr.x"), ("*.iban",), 5, 100, 3, 0, 7
+    )
+
+
+def test_notifiers_have_texts_lists_and_mappings_as_arguments(folder: Path) -> None:
+    (folder / "DEMO.yaml").write_text(
+        YAML + f"notify:\n  {SMTP}: {{to: [a@x, b@x], from_email: s@x, custom_headers: {{X-Y: 010}}}}\n  my.Pager:\n"
+    )
+    assert config.load("DEMO_").notify == (
+        NotifierConfig(SMTP, {"to": ["a@x", "b@x"], "from_email": "s@x", "custom_headers": {"X-Y": "010"}}),
+        NotifierConfig("my.Pager", {}),
+    )
+
+
+def test_properties_name_the_class_and_then_the_argument(folder: Path) -> None:
+    (folder / "TEST.properties").write_text(
+        PROPERTIES + f"sluice.notify.{SMTP}.to=a@x\nsluice.notify.{SMTP}.from_email=s@x\nsluice.verify.max_age_days=3\n"
+    )
+    found = config.load("TEST")
+    assert found.notify == (NotifierConfig(SMTP, {"to": "a@x", "from_email": "s@x"}),)
+    assert found.verify.max_age_days == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "mistake"),
+    [
+        ("notify: anna", "5: notify: is 'anna'; write a notifier's class"),
+        ("notify: {Pager: {}}", "5: notify.Pager: 'Pager' is no class of a module; write a notifier's class"),
+        ("notify: {my.Pager: anna}", "5: notify.my.Pager: is 'anna'; write a notifier's class"),
+        ("verify: {max_age_days: soon}", "5: verify.max_age_days: 'soon' is not a whole number"),
+        ("verify: {keep_reports_days: -1}", "5: verify.keep_reports_days: -1 is out of range"),
+    ],
+)
+def test_mistakes_are_named(folder: Path, text: str, mistake: str) -> None:
+    (folder / "DEMO.yaml").write_text(YAML + text + "\n")
+    (found,) = config.survey().mistakes
+    assert mistake in str(found)
+
+
+def test_an_argument_without_a_class_is_a_mistake(folder: Path) -> None:
+    (folder / "TEST.properties").write_text(PROPERTIES + "sluice.notify.to=a@x\n")
+    (found,) = config.survey().mistakes
+    assert "sluice.notify.to: is not complete; write sluice.notify.<module.Class>.<key>" in str(found)
