@@ -176,7 +176,7 @@ def _where_it_stands(pair: Pair, store: "Redis", master: Side, slave: Side) -> S
         known = slave.module("connection").classify(error, f"{pair}")
         raise CouldNotCompare(str(known), again=True) from error
     if found is None:
-        raise CouldNotCompare(f"{pair}: the apply does not run: {_why_silent(pair, store)}")
+        raise CouldNotCompare(f"{pair}: the apply does not run: {why_silent(pair, store)}")
     stands, seen = found
     return Sight(pair, stands, master, slave, 0.0, seen)
 
