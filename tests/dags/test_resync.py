@@ -91,6 +91,12 @@ def test_a_pair_that_cannot_be_reached_does_not_keep_the_others_from_being_compa
     assert "x@127.0.0.1:1/x" in unreached["reason"]
 
 
+def test_a_run_that_cannot_list_its_tables_fails(pair: Rig) -> None:
+    state, tasks = run(slave="dr1")
+    assert state == "failed"
+    assert tasks["due"] == tasks["write_report"] == tasks["verdict"] == "failed"
+
+
 def test_reports_are_for_their_owner_alone(pair: Rig, tmp_path: Path) -> None:
     with pair.apply():
         pair.await_current()

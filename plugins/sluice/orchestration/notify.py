@@ -77,7 +77,7 @@ def tell_of_run(work: Work) -> None:
 
 
 def needs(work: Work) -> Iterable[Notice]:
-    """All that needs a person. A slave or a Redis that does not answer is passed over what it alone knows."""
+    """All that needs a person; of a slave that does not answer, what Redis knows. Raises `StoreUnreachable`."""
     options = work.replication.verify
     for slave in work.replication.slaves.values():
         pair = f"{work.prefix} → {slave.name}"

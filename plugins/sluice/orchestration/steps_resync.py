@@ -74,10 +74,11 @@ def compare(entry: Entry) -> str:
 
 
 @reporting(trigger_rule="all_done", **RETRY)  # type: ignore[untyped-decorator]
-def write_report(entries: list[Entry]) -> str:
+def write_report(entries: list[Entry] | None) -> str:
     """Writes `report.json` and `report.html` of the run; the page's address."""
     context = get_current_context()
     with as_airflow(context):
+        entries = _listed(entries)
         _written(entries, context)
         _tell(entries, context)
         return places.report_link(context["run_id"])
@@ -104,10 +105,11 @@ def repair(entry: Entry) -> str:
 
 
 @reporting(trigger_rule="all_done", **RETRY)  # type: ignore[untyped-decorator]
-def verdict(entries: list[Entry]) -> str:
+def verdict(entries: list[Entry] | None) -> str:
     """Writes the report again, and fails the run unless every table is identical in the end."""
     context = get_current_context()
     with as_airflow(context):
+        entries = _listed(entries)
         written = _written(entries, context)
         _tell(entries, context)
         tables = [table for one in json.loads(written.read_text()) for table in one["tables"]]
@@ -250,6 +252,12 @@ def _written(entries: list[Entry], context: Any) -> Path:
     _private(folder / "report.json", json.dumps(list(pairs.values()), ensure_ascii=False, indent=1))
     log.info("The report: %s", folder / "report.html")
     return folder / "report.json"
+
+
+def _listed(entries: list[Entry] | None) -> list[Entry]:
+    if entries is None:
+        raise NotIdentical(f"{Outcome.COULD_NOT_COMPARE}: the task due has failed; its log says why.")
+    return entries
 
 
 def _tell(entries: list[Entry], context: Any) -> None:
