@@ -62,12 +62,12 @@ def test_rows_of_changes_that_were_set_aside_are_shown_so_and_their_repair_settl
         assert "The cause in <b>2</b> of these rows" in page([as_dict("DEMO_", "dr1", "verify", "", [found])])
 
         mended = run(pair, "t", Action.REPAIR)
-        assert (mended.repaired, mended.settled, mended.outcome) == (3, 2, Outcome.IDENTICAL)
+        assert (mended.repaired, mended.finding.settled, mended.outcome) == (3, 2, Outcome.IDENTICAL)
         assert statuses(pair) == [("t", "dropped"), ("t", "dropped"), ("two", "set aside")]
         (settled, _, _) = RejectStore(pair.slave, pair.pair.prefix, "public", "dr1").read(tuple(RejectStatus))
         assert settled.settled_by == "resync" and "its row was repaired" in str(settled.answer)
 
-        assert run(pair, "two", Action.REPAIR).settled == 1, "a key of two columns"
+        assert run(pair, "two", Action.REPAIR).finding.settled == 1, "a key of two columns"
         pair.master.execute("UPDATE public.t SET b = 11 WHERE id = 1")
         pair.await_current()
         assert pair.differences() == {}
@@ -83,7 +83,7 @@ def test_without_a_key_the_rows_before_and_after_a_change_tell(pair: Rig) -> Non
         found = run(pair, "k")
         assert found.finding.rejected == 1 and found.finding.found[Kind.MISSING].count == 2
         mended = run(pair, "k", Action.REPAIR)
-        assert (mended.settled, mended.outcome) == (1, Outcome.IDENTICAL)
+        assert (mended.finding.settled, mended.outcome) == (1, Outcome.IDENTICAL)
         assert statuses(pair) == [("k", "dropped")]
 
 
@@ -95,5 +95,5 @@ def test_a_repair_that_is_refused_settles_nothing(pair: Rig) -> None:
         pair.master.execute("UPDATE public.t SET b = 10 WHERE id = 3")
         pair.await_current()
         mended = run(pair, "t", Action.REPAIR)
-        assert mended.refused and mended.settled == 0
+        assert mended.refused and mended.finding.settled == 0
         assert statuses(pair) == [("t", "set aside")]
