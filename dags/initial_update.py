@@ -20,6 +20,9 @@ ends with the slave in state **NORMAL** and the apply running. Other slaves do n
 | `finish` | makes indexes and foreign keys | |
 | `settle` | after a failure or a cancel: stops the load, says why | INCONSISTENT |
 
+With **tables**, **where** or **keys** only that part is loaded, or loaded again, into a slave that is NORMAL, while
+all else of it replicates on. A part that cannot be loaded alone ends the run before anything is changed.
+
 To **cancel**, mark the run as failed, at any time. Outages are waited for. Blocks that are stored are
 not read again after one.
 """
@@ -34,7 +37,9 @@ from sluice.orchestration.job_operator import ImportOperator, LoadOperator
 from sluice.orchestration.steps_master import check, install_resources, reconcile
 from sluice.orchestration.steps_update import begin, create_tables, finish, make_folder, plan, settle
 
-with lifecycle_dag("initial_update", __doc__, "prefix", "slave", "transfer", "location") as dag:
+FORM = ("prefix", "slave", "transfer", "location", "read", "tables", "where", "key_from", "key_to")
+
+with lifecycle_dag("initial_update", __doc__, *FORM) as dag:
     chain(
         check(),
         install_resources(),

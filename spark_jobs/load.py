@@ -1,10 +1,11 @@
 """Loads the blocks of an initial update: `python -m spark_jobs.load`, its input on stdin (see `spark_jobs.job`).
 
 Further keys of the input: `update_id`, the id of the initial update, which must have reached
-TRANSITION; and where its blocks travel as files, `files`: `step` (`export`: blocks become files,
-then the folder is sealed; `import`: files become blocks), `folder`, `s3`, `key`. Each loader is a
-Spark task of its own; all they share is BLOCKS on the slave. When one fails, the others are
-stopped: what they stored is stored, and the next start goes on from there.
+TRANSITION; `choice`, what its form says (see `sluice.initial.choice`); and where its blocks travel
+as files, `files`: `step` (`export`: blocks become files, then the folder is sealed; `import`: files
+become blocks), `folder`, `s3`, `key`. Each loader is a Spark task of its own; all they share is
+BLOCKS on the slave. When one fails, the others are stopped: what they stored is stored, and the next
+start goes on from there.
 """
 
 import logging
@@ -24,7 +25,9 @@ from sluice.domain.state import SlaveState
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.initial import sealing, steps, transfer
 from sluice.initial.carried import Carried
+from sluice.initial.choice import Choice
 from sluice.initial.exporter import export_worker
+from sluice.initial.held import HeldSnapshot
 from sluice.initial.importer import import_worker
 from sluice.initial.job import LoadJob
 from sluice.initial.loader import load_worker
@@ -33,6 +36,7 @@ from sluice.initial.throttler import Throttler
 from sluice.initial.update import Update
 from sluice.initial.worker import LoadReport
 from sluice.pair import Pair
+from sluice.stores import redis_store
 from spark_jobs.job import JobInput, main
 from spark_jobs.session import SparkSpread
 
@@ -60,9 +64,12 @@ def run(job: JobInput, stop: threading.Event) -> None:
     update_id = job.extra.get("update_id")
     if not update_id:
         raise Terminal("The load job was given no update_id. Start it from the DAG initial_update.")
-    update = Update.named(Pair.of(config.load(job.prefix), job.slave, job.connections), update_id)
+    pair = Pair.of(config.load(job.prefix), job.slave, job.connections)
+    update = Update.named(pair, update_id, Choice.from_dict(job.extra.get("choice", {})))
     carried, worker, throttler = _files(job.extra.get("files")), stores(update), partial(Throttler, update)
+    reads = True
     if carried is not None and job.extra["files"]["step"] == "import":
+        reads = False
         worker = _imports(update, carried, carried.manifest())
         throttler = partial(throttler, reads_master=False)
     elif carried is not None:
@@ -71,8 +78,10 @@ def run(job: JobInput, stop: threading.Event) -> None:
     master = session_master(job.spark_master, update.options.parallel)
     spread = SparkSpread(f"sluice load {update}", master, job.spark_conf)
     try:
-        load_through_outages(update, spread, stop, worker, throttler)
-        if carried is not None and job.extra["files"]["step"] == "export":
+        load_through_outages(update, spread, stop, worker, throttler, reads=reads)
+        if carried is None:
+            steps.arrive(update, redis_store.connect(job.redis_url))
+        elif job.extra["files"]["step"] == "export":
             transfer.seal(update, carried)
     except Terminal as error:
         _leave_word(update, str(error))
@@ -108,18 +117,24 @@ def load_through_outages(
     stop: threading.Event,
     worker: Worker,
     throttler: Callable[[int], Throttler] | None = None,
+    *,
+    reads: bool = True,
 ) -> None:
     """Loads with this Spark session; when a database goes away, again when it is back.
 
-    `throttler` makes, of the number of workers, what holds them back.
+    `throttler` makes, of the number of workers, what holds them back. `reads`: the workers read the master, not files.
     """
     throttler = throttler or partial(Throttler, update)
     backoff = 0.0
     while True:
         begun = time.monotonic()
         try:
-            with LoadJob(update) as load, throttler(update.options.parallel):
-                _load(load, update, spread, stop, worker)
+            with (
+                LoadJob(update) as load,
+                HeldSnapshot(update, reads=reads) as held,
+                throttler(update.options.parallel),
+            ):
+                _load(load, held, spread, stop, worker)
             return
         except LoadStopped:
             raise
@@ -133,9 +148,9 @@ def load_through_outages(
                 raise LoadStopped(f"{update}: told to stop while waiting. {outage}") from outage
 
 
-def _load(load: LoadJob, update: Update, spread: SparkSpread, stop: threading.Event, worker: Worker) -> None:
+def _load(load: LoadJob, held: HeldSnapshot, spread: SparkSpread, stop: threading.Event, worker: Worker) -> None:
     """Runs the loaders, ticks and tells the progress until all have ended."""
-    ended = threading.Event()
+    update, ended = held.update, threading.Event()
     loaders = [_Loader(load, number, spread, ended, worker) for number in range(1, update.options.parallel + 1)]
     for loader in loaders:
         loader.thread.start()
@@ -152,6 +167,7 @@ def _load(load: LoadJob, update: Update, spread: SparkSpread, stop: threading.Ev
             if stop.is_set():
                 raise LoadStopped(f"{update}: told to stop. What is stored stays; start the load again to go on.")
             load.tick()
+            held.check()
             if time.monotonic() - told >= PROGRESS_SECONDS:
                 told = time.monotonic()
                 for line in progress(update, expected=expected).lines():

@@ -34,6 +34,10 @@ initial:
   parallel: 8
   files_s3: aws_default
   files_key: demo_key
+  parallel_tables: 3
+  parallel_ranges: 2
+  read: locked
+  lock_timeout: 0.2
   throttle:
     {active_sessions: 0, replica_lag: 0.5, query: "SELECT 1", query_limit: -2, megabytes_per_second: 0.5, pause: on}
 """
@@ -119,7 +123,7 @@ def test_yaml_is_read_in_full(folder: Path) -> None:
     throttle = ThrottleOptions(
         pause=True, active_sessions=0, replica_lag=0.5, query="SELECT 1", query_limit=-2.0, megabytes_per_second=0.5
     )
-    assert demo.initial == InitialOptions(2.0, 10, 8, "aws_default", "demo_key", throttle=throttle)
+    assert demo.initial == InitialOptions(2.0, 10, 8, "aws_default", "demo_key", 3, 2, "locked", 0.2, throttle)
 
 
 def test_defaults_are_those_of_the_contract(folder: Path) -> None:

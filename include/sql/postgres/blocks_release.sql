@@ -5,7 +5,7 @@
 --   names begin (NULL: any).
 -- Result: schema, tablename, block of each. Privileges: UPDATE on BLOCKS. Oldest version: PostgreSQL 13.
 UPDATE ${schema}.${prefix}blocks
-SET state = CASE WHEN marker IS NULL THEN 'planned' ELSE 'exported' END, loader = NULL, begun_at = NULL
+SET state = CASE WHEN file IS NULL THEN 'planned' ELSE 'exported' END, loader = NULL, begun_at = NULL
 WHERE slave = %(slave)s AND state = 'begun'
   AND (%(loader)s::text IS NULL OR loader = %(loader)s)
   AND (%(kin)s::text IS NULL OR starts_with(loader, %(kin)s))

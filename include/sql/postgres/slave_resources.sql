@@ -43,6 +43,10 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}blocks (
     loader     text,
     file       text,
     sha256     text,
+    made       boolean NOT NULL DEFAULT false,
+    snapshot   text,
+    tries      integer NOT NULL DEFAULT 0,
+    retry_at   timestamptz,
     PRIMARY KEY (slave, schema, tablename, block)
 );
 DO $$
@@ -55,6 +59,13 @@ BEGIN
             DROP CONSTRAINT IF EXISTS ${prefix}blocks_state_check,
             ADD CONSTRAINT ${prefix}blocks_state_check CHECK (state IN ('planned', 'begun', 'exported', 'stored'));
     END IF;
+    -- Slaves of a version that read blocks in one way only.
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_attribute
+                   WHERE attrelid = $name$${schema}.${prefix}blocks$name$::regclass AND attname = 'retry_at') THEN
+        ALTER TABLE ${schema}.${prefix}blocks
+            ADD COLUMN made boolean NOT NULL DEFAULT false, ADD COLUMN snapshot text,
+            ADD COLUMN tries integer NOT NULL DEFAULT 0, ADD COLUMN retry_at timestamptz;
+    END IF;
 END $$;
 COMMENT ON TABLE ${schema}.${prefix}blocks IS 'Sluice: the restart table of loads, one row a block';
 COMMENT ON COLUMN ${schema}.${prefix}blocks.lo IS 'first key (JSON array of texts), inclusive; NULL: open';
@@ -62,6 +73,10 @@ COMMENT ON COLUMN ${schema}.${prefix}blocks.hi IS 'end of the keys, exclusive; N
 COMMENT ON COLUMN ${schema}.${prefix}blocks.marker IS 'the master''s position at which the block was read';
 COMMENT ON COLUMN ${schema}.${prefix}blocks.file IS 'the file that holds the rows, when they travel as files';
 COMMENT ON COLUMN ${schema}.${prefix}blocks.sha256 IS 'of that file';
+COMMENT ON COLUMN ${schema}.${prefix}blocks.made IS 'the table was made by the initial update under way';
+COMMENT ON COLUMN ${schema}.${prefix}blocks.snapshot IS 'the exported snapshot of the master in which it is read (read: snapshot)';
+COMMENT ON COLUMN ${schema}.${prefix}blocks.tries IS 'how often its reading gave way to the application (read: locked)';
+COMMENT ON COLUMN ${schema}.${prefix}blocks.retry_at IS 'when it is tried again after that';
 
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}rejects (
     id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

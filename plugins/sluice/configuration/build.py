@@ -5,6 +5,7 @@ from typing import Any
 
 from sluice.configuration.mistakes import Mistake
 from sluice.configuration.model import (
+    READS,
     VENDORS,
     ApplyOptions,
     Endpoint,
@@ -310,13 +311,17 @@ def _initial(section: Section, mistakes: list[Mistake]) -> InitialOptions:
     target = options.seconds("block_target_seconds", default.block_target_seconds, 0.01, 3_600)
     rows = options.integer("block_rows", default.block_rows, 1, 1_000_000_000)
     parallel = options.integer("parallel", default.parallel, 1, 256)
+    tables = options.integer("parallel_tables", default.parallel_tables, 1, 256)
+    ranges = options.integer("parallel_ranges", default.parallel_ranges, 1, 256)
+    read = options.choice("read", READS, default.read, "ways to read")
+    lock = options.seconds("lock_timeout", default.lock_timeout, 0.01, 60)
     files_s3 = options.text("files_s3", "", "name the Airflow connection to S3, e.g. aws_default") or None
     files_key = options.text("files_key", "", "name the Airflow connection whose password is the key") or None
     throttle = _throttle(options, mistakes)
     options.finish()
     assert rows is not None
-    assert parallel is not None
-    return InitialOptions(target, rows, parallel, files_s3, files_key, throttle)
+    assert parallel is not None and tables is not None and ranges is not None
+    return InitialOptions(target, rows, parallel, files_s3, files_key, tables, ranges, read, lock, throttle)
 
 
 def _throttle(initial: Section, mistakes: list[Mistake]) -> ThrottleOptions:

@@ -11,6 +11,8 @@ from sluice.configuration.rule import TableRule
 from sluice.domain.names import Prefix, TableName
 from sluice.errors import Terminal
 
+READS = ("committed", "snapshot", "locked")
+"""Values of `initial.read`."""
 VENDORS = frozenset({"postgres"})
 """One word for each folder in `vendors/` and `include/sql/`."""
 
@@ -108,6 +110,15 @@ class InitialOptions:
     """The Airflow connection (type `aws`) that files in S3 are written and read with; None: what boto3 finds itself."""
     files_key: str | None = None
     """The Airflow connection whose password is the key that carried files are encrypted with; None: they are not."""
+    parallel_tables: int = 256
+    """Tables that these blocks may belong to."""
+    parallel_ranges: int = 256
+    """Blocks of one table among them."""
+    read: str = "committed"
+    """How the master is read: `committed`, each block at a marker of its own; `snapshot`, all of them in one exported
+    snapshot; `locked`, each with its rows locked."""
+    lock_timeout: float = 0.5
+    """Seconds for which `read: locked` waits for a lock, or holds the application up, before it gives way."""
     throttle: ThrottleOptions = field(default_factory=ThrottleOptions)
 
 

@@ -14,6 +14,9 @@ are committed together, so there is no fourth case.
 A loader that died leaves "begun"; its block goes back to "planned". That is safe at any moment,
 even while the loader lives: storing demands that the block is still begun by this very loader.
 
+Where all blocks are read in one snapshot, each has its marker before it is read: what that marker covers
+is dropped, any other change waits until the block is stored.
+
 An initial update that travels as files reads a block long before the slave has it: it is "exported",
 with its marker. A change the marker covers is in the file; any other waits until the file is
 imported. A block that is being imported is "begun" and keeps its marker: should its loader die, it
@@ -85,7 +88,8 @@ class Block:
     hi: Key | None = None
     state: BlockState = BlockState.PLANNED
     marker: Position | None = None
-    """Set when stored or exported, and while it is imported."""
+    """Set when stored or exported, and while it is imported; from the beginning where all blocks are read in one
+    snapshot."""
     rows: int = 0
     bytes: int = 0
     loader: str | None = None
@@ -95,6 +99,15 @@ class Block:
     """The file that holds its rows, when it was exported."""
     sha256: str | None = None
     """Of that file."""
+    snapshot: str | None = None
+    """The exported snapshot of the master in which it is read; None: in one of its own."""
+    tries: int = 0
+    """How often its reading gave way to the application; known when it is claimed."""
+
+    @property
+    def left_alone(self) -> bool:
+        """Whether the update under way is not to load it: it was stored before, and only tells what lies between."""
+        return self.state is BlockState.STORED and self.begun_at is None
 
     def settled(self, applied: Position) -> bool:
         """True when every change after `applied` is to be applied here."""
@@ -107,9 +120,9 @@ def decide(block: Block, xid: int) -> Decision:
     The blocks must have been read after the end of the change's window was taken. A change of
     key is two decisions, one for the old key and one for the new.
     """
-    if block.state is BlockState.PLANNED:
-        return Decision.DROP
     if block.marker is None:
+        if block.state is BlockState.PLANNED:
+            return Decision.DROP
         if block.state is not BlockState.BEGUN:
             raise BlocksDamaged(block.table, f"hold number {block.number}, which is {block.state} without a marker")
         return Decision.WAIT

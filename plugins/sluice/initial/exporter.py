@@ -13,6 +13,7 @@ from sluice.domain.blocks import Block
 from sluice.domain.location import BLOCK_PRIORITY, file_name
 from sluice.domain.names import TableName
 from sluice.errors import Terminal
+from sluice.initial import access
 from sluice.initial.carried import Carried
 from sluice.initial.loader import Loader
 from sluice.initial.update import Update
@@ -26,13 +27,12 @@ def export_worker(
     loader: str,
     carried: Carried,
     stopped: Callable[[], bool] = lambda: False,
-    per_table: int = 1_000_000,
 ) -> LoadReport:
     """Exports until no block is left or `stopped` says so; otherwise as `sluice.initial.loader.load_worker`.
 
     Raises errors of the folder as well.
     """
-    worker = _Exporter(update, loader, stopped, per_table)
+    worker = _Exporter(update, loader, stopped)
     worker.carried = carried
     try:
         return worker.run()
@@ -56,6 +56,7 @@ class _Exporter(Loader):
 
     def _rest(self, reason: NotYet) -> None:
         """Leaves the table alone for a moment. What the slave will have to catch up with is no matter here."""
+        self._expect_own_snapshot(reason)
         self._open()
         with self._on_master():
             catalog = vendors.module(self.update.master_info.vendor, "catalog")
@@ -64,10 +65,9 @@ class _Exporter(Loader):
         log.info("%s: %s", self.update, reason)
         self._resting[reason.table] = time.monotonic() + REST_SECONDS
 
-    def _transfer(self, block: Block) -> None:
+    def _move(self, block: Block) -> None:
         """Reads the begun block into a file of its own."""
         master, update, order = self._linked(self._master), self.update, self._order(block.table)
-        snapshot = vendors.module(update.master_info.vendor, "snapshot")
         positions = vendors.module(update.master_info.vendor, "position")
         copying = vendors.module(update.master_info.vendor, "copying")
         name = file_name(BLOCK_PRIORITY, time.time_ns())
@@ -82,12 +82,13 @@ class _Exporter(Loader):
 
         with (
             self._on_master(),
-            snapshot.reading(master, order.shape, update.prefix, update.replication.master.schema) as seen,
+            access.reading(update, master, order.shape, block) as seen,
         ):
             if seen.shape.key != order.shape.key:
                 raise NotYet(block.table, "its key has just changed on the master")
-            query = order.select(seen.shape.replicated, block.lo, block.hi)
-            rows = copying.CopyOut(master, query, update.master_info.place)
+            query = order.select(seen.shape.replicated, block.lo, block.hi, locked=seen.locked)
+            taken = seen.end if seen.locked else None
+            rows = copying.CopyOut(master, query, update.master_info.place, taken)
             file = self.carried.write(name, pieces())
         with self._on_master():
             positions.secure(master, seen.marker)

@@ -25,7 +25,8 @@ from sluice.domain.compatibility import differences
 from sluice.domain.names import TableName
 from sluice.domain.shape import TableShape
 from sluice.errors import Terminal, Transient
-from sluice.initial import pace
+from sluice.initial import access, pace
+from sluice.initial.access import GaveWay, SnapshotLost
 from sluice.initial.owner import expect_loading, owner_of
 from sluice.initial.update import Update
 from sluice.initial.worker import REST_SECONDS, BlockOvertaken, BlockWorker, LoadReport, NotYet
@@ -62,9 +63,7 @@ class NeverFits(Terminal):
         self.table = reason.table
 
 
-def load_worker(
-    update: Update, loader: str, stopped: Callable[[], bool] = lambda: False, per_table: int = 1_000_000
-) -> LoadReport:
+def load_worker(update: Update, loader: str, stopped: Callable[[], bool] = lambda: False) -> LoadReport:
     """Loads until no block is left or `stopped` says so. Runs inside a Spark task, or anywhere.
 
     `loader` is a name that no loader had before: the job's (see `sluice.initial.job`), a slash, and
@@ -72,7 +71,7 @@ def load_worker(
     what a person must mend, `JobOver`, and `Transient` when outages outlast `PATIENCE_SECONDS`.
     The block in hand is given back in any case.
     """
-    worker = Loader(update, loader, stopped, per_table)
+    worker = Loader(update, loader, stopped)
     try:
         return worker.run()
     finally:
@@ -86,10 +85,9 @@ class Loader(BlockWorker):
     # again. Never is a block lost after a later commit of the apply survived.
     _durable = False
 
-    def __init__(self, update: Update, loader: str, stopped: Callable[[], bool], per_table: int):
+    def __init__(self, update: Update, loader: str, stopped: Callable[[], bool]):
         super().__init__(update, loader, stopped)
         self.update = update
-        self.per_table = per_table
         self._master: Connection[Any] | None = None
         self._orders: dict[TableName, Any] = {}
         self._waiting_since: dict[TableName, datetime] = {}
@@ -106,13 +104,18 @@ class Loader(BlockWorker):
 
     def _claim(self) -> Block | None:
         control = self._linked(self._control)
-        store = self._blocks(control)
+        store, options = self._blocks(control), self.update.options
         with self._on_slave():
             try:
                 with control.transaction():
                     self._expect_job(control)
                     expect_loading(self.update, control)
-                    claim = store.claim(self._rested(), self.per_table)
+                    if min(options.parallel_tables, options.parallel_ranges) < options.parallel:
+                        updates = vendors.module(self.update.slave_info.vendor, "updates")
+                        updates.claim_in_turn(control, self.update.prefix, self.update.slave.name)
+                    claim = store.claim(
+                        self._rested(), tables=options.parallel_tables, ranges=options.parallel_ranges
+                    )
                     if claim is None:
                         return None
                     block = self._cut(claim)
@@ -140,17 +143,28 @@ class Loader(BlockWorker):
         return replace(block, hi=hi or block.hi)
 
     def _transfer(self, block: Block) -> None:
+        """Moves the begun block, or lets it go where the application is in the way."""
+        try:
+            self._move(block)
+        except GaveWay as reason:
+            self._end(self._master)
+            self._master = None
+            seconds = pace.rest_seconds(block.tries)
+            with self._on_slave():
+                self._blocks(self._linked(self._control)).give_way(block, self.loader, seconds)
+            log.info("%s: %s. Others are read first; it comes again in %.2g s", self.update, reason, seconds)
+
+    def _move(self, block: Block) -> None:
         """Reads the begun block and stores it."""
         master, slave = self._linked(self._master), self._linked(self._slave)
         update, order = self.update, self._order(block.table)
-        snapshot = vendors.module(update.master_info.vendor, "snapshot")
         positions = vendors.module(update.master_info.vendor, "position")
         copying = vendors.module(update.slave_info.vendor, "copying")
         catalog = vendors.module(update.slave_info.vendor, "catalog")
         with self._on_slave(block.table), slave.transaction():
             with (
                 self._on_master(),
-                snapshot.reading(master, order.shape, update.prefix, update.replication.master.schema) as seen,
+                access.reading(update, master, order.shape, block) as seen,
                 self._on_slave(block.table),
             ):
                 target = catalog.shape(slave, block.table)
@@ -164,12 +178,13 @@ class Loader(BlockWorker):
                 copied = copying.copy(
                     master,
                     slave,
-                    order.select(seen.shape.replicated, block.lo, block.hi),
+                    order.select(seen.shape.replicated, block.lo, block.hi, locked=seen.locked),
                     target,
                     seen.shape.replicated,
                     in_binary=copying.binary(seen.shape.replicated, target),
                     beat=self._beat(block),
                     place=update.master_info.place,
+                    taken=seen.end if seen.locked else None,
                 )
             with self._on_master():
                 positions.secure(master, seen.marker)
@@ -199,6 +214,7 @@ class Loader(BlockWorker):
 
         As long as the apply is behind, it may have to wait for hours; the reason is in the log.
         """
+        self._expect_own_snapshot(reason)
         table = reason.table
         if table not in self._waiting_since:
             log.info("%s: %s", self.update, reason)
@@ -217,12 +233,20 @@ class Loader(BlockWorker):
         if owner and owner.current_as_of and owner.current_as_of > since + OVERDUE:
             raise NeverFits(self.update, reason)
 
+    def _expect_own_snapshot(self, reason: NotYet) -> None:
+        """Raises `SnapshotLost` where all blocks are read in one snapshot: nothing is applied meanwhile to wait for."""
+        if self.update.options.read == "snapshot":
+            raise SnapshotLost(self.update, reason)
+
     def _size(self, claim: Any) -> int:
         """Rows that the claimed block should have."""
         options = self.update.options
         rows, row_bytes = options.block_rows, None
         if claim.last_rows is not None:
-            rows = pace.next_rows(claim.last_rows, claim.last_seconds, options.block_target_seconds, options.block_rows)
+            target = options.block_target_seconds
+            if options.read == "locked":
+                target = min(target, options.lock_timeout)
+            rows = pace.next_rows(claim.last_rows, claim.last_seconds, target, options.block_rows)
             row_bytes = claim.last_bytes / claim.last_rows if claim.last_rows else None
         else:
             module = vendors.module(self.update.master_info.vendor, "estimates")
@@ -230,7 +254,7 @@ class Loader(BlockWorker):
             if found:
                 rows = pace.first_rows(options.block_rows, found.rows, found.bytes)
                 row_bytes = found.bytes / found.rows if found.rows else None
-        return pace.within_rate(rows, self._restraint, row_bytes)
+        return pace.after_tries(pace.within_rate(rows, self._restraint, row_bytes), claim.block.tries)
 
     def _order(self, table: TableName) -> Any:
         """How the master orders the table's keys, read once."""

@@ -8,6 +8,8 @@ CAUTIOUS_ROWS = 1_000
 """The first block of a large table that was never analysed."""
 SMALLEST = 100
 LARGEST = 5_000_000
+FIRST_REST_SECONDS, LONGEST_REST_SECONDS = 0.2, 10.0
+"""Of a block that gave way to the application."""
 GROWTH = 4.0
 """From one block to the next the size changes by this factor at most: one block says little."""
 
@@ -22,6 +24,16 @@ def first_rows(block_rows: int, rows: int | None, size: int) -> int:
     if not rows:
         return min(block_rows, CAUTIOUS_ROWS)
     return max(1, min(block_rows, FIRST_BYTES * rows // size))
+
+
+def after_tries(rows: int, tries: int) -> int:
+    """Rows of a block that gave way to the application `tries` times, where else it had `rows`."""
+    return max(1, rows >> min(tries, 60))
+
+
+def rest_seconds(tries: int) -> float:
+    """How long a block rests that gave way, `tries` times before."""
+    return float(min(FIRST_REST_SECONDS * 2 ** min(tries, 60), LONGEST_REST_SECONDS))
 
 
 def next_rows(rows: int, seconds: float, target_seconds: float, block_rows: int) -> int:

@@ -17,7 +17,6 @@ from typing import Any
 from psycopg import Connection
 
 from sluice import vendors
-from sluice.domain.blocks import BlockMap
 from sluice.domain.compatibility import TablesDiffer, differences
 from sluice.domain.names import TableName
 from sluice.domain.shape import TableShape
@@ -51,7 +50,7 @@ class NotCaptured(Terminal):
 
 
 def captured_tables(update: Update, master: Connection[Any]) -> list[TableName]:
-    """The configured tables whose changes are captured now, in the order of the configuration.
+    """The configured tables whose changes are captured now, in the order of the configuration; of them those chosen.
 
     A table that appeared since the tables were reconciled is left out, and logged: it comes with
     the next initial update. Raises `NotCaptured` for tables whose capture is broken.
@@ -59,7 +58,8 @@ def captured_tables(update: Update, master: Connection[Any]) -> list[TableName]:
     module = vendors.module(update.master_info.vendor, "captured")
     registered: dict[TableName, str | None] = module.read(master, update.prefix, update.replication.master.schema)
     existing = vendors.module(update.master_info.vendor, "catalog").tables(master)
-    wanted = [resolved.table for resolved in update.replication.resolve(existing)]
+    resolved = update.replication.resolve(existing)
+    wanted = [each.table for each in resolved if update.choice.covers(each.table)]
     faults = {table: fault for table in wanted if (fault := registered.get(table)) is not None}
     if faults:
         raise NotCaptured(update, faults)
@@ -85,7 +85,7 @@ class Preparation:
         self.definitions = self._of_master.tables.define(master, self.tables)
         self.types = self._of_master.types.needed(master, self.tables)
         self.there: dict[TableName, TableShape] = self._of_slave.catalog.shapes(slave, self.tables)
-        self.mine = frozenset(self._blocks().tables)
+        self.mine = frozenset(self._store().made())
         """Tables that this very update made: what it makes, it plans in the same transaction."""
 
     def examine(self) -> None:
@@ -130,6 +130,7 @@ class Preparation:
 
         One transaction a table, so that thousands fit into a server's lock table. Returns what was made.
         """
+        self.drop_gone()
         wanted = self._to_be_made()
         names = [definition.table for definition in wanted]
         types = self._of_master.types.needed(self.master, names)
@@ -143,17 +144,29 @@ class Preparation:
                 if definition.table in self.there:
                     self._of_slave.tables.drop(self.slave, definition.table)
                 self._of_slave.tables.create(self.slave, definition)
-                self._store().plan([definition.table])
+                self._store().plan([definition.table], made=True)
         return names
 
-    def empty(self) -> list[TableName]:
-        """Empties the tables that were there before, as the policy says. Returns which.
+    def drop_gone(self) -> None:
+        """Drops tables that this update made and the master has no more: their DROP comes before the start position."""
+        for table in sorted(self.mine.difference(self.tables)):
+            with self.slave.transaction():
+                self._of_slave.tables.drop(self.slave, table)
+            log.info("%s: %s is gone on the master and dropped again", self.update, table)
+
+    def empty(self, again: Iterable[TableName] = ()) -> list[TableName]:
+        """Empties the tables that were there before, as the policy says, or those loaded `again`. Returns which.
 
         Their indexes and constraints that the master has too go with the rows: they come back after
         the load, and until then could only slow it down, or refuse a value that moved between rows
         of two blocks.
         """
-        foreign = [table for table in self.tables if table in self.there and table not in self.mine]
+        loaded = frozenset(again)
+        foreign = [
+            table
+            for table in self.tables
+            if table in self.there and (table in loaded if loaded else table not in self.mine)
+        ]
         emptied = foreign
         if self.update.slave.existing_tables == "keep":
             unique = self._of_slave.tables.with_unique_values(self.slave, foreign)
@@ -223,12 +236,6 @@ class Preparation:
                 for key in inside
             ]
         return problems
-
-    def _blocks(self) -> BlockMap:
-        blocks: BlockMap = self._of_slave.blocks.load(
-            self.slave, self.update.prefix, self.update.slave.schema, self.update.slave.name
-        )
-        return blocks
 
     def _store(self) -> Any:
         return self._of_slave.blocks.BlockStore(

@@ -7,7 +7,7 @@ INITIAL from `begin`, TRANSITION from `plan`, NORMAL by the apply, INCONSISTENT 
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,10 +16,12 @@ from redis import Redis
 
 from sluice import vendors
 from sluice.domain.names import TableName
+from sluice.domain.parts import Part
 from sluice.domain.reject import RejectStatus
 from sluice.domain.state import ForbiddenMove, SlaveState
 from sluice.errors import SluiceError, Terminal, Transient
-from sluice.initial.owner import LoadEnded, owner_of
+from sluice.initial import chosen
+from sluice.initial.owner import LoadEnded, expect_loading, owner_of
 from sluice.initial.preparation import Preparation, captured_tables
 from sluice.initial.update import Update
 from sluice.stores.gate import INITIAL_UPDATE, Gate
@@ -28,6 +30,8 @@ log = logging.getLogger("sluice.initial")
 
 INTERRUPTED = "Initial Update interrupted by the ADMIN"
 PLAN_TRIES = 5
+IN_ONE_SNAPSHOT = "All tables are read in one snapshot, changes are queued until they are stored"
+"""Why the gate is closed meanwhile."""
 
 
 class UpdateUnderWay(ForbiddenMove):
@@ -63,25 +67,29 @@ def begin(update: Update, store: Redis, by: str = "initial update") -> bool:
     """The slave belongs to this update: state INITIAL, gate closed, blocks of earlier updates forgotten.
 
     False when this very update has begun before and simply goes on. Raises `ForbiddenMove` when
-    another one is under way.
+    another one is under way, `CannotChoose` where a chosen part cannot be loaded alone.
     """
     with _slave(update) as slave:
-        checkpoints = _checkpoints(update, slave)
+        checkpoints = checkpoints_of(update, slave)
         with slave.transaction():
             checkpoints.ensure()
         if _goes_on(update, slave):
             log.info("%s: initial update %s goes on where it was", update, update.update_id)
             return False
         _expect_free(update, slave)
+        parts = _chosen(update, slave) if update.choice.partial else []
         # Before the move: an apply that sees INITIAL and an open gate would not write either, but people look at both.
         Gate(store, update.prefix, update.slave.name).close(INITIAL_UPDATE, by, _closing(update))
         with slave.transaction():
-            checkpoints.read(lock=True)
+            found = checkpoints.read(lock=True)
             if _goes_on(update, slave):
                 return False
             checkpoints.move(SlaveState.INITIAL, f"Initial update {update.update_id} is being prepared")
             _updates(update).name(slave, update.prefix, update.slave.schema, update.slave.name, update.update_id)
-            forgotten = _blocks(update, slave).delete()
+            forgotten = block_store(update, slave).delete()
+            for place, part in enumerate(parts):
+                # Nothing is applied from here to TRANSITION: the slave stays at this position.
+                block_store(update, slave).choose(part, found.position, place)
         log.info(
             "%s: initial update %s begins; %s blocks of earlier ones forgotten", update, update.update_id, forgotten
         )
@@ -98,7 +106,7 @@ def create_tables(update: Update) -> list[TableName]:
         if not _preparing(update, slave):
             return []
         with _master(update) as master:
-            return _prepare(update, master, slave)
+            return prepare(update, master, slave)
 
 
 def plan(update: Update, store: Redis, queueing: str = "", *, held: bool = False) -> int:
@@ -120,7 +128,7 @@ def plan(update: Update, store: Redis, queueing: str = "", *, held: bool = False
             Gate(store, update.prefix, update.slave.name).close(INITIAL_UPDATE, "initial update", queueing)
         else:
             open_gate(update, store)
-        return count or len(_blocks(update, slave).progress())
+        return count or len(block_store(update, slave).progress())
 
 
 def open_gate(update: Update, store: Redis) -> None:
@@ -145,7 +153,7 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Any:
         read_there = vendors.module(update.master_info.vendor, "constraints")
         tables = vendors.module(update.slave_info.vendor, "tables")
         sequences = vendors.module(update.slave_info.vendor, "sequences")
-        loaded = [progress.table for progress in _blocks(update, slave).progress()]
+        loaded = [progress.table for progress in block_store(update, slave).progress()]
         # A table may have been dropped since.
         names = list(vendors.module(update.slave_info.vendor, "catalog").shapes(slave, loaded))
         for table in names:
@@ -168,7 +176,7 @@ def cancel(update: Update, store: Redis, reason: str = INTERRUPTED, *, any_updat
     `any_update`: also one of another id. Raises `LoadEnded` when another update owns the slave.
     """
     with _slave(update) as slave:
-        checkpoints = _checkpoints(update, slave)
+        checkpoints = checkpoints_of(update, slave)
         if not checkpoints.exists():
             return False
         with slave.transaction():
@@ -182,7 +190,7 @@ def cancel(update: Update, store: Redis, reason: str = INTERRUPTED, *, any_updat
             checkpoints.move(SlaveState.INCONSISTENT, reason)
             # Blocks stay as far as they came: an apply in the middle of a window still decides by them, then rolls
             # back. What is being read can no longer be stored.
-            _blocks(update, slave).release()
+            block_store(update, slave).release()
         Gate(store, update.prefix, update.slave.name).open(INITIAL_UPDATE)
         log.info("%s: initial update %s cancelled: %s", update, owner.update_id, reason)
         return True
@@ -212,10 +220,38 @@ def note(update: Update, message: str) -> None:
         _updates(update).note(slave, update.prefix, update.slave.schema, update.slave.name, update.update_id, message)
 
 
-def _prepare(update: Update, master: Connection[Any], slave: Connection[Any]) -> list[TableName]:
+def arrive(update: Update, store: Redis) -> None:
+    """All blocks were read in one snapshot and are stored: the slave is what the master was then, and NORMAL.
+
+    What followed may be applied from here on. Does nothing where blocks have markers of their own. Raises `Transient`
+    for outages, `LoadEnded` when the update was cancelled.
+    """
+    with _slave(update) as slave:
+        if not in_one_snapshot(update, slave):
+            return
+        with slave.transaction():
+            checkpoints = checkpoints_of(update, slave)
+            found = checkpoints.read(lock=True)
+            expect_loading(update, slave)
+            blocks = vendors.module(update.slave_info.vendor, "blocks").load(
+                slave, update.prefix, update.slave.schema, update.slave.name
+            )
+            if found.state is SlaveState.TRANSITION and blocks.complete(found.position):
+                checkpoints.move(SlaveState.NORMAL)
+                log.info("%s: the slave is NORMAL, current as of %s", update, found.position.time)
+    open_gate(update, store)
+
+
+def in_one_snapshot(update: Update, slave: Connection[Any]) -> bool:
+    """Whether all blocks are read in one snapshot: by the configuration, or because they were planned so."""
+    return update.options.read == "snapshot" or bool(block_store(update, slave).in_snapshot())
+
+
+def prepare(update: Update, master: Connection[Any], slave: Connection[Any]) -> list[TableName]:
+    """Makes or empties the slave's tables. Returns those that were made. Raises `TablesDiffer`, `TablesExist`."""
     preparation = Preparation(update, master, slave, captured_tables(update, master))
     preparation.examine()
-    emptied = preparation.empty()
+    emptied = make_way(update, preparation)
     made = preparation.make()
     log.info(
         "%s: %s tables made, %s emptied, %s as they were",
@@ -224,7 +260,50 @@ def _prepare(update: Update, master: Connection[Any], slave: Connection[Any]) ->
     return made
 
 
+def make_way(update: Update, preparation: Preparation, again: Sequence[TableName] = ()) -> list[TableName]:
+    """Empties tables by the policy; of a chosen part, what cannot be replaced block by block. Returns which tables.
+
+    `again`: tables that hold rows of a load which starts over.
+    """
+    if not update.choice.partial:
+        return preparation.empty(again)
+    there = [shape for table, shape in preparation.there.items() if again or table not in preparation.mine]
+    chosen.clear(update, preparation.master, preparation.slave, there, chosen.planned(update, preparation.slave))
+    return []
+
+
+def _hold(update: Update, slave: Connection[Any]) -> None:
+    """Its blocks are read for another slave."""
+    block_store(update, slave).hold(f"{update.update_id}/export for several slaves")
+
+
+def _chosen(update: Update, slave: Connection[Any]) -> list[Part]:
+    """What the form chooses. Raises `CannotChoose`, `TablesDiffer`: nothing was changed yet."""
+    with _master(update) as master:
+        chosen.check(update, master, slave)
+        tables = captured_tables(update, master)
+        Preparation(update, master, slave, tables).examine()
+        return chosen.parts(update, master, slave, tables)
+
+
+def _plan_chosen(update: Update, master: Connection[Any], slave: Connection[Any], held: bool) -> int:
+    """The parts were planned when the update began, and applying goes on from where it was."""
+    tables = captured_tables(update, master)
+    if any(table not in Preparation(update, master, slave, tables).there for table in tables):
+        prepare(update, master, slave)
+    with slave.transaction():
+        checkpoints = checkpoints_of(update, slave)
+        checkpoints.read(lock=True)
+        if _preparing(update, slave):
+            if held:
+                _hold(update, slave)
+            checkpoints.move(SlaveState.TRANSITION, f"Initial update {update.update_id} loads {update.choice}")
+    return len(tables)
+
+
 def _plan(update: Update, master: Connection[Any], slave: Connection[Any], held: bool) -> int:
+    if update.choice.partial:
+        return _plan_chosen(update, master, slave, held)
     positions = vendors.module(update.master_info.vendor, "position")
     for _ in range(PLAN_TRIES):
         # Captured first: what is not by now may have changed before the start position, seen by nobody.
@@ -236,20 +315,20 @@ def _plan(update: Update, master: Connection[Any], slave: Connection[Any], held:
         if not unfit:
             positions.secure(master, start)
             with slave.transaction():
-                checkpoints = _checkpoints(update, slave)
+                checkpoints = checkpoints_of(update, slave)
                 checkpoints.read(lock=True)
                 if not _preparing(update, slave):
                     return 0
-                _blocks(update, slave).plan(preparation.order())
+                block_store(update, slave).plan(preparation.order())
                 if held:
-                    _blocks(update, slave).hold(f"{update.update_id}/export for several slaves")
+                    _hold(update, slave)
                 checkpoints.start_at(start)
                 _forget_rejects(update, slave)
                 checkpoints.move(SlaveState.TRANSITION, f"Initial update {update.update_id} is loading")
             log.info("%s: %s tables planned, applying starts at %s", update, len(preparation.tables), start.time)
             return len(preparation.tables)
         log.info("%s: %s changed on the master meanwhile, prepared again", update, ", ".join(map(str, unfit)))
-        _prepare(update, master, slave)
+        prepare(update, master, slave)
     raise MasterRestless(update, unfit)
 
 
@@ -314,12 +393,14 @@ def _forget_rejects(update: Update, slave: Any) -> None:
         store.move([reject.id for reject in store.open()], RejectStatus.DROPPED, f"initial update {update.update_id}")
 
 
-def _checkpoints(update: Update, slave: Connection[Any]) -> Any:
+def checkpoints_of(update: Update, slave: Connection[Any]) -> Any:
+    """The checkpoint of the update's slave."""
     module = vendors.module(update.slave_info.vendor, "checkpoint")
     return module.CheckpointStore(slave, update.prefix, update.slave.schema, update.slave.name)
 
 
-def _blocks(update: Update, slave: Connection[Any]) -> Any:
+def block_store(update: Update, slave: Connection[Any]) -> Any:
+    """The blocks of the update's slave."""
     module = vendors.module(update.slave_info.vendor, "blocks")
     return module.BlockStore(slave, update.prefix, update.slave.schema, update.slave.name)
 

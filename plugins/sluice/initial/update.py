@@ -1,7 +1,7 @@
 """One initial update: which master, which slave, and by which name it is known."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from psycopg import Connection
@@ -10,6 +10,7 @@ from sluice import vendors
 from sluice.config import InitialOptions, SlaveConfig
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix
+from sluice.initial.choice import Choice
 from sluice.pair import Pair
 
 
@@ -43,9 +44,20 @@ class Update(Pair):
     update_id: str
     """Names this update: a step that is run again with the same id goes on where it was, another id waits its turn."""
 
+    choice: Choice = field(default_factory=Choice)
+    """What the update's form says."""
+
     @classmethod
-    def named(cls, pair: Pair, update_id: str) -> "Update":
-        return cls(pair.replication, pair.slave, pair.master_info, pair.slave_info, update_id)
+    def named(cls, pair: Pair, update_id: str, choice: Choice | None = None) -> "Update":
+        """The update of that name, its options as `choice` has them and else as configured."""
+        replication = pair.replication
+        if choice is not None and choice.read is not None:
+            replication = replace(replication, initial=replace(replication.initial, read=choice.read))
+        slave = pair.slave
+        if choice is not None and choice.partial:
+            # Its rows are replaced block by block; all other rows of its tables stay.
+            slave = replace(slave, existing_tables="keep")
+        return cls(replication, slave, pair.master_info, pair.slave_info, update_id, choice or Choice())
 
     @property
     def options(self) -> InitialOptions:

@@ -18,9 +18,9 @@ from sluice.errors import SluiceError, Terminal, Transient
 from sluice.initial import steps, transfer
 from sluice.initial.owner import LoadEnded
 from sluice.orchestration import files
+from sluice.orchestration.choosing import update_of
 from sluice.orchestration.failure import as_airflow
 from sluice.orchestration.step import FOR_EVER
-from sluice.orchestration.steps_update import update_of
 from sluice.orchestration.work import Work
 
 log = logging.getLogger("sluice.orchestration")

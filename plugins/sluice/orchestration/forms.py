@@ -173,7 +173,67 @@ def location_field(_: Iterable[Replication]) -> Param:
     )
 
 
+def read_field(_: Iterable[Replication]) -> Param:
+    """How the master is read."""
+    shown = {
+        "committed": "committed: each block as it stands when it is read",
+        "snapshot": "snapshot: all tables as of one moment; changes wait until they are loaded",
+        "locked": "locked: each block with its rows locked, giving way to the application",
+    }
+    return Param(
+        None,
+        type=["null", "string"],
+        enum=[None, *shown],
+        values_display=shown,
+        title="Read",
+        description_md="How the tables are read on the master; as `initial.read` of the configuration says where "
+        "nothing is chosen. The end is the same.",
+    )
+
+
+def tables_field(_: Iterable[Replication]) -> Param:
+    """Which tables, one a line."""
+    return Param(
+        [],
+        type=["null", "array"],
+        items={"type": "string"},
+        title="Tables",
+        section=PART,
+        description_md="One a line, as `schema.table`, with `*` for anything. **All** where nothing stands here.",
+    )
+
+
+def where_field(_: Iterable[Replication]) -> Param:
+    """Which rows of one table."""
+    return _text(
+        "Where",
+        "Rows of the one table above, as a condition in SQL: `placed >= date '2026-01-01'`. What is not of pg_catalog "
+        "needs its schema.",
+    )
+
+
+def key_from_field(_: Iterable[Replication]) -> Param:
+    """Where a range of keys begins."""
+    return _text("Keys from", "The first key of the one table above: `1000`, or `[\"NO\", 1000]` for two key columns.")
+
+
+def key_to_field(_: Iterable[Replication]) -> Param:
+    """Where it ends."""
+    return _text("Keys below", "The key that follows the last one.")
+
+
+def _text(title: str, description_md: str) -> Param:
+    return Param(None, type=["null", "string"], title=title, description_md=description_md, section=PART)
+
+
+PART = "Only a part of the slave"
+"""A section of a form."""
 FIELDS = {
+    "tables": tables_field,
+    "where": where_field,
+    "key_from": key_from_field,
+    "key_to": key_to_field,
+    "read": read_field,
     "prefix": prefix_field,
     "slave": slave_field,
     "transfer": transfer_field,

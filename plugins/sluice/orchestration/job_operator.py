@@ -12,8 +12,9 @@ from sluice import config
 from sluice.domain.location import Location
 from sluice.errors import Terminal, Transient
 from sluice.initial import steps, transfer
-from sluice.initial.update import Update
+from sluice.initial.choice import Choice
 from sluice.orchestration import connections, files, jobs
+from sluice.orchestration.choosing import update_of
 from sluice.orchestration.failure import as_airflow
 from sluice.orchestration.job import Job, Kind, Owner
 from sluice.orchestration.job_output import last_lines
@@ -23,7 +24,6 @@ from sluice.orchestration.relaunch import Next
 from sluice.orchestration.residence import earliest
 from sluice.orchestration.step import FOR_EVER
 from sluice.orchestration.work import Work
-from sluice.pair import Pair
 
 HANDLE = "job"
 """Key of the task's state store under which the job's id can be read, by the REST API too."""
@@ -226,6 +226,7 @@ class LoadOperator(SparkJobOperator):
     def payload(self, replication: config.Replication, context: Mapping[str, Any]) -> dict[str, Any]:
         """With the name of the update that the job loads for, and the folder where blocks travel as files."""
         told = {**super().payload(replication, context), "update_id": str(context["run_id"])}
+        told["choice"] = Choice.from_dict(context["params"]).to_dict()
         if files.by_files(context):
             told["files"] = files.payload(replication, self.step, self.folder(replication, context))
         return told
@@ -246,7 +247,7 @@ class ImportOperator(LoadOperator):
             raise AirflowSkipException("This update loads online: there is nothing to import.")
         with as_airflow(context):
             work = Work.of(context)
-            update = Update.named(Pair.of(work.replication, work.slave.name, work.connections), work.update_id)
+            update = update_of(work)
             steps.open_gate(update, work.redis)
             if not transfer.left_to_import(update):
                 return "imported by hand"

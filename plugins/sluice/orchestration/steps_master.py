@@ -5,13 +5,12 @@ from typing import Any
 
 from sluice.initial import transfer
 from sluice.initial.gauges import try_out
-from sluice.initial.update import Update
 from sluice.install import reconcile as reconciling
 from sluice.install import resources
 from sluice.orchestration import files
+from sluice.orchestration.choosing import check_choice, update_of
 from sluice.orchestration.step import step
 from sluice.orchestration.work import Work
-from sluice.pair import Pair
 from sluice.stores.redis_store import classified
 
 log = logging.getLogger("sluice.orchestration")
@@ -35,7 +34,9 @@ def check(work: Work) -> None:
         work.redis.ping()
     log.info("%s: reached Redis", work)
     if work.slave_name is not None and "transfer" in work.context["params"]:
-        try_out(Update.named(Pair.of(replication, work.slave_name, work.connections), work.update_id))
+        update = update_of(work)
+        check_choice(work)
+        try_out(update)
     if files.by_files(work.context):
         place = files.location(work.context)
         files.key_text(replication)

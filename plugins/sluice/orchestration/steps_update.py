@@ -15,12 +15,12 @@ from sluice.initial import steps, transfer
 from sluice.initial.owner import LoadEnded, owner_of
 from sluice.initial.update import Update
 from sluice.orchestration import files, jobs
+from sluice.orchestration.choosing import update_of
 from sluice.orchestration.failure import XCOM_KEY, as_airflow
 from sluice.orchestration.job import Kind, Owner
 from sluice.orchestration.job_operator import is_active
 from sluice.orchestration.step import FOR_EVER, step
 from sluice.orchestration.work import Work, checkpoint_of
-from sluice.pair import Pair
 
 log = logging.getLogger("sluice.orchestration")
 
@@ -46,11 +46,6 @@ class UpdateNotBegun(Terminal):
 
     def __init__(self, reason: str):
         super().__init__(f"{reason.rstrip('.')}. The slave was not touched.")
-
-
-def update_of(work: Work) -> Update:
-    """The initial update that this run is."""
-    return Update.named(Pair.of(work.replication, work.slave.name, work.connections), work.update_id)
 
 
 @step
@@ -79,8 +74,11 @@ def create_tables(work: Work) -> str:
 def plan(work: Work) -> str:
     """Takes the start position, plans the blocks, opens the gate: state TRANSITION, applying may begin. Where the
     blocks travel as files, the gate stays closed until they have arrived."""
-    queueing = transfer.QUEUEING if files.by_files(work.context) else ""
-    count = steps.plan(update_of(work), work.redis, queueing)
+    update = update_of(work)
+    queueing = steps.IN_ONE_SNAPSHOT if update.options.read == "snapshot" else ""
+    if files.by_files(work.context):
+        queueing = transfer.QUEUEING
+    count = steps.plan(update, work.redis, queueing)
     log.info("%s: %d tables are to be loaded", work, count)
     return f"{count} tables planned"
 

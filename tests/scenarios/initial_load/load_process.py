@@ -4,13 +4,25 @@ import pickle
 import sys
 import threading
 
+from sluice.errors import Transient
+from sluice.initial.held import HeldSnapshot
 from sluice.initial.job import LoadJob
 from sluice.initial.loader import load_worker
 
 if __name__ == "__main__":
     update = pickle.load(sys.stdin.buffer)
-    with LoadJob(update) as job:
-        other = threading.Thread(target=load_worker, args=[update, job.loader(2)], daemon=True)
+    with LoadJob(update) as job, HeldSnapshot(update):
+
+        def run(number: int) -> None:
+            try:
+                load_worker(update, job.loader(number))
+            except Transient as reason:
+                failures.append(reason)
+
+        failures: list[Transient] = []
+        other = threading.Thread(target=run, args=[2], daemon=True)
         other.start()
-        load_worker(update, job.loader(1))
+        run(1)
         other.join()
+    if failures:
+        sys.exit(str(failures[0]))

@@ -18,6 +18,8 @@ from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import TableName
 from sluice.domain.state import SlaveState
 from sluice.initial import steps
+from sluice.initial.choice import Choice
+from sluice.initial.held import HeldSnapshot
 from sluice.initial.job import LoadJob
 from sluice.initial.loader import load_worker
 from sluice.initial.update import Update
@@ -52,10 +54,12 @@ class Pair:
     master: psycopg.Connection[Any]
     slave: psycopg.Connection[Any]
 
-    def update(self, update_id: str | None = None) -> Update:
+    def update(self, update_id: str | None = None, **choice: Any) -> Update:
         connections = {"m": self.master_info, "s": self.slave_info}
         return Update.named(
-            Ends.of(self.replication, "dr1", connections), update_id or f"update {uuid.uuid4().hex[:6]}"
+            Ends.of(self.replication, "dr1", connections),
+            update_id or f"update {uuid.uuid4().hex[:6]}",
+            Choice.from_dict(choice),
         )
 
     def with_slave(self, **options: Any) -> "Pair":
@@ -78,13 +82,13 @@ class Pair:
         self.capture()
         steps.begin(update, self.store)
         steps.create_tables(update)
-        steps.plan(update, self.store)
+        steps.plan(update, self.store, steps.IN_ONE_SNAPSHOT if update.options.read == "snapshot" else "")
 
     def load(self, update: Update, loaders: int = 2) -> list[LoadReport]:
         """A load job with its loaders in threads; raises what the first failing one raised."""
         reports: list[LoadReport] = []
         failures: list[BaseException] = []
-        with LoadJob(update) as job:
+        with LoadJob(update) as job, HeldSnapshot(update) as held:
 
             def run(number: int) -> None:
                 try:
@@ -99,10 +103,12 @@ class Pair:
                 threads[0].join(0.2)
                 if not failures:
                     job.tick()
+                    held.check()
                 for thread in threads:
                     thread.join(0.1)
         if failures:
             raise failures[0]
+        steps.arrive(update, self.store)
         return reports
 
     def blocks(self, table: str | None = None) -> list[Any]:

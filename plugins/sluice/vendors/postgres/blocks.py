@@ -11,6 +11,7 @@ import psycopg
 from sluice import sql_files
 from sluice.domain.blocks import Block, BlockMap, BlockState, Key
 from sluice.domain.names import Prefix, TableName
+from sluice.domain.parts import Part
 from sluice.domain.position import Position
 from sluice.domain.shape import Column, TableShape
 from sluice.vendors.postgres.connection import quoted
@@ -122,9 +123,59 @@ class BlockStore:
         self.slave = slave
         self._names = {"prefix": prefix.lower, "schema": quoted(schema)}
 
-    def plan(self, tables: Sequence[TableName]) -> None:
-        """One open block for each table that has none, to be loaded in this order."""
-        self._execute("blocks_plan", schemas=[table.schema for table in tables], names=[table.name for table in tables])
+    def plan(
+        self,
+        tables: Sequence[TableName],
+        *,
+        made: bool = False,
+        marker: Position | None = None,
+        snapshot: str | None = None,
+    ) -> None:
+        """One open block for each table, to be loaded in this order; its first one where it has blocks.
+
+        `made`: the update made them just now; `marker` and `snapshot`: in which all of them are read.
+        """
+        self._execute(
+            "blocks_plan",
+            schemas=[table.schema for table in tables],
+            names=[table.name for table in tables],
+            made=made,
+            marker=marker.text() if marker else None,
+            snapshot=snapshot,
+        )
+
+    def choose(self, part: Part, marker: Position, place: int) -> None:
+        """The blocks of a table of which a part is loaded; the slave holds the rest as of `marker`."""
+        blocks = part.blocks()
+        self._execute(
+            "blocks_choose",
+            schema=part.table.schema,
+            name=part.table.name,
+            los=[key_text(lo) for lo, _, _ in blocks],
+            his=[key_text(hi) for _, hi, _ in blocks],
+            chosen=[chosen for _, _, chosen in blocks],
+            marker=marker.text(),
+            place=place,
+        )
+
+    def plan_again(self, marker: Position, snapshot: str) -> None:
+        """The parts that are loaded are planned once more, to be read in `snapshot`."""
+        self._execute("blocks_again", marker=marker.text(), snapshot=snapshot)
+
+    def reset(self, tables: Sequence[TableName]) -> None:
+        """Forgets all blocks but the first of each of `tables`: `plan` begins that one anew."""
+        self._execute(
+            "blocks_reset", schemas=[table.schema for table in tables], names=[table.name for table in tables]
+        )
+
+    def made(self) -> set[TableName]:
+        """The tables that the update under way made."""
+        return {TableName(*row) for row in self._execute("blocks_made").fetchall()}
+
+    def in_snapshot(self) -> bool:
+        """Whether blocks were planned in a snapshot held for all of them."""
+        row = self._execute("blocks_in_snapshot").fetchone()
+        return bool(row and row[0])
 
     def hold(self, loader: str) -> None:
         """All planned blocks are begun by `loader`, which is none of this slave's own."""
@@ -146,22 +197,33 @@ class BlockStore:
             sums=[block.sha256 for block in blocks],
         )
 
-    def claim(self, leave_alone: Iterable[TableName] = (), per_table: int = 1_000_000) -> Claim | None:
+    def claim(self, leave_alone: Iterable[TableName] = (), *, tables: int = 256, ranges: int = 256) -> Claim | None:
         """A planned block, locked; None when there is none that other loaders do not hold.
 
-        `leave_alone`: tables to pass over; `per_table`: blocks of one table read at the same time.
+        `leave_alone`: tables to pass over. Of all that is read at the same time `ranges` blocks may be of one table,
+        and they may be of that many `tables`; where these bind, call `updates.claim_in_turn` first.
         """
-        tables = list(leave_alone)
+        resting = list(leave_alone)
         row = self._execute(
             "blocks_claim",
-            schemas=[table.schema for table in tables],
-            names=[table.name for table in tables],
-            per_table=per_table,
+            schemas=[table.schema for table in resting],
+            names=[table.name for table in resting],
+            tables=tables,
+            ranges=ranges,
         ).fetchone()
         if row is None:
             return None
-        schema, table, number, lo, hi, *last = row
-        return Claim(Block(TableName(schema, table), number, _key(lo), _key(hi)), *last)
+        schema, table, number, lo, hi, marker, snapshot, tries, *last = row
+        block = Block(
+            TableName(schema, table),
+            number,
+            _key(lo),
+            _key(hi),
+            marker=None if marker is None else Position.parse(marker),
+            snapshot=snapshot,
+            tries=tries,
+        )
+        return Claim(block, *last)
 
     def begin(self, block: Block, hi: Key | None, loader: str) -> bool:
         """The claimed block is begun and ends at `hi`; what lay behind becomes a planned block.
@@ -183,6 +245,10 @@ class BlockStore:
         """Whether the block is still begun by `loader`."""
         row = self._execute("blocks_mine", **self._place(block), loader=loader).fetchone()
         return bool(row and row[0])
+
+    def give_way(self, block: Block, loader: str, seconds: float) -> None:
+        """The begun block rests for some seconds, because its rows are locked on the master."""
+        self._execute("blocks_give_way", **self._place(block), loader=loader, seconds=seconds)
 
     def store(self, block: Block, loader: str, marker: Position, rows: int, size: int) -> bool:
         """The block is stored, in the transaction that carries its rows.
@@ -271,7 +337,7 @@ def _key(text: str | None) -> Key | None:
 
 
 def _block(row: Sequence[Any]) -> Block:
-    schema, table, number, lo, hi, state, marker, rows, size, loader, begun_at, stored_at, file, sha256 = row
+    schema, table, number, lo, hi, state, marker, rows, size, loader, begun_at, stored_at, file, sha256, snapshot = row
     return Block(
         TableName(schema, table),
         number,
@@ -286,4 +352,5 @@ def _block(row: Sequence[Any]) -> Block:
         stored_at,
         file,
         sha256,
+        snapshot,
     )

@@ -26,8 +26,9 @@ class CheckpointStore:
         self._names = {"prefix": prefix.lower, "schema": quoted(schema)}
 
     def ensure(self) -> None:
-        """Creates the slave's tables and its row where absent."""
-        if not self.exists():
+        """Creates the slave's tables and its row where absent, upgrades those of an earlier version."""
+        current = self._execute("slave_resources_current").fetchone()
+        if not (current and current[0]):
             # IF NOT EXISTS still races with another session that creates the same table.
             self.connection.execute("SELECT pg_catalog.pg_advisory_xact_lock(hashtext('sluice slave resources'))")
             self.connection.execute(sql_files.render("postgres", "slave_resources", **self._names))

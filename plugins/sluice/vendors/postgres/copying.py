@@ -10,6 +10,7 @@ import io
 import itertools
 import re
 import select
+import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,8 @@ PIECE_BYTES = 128 * 1024
 LARGE_BYTES = 1024 * 1024
 """A message above this size is handed on in slices of its own."""
 BEAT_SECONDS = 1.0
+KEPT_BYTES = 16 * 1024 * 1024
+"""Rows that are all taken before the first is written are in memory up to this size."""
 _CSV = "(FORMAT csv, HEADER)"
 _QUOTE, _NEWLINE = b'"\n'
 
@@ -77,8 +80,11 @@ def copy(
     in_binary: bool,
     beat: Callable[[], None] = lambda: None,
     place: str = "master",
+    taken: Callable[[], None] | None = None,
 ) -> Copied:
     """Copies the rows of `query` into `columns` of `table`; both connections must be in a transaction.
+
+    With `taken` all rows are taken from the source before the first is written, and it is called between the two.
 
     `query` selects the columns in this order. `beat` is called often (each piece, each second of
     waiting) and may raise to stop. After any error the source connection may be in the middle of a
@@ -90,6 +96,8 @@ def copy(
     statement = f"COPY {quoted(table.table.schema, table.table.name)} {into_columns}FROM STDIN {options}"
     size = 0
     pieces = _pieces(source.pgconn, f"COPY ({query}) TO STDOUT {options}")
+    if taken is not None:
+        pieces = _kept(pieces, taken)
     with target.cursor() as cursor:
         with cursor.copy(statement.encode()) as into:
             while (piece := _next(pieces, place)) is not None:
@@ -105,12 +113,17 @@ class CopyOut:
 
     A NULL is empty and an empty text is quoted, so that every value travels exactly. The connection must be in a
     transaction; after an error it may be in the middle of a result: close it. Pieces are empty where a second passed
-    without any. Errors are raised classified, with `place`.
+    without any. With `taken` all rows are taken before the first is given, and it is called between the two.
+    Errors are raised classified, with `place`.
     """
 
-    def __init__(self, connection: psycopg.Connection[Any], query: str, place: str):
+    def __init__(
+        self, connection: psycopg.Connection[Any], query: str, place: str, taken: Callable[[], None] | None = None
+    ):
         self.rows = 0
         self._pieces = _pieces(connection.pgconn, f"COPY ({query}) TO STDOUT {_CSV}")
+        if taken is not None:
+            self._pieces = _kept(self._pieces, taken)
         self._place = place
 
     def __iter__(self) -> Iterator[bytes | memoryview]:
@@ -160,6 +173,25 @@ def clear(connection: psycopg.Connection[Any], order: KeyOrder, block: Block) ->
     block that is a whole table.
     """
     connection.execute(f"DELETE FROM {order.source} WHERE {order.within(block.lo, block.hi)}".encode())
+
+
+def _kept(
+    pieces: Generator[bytes | memoryview, None, int], taken: Callable[[], None]
+) -> Generator[bytes | memoryview, None, int]:
+    """All pieces, once the last of them was taken; on disk where they are large. Returns the number of rows."""
+    with tempfile.SpooledTemporaryFile(KEPT_BYTES) as kept:
+        while True:
+            try:
+                kept.write(next(pieces))
+            except StopIteration as end:
+                rows: int = end.value
+                break
+            yield b""
+        taken()
+        kept.seek(0)
+        while piece := kept.read(PIECE_BYTES):
+            yield piece
+        return rows
 
 
 def _next(pieces: Iterator[bytes | memoryview], place: str) -> bytes | memoryview | None:

@@ -44,10 +44,12 @@ class KeyOrder:
             conditions.append(self._below(hi) if self._qualified else f"{self._row} < {self._values(hi)}")
         return " AND ".join(conditions) or "true"
 
-    def select(self, columns: Sequence[Column], lo: Key | None, hi: Key | None) -> str:
-        """The rows of a block, in key order."""
+    def select(self, columns: Sequence[Column], lo: Key | None, hi: Key | None, *, locked: bool = False) -> str:
+        """The rows of a block, in key order; `locked` against changes until the transaction ends."""
         query = f"SELECT {select_list(columns)} FROM {self.source} WHERE {self.within(lo, hi)}"
-        return query if self.shape.keyless else f"{query} ORDER BY {self.by}"
+        if not self.shape.keyless:
+            query += f" ORDER BY {self.by}"
+        return f"{query} FOR SHARE" if locked else query
 
     def next_bound(self, connection: psycopg.Connection[Any], lo: Key | None, hi: Key | None, rows: int) -> Key | None:
         """The key that follows the first `rows` rows from `lo` on; None when no more are left before `hi`.

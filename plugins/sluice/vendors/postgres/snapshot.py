@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 
+from sluice import sql_files
 from sluice.domain.names import Prefix
 from sluice.domain.position import Position
 from sluice.domain.shape import TableShape
@@ -29,37 +30,113 @@ class TableGone(Transient):
         self.table = shape.table
 
 
+class SnapshotGone(Transient):
+    """An exported snapshot is held no longer, or a table is no longer what it was in it."""
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """What a block is read at: the marker, and the table as it was then."""
 
     marker: Position
     shape: TableShape
+    connection: psycopg.Connection[Any]
+    locked: bool = False
+    """Whether its rows are to be locked."""
+
+    def end(self) -> None:
+        """All rows were taken: the transaction ends, with the locks it holds."""
+        if self.open:
+            self.connection.execute("COMMIT")
+
+    @property
+    def open(self) -> bool:
+        return self.connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
 
 
 @contextmanager
-def reading(connection: psycopg.Connection[Any], table: TableShape, prefix: Prefix, schema: str) -> Iterator[Snapshot]:
+def reading(
+    connection: psycopg.Connection[Any],
+    table: TableShape,
+    prefix: Prefix,
+    schema: str,
+    lock_seconds: float | None = None,
+) -> Iterator[Snapshot]:
     """A REPEATABLE READ transaction on an autocommit connection, its position taken with its snapshot.
 
+    `lock_seconds`: it may lock rows (`SELECT … FOR SHARE`), and no statement of it waits or holds them longer.
     The table is locked before the snapshot is taken, as weakly as any SELECT does: otherwise a
     TRUNCATE or a rewriting ALTER TABLE could commit in between, and to a snapshot older than it
     the table looks empty, although its marker does not cover the change. After an error inside,
     the connection may be in the middle of a COPY: close it. Raises psycopg's errors, `TableGone`.
     """
-    name = quoted(table.table.schema, table.table.name)
-    connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-    # Neither SET nor LOCK TABLE takes a snapshot; taking the position does.
-    connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
-    connection.execute("SET LOCAL max_parallel_workers_per_gather = 0")
-    try:
-        connection.execute(f"LOCK TABLE {'' if table.partitioned else 'ONLY '}{name} IN ACCESS SHARE MODE".encode())
-    except psycopg.errors.UndefinedTable as error:
-        raise TableGone(connection.info.host, table) from error
+    connection.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ {'READ ONLY' if lock_seconds is None else ''}".encode())
+    _lock_table(connection, table, lock_seconds)
     marker = position.take(connection, prefix, schema)
     shape = catalog.shape(connection, table.table)
     assert shape is not None, "a locked table is there"
-    yield Snapshot(marker, shape)
-    connection.execute("COMMIT")
+    seen = Snapshot(marker, shape, connection, locked=lock_seconds is not None)
+    yield seen
+    seen.end()
+
+
+@contextmanager
+def reading_exported(
+    connection: psycopg.Connection[Any], table: TableShape, exported: str, marker: Position
+) -> Iterator[Snapshot]:
+    """The same in the snapshot `exported`, whose position is `marker`.
+
+    Raises `SnapshotGone` as well: rows of a table that was emptied, rewritten or altered since are not what that
+    snapshot saw. Columns that were only added do not matter: the rows are read without them.
+    """
+    try:
+        begin(connection, exported)
+    except (
+        psycopg.errors.UndefinedObject,
+        psycopg.errors.InvalidParameterValue,
+        psycopg.errors.ObjectNotInPrerequisiteState,
+    ) as error:
+        raise SnapshotGone(f"the snapshot {exported} is held no longer") from error
+    try:
+        _lock_table(connection, table, None)
+    except TableGone as gone:
+        raise SnapshotGone(f"{table.table} was dropped or renamed since") from gone
+    # By SQL the catalogues show what they held in the snapshot.
+    shape = catalog.shape(connection, table.table)
+    row = connection.execute(
+        sql_files.render("postgres", "snapshot_whole"), {"schema": table.table.schema, "name": table.table.name}
+    ).fetchone()
+    # Never prepared: a plan that was kept would refuse to give other columns than it knew.
+    now = connection.execute(f"SELECT * FROM {_only(table)} LIMIT 0".encode(), prepare=False).description or []
+    if shape is None or not (row and row[0]):
+        raise SnapshotGone(f"{table.table} was emptied, rewritten or replaced since")
+    if [column.name for column in shape.columns] != [column.name for column in now][: len(shape.columns)]:
+        raise SnapshotGone(f"columns of {table.table} were dropped or renamed since")
+    seen = Snapshot(marker, shape, connection)
+    yield seen
+    seen.end()
+
+
+def _lock_table(connection: psycopg.Connection[Any], table: TableShape, seconds: float | None) -> None:
+    """Before the transaction's snapshot is taken: neither SET nor LOCK TABLE takes it."""
+    connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+    connection.execute("SET LOCAL max_parallel_workers_per_gather = 0")
+    if seconds is not None:
+        milliseconds = max(1, round(1000 * seconds))
+        for name in ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"):
+            connection.execute(f"SET LOCAL {name} = {milliseconds}".encode())
+        # A client that hangs while rows are sent to it keeps the locks beyond the statement's time-out.
+        connection.execute(f"SET LOCAL tcp_user_timeout = {2 * milliseconds}".encode())
+        if connection.info.server_version >= 170000:
+            connection.execute(f"SET LOCAL transaction_timeout = {2 * milliseconds}".encode())
+    try:
+        connection.execute(f"LOCK TABLE {_only(table)} IN ACCESS SHARE MODE".encode())
+    except psycopg.errors.UndefinedTable as error:
+        raise TableGone(connection.info.host, table) from error
+
+
+def _only(table: TableShape) -> str:
+    return f"{'' if table.partitioned else 'ONLY '}{quoted(table.table.schema, table.table.name)}"
 
 
 def begin(connection: psycopg.Connection[Any], exported: str | None = None) -> None:
@@ -82,13 +159,14 @@ def export(connection: psycopg.Connection[Any]) -> str:
 
 
 def position_of(
-    connection: psycopg.Connection[Any], prefix: Prefix, schema: str, earlier: Position, previous: Position
+    connection: psycopg.Connection[Any], prefix: Prefix, schema: str, earlier: Position, previous: Position | None
 ) -> Position:
     """The position of the snapshot of a transaction just begun on the master, good as the end of a window and the
     beginning of the next.
 
     `earlier`: a position taken before the transaction began; its sequence values bound what follows, because those
-    read inside the transaction were read after the snapshot. `previous`: what the window begins with.
+    read inside the transaction were read after the snapshot. `previous`: what the window begins with; None where
+    nothing was applied before.
     """
     taken = position.take(connection, prefix, schema)
     return replace(taken, low=earlier.low, next=earlier.next).after(previous)

@@ -80,6 +80,11 @@ def claiming(connection: psycopg.Connection[Any], prefix: Prefix, slave: str, jo
     return bool(row and row[0])
 
 
+def claim_in_turn(connection: psycopg.Connection[Any], prefix: Prefix, slave: str) -> None:
+    """In the transaction of a claim: others wait until it ends, so that limits on what is read hold."""
+    connection.execute(sql_files.render("postgres", "load_claims_in_turn"), {"claims": f"{prefix} {slave}"})
+
+
 def no_claims(connection: psycopg.Connection[Any], prefix: Prefix, slave: str) -> None:
     """In a transaction: no claim is under way from here to its end."""
     connection.execute("SET LOCAL lock_timeout = '10s'")

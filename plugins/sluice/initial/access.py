@@ -1,0 +1,72 @@
+"""How a block is read from the master, by `initial.read` of the configuration (seed 004, its kinds of access).
+
+committed   in a snapshot of its own, whose position is its marker
+snapshot    in the one snapshot that the load job holds for all blocks (`sluice.initial.held`)
+locked      in a snapshot of its own, its rows locked against changes until the last of them was taken
+
+Locks give way to the application: a block that meets one, or would hold one longer than `initial.lock_timeout`, is let
+go; others are read first, and it comes again, half as large.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from psycopg import Connection, Error
+
+from sluice import vendors
+from sluice.domain.blocks import Block
+from sluice.domain.shape import TableShape
+from sluice.errors import Transient
+from sluice.initial.update import Update
+from sluice.initial.worker import JobOver
+
+GIVES_WAY = frozenset({"55P03", "57014", "40001", "40P01", "25P04"})
+"""SQLSTATEs of the master: lock and statement time-out, a row that was changed meanwhile, deadlock, time-out of the
+transaction."""
+UNLOCKED_AFTER = 5
+"""A table without key is one block and cannot be made smaller: after so many tries it is read without locks."""
+
+
+class GaveWay(Transient):
+    """The application holds rows of the block, or would have had to wait too long for them."""
+
+    def __init__(self, block: Block, reason: BaseException):
+        super().__init__(f"block {block.number} of {block.table} gives way: {' '.join(str(reason).split())}")
+        self.block = block
+
+
+class SnapshotLost(JobOver):
+    """The snapshot that all blocks are read in is gone, or of no use any more: the load starts over with a new one."""
+
+    def __init__(self, update: Update, reason: object):
+        super().__init__(f"{update}: {str(reason).rstrip('.')}: the load starts over with a new snapshot.")
+
+
+@contextmanager
+def reading(update: Update, master: Connection[Any], shape: TableShape, block: Block) -> Iterator[Any]:
+    """The short transaction in which a block is read: its marker, the table's shape, whether its rows are to be locked.
+
+    Raises `GaveWay`, `SnapshotLost`, psycopg's errors and those of the block.
+    """
+    snapshot = vendors.module(update.master_info.vendor, "snapshot")
+    if block.snapshot is not None:
+        assert block.marker is not None, "planned with the snapshot"
+        try:
+            with snapshot.reading_exported(master, shape, block.snapshot, block.marker) as seen:
+                yield seen
+        except snapshot.SnapshotGone as gone:
+            raise SnapshotLost(update, gone) from gone
+        return
+    alone = shape.keyless and block.tries >= UNLOCKED_AFTER
+    locked = update.options.read == "locked" and not alone
+    seconds = update.options.lock_timeout if locked else None
+    seen = None
+    try:
+        with snapshot.reading(master, shape, update.prefix, update.replication.master.schema, seconds) as seen:
+            yield seen
+    except (Error, Transient) as error:
+        # Once the rows were taken, what fails is the slave's.
+        if locked and getattr(error, "sqlstate", None) in GIVES_WAY and (seen is None or seen.open):
+            raise GaveWay(block, error) from error
+        raise

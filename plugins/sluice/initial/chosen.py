@@ -1,0 +1,258 @@
+"""An initial update of a part of a slave that is NORMAL: some tables, a range of keys, rows that meet a condition.
+
+Changes of all else are applied on and on. A chosen range is a block, or several, as in any load: changes to it are
+dropped or applied by marker, and its rows on the slave are replaced when it is stored. What lies between the chosen
+ranges of a table counts as stored at the slave's position, so that every change to it is applied.
+
+A condition chooses ranges too: each run of neighbouring rows, in key order, for which it holds on the master, and the
+places of rows for which it holds on the slave alone.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from psycopg import Connection
+
+from sluice import vendors
+from sluice.domain.blocks import Key
+from sluice.domain.names import TableName
+from sluice.domain.parts import Part, Range, joined
+from sluice.domain.shape import TableShape
+from sluice.domain.state import SlaveState
+from sluice.errors import Terminal
+from sluice.initial import choice
+from sluice.initial.owner import owner_of
+from sluice.initial.update import Update
+
+log = logging.getLogger("sluice.initial")
+
+MOST_RANGES = 1_000
+"""Of one table: the apply looks at all of them with each window. Where there are more, neighbours are joined."""
+MOST_STRAYS = 20_000
+"""Rows of the slave alone that meet a condition."""
+
+
+class CannotChoose(Terminal):
+    """What the form asks for cannot be loaded alone."""
+
+    def __init__(self, update: Update, reason: str):
+        super().__init__(f"{update}: {reason.rstrip('.')}. Nothing was changed.")
+
+
+def check(update: Update, master: Connection[Any], slave: Connection[Any]) -> None:
+    """Raises `CannotChoose` for a choice that cannot be carried out; reads no rows and changes nothing."""
+    _expect_normal(update, slave)
+    existing = vendors.module(update.master_info.vendor, "catalog").tables(master)
+    tables = _named(update, [resolved.table for resolved in update.replication.resolve(existing)])
+    _within(update, master, slave, tables)
+
+
+def parts(update: Update, master: Connection[Any], slave: Connection[Any], captured: Iterable[TableName]) -> list[Part]:
+    """What is to be loaded of the `captured` tables. Where there is a condition, the table is read once on both sides.
+
+    Raises `CannotChoose`, psycopg's errors.
+    """
+    tables = _named(update, list(captured))
+    found = _within(update, master, slave, tables)
+    if found is None:
+        return [Part(table) for table in tables]
+    ours, theirs, (lo, hi) = found
+    if update.choice.where is None:
+        return [Part(tables[0], ((lo, hi),))]
+    runs = _matching(update, master, slave, ours, theirs, (lo, hi))
+    if not runs:
+        raise CannotChoose(update, f"where: no row of {tables[0]} meets {update.choice.where!r}, here or there")
+    log.info("%s: %s ranges of %s are loaded", update, len(runs), tables[0])
+    return [Part(tables[0], tuple(runs))]
+
+
+def planned(update: Update, slave: Connection[Any]) -> list[Part]:
+    """The parts that the update under way loads, as BLOCKS has them."""
+    module = vendors.module(update.slave_info.vendor, "blocks")
+    found = module.load(slave, update.prefix, update.slave.schema, update.slave.name).tables
+    loaded = {
+        table: [(block.lo, block.hi) for block in blocks.blocks if not block.left_alone]
+        for table, blocks in found.items()
+    }
+    return [Part(table, tuple(joined(ranges, len(ranges)))) for table, ranges in loaded.items() if ranges]
+
+
+def clear(
+    update: Update, master: Connection[Any], slave: Connection[Any], shapes: Sequence[TableShape], parts: Sequence[Part]
+) -> None:
+    """Makes way for the chosen parts where replacing them block by block cannot be exact.
+
+    Indexes that keep values unique, and that the master has too, go until the load is done: a value may stand in two
+    rows of blocks that were read at different moments. Where the two databases order the keys differently, the rows of
+    the chosen ranges are deleted now.
+    """
+    here, there = update.slave_info.vendor, update.master_info.vendor
+    tables, constraints = vendors.module(here, "tables"), vendors.module(here, "constraints")
+    unique = tables.with_unique_values(slave, [shape.table for shape in shapes])
+    if unique:
+        indexes = vendors.module(there, "constraints").indexes(master, list(unique))
+        stripped = constraints.strip(slave, [index for index in indexes if index.unique or index.constraint_kind], [])
+        if stripped:
+            log.info("%s: dropped until the load is done: %s", update, ", ".join(stripped))
+    by_table = {part.table: part for part in parts}
+    for shape in shapes:
+        ours = vendors.module(there, "catalog").shape(master, shape.table)
+        if ours is None or ours.keyless:
+            continue
+        order = vendors.module(there, "ranges").key_order(master, ours)
+        own = vendors.module(here, "ranges").key_order(slave, shape)
+        if order.same_everywhere and own.same_everywhere:
+            continue
+        part = by_table[shape.table]
+        if part.whole:
+            tables.empty(slave, [shape])
+        else:
+            count = _delete(update, master, slave, order.shape, own, part)
+            log.info("%s: %s rows of %s deleted: both databases order its keys differently", update, count, shape.table)
+
+
+def _expect_normal(update: Update, slave: Connection[Any]) -> None:
+    module = vendors.module(update.slave_info.vendor, "checkpoint")
+    store = module.CheckpointStore(slave, update.prefix, update.slave.schema, update.slave.name)
+    owner = owner_of(update, slave) if store.exists() else None
+    state = owner.state if owner else SlaveState.UNCONFIGURED
+    if owner is not None and owner.update_id == update.update_id and state is not SlaveState.INCONSISTENT:
+        return
+    if state is not SlaveState.NORMAL:
+        raise CannotChoose(
+            update, f"the slave is {state}, and a part of it can be loaded only where the rest is right. Start an "
+            "initial update without tables, where, key_from and key_to"
+        )  # fmt: skip
+
+
+def _named(update: Update, known: Sequence[TableName]) -> list[TableName]:
+    chosen = update.choice
+    for pattern in chosen.tables:
+        if not any(choice.names(pattern, table) for table in known):
+            listed = ", ".join(map(str, known[:10])) + (", …" if len(known) > 10 else "")
+            raise CannotChoose(update, f"tables: {pattern!r} is no replicated table; there are {listed or 'none'}")
+    found = [table for table in known if chosen.covers(table)]
+    if chosen.ranged and len(found) != 1:
+        named = f"{len(found)} are named" if chosen.tables else "none is named"
+        raise CannotChoose(update, f"where, key_from and key_to choose rows of one table, and {named} under tables")
+    return found
+
+
+def _within(
+    update: Update, master: Connection[Any], slave: Connection[Any], tables: Sequence[TableName]
+) -> tuple[Any, Any, Range] | None:
+    """How both sides order the keys of the one table, and the range of its keys; None where tables are whole."""
+    wanted = update.choice
+    if not wanted.ranged:
+        return None
+    (table,) = tables
+    ours = vendors.module(update.master_info.vendor, "catalog").shape(master, table)
+    theirs = vendors.module(update.slave_info.vendor, "catalog").shape(slave, table)
+    if theirs is None:
+        raise CannotChoose(update, f"{table} is not on the slave yet: load it as a whole first")
+    if ours is None or ours.keyless or theirs.keyless:
+        raise CannotChoose(update, f"{table} has no key: it can be loaded as a whole only, without where and keys")
+    order = vendors.module(update.master_info.vendor, "ranges").key_order(master, ours)
+    own = vendors.module(update.slave_info.vendor, "ranges").key_order(slave, theirs)
+    named = vendors.module(update.master_info.vendor, "parts")
+    here = vendors.module(update.slave_info.vendor, "parts")
+    try:
+        lo = None if wanted.key_from is None else named.key_of(master, ours, wanted.key_from)
+        hi = None if wanted.key_to is None else named.key_of(master, ours, wanted.key_to)
+        if wanted.where is not None:
+            named.check(master, order, wanted.where, update.master_info.place)
+            here.check(slave, own, wanted.where, update.slave_info.place)
+    except (named.NoSuchPart, here.NoSuchPart) as error:
+        raise CannotChoose(update, str(error)) from error
+    if lo is not None and hi is not None and _places(update, master, ours, [hi], [lo]) != [0]:
+        raise CannotChoose(update, f"key_from {wanted.key_from!r} is not below key_to {wanted.key_to!r}")
+    return order, own, (lo, hi)
+
+
+def _matching(
+    update: Update, master: Connection[Any], slave: Connection[Any], ours: Any, theirs: Any, within: Range
+) -> list[Range]:
+    """The ranges that the condition chooses."""
+    where, (lo, hi) = update.choice.where, within
+    named = vendors.module(update.master_info.vendor, "parts")
+    here = vendors.module(update.slave_info.vendor, "parts")
+    try:
+        runs = joined(named.runs(master, ours, where, lo, hi), MOST_RANGES)
+        strays: list[Key] = []
+        for keys in here.matching(slave, theirs, where):
+            strays += _outside(update, master, ours.shape, keys, runs, within)
+            if len(strays) > MOST_STRAYS:
+                raise CannotChoose(
+                    update, f"more than {MOST_STRAYS:,} rows of {ours.shape.table} meet the condition on the slave and "
+                    "not on the master: load the table as a whole"
+                )  # fmt: skip
+    except (named.NoSuchPart, here.NoSuchPart) as error:
+        raise CannotChoose(update, str(error)) from error
+    return joined(_merged(update, master, ours, runs, named.in_order(master, ours.shape, strays), hi), MOST_RANGES)
+
+
+def _outside(
+    update: Update,
+    master: Connection[Any],
+    shape: TableShape,
+    keys: Sequence[Key],
+    runs: Sequence[Range],
+    within: Range,
+) -> list[Key]:
+    """Those of the slave's `keys` that lie within the range and in none of the runs."""
+    bounds = [bound for run in runs for bound in run if bound is not None]
+    begins_open = bool(runs) and runs[0][0] is None
+    edges = [bound for bound in within if bound is not None]
+    inside = 1 if within[0] is not None else 0
+    places = _places(update, master, shape, bounds, keys)
+    kept = _places(update, master, shape, edges, keys)
+    return [
+        key
+        for key, place, edge in zip(keys, places, kept, strict=True)
+        if edge == inside and (place + begins_open) % 2 == 0
+    ]
+
+
+def _merged(
+    update: Update, master: Connection[Any], order: Any, runs: Sequence[Range], strays: Sequence[Key], hi: Key | None
+) -> Iterator[Range]:
+    """Runs and strays in key order; a stray's range ends where the master's next row begins."""
+    named = vendors.module(update.master_info.vendor, "parts")
+    ranges: dict[Key | None, Range] = {run[0]: run for run in runs}
+    ends: list[Key | None] = []
+    for key in strays:
+        end = order.next_bound(master, key, hi, 0)
+        if end == key:
+            end = order.next_bound(master, key, hi, 1)
+        end = end or hi
+        if ends[-1:] != [end]:  # else the range of the stray before holds it
+            ranges[key] = (key, end)
+            ends.append(end)
+    open_start = [ranges.pop(None)] if None in ranges else []
+    yield from open_start
+    for start in named.in_order(master, order.shape, [start for start in ranges if start is not None]):
+        yield ranges[start]
+
+
+def _delete(
+    update: Update, master: Connection[Any], slave: Connection[Any], shape: TableShape, own: Any, part: Part
+) -> int:
+    """Deletes the slave's rows of the chosen ranges; which those are, the master says."""
+    here = vendors.module(update.slave_info.vendor, "parts")
+    bounds = [bound for chosen in part.ranges for bound in chosen if bound is not None]
+    begins_open = part.ranges[0][0] is None
+    doomed: list[Key] = []
+    for keys in here.matching(slave, own, "true"):
+        places = _places(update, master, shape, bounds, keys)
+        doomed += [key for key, place in zip(keys, places, strict=True) if (place + begins_open) % 2 == 1]
+    here.delete(slave, own, doomed)
+    return len(doomed)
+
+
+def _places(
+    update: Update, master: Connection[Any], shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]
+) -> list[int]:
+    found: list[int] = vendors.module(update.master_info.vendor, "blocks").locate(master, shape, bounds, keys)
+    return found
+

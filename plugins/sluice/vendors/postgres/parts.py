@@ -1,0 +1,161 @@
+"""Parts of a PostgreSQL table that a person names: by keys, or by a condition in SQL."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import psycopg
+
+from sluice import sql_files
+from sluice.domain.blocks import Key
+from sluice.domain.parts import Range
+from sluice.domain.shape import TableShape
+from sluice.errors import Terminal
+from sluice.vendors.postgres.blocks import array_literal, array_type
+from sluice.vendors.postgres.connection import literal, quoted
+from sluice.vendors.postgres.ranges import KeyOrder, typed, value_text
+
+FETCHED_ROWS = 5_000
+
+
+class NoSuchPart(Terminal):
+    """What a person wrote names no part of the table."""
+
+
+def key_of(connection: psycopg.Connection[Any], shape: TableShape, text: str) -> Key:
+    """A key as a person writes it: the value itself, or a JSON list of one value a key column; its canonical texts.
+
+    Raises `NoSuchPart`.
+    """
+    names = ", ".join(f"{column.name} {column.type}" for column in shape.key)
+    values: list[Any] = [text]
+    if len(shape.key) > 1:
+        try:
+            values = json.loads(text)
+        except ValueError:
+            values = []
+        if not isinstance(values, list) or len(values) != len(shape.key):
+            raise NoSuchPart(
+                f"{text!r} is no key of {shape.table}: write a JSON list with one value for each of ({names}), such as "
+                + json.dumps(["…"] * len(shape.key), ensure_ascii=False)
+            )
+    texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
+    expressions = ", ".join(
+        value_text(column.type, f"({typed(column, literal(value))})")
+        for column, value in zip(shape.key, texts, strict=True)
+    )
+    try:
+        row = connection.execute(f"SELECT {expressions}".encode()).fetchone()
+    except psycopg.DataError as error:
+        raise NoSuchPart(f"{text!r} is no key of {shape.table} ({names}): {_said(error)}") from error
+    assert row is not None
+    return tuple(row)
+
+
+def check(connection: psycopg.Connection[Any], order: KeyOrder, where: str, place: str) -> None:
+    """Raises `NoSuchPart` for a condition that this database does not understand."""
+    statement = sql_files.render(
+        "postgres", "key_matching", texts="1", source=order.source, where=where
+    )
+    with connection.transaction():
+        connection.execute("SET TRANSACTION READ ONLY")
+        try:
+            # The protocol of prepared statements takes one statement only.
+            connection.execute(f"EXPLAIN {statement}".encode(), prepare=True)
+        except (psycopg.ProgrammingError, psycopg.DataError, psycopg.NotSupportedError) as error:
+            table = order.shape.table
+            raise NoSuchPart(f"where: {where!r} is no condition on {table} at {place}: {_said(error)}") from error
+
+
+def runs(
+    connection: psycopg.Connection[Any], order: KeyOrder, where: str, lo: Key | None, hi: Key | None
+) -> Iterator[Range]:
+    """The ranges of neighbouring rows of the master for which `where` holds, in key order, between `lo` and `hi`.
+
+    Each ends where the next row begins for which it does not. Reads the table once. Raises `NoSuchPart`.
+    """
+    keys = ", ".join(quoted(column.name) for column in order.shape.key)
+    statement = sql_files.render(
+        "postgres",
+        "key_runs",
+        keys=keys,
+        texts=_texts(order),
+        source=order.source,
+        within=order.within(lo, hi),
+        where=where,
+    )
+    begun: Key | None = None
+    for *key, hit in _rows(connection, statement, order, where):
+        if hit:
+            begun = tuple(key)
+        elif begun is not None:
+            yield begun, tuple(key)
+            begun = None
+    if begun is not None:
+        yield begun, hi
+
+
+def matching(connection: psycopg.Connection[Any], order: KeyOrder, where: str) -> Iterator[list[Key]]:
+    """The keys of the slave's rows for which `where` holds, some at a time. Raises `NoSuchPart`."""
+    statement = sql_files.render("postgres", "key_matching", texts=_texts(order), source=order.source, where=where)
+    some: list[Key] = []
+    for row in _rows(connection, statement, order, where):
+        some.append(tuple(row))
+        if len(some) >= FETCHED_ROWS:
+            yield some
+            some = []
+    if some:
+        yield some
+
+
+def in_order(connection: psycopg.Connection[Any], shape: TableShape, keys: Sequence[Key]) -> list[Key]:
+    """`keys` as the master orders them."""
+    if len(keys) < 2:
+        return list(keys)
+    names = [f"k{number}" for number in range(1, len(shape.key) + 1)]
+    pairs = list(zip(names, shape.key, strict=True))
+    statement = sql_files.render(
+        "postgres",
+        "keys_in_order",
+        columns=", ".join(f"unnest(%({name})s::{array_type(column)}) AS {name}" for name, column in pairs),
+        typed=", ".join(typed(column, name) for name, column in pairs).replace("%", "%%"),
+    )
+    parameters: dict[str, Any] = {name: array_literal([key[place] for key in keys]) for place, name in enumerate(names)}
+    rows = connection.execute(statement, {**parameters, "texts": len(keys)}).fetchall()
+    return [keys[place - 1] for (place,) in rows]
+
+
+def delete(connection: psycopg.Connection[Any], order: KeyOrder, keys: Sequence[Key]) -> None:
+    """Deletes the slave's rows of these keys."""
+    pairs = [(f"k{number}", column) for number, column in enumerate(order.shape.key, start=1)]
+    columns = ", ".join(f"unnest(%({name})s::{array_type(column)}) AS {name}" for name, column in pairs)
+    match = " AND ".join(
+        f"t.{quoted(column.name)} OPERATOR({equal}) s.{typed(column, name)}".replace("%", "%%")
+        for (name, column), equal in zip(pairs, order.equal, strict=True)
+    )
+    source = order.source.replace("%", "%%")
+    for start in range(0, len(keys), FETCHED_ROWS):
+        some = keys[start : start + FETCHED_ROWS]
+        parameters = {name: array_literal([key[place] for key in some]) for place, (name, _) in enumerate(pairs)}
+        statement = f"DELETE FROM {source} AS t USING (SELECT {columns}) AS s WHERE {match}"
+        connection.execute(statement.encode(), parameters)
+
+
+def _rows(connection: psycopg.Connection[Any], statement: str, order: KeyOrder, where: str) -> Iterator[Sequence[Any]]:
+    try:
+        with connection.transaction():
+            connection.execute("SET TRANSACTION READ ONLY")
+            with connection.cursor(name="sluice_parts") as cursor:
+                cursor.itersize = FETCHED_ROWS
+                cursor.execute(statement.encode())
+                yield from cursor
+    except (psycopg.ProgrammingError, psycopg.DataError) as error:
+        raise NoSuchPart(f"where: {where!r} cannot be evaluated on {order.shape.table}: {_said(error)}") from error
+
+
+def _texts(order: KeyOrder) -> str:
+    return ", ".join(value_text(column.type, quoted(column.name)) for column in order.shape.key)
+
+
+def _said(error: psycopg.Error) -> str:
+    return error.diag.message_primary or " ".join(str(error).split())

@@ -1,0 +1,224 @@
+"""A part of a slave that is NORMAL is loaded again, or a table for the first time, and the rest is not touched."""
+
+import random
+import signal
+import threading
+from functools import partial
+from typing import Any
+
+import pytest
+
+from initial_load.conftest import MakePair
+from initial_load.pair import Pair
+from initial_load.test_restart import begun_or_ended, loading, until
+from initial_load.test_with_apply import HEAP, NOTES, ORDERS, SCRATCH, applying, await_current, load, make_shop, normal
+from initial_load.traffic import Traffic
+from sluice.configuration.model import READS
+from sluice.domain.blocks import BlockState
+from sluice.domain.names import TableName
+from sluice.domain.state import SlaveState
+from sluice.initial import steps
+from sluice.initial.chosen import CannotChoose
+from sluice.stores.gate import Gate
+
+TRAFFIC = [ORDERS, NOTES, SCRATCH, HEAP]
+
+
+def changed_by_hand(pair: Pair, *statements: str) -> None:
+    """On the slave, where the apply does not see it."""
+    for statement in statements:
+        pair.slave.execute(statement.encode())
+
+
+def settled(pair_of: MakePair, **options: Any) -> Pair:
+    """A shop whose slave is NORMAL, with values beyond the reach of the traffic."""
+    pair = pair_of(block_rows=100, seconds=0.05, **options)
+    make_shop(pair)
+    pair.master.execute("INSERT INTO public.orders SELECT g, 'far' FROM generate_series(100001, 100100) g")
+    update = pair.update("first")
+    pair.prepare(update)
+    with applying(pair) as running:
+        load(pair, update, running)
+    return pair
+
+
+@pytest.mark.parametrize("read", READS)
+def test_a_range_of_keys_is_loaded_again_under_traffic_and_the_rest_is_not_touched(
+    pair_of: MakePair, read: str
+) -> None:
+    pair = settled(pair_of)
+    # Differences inside the range vanish, those outside are none of this update's business.
+    changed_by_hand(
+        pair,
+        "UPDATE public.orders SET v = 'wrong' WHERE id BETWEEN 100001 AND 100020",
+        "DELETE FROM public.orders WHERE id BETWEEN 100021 AND 100030",
+        "INSERT INTO public.orders VALUES (100200, 'the master has no such row'), (100999, 'nor this')",
+        "UPDATE public.orders SET v = 'mine' WHERE id = 100090",
+        "INSERT INTO public.orders VALUES (200000, 'mine too')",
+    )
+    update = pair.update(tables=["public.orders"], key_from="2000", key_to="100090", read=read)
+    with applying(pair) as running, Traffic(pair.master_info, TRAFFIC, writers=2):
+        pair.prepare(update)
+        assert pair.state() is SlaveState.TRANSITION
+        killed = loading(update)
+        until(partial(begun_or_ended, pair, killed))
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+        load(pair, update, running)
+        blocks = pair.blocks("orders")
+        alone = [(block.lo, block.hi) for block in blocks if block.left_alone]
+        assert alone == [(None, ("2000",)), (("100090",), None)]
+        assert sum(not block.left_alone for block in blocks) > 5
+        assert not pair.blocks("notes")
+    with applying(pair) as running:
+        await_current(pair, running)
+    assert pair.slave.execute("SELECT id, v FROM public.orders WHERE id >= 100090 ORDER BY id LIMIT 1").fetchall() == [
+        (100090, "mine")
+    ]
+    extra = pair.slave.execute("DELETE FROM public.orders WHERE id > 100100 RETURNING id").fetchall()
+    assert sorted(extra) == [(100200,), (100999,), (200000,)]
+    changed_by_hand(pair, "UPDATE public.orders SET v = 'far' WHERE id = 100090")
+    pair.assert_equal()
+    assert Gate(pair.store, update.prefix, "dr1").closures() == []
+
+
+def test_rows_that_meet_a_condition_are_loaded_again_and_no_others(pair_of: MakePair) -> None:
+    pair = pair_of(block_rows=100, seconds=0.05)
+    pair.master.execute("CREATE TABLE public.t (a text, b int, v text, n int, PRIMARY KEY (a, b))")
+    pair.master.execute(
+        "INSERT INTO public.t SELECT chr(97 + g % 5), g, 'old', g / 100 FROM generate_series(1, 3000) g WHERE g % 3 > 0"
+    )
+    pair.prepare(first := pair.update("first"))
+    with applying(pair) as running:
+        load(pair, first, running)
+    changed_by_hand(
+        pair,
+        "UPDATE public.t SET v = 'wrong'",
+        # Meets the condition here alone; the master has no such row, or another value in it.
+        "INSERT INTO public.t VALUES ('c', 9000, 'wrong', 7), ('b', 9001, 'wrong', 1)",
+        "UPDATE public.t SET n = 7 WHERE (a, b) = ('b', 1)",
+        "DELETE FROM public.t WHERE (a, b) = ('d', 703)",
+    )
+    update = pair.update(tables=["public.t"], where="n = 7 -- 100%")
+    with applying(pair) as running:
+        pair.prepare(update)
+        load(pair, update, running)
+    met = "SELECT a, b, v, n FROM public.t WHERE n = 7 ORDER BY a, b"
+    assert pair.slave.execute(met).fetchall() == pair.master.execute(met).fetchall() != []
+    assert pair.slave.execute("SELECT v, n FROM public.t WHERE (a, b) = ('b', 1)").fetchall() == [("old", 0)]
+    assert pair.slave.execute("SELECT v FROM public.t WHERE b = 9001").fetchall() == [("wrong",)]
+    wrong = pair.slave.execute("SELECT count(*) FROM public.t WHERE v = 'wrong'").fetchone()
+    others = pair.master.execute("SELECT count(*) FROM public.t WHERE n <> 7").fetchone()
+    assert wrong is not None and others is not None
+    assert wrong[0] == others[0] - 1 + 1, "all but the one that met the condition here alone, and the one of its own"
+
+
+def test_a_part_of_a_table_whose_keys_order_differs_and_whose_values_move(pair_of: MakePair) -> None:
+    pair = pair_of(block_rows=50, seconds=0.02)
+    pair.master.execute("CREATE TABLE public.words (id text PRIMARY KEY, v text, u int UNIQUE)")
+    pair.master.execute("INSERT INTO public.words SELECT 'w' || g, 'old', g FROM generate_series(1, 900) g")
+    pair.prepare(first := pair.update("first"))
+    with applying(pair) as running:
+        load(pair, first, running)
+    assert steps.finish(first).left_out == []
+    extra = "INSERT INTO public.words VALUES ('w45x', 'extra', -1000)"
+    changed_by_hand(pair, "UPDATE public.words SET v = 'wrong'", extra)
+    update = pair.update(tables=["public.words"], key_from="w3", key_to="w6")
+    stop = threading.Event()
+
+    def move() -> None:
+        chance = random.Random(4)
+        while not stop.wait(0.002):
+            one, other = chance.randint(1, 900), chance.randint(1, 900)
+            with pair.master.transaction():
+                pair.master.execute(f"UPDATE public.words SET u = -u WHERE id IN ('w{one}', 'w{other}')".encode())
+
+    mover = threading.Thread(target=move)
+    with applying(pair) as running:
+        pair.prepare(update)
+        mover.start()
+        load(pair, update, running)
+        stop.set()
+        mover.join()
+    with applying(pair) as running:
+        await_current(pair, running)
+    assert steps.finish(update).left_out == []
+    inside = "SELECT id, v, u FROM public.words WHERE id >= 'w3' AND id < 'w6' ORDER BY id"
+    assert pair.slave.execute(inside).fetchall() == pair.master.execute(inside).fetchall() != []
+    assert pair.slave.execute("SELECT count(*) FROM public.words WHERE v = 'wrong'").fetchone() != (0,)
+
+
+def test_a_table_that_was_added_is_loaded_alone(pair_of: MakePair) -> None:
+    pair = settled(pair_of)
+    changed_by_hand(pair, "UPDATE public.orders SET v = 'mine' WHERE id = 100090")
+    with Traffic(pair.master_info, TRAFFIC, writers=2):
+        pair.master.execute("CREATE TABLE public.added (id int PRIMARY KEY, v text)")
+        pair.master.execute("INSERT INTO public.added SELECT g, 'new' FROM generate_series(1, 2000) g")
+        pair.capture()
+        update = pair.update(tables=["public.added", "public.he*p"])
+        pair.prepare(update)
+        with applying(pair) as running:
+            load(pair, update, running)
+        pair.master.execute("UPDATE public.added SET v = 'changed' WHERE id < 50")
+    with applying(pair) as running:
+        await_current(pair, running)
+    assert {block.table.name for block in pair.blocks()} == {"added", "heap"}
+    assert pair.slave.execute("SELECT v FROM public.orders WHERE id = 100090").fetchone() == ("mine",)
+    pair.assert_equal([TableName("public", name) for name in ("added", "heap", "notes", "scratch")])
+
+
+@pytest.mark.parametrize(("choice", "said"), [
+    ({"tables": ["public.nowhere"]}, "'public.nowhere' is no replicated table; there are public.doomed"),
+    ({"where": "id = 1"}, "choose rows of one table, and none is named under tables"),
+    ({"tables": ["public.*"], "key_from": "1"}, "choose rows of one table, and 5 are named"),
+    ({"tables": ["public.heap"], "where": "n = 1"}, "public.heap has no key"),
+    ({"tables": ["public.orders"], "where": "nosuch = 1"}, 'column "nosuch" does not exist'),
+    ({"tables": ["public.orders"], "where": "id = 1)); DROP TABLE public.notes; --"}, "is no condition on"),
+    ({"tables": ["public.orders"], "where": "id"}, "argument of WHERE must be type boolean"),
+    ({"tables": ["public.orders"], "where": "1 / (id - 7) > 0"}, "division by zero"),
+    ({"tables": ["public.orders"], "where": "id = -1"}, "no row of public.orders meets 'id = -1'"),
+    ({"tables": ["public.orders"], "key_from": "one"}, "'one' is no key of public.orders"),
+    ({"tables": ["public.notes"], "key_from": "one"}, "write a JSON list with one value for each of (a integer, b"),
+    ({"tables": ["public.notes"], "key_from": '[2, "b"]', "key_to": '[2, "a"]'}, "is not below key_to"),
+])  # fmt: skip
+def test_a_choice_that_cannot_be_loaded_is_answered_before_anything_changes(
+    pair_of: MakePair, choice: dict[str, Any], said: str
+) -> None:
+    pair = pair_of(block_rows=1000, seconds=0.5)
+    make_shop(pair)
+    pair.prepare(first := pair.update("first"))
+    pair.load(first)
+    pair.declare_normal()
+    before = pair.checkpoint().read(), pair.blocks()
+    with pytest.raises(CannotChoose) as raised:
+        steps.begin(pair.update(**choice), pair.store)
+    assert said in str(raised.value) and "Nothing was changed" in str(raised.value)
+    assert (pair.checkpoint().read(), pair.blocks()) == before
+    pair.assert_equal()
+
+
+def test_a_part_can_be_loaded_only_where_the_rest_is_right(pair_of: MakePair) -> None:
+    pair = pair_of()
+    make_shop(pair)
+    pair.capture()
+    with pytest.raises(CannotChoose, match=r"the slave is UNCONFIGURED, .* Start an initial update without tables"):
+        steps.begin(pair.update(tables=["public.orders"]), pair.store)
+    pair.prepare(first := pair.update("first"))
+    assert steps.cancel(first, pair.store)
+    with pytest.raises(CannotChoose, match="the slave is INCONSISTENT"):
+        steps.begin(pair.update(tables=["public.orders"]), pair.store)
+
+
+def test_a_part_that_is_cancelled_leaves_the_slave_inconsistent(pair_of: MakePair) -> None:
+    pair = settled(pair_of)
+    update = pair.update(tables=["public.orders"], key_to="4000")
+    pair.prepare(update)
+    assert any(block.state is BlockState.PLANNED for block in pair.blocks())
+    assert steps.cancel(update, pair.store)
+    assert pair.state() is SlaveState.INCONSISTENT
+    last = pair.update("last")
+    pair.prepare(last)
+    with applying(pair) as running:
+        load(pair, last, running)
+        until(lambda: normal(pair, running))
+    pair.assert_equal()

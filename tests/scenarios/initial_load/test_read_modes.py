@@ -1,0 +1,293 @@
+"""However the master is read, the end is the same; what each way promises beside that."""
+
+import random
+import signal
+import threading
+import time
+from functools import partial
+
+import pytest
+
+from initial_load.conftest import MakePair
+from initial_load.pair import Pair
+from initial_load.test_restart import begun_or_ended, loading, until
+from initial_load.test_with_apply import HEAP, NOTES, ORDERS, SCRATCH, applying, await_current, make_shop, normal
+from initial_load.traffic import Traffic, Writable
+from sluice.configuration.model import READS
+from sluice.domain.blocks import BlockState
+from sluice.domain.state import SlaveState
+from sluice.initial import access, steps
+from sluice.initial.access import SnapshotLost
+from sluice.initial.held import HeldSnapshot
+from sluice.initial.job import LoadJob
+from sluice.initial.loader import load_worker
+from sluice.initial.update import Update
+from sluice.stores.gate import Gate
+from sluice.vendors.postgres.connection import connect
+
+PARTED = Writable("public.parted", ("id",), "floor(random() * 6000)::int")
+
+
+def make_parted(pair: Pair) -> None:
+    pair.master.execute("CREATE TABLE public.parted (id int PRIMARY KEY, v text) PARTITION BY RANGE (id)")
+    for number in range(3):
+        pair.master.execute(
+            f"CREATE TABLE public.part_{number} PARTITION OF public.parted "
+            f"FOR VALUES FROM ({number * 2000}) TO ({number * 2000 + 2000})"
+        )
+    pair.master.execute("INSERT INTO public.parted SELECT g, 'old' FROM generate_series(0, 5999, 3) g")
+
+
+def load_to_the_end(pair: Pair, update: Update) -> int:
+    """Loads as the job does: again where the snapshot is of no use any more. How often it started over."""
+    for again in range(30):
+        try:
+            pair.load(update, 2)
+        except SnapshotLost:
+            continue
+        return again
+    raise AssertionError("it starts over for ever")
+
+
+@pytest.mark.parametrize("read", READS)
+def test_killed_half_way_under_traffic_and_changes_of_definitions_the_end_is_equal(
+    pair_of: MakePair, read: str
+) -> None:
+    pair = pair_of(block_rows=100, seconds=0.05)
+    make_shop(pair)
+    make_parted(pair)
+    pair.capture()
+    update = pair.update(read=read)
+    pair.prepare(update)
+    pair.slow_down("public.orders", 0.0002)
+    changing = threading.Event()
+    chance = random.Random(5)
+
+    def disturb() -> None:
+        for statement in (
+            "TRUNCATE public.scratch",
+            "ALTER TABLE public.notes ADD COLUMN w int DEFAULT 4",
+            "INSERT INTO public.scratch SELECT g, 'new' FROM generate_series(1, 2500) g ON CONFLICT DO NOTHING",
+            "DROP TABLE public.doomed",
+            "ALTER TABLE public.orders ALTER COLUMN v SET DEFAULT 'd', ADD COLUMN extra text",
+            "CREATE TABLE public.part_3 PARTITION OF public.parted FOR VALUES FROM (6000) TO (8000)",
+            "TRUNCATE public.heap",
+            "ALTER TABLE public.notes DROP COLUMN w",
+        ):
+            changing.wait(chance.random() * 0.3)
+            pair.master.execute(statement.encode())
+
+    with applying(pair) as running, Traffic(pair.master_info, [ORDERS, NOTES, SCRATCH, HEAP], writers=2):
+        killed = loading(update)
+        until(lambda: killed.poll() is not None or sum(b.state is BlockState.STORED for b in pair.blocks()) > 4)
+        until(partial(begun_or_ended, pair, killed))
+        killed.send_signal(signal.SIGKILL)
+        assert killed.wait() == -signal.SIGKILL, "it was through before it could be killed"
+        disturber = threading.Thread(target=disturb)
+        disturber.start()
+        load_to_the_end(pair, update)
+        disturber.join()
+        until(lambda: normal(pair, running))
+    with applying(pair) as running:
+        await_current(pair, running)
+    pair.assert_equal()
+    assert steps.finish(update).left_out == []
+    assert Gate(pair.store, update.prefix, "dr1").closures() == []
+
+
+def test_a_load_from_one_snapshot_is_consistent_at_once(pair_of: MakePair) -> None:
+    pair = pair_of(block_rows=50, seconds=0.02)
+    make_shop(pair)
+    make_parted(pair)
+    pair.capture()
+    update = pair.update(read="snapshot")
+    pair.prepare(update)
+    with Traffic(pair.master_info, [ORDERS, NOTES, SCRATCH, PARTED, HEAP]) as traffic:
+        with LoadJob(update) as job, HeldSnapshot(update):
+            threading.Event().wait(0.3)
+            load_worker(update, job.loader(1))
+        assert traffic.transactions > 20
+    (closure,) = Gate(pair.store, update.prefix, "dr1").closures()
+    assert closure.reason == steps.IN_ONE_SNAPSHOT
+    found = pair.checkpoint().read()
+    assert found is not None and found.state is SlaveState.TRANSITION
+    blocks = pair.blocks()
+    assert len(blocks) > 15
+    assert {block.marker for block in blocks} == {found.position}, "one marker for all, where applying goes on"
+    # No change was applied, and no more is needed for NORMAL.
+    steps.arrive(update, pair.store)
+    assert pair.state() is SlaveState.NORMAL
+    with applying(pair) as running:
+        await_current(pair, running)
+    pair.assert_equal()
+
+
+def test_a_load_whose_snapshot_is_lost_starts_over_and_says_so(
+    pair_of: MakePair, caplog: pytest.LogCaptureFixture
+) -> None:
+    pair = pair_of(block_rows=200, seconds=0.05)
+    make_shop(pair)
+    pair.capture()
+    update = pair.update(read="snapshot")
+    pair.prepare(update)
+    pair.slow_down("public.orders", 0.0003)
+    failures: list[BaseException] = []
+
+    def load() -> None:
+        try:
+            pair.load(update, 2)
+        except BaseException as failure:
+            failures.append(failure)
+
+    thread = threading.Thread(target=load)
+    thread.start()
+    until(lambda: any(block.state is BlockState.STORED for block in pair.blocks()))
+    first = {block.marker for block in pair.blocks()}
+    pair.master.execute("UPDATE public.orders SET v = 'later' WHERE id % 7 = 0")
+    ended = pair.master.execute(
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+        "WHERE application_name LIKE 'sluice load snapshot%' AND datname = current_database()"
+    ).fetchone()
+    assert ended == (1,)
+    thread.join(30)
+    assert [type(failure) for failure in failures] == [SnapshotLost]
+    assert "the load starts over with a new snapshot" in str(failures[0])
+    with caplog.at_level("WARNING", "sluice.initial"):
+        pair.load(update, 2)
+    assert "it starts over with a new one" in caplog.text
+    second = {block.marker for block in pair.blocks()}
+    assert len(second) == 1 and second.isdisjoint(first)
+    assert pair.state() is SlaveState.NORMAL
+    pair.assert_equal()
+
+
+@pytest.mark.parametrize("statement", [
+    "TRUNCATE public.notes",
+    "DROP TABLE public.notes",
+    "ALTER TABLE public.notes RENAME TO remarks",
+    "ALTER TABLE public.notes ALTER COLUMN v TYPE varchar(20) USING upper(v)",
+    "ALTER TABLE public.notes DROP COLUMN v, ADD COLUMN w text",
+    "ALTER TABLE public.parted DETACH PARTITION public.part_1",
+    "TRUNCATE public.part_2",
+])  # fmt: skip
+def test_a_snapshot_is_never_read_past_what_emptied_or_altered_a_table_since(pair_of: MakePair, statement: str) -> None:
+    pair = pair_of(block_rows=200, seconds=0.05)
+    make_shop(pair)
+    make_parted(pair)
+    pair.capture()
+    update = pair.update(read="snapshot")
+    pair.prepare(update)
+    with LoadJob(update) as job, HeldSnapshot(update):
+        pair.master.execute(statement.encode())
+        with pytest.raises(SnapshotLost, match="starts over with a new snapshot"):
+            load_worker(update, job.loader(1))
+    pair.capture()
+    assert load_to_the_end(pair, update) == 0
+    assert pair.state() is SlaveState.NORMAL
+    pair.assert_equal()
+
+
+def test_a_column_that_is_added_does_not_disturb_a_snapshot(pair_of: MakePair) -> None:
+    pair = pair_of(block_rows=200, seconds=0.05)
+    make_shop(pair)
+    pair.capture()
+    update = pair.update(read="snapshot")
+    pair.prepare(update)
+    with LoadJob(update) as job, HeldSnapshot(update):
+        pair.master.execute("ALTER TABLE public.notes ADD COLUMN w int DEFAULT 7")
+        pair.master.execute("INSERT INTO public.notes VALUES ('new', 1, 'x', 8)")
+        load_worker(update, job.loader(1))
+    steps.arrive(update, pair.store)
+    with applying(pair) as running:
+        await_current(pair, running)
+    pair.assert_equal()
+
+
+def test_locks_give_way_to_the_application_and_come_back(pair_of: MakePair, caplog: pytest.LogCaptureFixture) -> None:
+    pair = pair_of(block_rows=1000, seconds=0.5)
+    make_shop(pair)
+    pair.capture()
+    update = pair.update(read="locked")
+    pair.prepare(update)
+    holder = connect(pair.master_info, application="holder")
+    holder.execute("UPDATE public.orders SET v = 'held' WHERE id = 1500")
+    caplog.set_level("INFO", "sluice.initial")
+    thread = threading.Thread(target=pair.load, args=[update, 2])
+    thread.start()
+
+    def others_stored() -> bool:
+        """All that is not stored yet is a single row's surroundings."""
+        left = [block for block in pair.blocks() if block.state is not BlockState.STORED]
+        keys = [(block.lo, block.hi) for block in left]
+        return len(left) == 1 and keys == [(("1500",), ("1501",))]
+
+    # Past the locked row: what surrounds it comes in smaller and smaller blocks.
+    until(others_stored)
+    tries = pair.slave.execute("SELECT max(tries), max(retry_at) > now() - interval '1 minute' FROM public.demo_blocks")
+    found = tries.fetchone()
+    assert found is not None and found[0] >= 3 and found[1]
+    assert thread.is_alive()
+    assert "of public.orders gives way: " in caplog.text
+    holder.commit()
+    thread.join(60)
+    assert not thread.is_alive()
+    pair.assert_equal()
+    holder.close()
+
+
+def test_a_locked_block_holds_the_application_up_no_longer_than_its_time_out(pair_of: MakePair) -> None:
+    pair = pair_of(block_rows=100_000, seconds=30, parallel=1)
+    pair.master.execute("CREATE TABLE public.t (id int PRIMARY KEY, v text)")
+    pair.master.execute("INSERT INTO public.t SELECT g, repeat(md5(g::text), 20) FROM generate_series(1, 60000) g")
+    pair.capture()
+    update = pair.update(read="locked")
+    pair.prepare(update)
+    slowest, locked, done = 0.0, 0, threading.Event()
+
+    def application() -> None:
+        nonlocal slowest, locked
+        writer = connect(pair.master_info, application="application", autocommit=True)
+        chance = random.Random(1)
+        while not done.is_set():
+            begun = time.monotonic()
+            writer.execute(f"UPDATE public.t SET v = 'x' WHERE id = {chance.randint(1, 60000)}".encode())
+            slowest = max(slowest, time.monotonic() - begun)
+        writer.close()
+
+    def look() -> None:
+        nonlocal locked
+        while not done.wait(0.002):
+            row = pair.slave.execute("SELECT max(tries) FROM public.demo_blocks").fetchone()
+            locked = max(locked, row[0] if row and row[0] else 0)
+
+    # The slave takes rows slowly: locks are not held as long as that lasts.
+    pair.slow_down("public.t", 0.00003)
+    threads = [threading.Thread(target=application), threading.Thread(target=look)]
+    for thread in threads:
+        thread.start()
+    pair.load(update, 1)
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert slowest < update.options.lock_timeout + 0.4, f"the application waited {slowest:.2f} s"
+    pair.declare_normal()
+    blocks = pair.blocks()
+    assert all(block.state is BlockState.STORED for block in blocks)
+
+
+def test_a_table_without_key_whose_rows_stay_locked_is_read_without_locks(
+    pair_of: MakePair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "UNLOCKED_AFTER", 2)
+    pair = pair_of()
+    pair.master.execute("CREATE TABLE public.heap (v text)")
+    pair.master.execute("INSERT INTO public.heap SELECT 'v' || g FROM generate_series(1, 300) g")
+    pair.capture()
+    update = pair.update(read="locked")
+    pair.prepare(update)
+    holder = connect(pair.master_info, application="holder")
+    holder.execute("UPDATE public.heap SET v = 'held' WHERE v = 'v7'")
+    pair.load(update, 1)
+    holder.rollback()
+    holder.close()
+    pair.assert_equal()
