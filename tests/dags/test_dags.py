@@ -121,7 +121,9 @@ def test_params_are_those_of_the_contract(bag: DagBag) -> None:
     assert found == {
         "install_resources": {"prefix"},
         "reconcile_tables": {"prefix"},
-        "initial_update": {"prefix", "slave", "transfer", "location"},
+        "initial_update": {
+            "prefix", "slave", "transfer", "location", "read", "tables", "where", "key_from", "key_to",
+        },
         "cdc_apply": {"prefix", "slave"},
         "rejects": {"prefix", "slave", "action", "ids", "force"},
         "housekeeping": set(),

@@ -15,7 +15,7 @@ from typing import Any
 from psycopg import Connection
 
 from sluice import vendors
-from sluice.domain.blocks import Key
+from sluice.domain.blocks import Block, Key
 from sluice.domain.names import TableName
 from sluice.domain.parts import Part, Range, joined
 from sluice.domain.shape import TableShape
@@ -96,20 +96,32 @@ def clear(
         if stripped:
             log.info("%s: dropped until the load is done: %s", update, ", ".join(stripped))
     by_table = {part.table: part for part in parts}
-    for shape in shapes:
-        ours = vendors.module(there, "catalog").shape(master, shape.table)
-        if ours is None or ours.keyless:
-            continue
-        order = vendors.module(there, "ranges").key_order(master, ours)
-        own = vendors.module(here, "ranges").key_order(slave, shape)
-        if order.same_everywhere and own.same_everywhere:
-            continue
-        part = by_table[shape.table]
-        if part.whole:
-            tables.empty(slave, [shape])
-        else:
-            count = _delete(update, master, slave, order.shape, own, part)
-            log.info("%s: %s rows of %s deleted: both databases order its keys differently", update, count, shape.table)
+    own_session = update.connect_slave()
+    try:
+        with vendors.module(here, "connection").classified(update.slave_info):
+            # Foreign keys and triggers of the slave do not act: the rows come again.
+            vendors.module(here, "session").begin_applying(own_session, origin=str(update.prefix))
+            for shape in (shape for shape in shapes if shape.table in by_table):
+                _clear(update, master, own_session, shape, by_table[shape.table])
+    finally:
+        own_session.close()
+
+
+def _clear(update: Update, master: Connection[Any], slave: Connection[Any], shape: TableShape, part: Part) -> None:
+    """Deletes the rows of the part where both databases order its table's keys differently."""
+    here, there = update.slave_info.vendor, update.master_info.vendor
+    ours = vendors.module(there, "catalog").shape(master, shape.table)
+    if ours is None or ours.keyless:
+        return
+    order = vendors.module(there, "ranges").key_order(master, ours)
+    own = vendors.module(here, "ranges").key_order(slave, shape)
+    if order.same_everywhere and own.same_everywhere:
+        return
+    if part.whole:
+        vendors.module(here, "copying").clear(slave, own, Block(shape.table, 1))
+    else:
+        count = _delete(update, master, slave, order.shape, own, part)
+        log.info("%s: %s rows of %s deleted: both databases order its keys differently", update, count, shape.table)
 
 
 def _expect_normal(update: Update, slave: Connection[Any]) -> None:
@@ -255,4 +267,3 @@ def _places(
 ) -> list[int]:
     found: list[int] = vendors.module(update.master_info.vendor, "blocks").locate(master, shape, bounds, keys)
     return found
-

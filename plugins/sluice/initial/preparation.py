@@ -222,13 +222,19 @@ class Preparation:
 
     def _foreign_keys(self, foreign: Sequence[TableName]) -> list[str]:
         met = self._of_slave.tables.foreign_keys(self.slave, foreign) if foreign else []
+        # Where a part is loaded, rows of other replicated tables stay, and may point into it.
+        staying = {
+            key.child
+            for key in met
+            if self.update.choice.partial and not key.child_loaded and self.update.replication.rule(key.child)
+        }
         problems = [
             f"{key.child} is not replicated, but refers to {key.parent} by foreign key {key.name}: its rows would "
             "point nowhere during the load; drop that foreign key, or replicate the table"
             for key in met
-            if key.parent_loaded and not key.child_loaded
+            if key.parent_loaded and not key.child_loaded and key.child not in staying
         ]
-        inside = [key for key in met if key.child_loaded]
+        inside = [key for key in met if key.child_loaded or key.child in staying]
         if inside and not self._of_slave.session.may_silence(self.slave):
             problems += [
                 f"foreign key {key} would be violated while blocks load in any order: drop it, or GRANT SET ON "

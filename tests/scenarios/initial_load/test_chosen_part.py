@@ -117,6 +117,8 @@ def test_a_part_of_a_table_whose_keys_order_differs_and_whose_values_move(pair_o
     pair = pair_of(block_rows=50, seconds=0.02)
     pair.master.execute("CREATE TABLE public.words (id text PRIMARY KEY, v text, u int UNIQUE)")
     pair.master.execute("INSERT INTO public.words SELECT 'w' || g, 'old', g FROM generate_series(1, 900) g")
+    pair.master.execute("CREATE TABLE public.uses (id int PRIMARY KEY, word text REFERENCES public.words)")
+    pair.master.execute("INSERT INTO public.uses SELECT g, 'w' || g FROM generate_series(1, 900) g")
     pair.prepare(first := pair.update("first"))
     with applying(pair) as running:
         load(pair, first, running)
@@ -146,6 +148,12 @@ def test_a_part_of_a_table_whose_keys_order_differs_and_whose_values_move(pair_o
     inside = "SELECT id, v, u FROM public.words WHERE id >= 'w3' AND id < 'w6' ORDER BY id"
     assert pair.slave.execute(inside).fetchall() == pair.master.execute(inside).fetchall() != []
     assert pair.slave.execute("SELECT count(*) FROM public.words WHERE v = 'wrong'").fetchone() != (0,)
+    whole = pair.update(tables=["public.words"])
+    with applying(pair) as running:
+        pair.prepare(whole)
+        load(pair, whole, running)
+    assert steps.finish(whole).left_out == []
+    pair.assert_equal()
 
 
 def test_a_table_that_was_added_is_loaded_alone(pair_of: MakePair) -> None:

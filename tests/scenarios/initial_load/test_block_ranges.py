@@ -1,0 +1,193 @@
+"""How many blocks are read at the same time, how large they become, and what of the master a restart reads again."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import pytest
+
+from initial_load.conftest import MakePair
+from initial_load.pair import Pair
+from initial_load.test_restart import begun_or_ended, loading, until
+from sluice.domain.blocks import BlockState
+from sluice.vendors.postgres.connection import connect
+
+SAME_TIME = (
+    "SELECT count(*), count(DISTINCT tablename), max(n) FROM "
+    "(SELECT tablename, count(*) OVER (PARTITION BY tablename) AS n FROM public.demo_blocks WHERE state = 'begun') AS b"
+)
+
+
+@dataclass
+class Seen:
+    """The most that was met at one moment."""
+
+    blocks: int = 0
+    tables: int = 0
+    ranges: int = 0
+    looks: int = 0
+    done: threading.Event = field(default_factory=threading.Event)
+
+
+@contextmanager
+def looking(pair: Pair) -> Iterator[Seen]:
+    """Looks at BLOCKS again and again while a load goes on."""
+    seen = Seen()
+
+    def look() -> None:
+        connection = connect(pair.slave_info, application="look", autocommit=True)
+        while not seen.done.wait(0.002):
+            row = connection.execute(SAME_TIME).fetchone()
+            assert row is not None
+            seen.blocks, seen.tables = max(seen.blocks, row[0]), max(seen.tables, row[1])
+            seen.ranges = max(seen.ranges, row[2] or 0)
+            seen.looks += 1
+        connection.close()
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    yield seen
+    seen.done.set()
+    thread.join()
+
+
+def with_options(pair: Pair, **options: object) -> Pair:
+    initial = replace(pair.replication.initial, **options)  # type: ignore[arg-type]
+    return replace(pair, replication=replace(pair.replication, initial=initial))
+
+
+@pytest.mark.parametrize(("tables", "ranges", "expected"), [
+    (256, 256, (6, 4, 6)),
+    (2, 256, (6, 2, 6)),
+    (256, 1, (4, 4, 1)),
+    (2, 2, (4, 2, 2)),
+    (1, 3, (3, 1, 3)),
+])  # fmt: skip
+def test_tables_and_ranges_at_the_same_time_have_a_limit_each(
+    pair_of: MakePair, tables: int, ranges: int, expected: tuple[int, int, int]
+) -> None:
+    pair = with_options(
+        pair_of(block_rows=20, seconds=0.1), parallel=6, parallel_tables=tables, parallel_ranges=ranges
+    )
+    for number in range(4):
+        pair.master.execute(f"CREATE TABLE public.t{number} (id int PRIMARY KEY)")
+        pair.master.execute(f"INSERT INTO public.t{number} SELECT generate_series(1, 300)")
+    pair.capture()
+    update = pair.update()
+    pair.prepare(update)
+    for number in range(4):
+        pair.slow_down(f"public.t{number}", 0.001)
+    with looking(pair) as seen:
+        pair.load(update, 6)
+    pair.assert_equal()
+    assert seen.looks > 50
+    most = (seen.blocks, seen.tables, seen.ranges)
+    assert all(met <= limit for met, limit in zip(most, expected, strict=True)), most
+    # The limits are what binds: below them work goes side by side.
+    assert seen.blocks >= min(expected[0], 3)
+    assert seen.ranges >= min(2, ranges)
+
+
+def test_the_size_of_blocks_goes_towards_the_target_time_for_each_table_by_itself(pair_of: MakePair) -> None:
+    pair = pair_of(block_rows=100, seconds=0.2)
+    for name in ("quick", "slow"):
+        pair.master.execute(f"CREATE TABLE public.{name} (id int PRIMARY KEY, v text)")
+    pair.master.execute("INSERT INTO public.quick SELECT g, 'v' FROM generate_series(1, 60000) g")
+    pair.master.execute("INSERT INTO public.slow SELECT g, 'v' FROM generate_series(1, 1200) g")
+    pair.capture()
+    update = pair.update()
+    pair.prepare(update)
+    pair.slow_down("public.slow", 0.002)
+    pair.load(update, 1)
+    quick = [block.rows for block in pair.blocks("quick")]
+    slow = [block for block in pair.blocks("slow") if block.hi is not None]
+    assert max(quick) > 5_000, "a quick table's blocks grow"
+    seconds = sorted((b.stored_at - b.begun_at).total_seconds() for b in slow[1:])
+    assert len(seconds) >= 3
+    assert 0.08 < seconds[len(seconds) // 2] < 0.5, "about the target, whatever the other table needs"
+    assert all(block.rows < 300 for block in slow)
+    pair.assert_equal()
+
+
+def test_what_is_stored_is_not_read_again_as_the_master_counts_it(pair_of: MakePair) -> None:
+    rows = 12_000
+    pair = pair_of(block_rows=300, seconds=0.05)
+    pair.master.execute("CREATE TABLE public.t (id int PRIMARY KEY, v text)")
+    pair.master.execute(f"INSERT INTO public.t SELECT g, repeat('x', 50) FROM generate_series(1, {rows}) g")
+    pair.capture()
+    update = pair.update()
+    pair.prepare(update)
+    pair.slow_down("public.t", 0.00005)
+    # Blocks come through the index, and only they fetch rows: bounds are found in the index alone.
+    pair.master.execute("VACUUM (FREEZE, ANALYZE) public.t")
+    database = pair.master.info.dbname
+    pair.master.execute(f'ALTER DATABASE "{database}" SET enable_seqscan = off'.encode())
+    pair.master.execute(f'ALTER DATABASE "{database}" SET enable_bitmapscan = off'.encode())
+
+    def fetched() -> int:
+        pair.master.execute("SELECT pg_stat_force_next_flush()")
+        row = pair.master.execute(
+            "SELECT coalesce(idx_tup_fetch, 0) + seq_tup_read FROM pg_stat_user_tables WHERE relname = 't'"
+        ).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    before, again, kills = fetched(), 0, 0
+    while True:
+        process = loading(update)
+        until(partial(begun_or_ended, pair, process))
+        if kills < 4:
+            threading.Event().wait(0.1)
+            process.send_signal(signal.SIGKILL)
+        if process.wait(120) == 0:
+            break
+        kills += 1
+        # Two records tell a restart where it was: what was begun, and what is stored.
+        begun = [block for block in pair.blocks() if block.state is BlockState.BEGUN]
+        assert 1 <= len(begun) <= 2 and all(block.begun_at and block.loader and not block.marker for block in begun)
+        for block in begun:
+            again += int(block.hi[0] if block.hi else rows + 1) - int(block.lo[0] if block.lo else 1)
+    assert kills >= 3
+    stored = pair.blocks()
+    assert all(b.state is BlockState.STORED and b.begun_at < b.stored_at and b.marker for b in stored)
+    assert sum(block.rows for block in stored) == rows
+
+    def counted() -> bool:
+        """The sessions that were killed have told their counts."""
+        return fetched() - before >= rows
+
+    until(counted)
+    assert rows <= fetched() - before <= rows + again, "only what was in hand at a kill was read twice"
+    pair.assert_equal()
+
+
+@pytest.mark.parametrize(("columns", "key", "make"), [
+    ("a int, b text, c date, PRIMARY KEY (c, a, b)", "c, a, b", "g % 7, 'b' || g % 11, date '2024-01-01' + g"),
+    ("id text PRIMARY KEY", "id", "chr(33 + g % 90) || g"),
+    ("id uuid PRIMARY KEY", "id", "md5(g::text)::uuid"),
+    ("id date PRIMARY KEY", "id", "date '0001-01-01 BC' + g * 37"),
+    ("id int PRIMARY KEY", "id", "-g"),
+    ("id bigint PRIMARY KEY", "id", "(power(g, 4))::bigint * 100003 - 9000000000000000000 + g"),
+    ("id timestamptz PRIMARY KEY", "id", "CASE g WHEN 1 THEN '-infinity' WHEN 2 THEN 'infinity' ELSE now() - g * "
+     "interval '1 day 1 microsecond' END::timestamptz"),
+    ("id float8 PRIMARY KEY", "id", "CASE g WHEN 1 THEN 'NaN' WHEN 2 THEN '-Infinity' ELSE 1 / g::float8 END::float8"),
+])  # fmt: skip
+def test_blocks_follow_keys_of_every_kind(pair_of: MakePair, columns: str, key: str, make: str) -> None:
+    pair = pair_of(block_rows=70, seconds=0.001)
+    pair.master.execute(f"CREATE TABLE public.t ({columns}, v text)")
+    # Inserted from the last to the first.
+    names = ", ".join(part.split()[0] for part in columns.split(", PRIMARY")[0].split(", "))
+    pair.master.execute(
+        f"INSERT INTO public.t ({names}, v) SELECT {make}, 'v' || g FROM generate_series(2000, 1, -1) g".encode()
+    )
+    pair.capture()
+    update = pair.update()
+    pair.prepare(update)
+    reports = pair.load(update, 2)
+    blocks = pair.blocks()
+    assert sum(report.rows for report in reports) == sum(block.rows for block in blocks) == 2000
+    assert len(blocks) > 8 and max(block.rows for block in blocks) <= 400
+    pair.assert_equal()
