@@ -53,6 +53,4 @@ def joined(ranges: Iterable[Range], most: int) -> list[Range]:
 
 
 def _halved(ranges: Sequence[Range]) -> list[Range]:
-    return [
-        (ranges[place][0], ranges[min(place + 1, len(ranges) - 1)][1]) for place in range(0, len(ranges), 2)
-    ]
+    return [(ranges[place][0], ranges[min(place + 1, len(ranges) - 1)][1]) for place in range(0, len(ranges), 2)]

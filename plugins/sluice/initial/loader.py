@@ -113,9 +113,7 @@ class Loader(BlockWorker):
                     if min(options.parallel_tables, options.parallel_ranges) < options.parallel:
                         updates = vendors.module(self.update.slave_info.vendor, "updates")
                         updates.claim_in_turn(control, self.update.prefix, self.update.slave.name)
-                    claim = store.claim(
-                        self._rested(), tables=options.parallel_tables, ranges=options.parallel_ranges
-                    )
+                    claim = store.claim(self._rested(), tables=options.parallel_tables, ranges=options.parallel_ranges)
                     if claim is None:
                         return None
                     block = self._cut(claim)

@@ -214,7 +214,7 @@ def where_field(_: Iterable[Replication]) -> Param:
 
 def key_from_field(_: Iterable[Replication]) -> Param:
     """Where a range of keys begins."""
-    return _text("Keys from", "The first key of the one table above: `1000`, or `[\"NO\", 1000]` for two key columns.")
+    return _text("Keys from", 'The first key of the one table above: `1000`, or `["NO", 1000]` for two key columns.')
 
 
 def key_to_field(_: Iterable[Replication]) -> Param:

@@ -69,9 +69,7 @@ def with_options(pair: Pair, **options: object) -> Pair:
 def test_tables_and_ranges_at_the_same_time_have_a_limit_each(
     pair_of: MakePair, tables: int, ranges: int, expected: tuple[int, int, int]
 ) -> None:
-    pair = with_options(
-        pair_of(block_rows=20, seconds=0.1), parallel=6, parallel_tables=tables, parallel_ranges=ranges
-    )
+    pair = with_options(pair_of(block_rows=20, seconds=0.1), parallel=6, parallel_tables=tables, parallel_ranges=ranges)
     for number in range(4):
         pair.master.execute(f"CREATE TABLE public.t{number} (id int PRIMARY KEY)")
         pair.master.execute(f"INSERT INTO public.t{number} SELECT generate_series(1, 300)")

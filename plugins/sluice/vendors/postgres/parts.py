@@ -54,9 +54,7 @@ def key_of(connection: psycopg.Connection[Any], shape: TableShape, text: str) ->
 
 def check(connection: psycopg.Connection[Any], order: KeyOrder, where: str, place: str) -> None:
     """Raises `NoSuchPart` for a condition that this database does not understand."""
-    statement = sql_files.render(
-        "postgres", "key_matching", texts="1", source=order.source, where=where
-    )
+    statement = sql_files.render("postgres", "key_matching", texts="1", source=order.source, where=where)
     with connection.transaction():
         connection.execute("SET TRANSACTION READ ONLY")
         try:
