@@ -22,7 +22,6 @@ MOST = 10
 
 @pytest.fixture
 def master(database: Callable[..., ConnectionInfo], monkeypatch: pytest.MonkeyPatch) -> ConnectionInfo:
-    monkeypatch.setattr(slices, "FEW", 0)
     monkeypatch.setattr(slices, "SAMPLE", 3)
     info = database()
     with connection.connect(info, application="test", autocommit=True) as link:

@@ -14,10 +14,8 @@ from sluice import vendors
 from sluice.apply.links import Links
 from sluice.domain.position import Position
 
-FEW = 256
-"""REPL_KEYs up to which a window is read without a look at it before."""
 SAMPLE = 10_000
-"""Changes at a window's beginning that say how large the others may be."""
+"""Changes at a window's beginning that say how large the others may be; a window of as many is read without a look."""
 HERE_BYTES = 384 << 20
 """Contents up to which a slice is reduced in the driver."""
 LOADING_SLICE, LOADING_BYTES = 200_000, 256 << 20
@@ -46,18 +44,19 @@ class Slices:
     def here(self, seen: Position, target: Position, above: int, loading: bool, images: bool) -> tuple[Any, int | None]:
         """The changes of the next slice and its last REPL_KEY (None: of all that is left); None without changes when
         it is too large for this process."""
-        reader = self.links.reader
+        reader, too_many = self.links.reader, self._queue.TooManyBytes
         most = LOADING_SLICE if loading else min(self._options.stage_above, self._options.max_batch_changes)
         floor = max(above, seen.floor(target))
         keys = target.high - floor
-        if keys <= FEW:
-            return reader.items(seen, target, above=above, images=images), None
+        whole = {"above": above, "images": images, "max_bytes": 2 * HERE_BYTES}
+        if keys <= min(SAMPLE, most):
+            with suppress(too_many):
+                return reader.items(seen, target, **whole), None
         survey = reader.survey(seen, target, above=above, limit=min(SAMPLE, most), max_bytes=HERE_BYTES)
         if survey.more and min(keys, most) * survey.bytes <= HERE_BYTES * survey.changes:
             if keys <= most:
-                with suppress(vendors.module(self.links.pair.master_info.vendor, "queue").TooManyBytes):
-                    bounds = {"above": above, "max_bytes": 2 * HERE_BYTES}
-                    return reader.items(seen, target, **bounds, images=images), None
+                with suppress(too_many):
+                    return reader.items(seen, target, **whole), None
             elif not loading and survey.last <= floor + most:
                 found = self._uncounted(seen, target, floor, images)
                 if found is not None:
@@ -79,7 +78,7 @@ class Slices:
         end = floor + most
         try:
             items = reader.items(seen, target, above=floor, up_to=end, max_bytes=2 * HERE_BYTES, images=images)
-        except vendors.module(self.links.pair.master_info.vendor, "queue").TooManyBytes:
+        except self._queue.TooManyBytes:
             return None
         room = most - items.num_rows
         rest = reader.survey(seen, target, above=end, limit=room + 1)
@@ -94,6 +93,10 @@ class Slices:
         """A survey of the next slice, for the executors to read it."""
         limit, size = self._size()
         return self.links.reader.survey(seen, target, above=above, limit=limit, max_bytes=size)
+
+    @property
+    def _queue(self) -> Any:
+        return vendors.module(self.links.pair.master_info.vendor, "queue")
 
     def _size(self) -> tuple[int, int]:
         """Changes and bytes of contents of a slice."""

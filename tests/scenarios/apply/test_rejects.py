@@ -67,10 +67,8 @@ def filled(rig: Callable[..., Rig], **options: Any) -> Rig:
 
 @pytest.mark.parametrize("staged", [False, True])
 def test_what_is_set_aside_says_what_was_expected_and_what_the_slave_held(
-    rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch, staged: bool
+    rig: Callable[..., Rig], staged: bool
 ) -> None:
-    if staged:
-        monkeypatch.setattr("sluice.apply.slices.FEW", 0)
     pair = filled(rig, stage=1 if staged else 20_000)
     with applying(pair):
         pair.slave.execute("UPDATE public.t SET a = 'mine' WHERE id = 1; DELETE FROM public.t WHERE id = 2")
@@ -117,11 +115,7 @@ def test_a_mended_row_takes_the_changes_that_were_set_aside(rig: Callable[..., R
 
 @pytest.mark.parametrize("staged", [False, True])
 @pytest.mark.parametrize("later", ["window", "same window", "truncate"])
-def test_an_older_state_comes_back_only_by_force(
-    rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch, later: str, staged: bool
-) -> None:
-    if staged:
-        monkeypatch.setattr("sluice.apply.slices.FEW", 0)
+def test_an_older_state_comes_back_only_by_force(rig: Callable[..., Rig], later: str, staged: bool) -> None:
     pair = filled(rig, stage=1 if staged else 20_000)
     with applying(pair):
         pair.slave.execute("INSERT INTO public.t VALUES (7, 'x', 7)")
