@@ -66,7 +66,8 @@ def run(job: JobInput, stop: threading.Event) -> None:
         raise Terminal("The load job was given no update_id. Start it from the DAG initial_update.")
     pair = Pair.of(config.load(job.prefix), job.slave, job.connections)
     update = Update.named(pair, update_id, Choice.from_dict(job.extra.get("choice", {})))
-    carried, worker, throttler = _files(job.extra.get("files")), stores(update), partial(Throttler, update)
+    carried, worker = _files(job.extra.get("files")), stores(update)
+    throttler = partial(Throttler, update, redis_url=job.redis_url)
     reads = True
     if carried is not None and job.extra["files"]["step"] == "import":
         reads = False

@@ -1,4 +1,4 @@
--- The tables Sluice keeps on a slave: CHECKPOINT, BLOCKS, REJECTS.
+-- The tables Sluice keeps on a slave: CHECKPOINT, BLOCKS, REJECTS, THROTTLE.
 -- Called by: the initial update, before anything else touches the slave. Idempotent.
 -- Placeholders: ${prefix} e.g. demo_, ${schema} quoted schema.
 -- By hand: sed -e 's/${prefix}/demo_/g' -e 's/${schema}/public/g' slave_resources.sql | psql
@@ -77,6 +77,20 @@ COMMENT ON COLUMN ${schema}.${prefix}blocks.made IS 'the table was made by the i
 COMMENT ON COLUMN ${schema}.${prefix}blocks.snapshot IS 'the exported snapshot of the master in which it is read (read: snapshot)';
 COMMENT ON COLUMN ${schema}.${prefix}blocks.tries IS 'how often its reading gave way to the application (read: locked)';
 COMMENT ON COLUMN ${schema}.${prefix}blocks.retry_at IS 'when it is tried again after that';
+
+CREATE TABLE IF NOT EXISTS ${schema}.${prefix}throttle (
+    slave            text PRIMARY KEY,
+    paused           boolean NOT NULL,
+    reason           text NOT NULL,
+    rows_per_second  float8,
+    bytes_per_second float8,
+    loaders          integer NOT NULL,
+    since            timestamptz NOT NULL DEFAULT clock_timestamp(),
+    updated_at       timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+COMMENT ON TABLE ${schema}.${prefix}throttle IS 'Sluice: what the load of a slave is held to just now';
+COMMENT ON COLUMN ${schema}.${prefix}throttle.paused IS 'no block is begun';
+COMMENT ON COLUMN ${schema}.${prefix}throttle.since IS 'from when on the rate is in force';
 
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}rejects (
     id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -2,3 +2,4 @@
 -- Placeholders: ${prefix}, ${schema}. Result: one boolean. Privileges: none. Oldest version: PostgreSQL 13.
 SELECT EXISTS (SELECT FROM pg_catalog.pg_attribute
                WHERE attrelid = to_regclass($name$${schema}.${prefix}blocks$name$) AND attname = 'retry_at')
+   AND to_regclass($name$${schema}.${prefix}throttle$name$) IS NOT NULL

@@ -14,7 +14,7 @@ MASTER_TABLES = frozenset(
 )
 """Tables that DbResources bring (`resources_v1.sql`), without the prefix."""
 SLAVE_TABLES = frozenset({"checkpoint", "blocks", "rejects", "throttle"})
-"""Tables that a slave gets (`slave_resources.sql`, `throttle_begin.sql`), without the prefix."""
+"""Tables that a slave gets (`slave_resources.sql`), without the prefix."""
 _STAGE = re.compile(r"stage_\d+_\d+_\w+\Z")
 """Tables in which the apply gathers changes on a slave, without the prefix."""
 

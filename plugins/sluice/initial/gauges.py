@@ -13,6 +13,8 @@ from sluice.errors import Terminal
 from sluice.initial.owner import owner_of
 from sluice.initial.throttle import Reading, Readings, StandbyLag, exceeded
 from sluice.initial.update import Update
+from sluice.stores import redis_store
+from sluice.stores.checkpoint import StoredCheckpoint
 
 log = logging.getLogger("sluice.initial")
 
@@ -40,12 +42,18 @@ def try_out(update: Update) -> None:
 
 
 class Gauges:
-    """Measures, over sessions of its own. `reads_master`, `stores`: what the job's workers do."""
+    """Measures, over sessions of its own. `reads_master`, `stores`: what the job's workers do.
 
-    def __init__(self, update: Update, *, reads_master: bool = True, stores: bool = True):
+    `redis_url`: where the position of a slave with `checkpoint: redis` is; its row on the slave is much older.
+    """
+
+    def __init__(self, update: Update, *, reads_master: bool = True, stores: bool = True, redis_url: str | None = None):
         self.update = update
         self.reads_master = reads_master
         self.stores = stores
+        self._stored: StoredCheckpoint | None = None
+        if redis_url is not None and update.slave.checkpoint == "redis":
+            self._stored = StoredCheckpoint(redis_store.connect(redis_url), update.prefix, update.slave.name)
         self._master: Connection[Any] | None = None
         self._slave: Connection[Any] | None = None
         self._standbys = StandbyLag()
@@ -113,4 +121,7 @@ class Gauges:
             owner = owner_of(update, self._slave)
         if owner is None or owner.current_as_of is None:
             return 0.0
-        return max(float((now - owner.current_as_of).total_seconds()), 0.0)
+        newest = owner.current_as_of
+        if self._stored is not None and (found := self._stored.read()) is not None and found.position.time:
+            newest = max(newest, datetime.fromisoformat(found.position.time))
+        return max(float((now - newest).total_seconds()), 0.0)

@@ -71,12 +71,8 @@ class LoadJob:
             if ended:
                 log.info("%s: ended %s sessions that loaders of a former job left", self.update, ended)
             self._give_all_back()
-            with self._on_slave():
-                throttles = vendors.module(self.update.slave_info.vendor, "throttle")
-                throttles.ThrottleStore(
-                    self._slave, self.update.prefix, self.update.slave.schema, self.update.slave.name
-                ).begin()
             self.tick()
+            self._unthrottled()
         except BaseException:
             self._close()
             raise
@@ -93,6 +89,16 @@ class LoadJob:
         except SluiceError as failure:
             log.warning("%s: %s Blocks in hand are given back by the next job.", self.update, failure)
         self._close()
+
+    def _unthrottled(self) -> None:
+        """What a dead predecessor was held to is forgotten."""
+        assert self._slave is not None
+        update, slave = self.update, self._slave
+        of_slave = (slave, update.prefix, update.slave.schema, update.slave.name)
+        with self._on_slave(), slave.transaction():
+            # A load that an earlier release began has no THROTTLE yet.
+            vendors.module(update.slave_info.vendor, "checkpoint").CheckpointStore(*of_slave).ensure()
+            vendors.module(update.slave_info.vendor, "throttle").ThrottleStore(*of_slave).clear()
 
     def _give_all_back(self) -> None:
         """Every begun block is planned again, and stays so: no loader of another job, or of this one once it ended,

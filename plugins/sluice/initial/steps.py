@@ -198,20 +198,30 @@ def cancel(update: Update, store: Redis, reason: str = INTERRUPTED, *, any_updat
 
 def end_sessions(update: Update) -> int:
     """Ends what steps and workers that were killed have left on either database: a session lives on while it waits
-    for a lock, or makes an index. How many those were. Only when nothing of the update runs; outages are passed over.
+    for a lock, or makes an index. How many those were; none where another update owns the slave by now.
+
+    Only when nothing of the update runs any more. Outages are passed over.
     """
     ended = 0
-    for reach, info in ((_slave, update.slave_info), (_master, update.master_info)):
-        try:
-            with reach(update) as connection:
-                module = vendors.module(info.vendor, "updates")
-                for application in (update.application, update.loader_application):
-                    ended += int(module.end_sessions(connection, application))
-        except SluiceError as error:
-            log.warning("%s: sessions of a cancelled update may be left: %s", update, error)
+    try:
+        with _slave(update) as slave:
+            owner = owner_of(update, slave)
+            if owner is None or owner.update_id != update.update_id:
+                return 0
+            ended += _end_sessions(update, slave, update.slave_info.vendor)
+        with _master(update) as master:
+            ended += _end_sessions(update, master, update.master_info.vendor)
+    except SluiceError as error:
+        log.warning("%s: sessions of an update that is over may be left for a moment: %s", update, error)
     if ended:
         log.info("%s: ended %s sessions that the update had left", update, ended)
     return ended
+
+
+def _end_sessions(update: Update, connection: Connection[Any], vendor: str) -> int:
+    module = vendors.module(vendor, "updates")
+    applications = (update.application, update.loader_application)
+    return sum(int(module.end_sessions(connection, application)) for application in applications)
 
 
 def note(update: Update, message: str) -> None:

@@ -35,10 +35,19 @@ OURS = "Initial update "
 class Throttler:
     """Runs in a thread of its own from `with` on; what it found first holds before that returns."""
 
-    def __init__(self, update: Update, loaders: int, *, reads_master: bool = True, stores: bool = True):
+    def __init__(
+        self,
+        update: Update,
+        loaders: int,
+        *,
+        reads_master: bool = True,
+        stores: bool = True,
+        redis_url: str | None = None,
+    ):
+        """See `Gauges`."""
         self.update = update
         self.loaders = loaders
-        self._gauges = Gauges(update, reads_master=reads_master, stores=stores)
+        self._gauges = Gauges(update, reads_master=reads_master, stores=stores, redis_url=redis_url)
         self._limits = update.options.throttle
         self._read_at: tuple[int, int, int] | None = None
         self._mistakes = ""

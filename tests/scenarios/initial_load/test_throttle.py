@@ -14,11 +14,13 @@ from initial_load.pair import Pair
 from initial_load.test_restart import until
 from initial_load.throttled import Throttled, limit
 from sluice import config
+from sluice.domain.resumption import Stored
 from sluice.domain.state import SlaveState
 from sluice.initial import gauges, throttler
 from sluice.initial.gauges import ThrottleUnusable, try_out
 from sluice.initial.progress import progress
-from sluice.vendors.postgres import pressure
+from sluice.stores.checkpoint import StoredCheckpoint
+from sluice.vendors.postgres import position, pressure
 from sluice.vendors.postgres.connection import connect
 
 ROWS = 5_000
@@ -129,6 +131,24 @@ def test_a_load_waits_for_an_apply_that_is_far_behind(shop: Pair) -> None:
     until(lambda: shop.state() is SlaveState.NORMAL or applier.failure is not None, 30)
     applier.finish()
     shop.assert_equal()
+
+
+def test_the_lag_of_an_apply_that_keeps_its_position_in_redis_is_that_in_redis(shop: Pair, redis_url: str) -> None:
+    shop = shop.with_slave(checkpoint="redis")
+    update = shop.update()
+    shop.prepare(update)
+    shop.slave.execute("UPDATE public.demo_checkpoint SET position_time = now() - interval '1 hour'")
+    start = shop.checkpoint().read()
+    assert start is not None and start.position is not None
+    stored = StoredCheckpoint(shop.store, update.prefix, "dr1")
+    limits = config.ThrottleOptions(apply_lag=60)
+    with gauges.Gauges(update, redis_url=redis_url) as measuring:
+        lag = measuring.read(limits).apply_lag
+        assert isinstance(lag, float) and lag > 3599
+        now = position.take(shop.master, update.prefix, "public", start.position)
+        stored.write(Stored(1, start.position, now, 0))
+        lag = measuring.read(limits).apply_lag
+        assert isinstance(lag, float) and lag < 60
 
 
 def test_a_person_pauses_a_load_and_changes_its_limits_in_the_file(shop: Pair) -> None:

@@ -36,9 +36,7 @@ class CheckpointStore:
 
     def exists(self) -> bool:
         """Whether the slave's tables are there."""
-        relation = f"{self._names['schema']}.{self._names['prefix']}checkpoint"
-        row = self._execute("checkpoint_exists", relation=relation).fetchone()
-        return bool(row and row[0])
+        return self._there("checkpoint")
 
     def read(self, *, lock: bool = False) -> Checkpoint | None:
         """The checkpoint; None where the slave was never configured. `lock` holds the row till commit."""
@@ -118,6 +116,11 @@ class CheckpointStore:
         row = self.connection.execute("SELECT pg_catalog.pg_current_wal_insert_lsn()::text").fetchone()
         assert row is not None
         self.connection.execute(sql_files.render("postgres", "position_secure"), {"lsn": row[0]})
+
+    def _there(self, table: str) -> bool:
+        relation = f"{self._names['schema']}.{self._names['prefix']}{table}"
+        row = self._execute("checkpoint_exists", relation=relation).fetchone()
+        return bool(row and row[0])
 
     def _execute(self, name: str, placeholders: dict[str, str] | None = None, **values: Any) -> psycopg.Cursor[Any]:
         statement = sql_files.render("postgres", name, **self._names, **(placeholders or {}))

@@ -18,11 +18,6 @@ class ThrottleStore:
         self.slave = slave
         self._names = {"prefix": prefix.lower, "schema": quoted(schema)}
 
-    def begin(self) -> None:
-        """The table is there, and nothing holds the slave's load back."""
-        self.connection.execute(sql_files.render("postgres", "throttle_begin", **self._names))
-        self.clear()
-
     def exists(self) -> bool:
         """Whether a load job has ever begun here."""
         relation = f"{self._names['schema']}.{self._names['prefix']}throttle"
