@@ -38,6 +38,8 @@ def down(args: argparse.Namespace) -> int:
 
 def status(args: argparse.Namespace) -> int:
     """Show what runs."""
+    from embedded.pairs import pairs
+
     stack = Stack()
     found = stack.status()
     if args.json:
@@ -47,6 +49,7 @@ def status(args: argparse.Namespace) -> int:
             "leftovers": found.leftovers,
             "supervisor": found.supervisor.pid if found.supervisor else None,
             "services": [report.to_dict() for report in found.services],
+            "pairs": pairs(stack) if found.supervisor else [],
             "airflow": {"url": stack.airflow.url, "user": stack.airflow.user} if found.supervisor else None,
             "verified": verified.of_pairs(stack) if found.supervisor else [],
         }
@@ -60,8 +63,6 @@ def status(args: argparse.Namespace) -> int:
             print("Processes are left of a supervisor that was killed: ./sluice up goes on, ./sluice down ends them.")
     else:
         print(table(found.services, time.time()))
-        from embedded.pairs import pairs
-
         print("\n".join(["", *pairs(stack)]))
         print(places(stack, secrets=args.secrets or sys.stdout.isatty(), redis=args.secrets))
     return 0 if found.is_up else NOT_UP

@@ -20,10 +20,14 @@ import redis
 
 from embedded import leftovers
 from embedded.home import Home, HomeUnusable
+from embedded.pairs import pairs
 from embedded.ports import PortInUse, free_port
 from embedded.process import await_true
-from embedded.services import MARKER
+from embedded.services import MARKER, ROLE
 from embedded.stack import MustBeDown, Stack, StackNotUp, UnknownService, UpFailed
+from sluice.domain.names import Prefix
+from sluice.domain.state import SlaveState
+from sluice.vendors.postgres.checkpoint import CheckpointStore
 from tests.traces import nothing_runs
 
 
@@ -254,3 +258,16 @@ def test_the_files_of_a_stack_are_closed_to_other_accounts(stack: Stack) -> None
         path for path in stack.home.root.rglob("*password*/*") if path.is_file() and path.stat().st_mode & 0o077
     ]
     assert not readable
+
+
+def test_status_tells_each_pair_whatever_state_its_slave_is_in(stack: Stack) -> None:
+    assert "DEMO_ → dr1: UNCONFIGURED: no initial update yet" in pairs(stack)
+    with stack.slaves["dr1"].connect("demo", ROLE) as slave:
+        store = CheckpointStore(slave, Prefix("DEMO_"), "public", "dr1")
+        store.ensure()
+        store.move(SlaveState.INITIAL, "being prepared")
+    assert pairs(stack)[:2] == ["DEMO_ → dr1: INITIAL: being prepared", "    0 of 0 tables, 0 rows, 0.0 MB, 0 rows/s"]
+    with stack.slaves["dr1"].connect("demo", ROLE) as slave:
+        slave.execute(
+            "DROP TABLE public.demo_checkpoint, public.demo_blocks, public.demo_rejects, public.demo_throttle"
+        )
