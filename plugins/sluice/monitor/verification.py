@@ -90,7 +90,9 @@ def _past(folder: Path) -> list[Past]:
     for one in sorted(folders, key=lambda one: (one / "report.json").stat().st_mtime, reverse=True)[:LATEST]:
         try:
             pairs = json.loads((one / "report.json").read_text())
-            found.append(Past(one.name, [(f"{p['prefix']} → {p['slave']}", p["outcome"], p["started"]) for p in pairs]))
+            told = [(f"{pair['prefix']} → {pair['slave']}", pair["outcome"], pair["started"]) for pair in pairs]
         except (OSError, ValueError, KeyError, TypeError):
             continue  # of another release, or half removed
+        if told:
+            found.append(Past(one.name, told))
     return found

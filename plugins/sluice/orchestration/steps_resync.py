@@ -250,7 +250,7 @@ def _written(entries: list[Entry], context: Any) -> Path:
     folder = places.report_folder(context["run_id"])
     _private(folder / "report.html", page.page(pairs.values()))
     _private(folder / "report.json", json.dumps(list(pairs.values()), ensure_ascii=False, indent=1))
-    log.info("The report: %s", folder / "report.html")
+    log.info("The report: %s (%s)", places.report_link(context["run_id"]), folder / "report.html")
     return folder / "report.json"
 
 
