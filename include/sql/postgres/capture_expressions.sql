@@ -121,6 +121,7 @@ CREATE OR REPLACE FUNCTION ${schema}.${prefix}captured_columns(
 )
 RETURNS SETOF record
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+SET enable_hashjoin = off SET enable_mergejoin = off  -- as type_traits
 AS $sluice$
     WITH found AS MATERIALIZED (
         SELECT * FROM ${schema}.${prefix}cols_view v WHERE v.relid = p_relid AND v.attgenerated = ''
