@@ -34,6 +34,11 @@ def test_what_is_not_given_is_the_default(folder: Path) -> None:
     assert found.verify == VerifyOptions() and found.notify == ()
 
 
+def test_who_wants_no_verification_is_not_reminded_of_it(folder: Path) -> None:
+    (folder / "DEMO.yaml").write_text(YAML + "verify: {schedule: never}\n")
+    assert config.load("DEMO_").verify.max_age_days == 0
+
+
 def test_every_option_is_read(folder: Path) -> None:
     (folder / "DEMO.yaml").write_text(
         YAML + 'verify: {schedule: weekly, action: repair, tables: "public.*, hr.x", mask: "*.iban", '

@@ -363,7 +363,8 @@ def _verify(section: Section, mistakes: list[Mistake]) -> VerifyOptions:
     most = options.integer("max_repair_rows", default.max_repair_rows, 0, 1_000_000_000)
     sample = options.integer("sample", default.sample, 0, 1_000_000)
     parallel = options.integer("parallel", default.parallel, 1, 64)
-    age = options.integer("max_age_days", default.max_age_days, 0, 3_650)
+    # Who wants no verification is not reminded of it.
+    age = options.integer("max_age_days", 0 if schedule == "never" else default.max_age_days, 0, 3_650)
     kept = options.integer("keep_reports_days", default.keep_reports_days, 0, 36_500)
     options.finish()
     assert most is not None and sample is not None and parallel is not None
