@@ -18,6 +18,7 @@ ends with the slave in state **NORMAL** and the apply running. Other slaves do n
 | `import_files` | transfer by files: stores the blocks | |
 | `await_normal` | waits until the apply has passed every block | NORMAL |
 | `finish` | makes indexes and foreign keys | |
+| `share`, `each_slave` | several slaves: from the folder on each has a run of its own, which this one waits for | |
 | `settle` | after a failure or a cancel: stops the load, says why | INCONSISTENT |
 
 With **tables**, **where** or **keys** only that part is loaded, or loaded again, into a slave that is NORMAL, while
@@ -25,6 +26,8 @@ all else of it replicates on. A part that cannot be loaded alone ends the run be
 
 To **cancel**, mark the run as failed, at any time. Outages are waited for. Blocks that are stored are
 not read again after one.
+
+For **several slaves** (`dr1,dr2`, transfer by files) the master is read once; each then has a run of its own.
 """
 
 from airflow.sdk import chain
@@ -34,25 +37,23 @@ from sluice.orchestration.approval import ApproveTransfer
 from sluice.orchestration.await_normal import AwaitNormal
 from sluice.orchestration.forms import lifecycle_dag
 from sluice.orchestration.job_operator import ImportOperator, LoadOperator
+from sluice.orchestration.several import each_slave, share
 from sluice.orchestration.steps_master import check, install_resources, reconcile
 from sluice.orchestration.steps_update import begin, create_tables, finish, make_folder, plan, settle
 
 FORM = ("prefix", "slave", "transfer", "location", "read", "tables", "where", "key_from", "key_to")
 
-with lifecycle_dag("initial_update", __doc__, *FORM) as dag:
+with lifecycle_dag("initial_update", __doc__, *FORM, several_slaves=True) as dag:
+    load, over = LoadOperator(task_id="load"), settle()
+    prepared = [check(), install_resources(), reconcile(), begin(), create_tables(), plan(), make_folder()]
     chain(
-        check(),
-        install_resources(),
-        reconcile(),
-        begin(),
-        create_tables(),
-        plan(),
-        make_folder(),
+        *prepared,
         EnsureApply(task_id="ensure_apply"),
-        LoadOperator(task_id="load"),
+        load,
         ApproveTransfer(task_id="approve"),
         ImportOperator(task_id="import_files"),
         AwaitNormal(task_id="await_normal", trigger_rule="none_failed"),
         finish(),
-        settle(),
+        over,
     )
+    chain(load, shared := share(), each_slave(shared), over)

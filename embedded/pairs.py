@@ -7,6 +7,8 @@ from typing import Any
 from embedded import verified
 from embedded.stack import Stack
 from sluice import config, vendors
+from sluice.config import Replication
+from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix
 from sluice.domain.state import SlaveState
 from sluice.errors import SluiceError
@@ -26,6 +28,8 @@ def pairs(stack: Stack) -> list[str]:
     lines = [str(mistake) for mistake in found.mistakes]
     places = {f"demo_{place}": place for place in ("master", *stack.blueprint.slaves)}
     for replication in found.replications:
+        if replication.master.conn_id in places:
+            lines.append(waiting(replication, stack.connection(places[replication.master.conn_id])))
         for name, slave in replication.slaves.items():
             if replication.master.conn_id in places and slave.conn_id in places:
                 infos = {conn_id: stack.connection(place) for conn_id, place in places.items()}
@@ -39,6 +43,25 @@ def _verified(stack: Stack, prefix: Prefix, slave: str) -> list[str]:
         return verified.told(verified.tables(stack, prefix, slave))
     except SluiceError as error:
         return [f"    {error}"]
+
+
+def waiting(replication: Replication, master: ConnectionInfo) -> str:
+    """How much is in ITEMS, and who holds the purge."""
+    vendor = replication.master.vendor
+    driver = vendors.module(vendor, "connection")
+    try:
+        connection = driver.connect(master, application="sluice status", autocommit=True)
+        try:
+            with driver.classified(master):
+                schema = replication.master.schema
+                if vendors.module(vendor, "resources").installed(connection, replication.prefix, schema) is None:
+                    return f"{replication.prefix}: nothing is installed on the master yet"
+                module = vendors.module(vendor, "purge")
+                return f"{replication.prefix}: {module.backlog(connection, replication.prefix, schema)}"
+        finally:
+            connection.close()
+    except SluiceError as error:
+        return f"{replication.prefix}: {error}"
 
 
 def told(pair: Pair) -> list[str]:

@@ -83,7 +83,8 @@ def run(job: JobInput, stop: threading.Event) -> None:
         if carried is None:
             steps.arrive(update, redis_store.connect(job.redis_url))
         elif job.extra["files"]["step"] == "export":
-            transfer.seal(update, carried)
+            pairs = [Pair.of(update.replication, name, job.connections) for name in job.extra.get("others", [])]
+            transfer.seal(update, carried, [Update.named(pair, update.update_id) for pair in pairs])
     except Terminal as error:
         _leave_word(update, str(error))
         raise

@@ -27,7 +27,8 @@ class ChangesPurged(DataLost):
     def __init__(self, pair: Pair):
         super().__init__(
             f"{pair}: the slave is older than it has been, as after a restore from a backup or a fail-over to a "
-            "standby that lagged, and the master has deleted changes it needs. Start an initial update of this slave."
+            "standby that lagged, or it was out of the configuration for a time, and the master has deleted changes it "
+            "needs. Start an initial update of this slave."
         )
 
 

@@ -13,6 +13,7 @@ from sluice.orchestration.failure import as_airflow
 from sluice.orchestration.job import Kind
 from sluice.orchestration.job_operator import is_active
 from sluice.orchestration.step import RETRY
+from sluice.orchestration.work import listed
 
 APPLY_DAG = "cdc_apply"
 
@@ -41,6 +42,9 @@ class EnsureApply(TriggerDagRunOperator):
 
     def execute(self, context: Any) -> None:
         with as_airflow(context):
+            if len(listed(self.slave)) > 1:
+                self.log.info("Each slave's own run starts its apply.")
+                return
             replication = config.load(self.prefix)
             prefix, slave = str(replication.prefix), replication.slave(self.slave).name
             running = jobs.live(Kind.APPLY, prefix, slave)

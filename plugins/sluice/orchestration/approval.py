@@ -20,6 +20,7 @@ from sluice.initial.owner import LoadEnded
 from sluice.orchestration import files
 from sluice.orchestration.choosing import update_of
 from sluice.orchestration.failure import as_airflow
+from sluice.orchestration.several import is_list
 from sluice.orchestration.step import FOR_EVER
 from sluice.orchestration.work import Work
 
@@ -54,8 +55,8 @@ class ApproveTransfer(HITLOperator):
 
     def execute(self, context: Any) -> Any:
         """Asks."""
-        if not files.by_files(context):
-            raise AirflowSkipException("This update loads online: there is nothing to approve.")
+        if not files.by_files(context) or is_list(context):
+            raise AirflowSkipException("There is nothing to approve in this run.")
         with as_airflow(context):
             work, (answers, wrong) = Work.of(context), _kept(context)
             if answers:

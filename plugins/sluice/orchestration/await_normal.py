@@ -3,6 +3,7 @@
 from typing import Any, NoReturn
 
 from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowSkipException
 
 from sluice import config
 from sluice.config import Replication
@@ -11,6 +12,7 @@ from sluice.errors import Terminal
 from sluice.orchestration import connections
 from sluice.orchestration.failure import as_airflow
 from sluice.orchestration.residence import earliest
+from sluice.orchestration.several import is_list
 from sluice.orchestration.state_trigger import StateTrigger
 from sluice.orchestration.step import FOR_EVER
 from sluice.orchestration.work import checkpoint_of
@@ -37,6 +39,8 @@ class AwaitNormal(BaseOperator):
         self.slave = slave
 
     def execute(self, context: Any) -> str:
+        if is_list(context):
+            raise AirflowSkipException("Each slave's own run waits for it.")
         with as_airflow(context):
             replication = config.load(self.prefix)
             place = replication.slave(self.slave)

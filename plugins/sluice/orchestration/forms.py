@@ -36,12 +36,15 @@ def lifecycle_dag(dag_id: str, doc: str | None, *fields: str, **options: Any) ->
     """
     replications, mistakes = survey()
     schedule = options.pop("schedule", None)
+    chosen = {name: FIELDS[name] for name in fields}
+    if options.pop("several_slaves", False):
+        chosen["slave"] = slaves_field
     settings: dict[str, Any] = {
         "catchup": False,
         "is_paused_upon_creation": False,
         "max_active_runs": 64,
         "tags": TAGS,
-        "params": {name: FIELDS[name](replications) for name in fields},
+        "params": {name: field(replications) for name, field in chosen.items()},
         "doc_md": documentation(doc or "", mistakes),
         "render_template_as_native_obj": False,
         **options,
@@ -82,6 +85,23 @@ def slave_field(replications: Iterable[Replication]) -> Param:
         title="Slave",
         nothing="No slave is configured: add one under **slaves** in the file of its replication.",
         description_md="The **slave**, one of the chosen replication's. The first task checks the pair.",
+    )
+
+
+def slaves_field(replications: Iterable[Replication]) -> Param:
+    """One slave or several; what is offered may be typed over."""
+    found = list(replications)
+    names = sorted({name for one in found for name in one.slaves})
+    lists = sorted({",".join(one.slaves) for one in found if len(one.slaves) > 1})
+    single: dict[str, Any] = {} if len(names) != 1 else {"default": names[0]}
+    return Param(
+        **single,
+        type="string",
+        minLength=1,
+        examples=[*names, *lists],
+        title="Slave",
+        description_md="The **slave**, one of the chosen replication's; or several with commas between them, which one "
+        "export as **files** serves. The first task checks them.",
     )
 
 

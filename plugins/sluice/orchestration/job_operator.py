@@ -22,8 +22,9 @@ from sluice.orchestration.job_trigger import JobTrigger
 from sluice.orchestration.joining import Join, join
 from sluice.orchestration.relaunch import Next
 from sluice.orchestration.residence import earliest
+from sluice.orchestration.several import goes_on, is_list, members
 from sluice.orchestration.step import FOR_EVER
-from sluice.orchestration.work import Work
+from sluice.orchestration.work import Work, update_id
 
 HANDLE = "job"
 """Key of the task's state store under which the job's id can be read, by the REST API too."""
@@ -220,12 +221,33 @@ class LoadOperator(SparkJobOperator):
     step: ClassVar[str] = "export"
     """What the job does with the folder where blocks travel as files."""
 
+    def __init__(self, **kwargs: Any):
+        super().__init__(**kwargs)
+        self._others: list[str] = []
+        """Slaves that the export is for as well."""
+
+    def _connections(self, replication: config.Replication) -> dict[str, Any]:
+        return connections.all_of(replication, self.slave, *self._others)
+
+    def execute(self, context: Any) -> Any:
+        """As every job; for several slaves by the one that leads, and not at all where such a run has exported."""
+        if goes_on(context) and self.step == "export":
+            return f"exported by run {update_id(context)}"
+        if is_list(context):
+            self.slave, *self._others = members(context)
+        return super().execute(context)
+
+    def resume(self, context: Any, event: dict[str, Any]) -> str:
+        if is_list(context):
+            self.slave, *self._others = members(context)
+        return super().resume(context, event)
+
     def leave(self, job: Job) -> NoReturn:
         raise AlreadyLoading(job)
 
     def payload(self, replication: config.Replication, context: Mapping[str, Any]) -> dict[str, Any]:
         """With the name of the update that the job loads for, and the folder where blocks travel as files."""
-        told = {**super().payload(replication, context), "update_id": str(context["run_id"])}
+        told = {**super().payload(replication, context), "update_id": update_id(context), "others": self._others}
         told["choice"] = Choice.from_dict(context["params"]).to_dict()
         if files.by_files(context):
             told["files"] = files.payload(replication, self.step, self.folder(replication, context))
@@ -243,8 +265,8 @@ class ImportOperator(LoadOperator):
 
     def execute(self, context: Any) -> Any:
         """Opens the gate, then launches the job or joins it; ends at once where the slave's machine has loaded all."""
-        if not files.by_files(context):
-            raise AirflowSkipException("This update loads online: there is nothing to import.")
+        if not files.by_files(context) or is_list(context):
+            raise AirflowSkipException("There is nothing to import in this run.")
         with as_airflow(context):
             work = Work.of(context)
             update = update_of(work)

@@ -60,23 +60,34 @@ def configured() -> list[str]:
 
 @per_prefix
 def purge_items(work: Work) -> str:
-    """Deletes from ITEMS what **every** slave has applied. A slave that cannot be asked holds the purge."""
+    """Deletes from ITEMS what **every** slave has applied. A slave that cannot be asked holds the purge: the log says
+    which, since when, and how much waits. Taking it out of the configuration releases the purge."""
+    module, schema = vendors.module(work.replication.master.vendor, "purge"), work.replication.master.schema
     with work.master() as master:
         if not _installed(work, master):
             return "not installed"
         # Before the slaves are asked: an update that begins meanwhile takes a later start position.
-        positions = [_now(work, master)]
+        now = _now(work, master)
+        positions: dict[str, Position] = {}
+        holds: dict[str, str] = {}
         for slave in work.replication.slaves.values():
             held, position = _needs(work, slave)
             if held:
-                log.warning("%s: nothing is purged: %s", work, held)
-                return f"held: {held}"
-            if position is not None:
-                positions.append(position)
-        purged = vendors.module(work.replication.master.vendor, "purge").purge(
-            master, work.prefix, work.replication.master.schema, positions
-        )
-    log.info("%s: %d changes purged from ITEMS; %d slaves have them all", work, purged, len(positions) - 1)
+                holds[slave.name] = held
+            elif position is not None:
+                positions[slave.name] = position
+        module.note_held(master, work.prefix, schema, holds)
+        if holds:
+            reasons = "; ".join(holds.values())
+            log.warning("%s: nothing is purged: %s", work, reasons)
+            log.warning("%s: %s", work, module.backlog(master, work.prefix, schema))
+            return f"held: {reasons}"
+        purged = module.purge(master, work.prefix, schema, [now, *positions.values()])
+        left = module.backlog(master, work.prefix, schema)
+    log.info("%s: %d changes purged from ITEMS; %d slaves have them all. %s", work, purged, len(positions), left)
+    if positions:
+        last = min(positions, key=lambda name: positions[name].high)
+        log.info("%s: the last one is slave %s, current as of %.19s", work, last, positions[last].time or "unknown")
     return f"{purged} changes purged"
 
 

@@ -3,12 +3,14 @@
 import logging
 from typing import Any
 
+from sluice.errors import SluiceError
 from sluice.initial import transfer
 from sluice.initial.gauges import try_out
 from sluice.install import reconcile as reconciling
 from sluice.install import resources
 from sluice.orchestration import files
 from sluice.orchestration.choosing import check_choice, update_of
+from sluice.orchestration.several import NeedsFiles, goes_on, whole
 from sluice.orchestration.step import step
 from sluice.orchestration.work import Work
 from sluice.stores.redis_store import classified
@@ -22,11 +24,21 @@ def check(work: Work) -> None:
     once what limits of `initial.throttle` are about. Changes nothing."""
     replication = work.replication
     log.info("%s: configured in %s, %d table rules", work, replication.source, len(replication.tables))
-    places: list[Any] = [replication.master, *([work.slave] if work.slave_name else [])]
+    several = len(work.slave_names) > 1
+    if several and not (files.by_files(work.context) and whole(work.context)):
+        raise NeedsFiles
+    slaves = [replication.slave(name) for name in work.slave_names]
+    places: list[Any] = [replication.master, *slaves]
     for place in places:
-        with work.at(place) as connection:
-            version = connection.info.server_version
-        info = work.connections[place.conn_id]
+        info = work.info(place)
+        try:
+            with work.at(place) as connection:
+                version = connection.info.server_version
+        except SluiceError as error:
+            if work.slave_name is not None or place is replication.master:
+                raise
+            log.warning("%s: not reached, and left out if it stays so: %s", work, error)
+            continue
         log.info(
             "%s: reached %s (connection %s, %s %d)", work, info.place, place.conn_id, place.vendor, version // 10000
         )
@@ -40,7 +52,8 @@ def check(work: Work) -> None:
     if files.by_files(work.context):
         place = files.location(work.context)
         files.key_text(replication)
-        transfer.probe(place, files.access(replication))
+        if not goes_on(work.context):
+            transfer.probe(place, files.access(replication))
         log.info("%s: files can be written to %s", work, place)
 
 

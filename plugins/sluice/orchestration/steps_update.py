@@ -14,7 +14,7 @@ from sluice.errors import Terminal
 from sluice.initial import steps, transfer
 from sluice.initial.owner import LoadEnded, owner_of
 from sluice.initial.update import Update
-from sluice.orchestration import files, jobs
+from sluice.orchestration import files, jobs, several
 from sluice.orchestration.choosing import update_of
 from sluice.orchestration.failure import XCOM_KEY, as_airflow
 from sluice.orchestration.job import Kind, Owner
@@ -51,36 +51,47 @@ class UpdateNotBegun(Terminal):
 @step
 def begin(work: Work) -> str:
     """Takes the slave over: state INITIAL, gate closed, blocks of earlier updates forgotten."""
+    begun = several.each(work, _begin)
+    return ", ".join("begun" if each else "gone on" for each in begun.values())
+
+
+def _begin(work: Work) -> bool:
     update, by = update_of(work), _person(work)
     try:
-        begun = steps.begin(update, work.redis, by=by)
+        return steps.begin(update, work.redis, by=by)
     except ForbiddenMove:
         if not _cancel_abandoned(update, work):
             raise
-        begun = steps.begin(update, work.redis, by=by)
-    return "begun" if begun else "gone on"
+        return steps.begin(update, work.redis, by=by)
 
 
 @step
 def create_tables(work: Work) -> str:
     """Makes the tables that the slave lacks; empties, keeps or refuses those it has, as configured."""
-    made = steps.create_tables(update_of(work))
-    for table in made:
-        log.info("%s: made table %s", work, table)
-    return f"{len(made)} tables made"
+    made = several.each(work, lambda one: steps.create_tables(update_of(one)))
+    for name, tables in made.items():
+        for table in tables:
+            log.info("%s → %s: made table %s", work.prefix, name, table)
+    return f"{sum(map(len, made.values()))} tables made"
 
 
 @step
 def plan(work: Work) -> str:
     """Takes the start position, plans the blocks, opens the gate: state TRANSITION, applying may begin. Where the
     blocks travel as files, the gate stays closed until they have arrived."""
+    held = work.slave_name is None  # The job that exports takes the blocks of the slave that leads.
+    planned = several.each(work, lambda one: _plan(one, held))
+    count = max(planned.values())
+    log.info("%s: %d tables are to be loaded", work, count)
+    return f"{count} tables planned"
+
+
+def _plan(work: Work, held: bool) -> int:
     update = update_of(work)
     queueing = steps.IN_ONE_SNAPSHOT if update.options.read == "snapshot" else ""
     if files.by_files(work.context):
         queueing = transfer.QUEUEING
-    count = steps.plan(update, work.redis, queueing)
-    log.info("%s: %d tables are to be loaded", work, count)
-    return f"{count} tables planned"
+    return steps.plan(update, work.redis, queueing, held=held)
 
 
 @step
@@ -88,6 +99,10 @@ def make_folder(work: Work) -> str | None:
     """Where the blocks travel as files: makes the folder of this update, its name a unique timestamp."""
     if not files.by_files(work.context):
         return None
+    if several.goes_on(work.context):
+        return str(files.location(work.context))
+    if work.slave_name is None:
+        work = work.of_slave(several.members(work.context)[0])
     place, s3 = files.location(work.context), files.access(work.replication)
     carried = transfer.folder_of(update_of(work), place, s3, files.key(work.replication))
     log.info("%s: the files go to %s", work, carried.location)
@@ -124,6 +139,8 @@ def _settle(context: Mapping[str, Any]) -> str:
     if states.get("finish") not in UNFINISHED:
         return "complete"
     reason = _reason(context, states)
+    if several.is_list(context) and states.get("begin") not in NOT_RUN:
+        return _settle_list(context, states, reason)
     if states.get("begin") in NOT_RUN:
         raise UpdateNotBegun(reason)
     try:
@@ -145,6 +162,17 @@ def _settle(context: Mapping[str, Any]) -> str:
     raise UpdateIncomplete(update, reason, _left(work, cancelled))
 
 
+def _settle_list(context: Mapping[str, Any], states: Mapping[str, Any], reason: str) -> str:
+    work = Work.of(context)
+    running = jobs.live(Kind.LOAD, str(work.prefix), several.members(context)[0])
+    if running is not None and running.owner.run_id == context["ti"].run_id:
+        jobs.stop(running, "Airflow", "its initial update is over")
+    reasons = several.unfinished(work, states, reason)
+    if reasons:
+        raise several.SlavesMissing(work, reasons)
+    return "complete"
+
+
 def _cancel(update: Update, work: Work, reason: str) -> bool:
     try:
         return steps.cancel(update, work.redis, reason)
@@ -158,7 +186,10 @@ def _cancel_abandoned(update: Update, work: Work) -> bool:
     with work.at(work.slave) as slave:
         owner = owner_of(update, slave)
     dag_id = work.context["ti"].dag_id
-    if owner is None or (owner.update_id and is_active(Owner(dag_id, owner.update_id, "begin"))):
+    if owner is None:
+        return False
+    runs = [owner.update_id, several.run_of(owner.update_id, work.slave.name)] if owner.update_id else []
+    if any(is_active(Owner(dag_id, run, "begin")) for run in runs):
         return False
     log.warning("%s: initial update %s is under way and no run drives it; it is cancelled", work, owner.update_id)
     return steps.cancel(update, work.redis, "Initial Update abandoned: its run is gone", any_update=True)

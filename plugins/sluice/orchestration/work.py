@@ -14,6 +14,9 @@ from sluice.domain.names import Prefix, TableName
 from sluice.orchestration import connections
 from sluice.stores import redis_store
 
+UPDATE = "update"
+"""Param of a run that goes on for one slave with what a run for several has begun: the id of the latter."""
+
 
 @dataclass(frozen=True)
 class Work:
@@ -22,14 +25,16 @@ class Work:
     replication: Replication
     slave_name: str | None
     context: Mapping[str, Any]
+    slave_names: tuple[str, ...] = ()
+    """Of all slaves that the run is for; `slave_name` is None where there are several."""
 
     @classmethod
     def of(cls, context: Mapping[str, Any]) -> "Work":
         """Raises `UnknownPrefix`, `UnknownSlave`, `ConfigError`."""
         params = context["params"]
         replication = config.load(params["prefix"])
-        slave = params.get("slave")
-        return cls(replication, replication.slave(slave).name if slave is not None else None, context)
+        names = tuple(replication.slave(name).name for name in listed(params.get("slave")))
+        return cls(replication, names[0] if len(names) == 1 else None, context, names)
 
     @classmethod
     def of_prefix(cls, prefix: str, context: Mapping[str, Any]) -> "Work":
@@ -45,10 +50,14 @@ class Work:
         assert self.slave_name is not None, "this DAG has no slave"
         return self.replication.slave(self.slave_name)
 
+    def of_slave(self, name: str) -> "Work":
+        """The same for one of several slaves."""
+        return Work(self.replication, name, self.context, (name,))
+
     @property
     def update_id(self) -> str:
         """Names an initial update: the run that does it."""
-        return str(self.context["run_id"])
+        return update_id(self.context)
 
     @cached_property
     def connections(self) -> dict[str, ConnectionInfo]:
@@ -83,6 +92,17 @@ class Work:
 
     def __str__(self) -> str:
         return f"{self.prefix} → {self.slave_name}" if self.slave_name else str(self.prefix)
+
+
+def listed(value: Any) -> tuple[str, ...]:
+    """The names in a param: one, several with commas between them, or a list; each once."""
+    parts = value if isinstance(value, list | tuple) else str(value or "").split(",")
+    return tuple(dict.fromkeys(name for part in parts if (name := str(part).strip())))
+
+
+def update_id(context: Mapping[str, Any]) -> str:
+    """The run that began the initial update: this one, or one for several slaves that goes on here for one of them."""
+    return str(context["params"].get(UPDATE) or context["run_id"])
 
 
 @contextmanager

@@ -109,11 +109,15 @@ class Net:
             store.start_at(position.take(self.sessions[one.master.conn_id], one.prefix, one.master.schema))
             store.move(SlaveState.NORMAL)
 
+    def apply(self, prefix: str, slave: str) -> "Applying":
+        """The real apply of a pair, not started yet."""
+        stop = threading.Event()
+        return Applying(Apply(self.pair(prefix, slave), self.store, InThreads(2), stop), stop)
+
     @contextmanager
     def applying(self, *pairs: tuple[str, str]) -> Iterator[list["Applying"]]:
         """The real applies of these pairs (prefix, slave), each in a thread; raises what ended one of them."""
-        running = [Applying(Apply(self.pair(*pair), self.store, InThreads(2), stop), stop) for pair in pairs
-                   for stop in [threading.Event()]]  # fmt: skip
+        running = [self.apply(*pair) for pair in pairs]
         with ExitStack() as stack:
             for each in running:
                 stack.enter_context(each)

@@ -2,10 +2,13 @@
 
 import json
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 import psycopg
 
+from sluice import sql_files
+from sluice.domain.backlog import Backlog
 from sluice.domain.names import Prefix
 from sluice.domain.position import Position
 from sluice.vendors.postgres.connection import quoted
@@ -58,6 +61,27 @@ def purged(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> 
         f"SELECT value FROM {quoted(schema, f'{prefix.lower}info')} WHERE name = %s", [_RECORD]
     ).fetchone()
     return [Position.parse(text) for text in json.loads(row[0])] if row else []
+
+
+def backlog(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> Backlog:
+    """How much waits in ITEMS, and who holds the purge as far as was noted. Reads no row but the first and the last."""
+    row = connection.execute(
+        sql_files.render("postgres", "backlog", prefix=prefix.lower, schema=quoted(schema))
+    ).fetchone()
+    assert row is not None
+    changes, size, noted = row
+    if noted is None:
+        return Backlog(changes, size)
+    values = json.loads(noted)
+    return Backlog(changes, size, tuple(values["slaves"]), datetime.fromisoformat(values["since"]))
+
+
+def note_held(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, slaves: Iterable[str]) -> None:
+    """Notes that `slaves` hold the purge, since now unless one of them did before; nobody: that it goes on."""
+    connection.execute(
+        sql_files.render("postgres", "backlog_held", prefix=prefix.lower, schema=quoted(schema)),
+        {"slaves": list(slaves)},
+    )
 
 
 def _record(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, positions: list[Position]) -> None:

@@ -1,0 +1,142 @@
+"""A list of slaves in the form of `initial_update`: one encrypted export to S3, then a run of its own for each."""
+
+import base64
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import psycopg
+import pytest
+from initial_files.conftest import BUCKET, s3
+from initial_files.test_checklist import DAG, Run, content, until
+
+from embedded.stack import Stack
+from sluice.domain.location import S3Access
+from sluice.domain.names import Prefix
+from sluice.domain.state import SlaveState
+from sluice.initial import sealing
+from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.vendors.postgres.connection import connect
+from tests.traces import nothing_runs
+
+__all__ = ["s3"]
+CONFIG = """
+prefix: DEMO_
+master: {conn_id: demo_master, vendor: postgres}
+slaves:
+  dr1: {conn_id: demo_dr1}
+  dr2: {conn_id: demo_dr2}
+tables:
+  shop.*: {}
+initial: {block_rows: 2000, block_target_seconds: 0.05, parallel: 2, files_s3: to_s3, files_key: the_key}
+"""
+
+
+@pytest.fixture(scope="module")
+def stack(s3: S3Access) -> Iterator[Stack]:
+    folder = Path(tempfile.mkdtemp(prefix="sluice-test-"))
+    (folder / "replications").mkdir()
+    (folder / "replications" / "DEMO.yaml").write_text(CONFIG)
+    made = Stack(folder / "home", slaves=["dr1", "dr2"], durable=False, replications=folder / "replications")
+    try:
+        made.up()
+        api = made.airflow.api()
+        extra = f'{{"endpoint_url": "{s3.endpoint}", "region_name": "us-east-1"}}'
+        key = base64.b64encode(secrets.token_bytes(32)).decode()
+        to_s3 = {"connection_id": "to_s3", "conn_type": "aws", "login": s3.key_id, "password": s3.secret}
+        api.set_connections(
+            [{**to_s3, "extra": extra}, {"connection_id": "the_key", "conn_type": "generic", "password": key}]
+        )
+        with made.master.connect("demo", "demo") as master:
+            master.execute("CREATE SCHEMA shop")
+            master.execute("CREATE TABLE shop.orders (id int PRIMARY KEY, v text)")
+            master.execute("INSERT INTO shop.orders SELECT g, md5(g::text) FROM generate_series(1, 20000) g")
+            master.execute(
+                "CREATE TABLE shop.lines (order_id int REFERENCES shop.orders, n int, PRIMARY KEY (order_id, n))"
+            )
+            master.execute("INSERT INTO shop.lines SELECT g, 1 FROM generate_series(1, 20000) g")
+        for name in ("dr1", "dr2"):
+            with made.slaves[name].connect("demo") as administrator:
+                role = made.connection(name).user
+                administrator.execute(f"GRANT SET ON PARAMETER session_replication_role TO {role}".encode())
+        api.await_dags([DAG, "cdc_apply"])
+        yield made
+    finally:
+        made.down()
+        left = not nothing_runs(folder / "home")
+        shutil.rmtree(folder)
+    assert not left, "down left a process"
+
+
+class ListRun(Run):
+    """A run for these slaves, or the run of one of them that goes on."""
+
+    def __init__(self, stack: Stack, slaves: str, **conf: Any):
+        self.stack = stack
+        self.api = stack.airflow.api()
+        self._follow(self.api.trigger(DAG, {"prefix": "DEMO_", "slave": slaves, **conf}))
+
+    def _follow(self, run_id: str) -> None:
+        import urllib.parse
+
+        self.id = run_id
+        self.path = f"dags/{DAG}/dagRuns/{urllib.parse.quote(run_id, safe='')}"
+
+    def of(self, slave: str) -> "ListRun":
+        made = object.__new__(ListRun)
+        made.stack, made.api = self.stack, self.api
+        made._follow(f"{self.id}~{slave}")
+        return made
+
+
+def link(stack: Stack, slave: str) -> "psycopg.Connection[Any]":
+    return connect(stack.connection(slave), application="test", autocommit=True)
+
+
+def state(stack: Stack, slave: str) -> SlaveState:
+    with link(stack, slave) as connection:
+        found = CheckpointStore(connection, Prefix("DEMO_"), "public", slave).read()
+    assert found is not None
+    return found.state
+
+
+def test_a_list_needs_files(stack: Stack) -> None:
+    run = ListRun(stack, "dr1, dr2")
+    run.await_state("settle", "failed")
+    assert "choose transfer files" in run.log("check")
+    assert run.state("begin") == "upstream_failed"
+
+
+def test_each_slave_gets_the_one_export_and_its_own_end(stack: Stack, s3: S3Access) -> None:
+    run = ListRun(stack, "dr1,dr2", transfer="files", location=f"s3://{BUCKET}/carried")
+    run.await_state("each_slave", "deferred", 300)
+    first, second = run.of("dr1"), run.of("dr2")
+    for one in (first, second):
+        one.await_state("approve", "awaiting_input")
+    client = boto3.client(
+        "s3", endpoint_url=s3.endpoint, region_name="us-east-1", aws_access_key_id="key",
+        aws_secret_access_key="a secret",
+    )  # fmt: skip
+    names = [entry["Key"] for entry in client.list_objects_v2(Bucket=BUCKET, Prefix="carried/")["Contents"]]
+    assert len({name.split("/")[1] for name in names}) == 1 and len(names) > 8, "there is one folder"
+    for name in names:
+        body = client.get_object(Bucket=BUCKET, Key=name)["Body"].read()
+        assert body.startswith(sealing.MAGIC), f"{name} is encrypted"
+    with stack.master.connect("demo", "demo") as master:
+        master.execute("UPDATE shop.orders SET v = 'after' WHERE id % 7 = 0")
+    # One is rejected; the other one goes on to its end.
+    first.answer("Approve")
+    second.answer("Reject")
+    second.await_state("settle", "failed")
+    first.await_state("settle", "success")
+    assert (state(stack, "dr1"), state(stack, "dr2")) == (SlaveState.NORMAL, SlaveState.INCONSISTENT)
+    with stack.master.connect("demo", "demo") as master, link(stack, "dr1") as connection:
+        until(lambda: content(connection) == content(master), 60)
+    run.await_state("settle", "failed", 120)
+    assert "dr2: its run" in run.log("settle") and "dr1" not in run.log("settle").partition("dr2: its run")[2]
+    assert os.environ.get("AWS_ACCESS_KEY_ID") is None, "the connection alone led there"
