@@ -244,7 +244,7 @@ class Loader(BlockWorker):
             target = options.block_target_seconds
             if options.read == "locked":
                 target = min(target, options.lock_timeout)
-            rows = pace.next_rows(claim.last_rows, claim.last_seconds, target, options.block_rows)
+            rows = pace.next_rows(claim.last_rows, claim.last_seconds, target, options.block_rows, claim.last_bytes)
             row_bytes = claim.last_bytes / claim.last_rows if claim.last_rows else None
         else:
             module = vendors.module(self.update.master_info.vendor, "estimates")

@@ -7,6 +7,8 @@ FIRST_BYTES = 32 * 1024 * 1024
 CAUTIOUS_ROWS = 1_000
 """The first block of a large table that was never analysed."""
 SMALLEST = 100
+FEW_BYTES = 64 * 1024
+"""A block does not shrink below this, however long it takes."""
 LARGEST = 5_000_000
 FIRST_REST_SECONDS, LONGEST_REST_SECONDS = 0.2, 10.0
 """Of a block that gave way to the application."""
@@ -36,14 +38,17 @@ def rest_seconds(tries: int) -> float:
     return float(min(FIRST_REST_SECONDS * 2 ** min(tries, 60), LONGEST_REST_SECONDS))
 
 
-def next_rows(rows: int, seconds: float, target_seconds: float, block_rows: int) -> int:
-    """Rows of the block after one that had `rows` and took `seconds`.
+def next_rows(rows: int, seconds: float, target_seconds: float, block_rows: int, size: int | None = None) -> int:
+    """Rows of the block after one that had `rows` of `size` bytes and took `seconds`.
 
-    A block without rows says nothing: `block_rows` then.
+    A block without rows says nothing: `block_rows` then. One with few bytes took its time for something else, such as
+    the opening of a file in S3, and fewer rows would take as long.
     """
     if rows <= 0:
         return block_rows
     factor = target_seconds / max(seconds, 0.001)
+    if size is not None and size < FEW_BYTES:
+        factor = max(factor, 1.0)
     wanted = rows * min(max(factor, 1 / GROWTH), GROWTH)
     return int(min(max(wanted, SMALLEST if seconds < target_seconds else 1), LARGEST))
 

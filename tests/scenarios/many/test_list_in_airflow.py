@@ -114,6 +114,7 @@ def test_a_list_needs_files(stack: Stack) -> None:
 
 def test_each_slave_gets_the_one_export_and_its_own_end(stack: Stack, s3: S3Access) -> None:
     run = ListRun(stack, "dr1,dr2", transfer="files", location=f"s3://{BUCKET}/carried")
+    run.await_state("share", "success", 300)
     run.await_state("each_slave", "deferred", 300)
     first, second = run.of("dr1"), run.of("dr2")
     for one in (first, second):
