@@ -8,6 +8,8 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import ParamValidationError
 
+from sluice.orchestration.work import listed
+
 ROOT = Path(__file__).resolve().parents[2]
 DAGS = ROOT / "dags"
 IDS = {"install_resources", "reconcile_tables", "initial_update", "cdc_apply", "rejects", "housekeeping", "resync"}
@@ -207,3 +209,12 @@ def test_without_the_configuration_folder_dags_load_and_say_so(monkeypatch: pyte
     bag = load()
     assert set(bag.dags) == IDS
     assert any("/nowhere/at/all" in message for message in bag.import_errors.values())
+
+
+def test_the_form_of_an_update_takes_a_list_of_slaves(replications: Path) -> None:
+    configure(replications, "DEMO_", "dr1", "dr2")
+    slave = load().dags["initial_update"].params.get_param("slave")
+    assert slave.schema["examples"] == ["dr1", "dr2", "dr1,dr2"]
+    assert slave.resolve("dr2, dr1") == "dr2, dr1"
+    assert listed("dr2, dr1,,dr2 ") == listed(["dr2", "dr1"]) == ("dr2", "dr1")
+    assert listed(None) == ()

@@ -33,7 +33,7 @@ slaves:
   dr2: {conn_id: demo_dr2}
 tables:
   shop.*: {}
-initial: {block_rows: 2000, block_target_seconds: 0.05, parallel: 2, files_s3: to_s3, files_key: the_key}
+initial: {block_rows: 2000, block_target_seconds: 0.5, parallel: 2, files_s3: to_s3, files_key: the_key}
 """
 
 
