@@ -77,7 +77,8 @@ def context(run: str = "run1", try_number: int = 1, max_tries: int = 10) -> dict
         dag_id="cdc_apply", run_id=run, task_id="apply", try_number=try_number, max_tries=max_tries,
         xcom_push=lambda **_: None,
     )  # fmt: skip
-    return {"ti": ti, "run_id": run, "task_state_store": Store()}
+    params = {"prefix": "demo_", "slave": "dr1"}
+    return {"ti": ti, "run_id": run, "params": params, "task_state_store": Store()}
 
 
 def begin(operator: type[FakePayload] = Apply, **values: Any) -> Job:

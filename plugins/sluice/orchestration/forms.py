@@ -204,9 +204,9 @@ def read_field(_: Iterable[Replication]) -> Param:
         None,
         type=["null", "string"],
         enum=[None, *shown],
-        values_display=shown,
+        values_display={**shown, "null": "as the configuration says"},
         title="Read",
-        description_md="How the tables are read on the master; as `initial.read` of the configuration says where "
+        description_md="How the tables are read on the master; as initial.read of the configuration says where "
         "nothing is chosen. The end is the same.",
     )
 
@@ -219,7 +219,7 @@ def tables_field(_: Iterable[Replication]) -> Param:
         items={"type": "string"},
         title="Tables",
         section=PART,
-        description_md="One a line, as `schema.table`, with `*` for anything. **All** where nothing stands here.",
+        description_md="One a line, as schema.table, with \\* for anything. **All** where nothing stands here.",
     )
 
 
@@ -227,14 +227,14 @@ def where_field(_: Iterable[Replication]) -> Param:
     """Which rows of one table."""
     return _text(
         "Where",
-        "Rows of the one table above, as a condition in SQL: `placed >= date '2026-01-01'`. What is not of pg_catalog "
+        "Rows of the one table above, as a condition in SQL: placed >= date '2026-01-01'. What is not of pg_catalog "
         "needs its schema.",
     )
 
 
 def key_from_field(_: Iterable[Replication]) -> Param:
     """Where a range of keys begins."""
-    return _text("Keys from", 'The first key of the one table above: `1000`, or `["NO", 1000]` for two key columns.')
+    return _text("Keys from", 'The first key of the one table above: 1000, or ["NO", 1000] for two key columns.')
 
 
 def key_to_field(_: Iterable[Replication]) -> Param:
