@@ -1,0 +1,187 @@
+"""The tasks of an initial update of several slaves, on real databases; Airflow's part is played."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowSkipException
+
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.names import Prefix
+from sluice.domain.state import SlaveState
+from sluice.initial import transfer
+from sluice.initial.carried import Carried
+from sluice.initial.exporter import export_worker
+from sluice.initial.job import LoadJob
+from sluice.orchestration import files, several
+from sluice.orchestration.approval import ApproveTransfer
+from sluice.orchestration.await_normal import AwaitNormal
+from sluice.orchestration.choosing import update_of
+from sluice.orchestration.job_operator import ImportOperator, LoadOperator
+from sluice.orchestration.several import NeedsFiles, NoSlaveLeft, SlavesMissing, share
+from sluice.orchestration.steps_master import check, install_resources, reconcile
+from sluice.orchestration.steps_update import _settle, begin, create_tables, make_folder, plan
+from sluice.orchestration.work import Work
+from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.vendors.postgres.connection import connect
+
+RUN = "manual__2026"
+
+
+class Ti:
+    """What a task asks of its instance."""
+
+    dag_id, run_id, try_number, task_id = "initial_update", RUN, 1, "begin"
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, str], Any] = {}
+        self.states: dict[str, str] = {}
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.kept[self.task_id, key] = value
+
+    def xcom_pull(self, task_ids: str, key: str = "return_value") -> Any:
+        return self.kept.get((task_ids, key))
+
+    def get_task_states(self, **_: Any) -> dict[str, dict[str, str]]:
+        return {self.run_id: self.states}
+
+
+class Walk:
+    """A run of the DAG, task by task."""
+
+    def __init__(self, **params: Any):
+        self.ti = Ti()
+        self.params = {"prefix": "DEMO_", "transfer": "files", "location": None, **params}
+
+    @property
+    def context(self) -> dict[str, Any]:
+        dag = SimpleNamespace(dag_id="initial_update")
+        return {"ti": self.ti, "run_id": self.ti.run_id, "params": self.params, "dag": dag}
+
+    @property
+    def work(self) -> Work:
+        return Work.of(self.context)
+
+    def do(self, task: Any, name: str) -> Any:
+        self.ti.task_id = name
+        answer = task.body(self.work)
+        self.ti.xcom_push("return_value", answer)
+        return answer
+
+    def prepare(self) -> None:
+        for task, name in ((check, "check"), (install_resources, "install_resources"), (reconcile, "reconcile"),
+                           (begin, "begin"), (create_tables, "create_tables"), (plan, "plan"),
+                           (make_folder, "make_folder")):  # fmt: skip
+            self.do(task, name)
+
+    def export(self) -> None:
+        """What the load job does for the slave that leads."""
+        names = several.members(self.context)
+        updates = [update_of(self.work.of_slave(name)) for name in names]
+        carried = Carried(files.written(self.context))
+        with LoadJob(updates[0]) as job:
+            export_worker(updates[0], job.loader(1), carried)
+        transfer.seal(updates[0], carried, updates[1:])
+
+
+@pytest.fixture
+def slaves(
+    database: Callable[..., ConnectionInfo], redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, ConnectionInfo]:
+    infos = {name: database() for name in ("m", "one", "two", "three")}
+    for name, info in infos.items():
+        values = {"conn_type": "postgres", "host": info.host, "port": info.port, "schema": info.database,
+                  "login": info.user, "password": info.password}  # fmt: skip
+        monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", json.dumps(values))
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "conf" / "DEMO.yaml").write_text(
+        "prefix: DEMO_\nmaster: {conn_id: m}\nslaves: {one: {conn_id: one}, two: {conn_id: two}, three: "
+        "{conn_id: three, existing_tables: refuse}}\ntables:\n  public.*: {}\n"
+    )
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path / "conf"))
+    monkeypatch.setenv("SLUICE_REDIS_URL", redis_url)
+    with connect(infos["m"], application="test", autocommit=True) as master:
+        master.execute("CREATE TABLE public.t (id int PRIMARY KEY)")
+        master.execute("INSERT INTO public.t SELECT pg_catalog.generate_series(1, 100)")
+    with connect(infos["three"], application="test", autocommit=True) as three:
+        three.execute("CREATE TABLE public.t (id int PRIMARY KEY)")
+    return infos
+
+
+def found(info: ConnectionInfo, name: str) -> tuple[SlaveState, str]:
+    with connect(info, application="test", autocommit=True) as connection:
+        checkpoint = CheckpointStore(connection, Prefix("DEMO_"), "public", name).read()
+    assert checkpoint is not None
+    return checkpoint.state, checkpoint.message
+
+
+def test_one_run_exports_and_each_slave_goes_on_in_its_own(slaves: dict[str, ConnectionInfo], tmp_path: Path) -> None:
+    walk = Walk(slave="one, two,three", location=str(tmp_path / "out"))
+    walk.prepare()
+    # One slave refuses tables that it has: it is left out, and says why.
+    assert several.members(walk.context) == ["one", "two"]
+    state, message = found(slaves["three"], "three")
+    assert state is SlaveState.INCONSISTENT
+    assert "Initial Update failed in create_tables" in message and "existing_tables: refuse" in message
+    walk.export()
+    for task in (ApproveTransfer(task_id="a"), ImportOperator(task_id="i"), AwaitNormal(task_id="w")):
+        with pytest.raises(AirflowSkipException):
+            task.execute(walk.context)
+    runs = walk.do(share, "share")
+    assert [run["trigger_run_id"] for run in runs] == [f"{RUN}~one", f"{RUN}~two"]
+    (folder,) = (tmp_path / "out").iterdir()
+    for run, name in zip(runs, ("one", "two"), strict=True):
+        assert found(slaves[name], name) == (SlaveState.TRANSITION, transfer.WAITING.format(folder))
+        # Its own run finds all of it done, and stands before the approval.
+        own = Walk(**run["conf"])
+        own.ti.run_id = run["trigger_run_id"]
+        assert own.do(begin, "begin") == "gone on"
+        own.prepare()
+        assert files.written(own.context).path == str(folder)
+        assert LoadOperator(task_id="load").execute(own.context) == f"exported by run {RUN}"
+        assert own.do(share, "share") == []
+        assert ApproveTransfer(task_id="approve")._examine(own.work) is None
+        assert transfer.left_to_import(update_of(own.work)) == 1
+    walk.ti.states = {"begin": "success", "each_slave_0": "success", "each_slave_1": "failed", "finish": "skipped"}
+    with pytest.raises(SlavesMissing) as missing:
+        _settle(walk.context)
+    assert missing.value.slaves == ("two", "three")
+    assert f"its run {RUN}~two ended in failed" in str(missing.value)
+    assert found(slaves["one"], "one")[0] is SlaveState.TRANSITION, "its own run settles it"
+
+
+def test_a_run_that_fails_before_the_folder_is_whole_leaves_no_slave_in_between(
+    slaves: dict[str, ConnectionInfo], tmp_path: Path
+) -> None:
+    walk = Walk(slave="one,two", location=str(tmp_path / "out"))
+    walk.prepare()
+    walk.ti.kept["load", "sluice"] = None
+    walk.ti.states = {"begin": "success", "load": "failed", "finish": "upstream_failed"}
+    with pytest.raises(SlavesMissing):
+        _settle(walk.context)
+    for name in ("one", "two"):
+        state, message = found(slaves[name], name)
+        assert state is SlaveState.INCONSISTENT and "load" in message
+
+
+def test_a_list_without_files_or_without_a_slave_that_can_is_refused(
+    slaves: dict[str, ConnectionInfo], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(NeedsFiles):
+        Walk(slave="one,two", transfer="online").do(check, "check")
+    with pytest.raises(NeedsFiles):
+        Walk(slave="one,two", location=str(tmp_path / "out"), tables=["public.t"]).do(check, "check")
+    walk = Walk(slave="one,two", location=str(tmp_path / "out"))
+    walk.ti.try_number = several.TRIES
+    for task, name in ((install_resources, "install_resources"), (reconcile, "reconcile")):
+        walk.do(task, name)
+    for name in ("ONE", "TWO"):
+        monkeypatch.setenv(f"AIRFLOW_CONN_{name}", json.dumps({"conn_type": "postgres", "host": "127.0.0.1", "port": 1,
+                           "schema": "x", "login": "x"}))  # fmt: skip
+    with pytest.raises(NoSlaveLeft, match=r"No slave is left: one: .*two: "):
+        walk.do(begin, "begin")
