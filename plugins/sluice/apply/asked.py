@@ -35,6 +35,8 @@ log = logging.getLogger("sluice.apply")
 
 HOLD_SECONDS = 15.0
 """How long snapshots are held for an asker that does not say that it has them."""
+VISIT_SECONDS = 90.0
+"""How long a window may take that ends for an asker, who waits for less."""
 ANSWER_SECONDS = 300.0
 LOOK_SECONDS = 0.05
 """Between two looks for requests."""
@@ -153,6 +155,7 @@ class Asked:
                 schema = pair.replication.master.schema
                 position = snapshot.position_of(session, pair.prefix, schema, earlier, seen)
                 exported = snapshot.export(session)
+                vendors.module(info.vendor, "pulse").end_when_idle(session, VISIT_SECONDS)
         except BaseException:
             session.close()
             raise
@@ -165,6 +168,10 @@ class Asked:
         with self.links.on(info):
             snapshot.begin(visit.slave)
             exported = snapshot.export(visit.slave)
+        # Should this process be frozen, the servers let go of what it exported.
+        for side, session in ((self.pair.master_info, visit.master), (info, visit.slave)):
+            with self.links.on(side):
+                vendors.module(side.vendor, "pulse").end_when_idle(session, HOLD_SECONDS)
         visit.until = time.monotonic() + HOLD_SECONDS
         self._held.append(visit)
         return {"master": visit.master_snapshot, "slave": exported}

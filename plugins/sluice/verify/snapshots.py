@@ -8,11 +8,11 @@ Nothing is paused at any time, and whatever dies takes its snapshots with it.
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from psycopg import Error
@@ -35,6 +35,12 @@ log = logging.getLogger("sluice.verify")
 LOOK_SECONDS = 0.01
 WATCH_SECONDS = 0.5
 """Between two looks whether somebody waits for a lock of ours; who is met twice is given way to."""
+SILENT_SECONDS = 30.0
+"""A server that says nothing for so long is given up."""
+IDLE_SECONDS, PING_SECONDS = 600.0, 60.0
+"""The server ends a transaction that does nothing for so long: whoever holds it is frozen. Who is not, says something
+more often.
+"""
 CHANGED = frozenset({"42P01", "42703", "42704", "22023", "42804", "42883"})
 """SQLSTATEs: the table, a column or the snapshot is not what it was a moment ago."""
 
@@ -63,25 +69,48 @@ class Side:
 class Sight:
     """Master and slave as they were at `position`."""
 
-    def __init__(
-        self, pair: Pair, position: Position, master: Side, slave: Side, paused: float, seen: Position | None = None
-    ):
+    position: Position
+    paused: float = 0.0
+    """Seconds that the apply gave to it."""
+    seen: Position | None = None
+    """Where the apply does not run: the later position at which the master is seen, see `standing`."""
+
+    def __init__(self, pair: Pair, master: Side, slave: Side):
         self.pair = pair
-        self.position = position
-        self.seen = seen
-        """Where the apply does not run: the later position at which the master is seen, see `standing`."""
         self.master = master
         self.slave = slave
-        self.paused = paused
-        """Seconds that the apply gave to it."""
         self._pool = ThreadPoolExecutor(len(master.sessions) + len(slave.sessions))
-        self._gave_way: str | None = None
+        self._ended: CouldNotCompare | None = None
         self._over = threading.Event()
         for side in (master, slave):
             for session in side.sessions:
                 side.free.put(session)
         self._watcher = threading.Thread(target=self._watch, name="verify-watch", daemon=True)
         self._watcher.start()
+
+    def take_over(self, answer: Mapping[str, Any]) -> None:
+        """What the apply exported. Raises `CouldNotCompare`."""
+        for side, snapshot in ((self.master, answer["master"]), (self.slave, answer["slave"])):
+            for session in side.sessions:
+                try:
+                    side.module("snapshot").begin(session, snapshot)
+                except Error as error:
+                    known = self.failure(side, error)
+                    raise CouldNotCompare(
+                        f"The apply's snapshot could not be taken over: {known}", again=True
+                    ) from error
+        self.position, self.paused = Position.parse(answer["position"]), answer["seconds"]
+
+    def stand(self, store: "Redis") -> None:
+        """The slave as it is, where nobody applies. Raises `CouldNotCompare`."""
+        try:
+            found = standing.begin(self.pair, self.master, self.slave)
+        except Error as error:
+            known = self.failure(self.slave, error)
+            raise CouldNotCompare(str(known), again=self._ended is None) from error
+        if found is None:
+            raise CouldNotCompare(f"{self.pair}: the apply does not run: {why_silent(self.pair, store)}")
+        self.position, self.seen = found
 
     def run(self, side: Side, task: Callable[[Any], T]) -> "Future[T]":
         """Runs `task` with a free session of `side`. Its future raises `CouldNotCompare`."""
@@ -90,9 +119,9 @@ class Sight:
     def close(self) -> None:
         """Ends what runs."""
         self._over.set()
-        self._interrupt()
-        self._pool.shutdown(wait=True, cancel_futures=True)
         self._watcher.join()
+        self._each(lambda side, session: side.module("pulse").interrupt(session))
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _run(self, side: Side, task: Callable[[Any], T]) -> T:
         session = side.free.get()
@@ -105,36 +134,60 @@ class Sight:
 
     def failure(self, side: Side, error: Error) -> CouldNotCompare:
         """What a driver's error in one of the sessions means for the comparison."""
-        if self._gave_way is not None:
-            return CouldNotCompare(self._gave_way, again=True)
+        if self._ended is not None:
+            return self._ended
         known = side.module("connection").classify(error, side.info.place)
         again = error.sqlstate in CHANGED or error.sqlstate == "55P03"
         return CouldNotCompare(str(known), again=again)
 
     def _watch(self) -> None:
-        """Whoever wants to alter or empty a table, the apply above all, must not wait for a comparison."""
+        """Whoever wants to alter or empty a table, the apply above all, must not wait for a comparison; and the
+        comparison must not wait for a server that is frozen.
+        """
         met = {id(side): 0 for side in (self.master, self.slave)}
+        pings: list[Future[None]] = []
+        ping_at = time.monotonic() + PING_SECONDS
         while not self._over.wait(WATCH_SECONDS):
             for side in (self.master, self.slave):
+                pids = [session.info.backend_pid for session in side.sessions]
                 try:
-                    pids = [session.info.backend_pid for session in side.sessions]
-                    found = side.module("digest").waiters(side.control, pids)
+                    found = side.module("pulse").waiters(side.control, pids, side.info.place, SILENT_SECONDS)
+                except SluiceError as silent:
+                    self._ended = CouldNotCompare(str(silent))
+                    self._each(lambda side, session: side.module("pulse").cut(session))
+                    return
                 except Error as error:
                     log.debug("not watched: %s", error)
-                    return  # the comparison meets the same trouble
+                    self._ended = self.failure(side, error)
+                    self._each(lambda side, session: side.module("pulse").cut(session))
+                    return
                 met[id(side)] = met[id(side)] + 1 if found else 0
-                if met[id(side)] > 1 and self._gave_way is None:
-                    self._gave_way = (
+                if met[id(side)] > 1 and self._ended is None:
+                    self._ended = CouldNotCompare(
                         f"{side.info.place}: the comparison gave way to a change of a table's definition, or a "
-                        "TRUNCATE, that waited for it."
+                        "TRUNCATE, that waited for it.",
+                        again=True,
                     )
-                    self._interrupt()
+                    self._each(lambda side, session: side.module("pulse").interrupt(session))
+            if time.monotonic() > ping_at and all(ping.done() for ping in pings):
+                pings = [self._pool.submit(self._ping, side) for side in (self.master, self.slave)]
+                ping_at = time.monotonic() + PING_SECONDS
 
-    def _interrupt(self) -> None:
+    def _ping(self, side: Side) -> None:
+        """The server ends what is idle for long, because nobody may be left who wants it."""
+        with suppress(Empty):
+            for _ in side.sessions:
+                session = side.free.get_nowait()
+                try:
+                    with suppress(Error):
+                        session.execute("SELECT 1")
+                finally:
+                    side.free.put(session)
+
+    def _each(self, act: Callable[[Side, Any], None]) -> None:
         for side in (self.master, self.slave):
             for session in side.sessions:
-                with suppress(Error):
-                    session.cancel()
+                act(side, session)
 
 
 @contextmanager
@@ -150,35 +203,19 @@ def at_one_position(pair: Pair, store: "Redis", *, sessions: int = 1, patience: 
         # Before the apply is asked: what it exports is then taken over at once.
         master = _side(stack, pair, pair.master_info, sessions)
         slave = _side(stack, pair, pair.slave_info, sessions)
+        sight = Sight(pair, master, slave)
+        stack.callback(sight.close)
         if lease.holder(store, lease.key(pair.prefix, pair.slave.name)) is None:
-            sight = _where_it_stands(pair, store, master, slave)
-            stack.callback(sight.close)
+            sight.stand(store)
             yield sight
             return
         name = requests.ask(SNAPSHOTS, {}, patience)
         try:
-            answer = _await(pair, store, requests, name, patience)
-            for side, snapshot in ((master, answer["master"]), (slave, answer["slave"])):
-                _take_over(side, snapshot)
+            sight.take_over(_await(pair, store, requests, name, patience))
         finally:
             with suppress(SluiceError):  # then it expires
                 requests.withdraw(name)
-        sight = Sight(pair, Position.parse(answer["position"]), master, slave, answer["seconds"])
-        stack.callback(sight.close)
         yield sight
-
-
-def _where_it_stands(pair: Pair, store: "Redis", master: Side, slave: Side) -> Sight:
-    """The slave as it is, where nobody applies."""
-    try:
-        found = standing.begin(pair, master, slave)
-    except Error as error:
-        known = slave.module("connection").classify(error, f"{pair}")
-        raise CouldNotCompare(str(known), again=True) from error
-    if found is None:
-        raise CouldNotCompare(f"{pair}: the apply does not run: {why_silent(pair, store)}")
-    stands, seen = found
-    return Sight(pair, stands, master, slave, 0.0, seen)
 
 
 def _side(stack: ExitStack, pair: Pair, info: ConnectionInfo, sessions: int) -> Side:
@@ -188,18 +225,9 @@ def _side(stack: ExitStack, pair: Pair, info: ConnectionInfo, sessions: int) -> 
         session = connect(info, application=f"{pair.application} verify", autocommit=True)
         stack.callback(session.close)
         if number < sessions:
-            session.execute("SET max_parallel_workers_per_gather = 0")
+            vendors.module(info.vendor, "pulse").begin_reading(session, info.place, IDLE_SECONDS)
         made.append(session)
     return Side(info, made[:-1], made[-1])
-
-
-def _take_over(side: Side, snapshot: str) -> None:
-    for session in side.sessions:
-        try:
-            side.module("snapshot").begin(session, snapshot)
-        except Error as error:
-            known = side.module("connection").classify(error, side.info.place)
-            raise CouldNotCompare(f"The snapshot of the apply could not be taken over: {known}", again=True) from error
 
 
 def _await(pair: Pair, store: "Redis", requests: Requests, name: str, patience: float) -> dict[str, Any]:

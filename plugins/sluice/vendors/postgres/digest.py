@@ -329,16 +329,6 @@ def rewritten(connection: psycopg.Connection[Any], shape: TableShape) -> bool:
     return bool(row[0])
 
 
-def waiters(connection: psycopg.Connection[Any], pids: Sequence[int]) -> int:
-    """How many sessions wait for locks that the sessions `pids` hold."""
-    row = connection.execute(
-        "SELECT count(DISTINCT l.pid) FROM pg_locks l WHERE NOT l.granted AND pg_blocking_pids(l.pid) && %s::int[]",
-        [list(pids)],
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
-
-
 def lock(connection: psycopg.Connection[Any], shape: TableShape) -> None:
     """Locks the table as weakly as any SELECT does. Raises psycopg's `LockNotAvailable`, `UndefinedTable`."""
     connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")

@@ -1,0 +1,89 @@
+"""Sessions of a PostgreSQL server that are watched from outside: a server that is frozen answers nothing, for ever.
+
+Neither keepalives nor time-outs of TCP tell: the server's machine is well, and acknowledges what it gets.
+"""
+
+import os
+import select
+import socket
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import psycopg
+from psycopg import pq
+
+from sluice.errors import Transient
+from sluice.vendors.postgres.connection import classify
+
+WAITERS = (
+    "SELECT count(DISTINCT l.pid) FROM pg_locks l "
+    "WHERE NOT l.granted AND pg_blocking_pids(l.pid) && '{{{pids}}}'::int[]"
+)
+_FAILED = (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE)
+
+
+class Silent(Transient):
+    """The server takes what is sent to it and does not answer."""
+
+    def __init__(self, place: str, seconds: float):
+        super().__init__(f"{place}: the server has not answered for {seconds:.0f} s.")
+
+
+def waiters(connection: psycopg.Connection[Any], pids: Sequence[int], place: str, seconds: float) -> int:
+    """How many sessions wait for locks that the sessions `pids` hold. Raises `Silent`, psycopg's errors."""
+    return int(_ask(connection, WAITERS.format(pids=",".join(map(str, pids))), place, seconds))
+
+
+def begin_reading(connection: psycopg.Connection[Any], place: str, idle_seconds: float) -> None:
+    """For a session that holds a snapshot: the server ends it when nobody is left who wants it.
+
+    `idle_seconds`: between two statements. Raises what `classify` makes of psycopg's errors.
+    """
+    try:
+        connection.execute("SET max_parallel_workers_per_gather = 0")
+        end_when_idle(connection, idle_seconds)
+        # During a long statement; PostgreSQL 14, and not on every system.
+        with suppress(psycopg.errors.UndefinedObject, psycopg.errors.InvalidParameterValue):
+            connection.execute("SET client_connection_check_interval = '2s'")
+    except psycopg.Error as error:
+        raise classify(error, place) from error
+
+
+def end_when_idle(connection: psycopg.Connection[Any], seconds: float) -> None:
+    """The server ends the session when its transaction does nothing for so long. Raises psycopg's errors."""
+    connection.execute(f"SET idle_in_transaction_session_timeout = {int(1000 * seconds)}".encode())
+
+
+def interrupt(connection: psycopg.Connection[Any]) -> None:
+    """Cancels what it executes, if anything. May be called from any thread; never raises, and takes 5 s at most."""
+    with suppress(psycopg.Error):
+        if connection.info.transaction_status is pq.TransactionStatus.ACTIVE:
+            connection.cancel_safe(timeout=5.0)
+
+
+def cut(connection: psycopg.Connection[Any]) -> None:
+    """Whoever waits for the server meets the end of the connection. May be called from any thread; never raises."""
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as link:
+        link.shutdown(socket.SHUT_RDWR)
+
+
+def _ask(connection: psycopg.Connection[Any], statement: str, place: str, seconds: float) -> str:
+    """The one value that a statement answers. The session is lost after `Silent`."""
+    end, pgconn = time.monotonic() + seconds, connection.pgconn
+    poll = select.poll()
+    poll.register(pgconn.socket, select.POLLIN)
+    pgconn.send_query(statement.encode())
+    answer = ""
+    while True:
+        while pgconn.flush() or pgconn.is_busy():
+            if not poll.poll(max(0, int(1000 * (end - time.monotonic())))):
+                raise Silent(place, seconds)
+            pgconn.consume_input()
+        result = pgconn.get_result()
+        if result is None:
+            return answer
+        if result.status in _FAILED:
+            raise psycopg.errors.error_from_result(result)
+        answer = (result.get_value(0, 0) or b"").decode()
