@@ -3,7 +3,8 @@
 `equal`: nothing differs. `hundred`: a hundred rows all over the table do. Ours is what a run of `resync` does for a
 table, its sessions and the request to the running apply included. reladiff compares two tables that stand still, all
 columns, with its defaults; it is measured from its first connection on, so that starting Python counts for neither. It
-runs where `reladiff` is on the PATH. `floor`: ours beside one plain checksum query a side, both at the same time.
+runs where `reladiff` is on the PATH. What travels between the databases and either tool is counted in a run of its own,
+by proxies in between. `floor`: ours beside one plain checksum query a side, both at the same time.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from benchmarks import machine
@@ -24,11 +26,16 @@ from benchmarks.report import Figure, Report, Run
 from benchmarks.rounds import alternate
 from benchmarks.servers import Servers, connect
 from benchmarks.side import SideFailed
+from benchmarks.wire import wires
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import TableName
+from sluice.pair import Pair
 from sluice.verify.compare import compare
 from sluice.verify.snapshots import at_one_position
 
+Infos = Mapping[str, ConnectionInfo]
+Tool = Callable[[Infos], Run]
+"""Compares the table as it is found there."""
 ROWS = 2_000_000
 COLUMNS = ("customer", "amount", "quantity", "status", "note", "created")
 GOALS = {"equal": 2.5, "hundred": 4.0}
@@ -60,16 +67,23 @@ def run(args: argparse.Namespace) -> Report:
             if name == "hundred":
                 ours.slave.execute(f"UPDATE {TABLE} SET quantity = -1 WHERE id % {rows // 100} = 7".encode())
             expected = 0 if name == "equal" else 100
-            sides: dict[str, Callable[[], Run]] = {"ours": lambda e=expected: _ours(servers, ours, rows, e)}  # type: ignore[misc]
+            tools: dict[str, Tool] = {"ours": partial(_ours, servers, ours, rows, expected)}
             if reladiff := shutil.which("reladiff"):
-                sides["reference"] = lambda e=expected, r=reladiff: _reladiff(servers, ours, rows, e, r)  # type: ignore[misc]
-            sides = {side: run for side, run in sides.items() if args.side in ("both", side)}
+                tools["reference"] = partial(_reladiff, servers, reladiff, expected)
+            tools = {side: tool for side, tool in tools.items() if args.side in ("both", side)}
+            sides: dict[str, Callable[[], Run]] = {side: partial(tool, ours.infos) for side, tool in tools.items()}
             if name in chosen:
                 servers.quiet_down()
                 runs = alternate(name, sides, args.rounds, args.warm_up)
                 figures.append(
                     Figure(
                         NAMES[name], "s", runs.get("ours", ()), runs.get("reference", ()), "reladiff", True, GOALS[name]
+                    )
+                )
+                sent = {side: [_travelled(tool, ours.infos)] for side, tool in tools.items()}
+                figures.append(
+                    Figure(
+                        f"{NAMES[name]}, wire", "kB", sent.get("ours", ()), sent.get("reference", ()), "reladiff", True
                     )
                 )
             if name == "equal" and "floor" in chosen:
@@ -83,11 +97,19 @@ def run(args: argparse.Namespace) -> Report:
     return Report("verify", figures, setting)
 
 
-def _ours(servers: Servers, ours: Ours, rows: int, expected: int) -> Run:
+def _travelled(tool: Tool, infos: Infos) -> Run:
+    """Kilobytes between both databases and the tool, whatever asks and answers included."""
+    with wires(infos) as through:
+        run = tool({place: wire.info for place, wire in through.items()})
+        return Run(sum(wire.bytes for wire in through.values()) / 1000, run.seconds)
+
+
+def _ours(servers: Servers, ours: Ours, rows: int, expected: int, infos: Infos) -> Run:
     schema, name = TABLE.split(".")
+    pair = Pair.of(ours.pair.replication, ours.pair.slave.name, infos)
     with CpuWatch(servers.roots, ours.roots) as watch:
         begun = time.perf_counter()
-        with at_one_position(ours.pair, ours.store) as sight:
+        with at_one_position(pair, ours.store) as sight:
             finding = compare(sight, TableName(schema, name))
         seconds = time.perf_counter() - begun
     if finding.faults != expected or finding.rows_master != rows:
@@ -96,9 +118,9 @@ def _ours(servers: Servers, ours: Ours, rows: int, expected: int) -> Run:
     return Run(seconds, seconds, watch.seconds, detail)
 
 
-def _reladiff(servers: Servers, ours: Ours, rows: int, expected: int, executable: str) -> Run:
+def _reladiff(servers: Servers, executable: str, expected: int, infos: Infos) -> Run:
     task = {
-        "uris": [_uri(ours.infos[place]) for place in ("master", "slave")],
+        "uris": [_uri(infos[place]) for place in ("master", "slave")],
         "table": TABLE,
         "columns": COLUMNS,
     }

@@ -1,0 +1,61 @@
+"""One table verified or repaired by a process of its own, that can be killed and frozen.
+
+On stdin what a job is told (`spark_jobs.job`), and: `action`; `silent`, `patience` and `idle`, seconds that replace
+those of the product; `hold`: whether each digest first waits for the advisory lock `HELD`, which the test holds. On
+stdout one JSON object.
+"""
+
+import json
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+from sluice import config
+from sluice.domain.names import TableName
+from sluice.pair import Pair
+from sluice.stores import redis_store
+from sluice.verify import compare, repair, resync, snapshots
+from sluice.verify.resync import Action
+from spark_jobs.job import JobInput
+
+HELD = 4711
+
+
+def main() -> None:
+    job = JobInput.read(sys.stdin.read())
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    extra = job.extra
+    snapshots.SILENT_SECONDS, snapshots.IDLE_SECONDS = extra["silent"], extra["idle"]
+    snapshots.PING_SECONDS = extra["idle"] / 4
+    resync.PATIENCE_SECONDS = repair.PATIENCE_SECONDS = extra["patience"]
+    repair.ROWS_A_REQUEST = 2
+    if extra["hold"]:
+        compare._Comparison._ask = _held  # type: ignore[method-assign]
+    pair = Pair.of(config.load(job.prefix), job.slave, job.connections)
+    store = redis_store.connect(job.redis_url)
+    result = resync.resync(pair, store, TableName("public", "t"), frozenset("IUD"), Action(extra["action"]), None)
+    told = {
+        "outcome": str(result.outcome), "reason": (result.after or result.finding).reason, "repaired": result.repaired,
+        "refused": result.refused, "faults": result.finding.faults,
+    }  # fmt: skip
+    print(json.dumps(told), flush=True)
+
+
+def _held(self: Any, side: Any, statement: str) -> Any:
+    def ask(session: Any) -> list[Any]:
+        session.execute("SELECT pg_advisory_lock_shared(%s)", [HELD])
+        return list(session.execute(statement.encode()).fetchall())
+
+    return self.sight.run(side, ask)
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()
