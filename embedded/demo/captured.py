@@ -36,6 +36,11 @@ class Captured(threading.Thread):
     def stop(self) -> None:
         self._stopping.set()
 
+    @property
+    def any(self) -> bool:
+        """Whether capture has begun: before that the traffic leaves no trace here."""
+        return bool(self._samples)
+
     def rate(self, began: float, ended: float) -> float:
         """Changes a second between two times of `time.monotonic`."""
         samples = [sample for sample in list(self._samples) if began <= sample[0] <= ended]

@@ -209,7 +209,7 @@ class Course:
         return Picture(
             stage=self.stage,
             elapsed=now - self.events.began,
-            captured_rate=self.captured.rate(now - 5, now) if self.captured else 0.0,
+            captured_rate=self.captured.rate(now - 5, now) if self.captured and self.captured.any else None,
             memory=sum(self.memory.now.values()),
             slaves=[replica.picture() for replica in self.replicas],
             events=self.events.recent(20),

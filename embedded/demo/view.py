@@ -37,8 +37,8 @@ class Picture:
 
     stage: str
     elapsed: float
-    captured_rate: float
-    """Row changes a second on the master."""
+    captured_rate: float | None
+    """Row changes a second that the master captures; None before capture has begun."""
     memory: int
     """Bytes."""
     slaves: Sequence[SlavePicture] = ()
@@ -52,7 +52,8 @@ def render(picture: Picture) -> RenderableType:
     head = Text.assemble((picture.stage, "bold"), f"   {clock(picture.elapsed)}")
     if picture.remaining is not None:
         head.append(f"   traffic goes on for {picture.remaining:.0f} s")
-    head.append(f"   master {picture.captured_rate:,.0f} changes/s")
+    if picture.captured_rate is not None:
+        head.append(f"   master {picture.captured_rate:,.0f} changes/s")
     if picture.memory:
         head.append(f"   memory {size(picture.memory)}")
     parts: list[RenderableType] = [head]
@@ -64,7 +65,9 @@ def render(picture: Picture) -> RenderableType:
 
 def line(picture: Picture) -> str:
     """The same in one line, for a log."""
-    parts = [f"[{picture.elapsed:6.1f} s] {picture.stage}", f"master {picture.captured_rate:,.0f} changes/s"]
+    parts = [f"[{picture.elapsed:6.1f} s] {picture.stage}"]
+    if picture.captured_rate is not None:
+        parts.append(f"master {picture.captured_rate:,.0f} changes/s")
     for slave in picture.slaves:
         sight = slave.sight
         words = [f"{slave.name} {sight.state}"]

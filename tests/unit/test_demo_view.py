@@ -1,6 +1,7 @@
 """What the demo shows: the live view, its line for a log, and the report at the end."""
 
 import io
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -40,6 +41,13 @@ def shown(renderable: object, width: int = 110) -> str:
     console.print(renderable)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
+
+
+def test_before_capture_begins_no_rate_is_shown_that_traffic_would_belie() -> None:
+    early = replace(PICTURE, stage="waiting for airflow-scheduler", captured_rate=None, slaves=())
+    assert view.line(early) == "[  83.0 s] waiting for airflow-scheduler"
+    assert "changes/s" not in shown(view.render(early))
+    assert "; master 0 changes/s" in view.line(replace(early, captured_rate=0.0)), "a master that stands still is news"
 
 
 def test_the_live_view_shows_state_progress_lag_gate_and_events() -> None:
