@@ -16,6 +16,8 @@
 -- |  have row level security)       |                           | from initial updates                            |
 -- | (pg_read_all_stats, only if     | the account               | initial.throttle limits active_sessions or      |
 -- |  initial updates are throttled) |                           | replica_lag                                     |
+-- | (UPDATE, only if initial        | each replicated table     | rows are locked with SELECT … FOR SHARE         |
+-- |  updates say read: locked)      |                           |                                                 |
 -- | (superuser, only once)          | event_triggers.sql        | DDL noticed at once instead of by comparison    |
 --
 -- The accounts that write to the tables need nothing: triggers run with the rights of the account that made them.

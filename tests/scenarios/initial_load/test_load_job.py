@@ -15,8 +15,10 @@ from initial_load.conftest import MakePair
 from initial_load.pair import Pair
 from initial_load.test_restart import until
 from sluice.domain.blocks import BlockState
+from sluice.domain.state import SlaveState
 from sluice.initial import steps
 from sluice.initial.update import Update
+from sluice.stores.gate import Gate
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -34,7 +36,7 @@ def big(pair_of: MakePair, tmp_path: Path) -> Pair:
 class Job:
     """`python -m spark_jobs.load` under way."""
 
-    def __init__(self, pair: Pair, update: Update, **connections: Any):
+    def __init__(self, pair: Pair, update: Update, redis_url: str = "redis://127.0.0.1:1/0", **connections: Any):
         infos = {"m": pair.master_info, "s": pair.slave_info, **connections}
         self.secrets = {info.password for info in infos.values()}
         self.process = subprocess.Popen(
@@ -55,8 +57,9 @@ class Job:
             "prefix": "DEMO_",
             "slave": "dr1",
             "connections": {name: info.to_dict() for name, info in infos.items()},
-            "redis_url": "redis://127.0.0.1:1/0",
+            "redis_url": redis_url,
             "update_id": update.update_id,
+            "choice": update.choice.to_dict(),
         }
         self.process.stdin.write(json.dumps(text))
         self.process.stdin.close()
@@ -118,3 +121,25 @@ def test_stopped_it_may_be_started_again_and_cancelled_it_says_why(big: Pair) ->
     assert steps.cancel(update, big.store)
     assert cancelled.ended() == 78
     assert "the slave is INCONSISTENT (Initial Update interrupted by the ADMIN)" in cancelled.lines[-1]
+
+
+def test_from_one_snapshot_it_begins_anew_when_killed_and_ends_in_normal_with_the_gate_open(
+    big: Pair, redis_url: str
+) -> None:
+    update = big.update(read="snapshot")
+    big.prepare(update)
+    assert Gate(big.store, update.prefix, "dr1").closures()
+    first = Job(big, update, redis_url)
+    until(lambda: bool(stored(big)) or first.process.poll() is not None, 120)
+    first.process.send_signal(signal.SIGKILL)
+    assert first.ended() == -signal.SIGKILL
+    big.master.execute("UPDATE public.orders SET v = 'later' WHERE id % 1000 = 0")
+    second = Job(big, update, redis_url)
+    assert second.ended() == 0, "\n".join(second.lines)
+    assert any("it starts over with a new one" in line for line in second.lines)
+    assert big.state() is SlaveState.NORMAL
+    assert Gate(big.store, update.prefix, "dr1").closures() == []
+    assert len({block.marker for block in big.blocks()}) == 1
+    big.assert_equal()
+    # Once more, as when it was killed before Airflow heard of its end: there is nothing to do.
+    assert Job(big, update, redis_url).ended() == 0

@@ -86,7 +86,11 @@ def classify(error: BaseException, place: str) -> SluiceError:
     place = getattr(error, "place", place)
     sqlstate = getattr(error, "sqlstate", None)
     text = " ".join(str(error).split()) or type(error).__name__
-    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and sqlstate is None:
+    # What libpq says by itself, in the middle of a COPY for instance, is of no finer class.
+    by_libpq = (
+        isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) or type(error) is psycopg.DatabaseError
+    )
+    if by_libpq and sqlstate is None:
         return _without_sqlstate(text, place)
     code = sqlstate or ""
     if code in _PASSES or (code == "55000" and "recovery" in text):
