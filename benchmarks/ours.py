@@ -111,6 +111,7 @@ class Ours(Side):
             "redis_url": self.servers.redis_url,
             "spark": self.spark,
         }
+        self.store.delete(self.status.key)  # the last words of an apply before this one
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "spark_jobs.apply"],
