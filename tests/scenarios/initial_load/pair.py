@@ -171,15 +171,16 @@ def make_pair(
     parallel: int = 2,
     role: bool = False,
     master: ConnectionInfo | None = None,
+    slave: ConnectionInfo | None = None,
 ) -> Pair:
-    """Two empty databases and a replication of `tables`; `master` gives a database that is there already."""
+    """Two empty databases and a replication of `tables`; `master`, `slave` give databases that are there already."""
     lines = "\n".join(f"  '{table}': {{}}" for table in tables)
     text = CONFIG.format(policy=policy, tables=lines, block_rows=block_rows, seconds=seconds, parallel=parallel)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "DEMO.yaml").write_text(text)
     with mock.patch.dict(os.environ, SLUICE_REPLICATIONS=str(folder)):
         replication = config.load("DEMO_")
-    master_info, slave_info = master or database(role=role), database(role=role)
+    master_info, slave_info = master or database(role=role), slave or database(role=role)
     return Pair(
         master_info,
         slave_info,
