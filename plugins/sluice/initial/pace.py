@@ -53,7 +53,7 @@ def next_rows(rows: int, seconds: float, target_seconds: float, block_rows: int,
     return int(min(max(wanted, SMALLEST if seconds < target_seconds else 1), LARGEST))
 
 
-SHARE_SECONDS = 1.0
+SHARE_SECONDS = 0.25
 """A block holds what the rate allows its worker in this time, so that what a load is ahead stays small."""
 
 

@@ -1,18 +1,16 @@
 """The task in which a person says that the folder has been carried to the slave.
 
 The question and the answer are Airflow's own (required actions, human in the loop). An approval is followed by the
-check of the folder. Whatever is wrong is listed in the log, on the slave, and on the page when it asks again: by a new
-try of the task, since the text of a question that was asked stays as it is.
+check of the folder. Whatever is wrong is listed in the log and on the slave, and the question stands again. Its text
+stays the one it was first asked with, Airflow keeps that; so it has a link to the log from the beginning.
 """
 
-import json
 import logging
-from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 from airflow.providers.standard.operators.hitl import HITLOperator
-from airflow.sdk import NEVER_EXPIRE  # type: ignore[attr-defined]
-from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowSkipException, TaskAwaitingInput
+from airflow.sdk.execution_time.hitl import upsert_hitl_detail
 
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.initial import steps, transfer
@@ -27,13 +25,8 @@ from sluice.orchestration.work import Work
 log = logging.getLogger("sluice.orchestration")
 
 APPROVE, REJECT = "Approve", "Reject"
-LINES_SHOWN = 200
-"""Of what is wrong with a folder, on the page."""
 ANSWERS = "answers"
 """XCom key: who answered what, and when, one entry an answer."""
-KEPT = "asked"
-"""Key of the task's state store, which all tries share: the answers so far, and what was wrong after the last one."""
-ASK_AGAIN = {"retry_delay": timedelta(seconds=3), "retry_exponential_backoff": False}
 
 
 class TransferRejected(Terminal):
@@ -50,7 +43,7 @@ class ApproveTransfer(HITLOperator):
     template_fields = ()
 
     def __init__(self, **kwargs: Any):
-        settings = {**FOR_EVER, **ASK_AGAIN, "subject": "Manual Data transfer", "options": [APPROVE, REJECT], **kwargs}
+        settings = {**FOR_EVER, "subject": "Manual Data transfer", "options": [APPROVE, REJECT], **kwargs}
         super().__init__(**settings)
 
     def execute(self, context: Any) -> Any:
@@ -58,34 +51,31 @@ class ApproveTransfer(HITLOperator):
         if not files.by_files(context) or is_list(context):
             raise AirflowSkipException("There is nothing to approve in this run.")
         with as_airflow(context):
-            work, (answers, wrong) = Work.of(context), _kept(context)
-            if answers:
-                context["ti"].xcom_push(key=ANSWERS, value=answers)  # those of the former try are gone
+            work = Work.of(context)
             folder = files.written(context)
-            there = files.arrived(work.replication, work.slave.name, context)
             self.subject = transfer.WAITING.format(folder)
-            self.body = wrong + question(work, str(folder), str(there))
+            there = files.arrived(work.replication, work.slave.name, context)
+            self.body = _question(work, str(folder), str(there), str(context["ti"].log_url))
         return super().execute(context)
 
-    def execute_complete(self, context: Any, event: dict[str, Any]) -> Any:
+    def execute_complete(self, context: Any, event: dict[str, Any], answers: list[dict[str, str]] | None = None) -> Any:
         """Somebody answered."""
         with as_airflow(context):
             user = event.get("responded_by_user") or {}
-            who, at = str(user.get("name") or user.get("id") or "somebody"), str(event["responded_at"])
+            who = str(user.get("name") or user.get("id") or "somebody")
             (chosen,) = event["chosen_options"]
-            given = [*_kept(context)[0], {"who": who, "at": at, "answer": chosen}]
+            given = [*(answers or []), {"who": who, "at": str(event["responded_at"]), "answer": chosen}]
             context["ti"].xcom_push(key=ANSWERS, value=given)
-            log.info("%s by %s at %s", chosen, who, at)
+            log.info("%s by %s at %s", chosen, who, event["responded_at"])
             if chosen != APPROVE:
                 raise TransferRejected(who)
-            problem = self._examine(Work.of(context))
-            wrong = f"{who}'s approval ({at:.19}) was followed by a look:\n\n{listed(problem)}\n\n" if problem else ""
-            context["task_state_store"].set(KEPT, json.dumps([given, wrong]), retention=NEVER_EXPIRE)
-            if problem:
-                raise AirflowException("Mend what is listed above, then approve again: the question stands again.")
+            work = Work.of(context)
+            problem = self._examine(work, str(context["ti"].log_url))
+        if problem is None:
             return given
+        return self._ask_again(context, given)
 
-    def _examine(self, work: Work) -> str | None:
+    def _examine(self, work: Work, log_url: str) -> str | None:
         """What keeps the folder from being imported. Raises what no carrying will mend."""
         update = update_of(work)
         try:
@@ -98,7 +88,7 @@ class ApproveTransfer(HITLOperator):
             raise
         except (Transient, Terminal) as wrong:
             log.error("%s", wrong)
-            self._leave_word(work, str(wrong))
+            self._leave_word(work, f"{wrong}\nAll of it: {log_url}")
             return str(wrong)
         log.info("%s: %s files at %s are as they were sent", work, len(manifest.blocks), carried.location)
         return None
@@ -109,23 +99,16 @@ class ApproveTransfer(HITLOperator):
         except SluiceError as error:
             log.warning("%s: could not leave word on the slave: %s", work, error)
 
-
-def _kept(context: Any) -> tuple[list[dict[str, str]], str]:
-    """The answers so far, and what was wrong after the last one."""
-    text = context["task_state_store"].get(KEPT)
-    answers, wrong = json.loads(text) if text else ([], "")
-    return answers, wrong
-
-
-def listed(problem: str) -> str:
-    """A problem as the page shows it: as it is, but of a long list the first lines."""
-    lines = problem.splitlines()
-    left = len(lines) - LINES_SHOWN
-    shown = [*lines[:LINES_SHOWN], f"- … and {left} more: see this task's log"] if left > 1 else lines
-    return "\n".join(["```", *shown, "```"])
+    def _ask_again(self, context: Any, answers: list[dict[str, str]]) -> NoReturn:
+        log.info("Mend what is listed above, then approve again.")
+        upsert_hitl_detail(
+            ti_id=context["ti"].id, options=self.options, subject=self.subject, body=self.body, defaults=None,
+            multiple=False, params={}, assigned_users=None,
+        )  # fmt: skip
+        raise TaskAwaitingInput(method_name="execute_complete", kwargs={"answers": answers})
 
 
-def question(work: Work, folder: str, there: str) -> str:
+def _question(work: Work, folder: str, there: str, log_url: str) -> str:
     carry = (
         f"Copy the folder `{folder}` with everything in it to `{there}`, the location of slave {work.slave.name}."
         if folder != there
@@ -133,8 +116,9 @@ def question(work: Work, folder: str, there: str) -> str:
     )
     return (
         f"The initial data of {work} are written; changes are queued meanwhile.\n\n1. {carry}\n"
-        "2. **Approve**: the folder is checked, file by file, then imported. What is wrong stands here, in this task's "
-        "log and in the slave's message; mend it and approve again. Where the slave's machine loads the folder itself "
+        "2. **Approve**: the folder is checked, file by file, then imported. When this page asks again, something is "
+        f"wrong: it is listed, file by file, in [this task's log]({log_url}) and in the slave's message "
+        "(`./sluice status`); mend it and approve again. Where the slave's machine loads the folder itself "
         "(`./sluice import`), approve when that is through.\n\n"
         "**Reject** cancels this initial update; the slave becomes INCONSISTENT."
     )
