@@ -105,7 +105,8 @@ def test_a_survey_says_where_a_slice_ends_and_what_cuts_it(master: ConnectionInf
     with Reader(master, PREFIX, "public") as reader:
         whole = reader.survey(start, end)
         assert (whole.changes, whole.last, whole.key_changes) == (4, end.high, 1)
-        assert whole.cuts == (Cut(end.high - 1, "TRUNCATE", TableName("public", "t")),)
+        truncation = reader.items(start, end, above=end.high - 2, up_to=end.high - 1).to_pylist()[0]
+        assert whole.cuts == (Cut(end.high - 1, truncation["trans_key"], "TRUNCATE", TableName("public", "t")),)
         assert not whole.more
         slice_ = reader.survey(start, end, limit=2)
         assert (slice_.changes, slice_.cuts, slice_.more) == (2, (), True)

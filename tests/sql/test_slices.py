@@ -55,14 +55,13 @@ class Window:
         above: int | None = 0
         with self.reader:
             while above is not None:
-                items, end = self.slices.here(self.start, self.end, above, False, False)
-                if items is None:
+                found = self.slices.next(self.start, self.end, above, False, False)
+                if found.survey is not None:
                     yield None
-                    survey = self.slices.staged(self.start, self.end, above)
-                    above = survey.last if survey.more else None
+                    above = found.survey.last if found.survey.more else None
                     continue
-                yield items.column("guid").to_pylist()
-                above = end
+                yield found.items.column("guid").to_pylist()
+                above = found.end
 
 
 def places(pattern: str) -> list[str]:
@@ -111,8 +110,6 @@ def test_a_torn_slice_is_taken_again_twice_as_large(master: ConnectionInfo) -> N
     window.slices.torn()
     with window.reader:
         # Twice as many are for the executors.
-        assert window.slices.here(window.start, window.end, 0, False, False) == (None, None)
-        assert window.slices.staged(window.start, window.end, 0).changes == 2 * MOST
+        assert window.slices.next(window.start, window.end, 0, False, False).survey.changes == 2 * MOST
         window.slices.committed()
-        items, _ = window.slices.here(window.start, window.end, 0, False, False)
-        assert items.num_rows == MOST
+        assert window.slices.next(window.start, window.end, 0, False, False).items.num_rows == MOST

@@ -2,7 +2,8 @@
 -- Called by: sluice.vendors.postgres.queue.
 -- Placeholders: as in queue_items.sql; ${limit}: how many changes are taken from the lowest key on, a number.
 -- Result: one row: changes taken, their last REPL_KEY (NULL for none), bytes of their contents, number of UPDATEs
---   that change a key, the cuts (TRUNCATE and DDL) as JSON [[repl_key, action, schema, table], …], and whether more
+--   that change a key, the cuts (TRUNCATE and DDL) as JSON
+--   [[repl_key, trans_key, action, schema, table], …], and whether more
 --   changes follow in the window.
 -- Privileges: SELECT on ITEMS. Oldest version: PostgreSQL 14.
 WITH following AS (
@@ -20,7 +21,7 @@ SELECT count(*) AS changes,
        max(repl_key) AS last,
        coalesce(sum(coalesce(octet_length(content), 0) + coalesce(octet_length(oldcontent), 0)::bigint), 0)::bigint AS bytes,
        count(*) FILTER (WHERE guid IS NULL AND db_action = 'UPDATE') AS key_changes,
-       (jsonb_agg(jsonb_build_array(repl_key, db_action, db_schema, tablename) ORDER BY repl_key)
+       (jsonb_agg(jsonb_build_array(repl_key, trans_key::text::bigint, db_action, db_schema, tablename) ORDER BY repl_key)
            FILTER (WHERE db_action NOT IN ('INSERT', 'UPDATE', 'DELETE')))::text AS cuts,
        EXISTS (SELECT FROM following) AS more
 FROM ${schema}.${prefix}items

@@ -9,11 +9,9 @@ While blocks are loading (state TRANSITION) every window is reduced here, becaus
 decided by the block its key lies in.
 """
 
-import itertools
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -27,8 +25,10 @@ from sluice.apply.links import Links
 from sluice.apply.markers import Markers
 from sluice.apply.seldom import Seldom
 from sluice.apply.slices import Slices
-from sluice.apply.spread import Spread, T, attended
-from sluice.apply.staging import Failure, ShareInterrupted, Span, StageShare
+from sluice.apply.spread import Spread
+from sluice.apply.stages import Stages
+from sluice.apply.staging import Span
+from sluice.apply.steps import Rows, Step, Truncation, grouped
 from sluice.apply.window import CutItem, Run
 from sluice.domain.blocks import Decision
 from sluice.domain.change import Action
@@ -41,8 +41,6 @@ from sluice.pair import Pair
 
 log = logging.getLogger("sluice.apply")
 
-STAGING_SECONDS = 900.0
-"""Spark's time for its share of a window at the first try."""
 FOREIGN_KEY = "23503"
 """SQLSTATE."""
 
@@ -56,32 +54,6 @@ class SliceTorn(Transient):
 
     def __init__(self, pair: Pair, reason: Exception):
         super().__init__(f"{pair}: a slice of the window is taken again, twice as large: {reason}")
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Net changes of one run, ready to be merged; `items` are what they were reduced from."""
-
-    changes: list[Any]
-    """`NetChanges` or staged ones, several of a table allowed."""
-    items: Callable[[TableName], Any]
-    """All changes of a table in this run, to replay them one by one."""
-    keys: Mapping[TableName, tuple[str, ...]]
-    """The key under which each table's changes were captured."""
-    ordered: frozenset[TableName] = frozenset()
-    """Tables that must be replayed from the start."""
-
-
-@dataclass(frozen=True)
-class Truncation:
-    """A TRUNCATE of the master, and what the blocks under way make of it."""
-
-    cut: CutItem
-    decision: Decision = Decision.APPLY
-    """WAIT: some blocks were read before it, others after; only rows of the former go."""
-
-
-Step = Rows | Truncation | CutItem
 
 
 class Batch:
@@ -103,7 +75,6 @@ class Batch:
         self.pair = pair = links.pair
         self.links = links
         self.checkpoints = checkpoints
-        self.spread = spread
         self._keep_lease = keep_lease
         self._rejecting = pair.slave.on_conflict == "reject"
         self._comparing = False
@@ -111,14 +82,12 @@ class Batch:
         """Whether every change of a definition is queued with what it changed, in one transaction."""
         self._believing = True
         self._pause = pause
-        self._attend = attend
-        self._patience = 1
         self.aside = Aside(links)
+        self.stages = Stages(links, spread, self.aside, attend)
         self._passed: Passed = {}
         self._seldom = Seldom(log)
         self.reached: Position | None = None
         """How far the last attempt may have come: where safe mode must last after a failure."""
-        self._labels = itertools.count(1)
         self.slices = Slices(links)
 
     def apply(self, checkpoint: Checkpoint, seen: Position, target: Position, *, safe: bool) -> Checkpoint | None:
@@ -156,12 +125,12 @@ class Batch:
         above = checkpoint.slice_key or 0
         if seen == target and not above and not loading:
             return None
-        items, slice_end = self.slices.here(seen, target, above, loading, self._images)
-        if items is None:
-            return self._apply_staged(checkpoint, seen, target, above, safe)
-        if not items.num_rows and not above and not loading:
+        found = self.slices.next(seen, target, above, loading, self._images)
+        if found.survey is not None:
+            return self._apply_staged(checkpoint, seen, target, found.survey, safe)
+        if not found.items.num_rows and not above and not loading:
             return None
-        return self._apply_here(checkpoint, seen, target, items, slice_end, safe)
+        return self._apply_here(checkpoint, seen, target, found.items, found.end, safe)
 
     @property
     def _images(self) -> bool:
@@ -242,104 +211,24 @@ class Batch:
         checkpoint: Checkpoint,
         seen: Position,
         target: Position,
-        above: int,
+        survey: Any,
         safe: bool,
     ) -> Checkpoint:
-        survey = self.slices.staged(seen, target, above)
-        changes, end = survey.changes, survey.last if survey.more else None
-        self._load_definitions(seen, above)
+        above, changes = checkpoint.slice_key or 0, survey.changes
+        end = survey.last if survey.more else None
         after = checkpoint.advanced(target, changes) if end is None else checkpoint.sliced(target, end, changes)
+        how: dict[str, Any] = {"compares": self._compares, "images": self._images, "safe": safe}
         try:
-            steps = self._staged_steps(Span(seen, target, above, end), survey.cuts, checkpoint.epoch, safe)
+            steps, rest = self.stages.steps(
+                Span(seen, target, above, end), survey.cuts, checkpoint.epoch, self._passed, **how
+            )
+            if rest is not None:
+                bounds = {"above": rest.above, "up_to": rest.up_to}
+                items = self.links.reader.items(seen, target, **bounds, images=self._images)
+                steps += self._steps(items, seen, above, None, safe)
             return self._commit(checkpoint, after, steps, None, safe)
         finally:
-            self.drop_stages(checkpoint.epoch)
-
-    def _staged_steps(self, span: Span, cuts: Sequence[Any], epoch: int, safe: bool) -> list[Step]:
-        steps: list[Step] = []
-        seen, target, begin = span.previous, span.target, span.above
-        for cut in cuts:
-            steps += self._stage(Span(seen, target, begin, cut.repl_key - 1), epoch, safe)
-            if cut.action != Action.TRUNCATE:
-                # What follows needs the new definition, and the slave has it only within the transaction.
-                rest = self._items(replace(span, above=cut.repl_key - 1))
-                return steps + self._steps(rest, seen, span.above, None, safe)
-            item = self.links.reader.items(seen, target, above=cut.repl_key - 1, up_to=cut.repl_key)
-            steps += self._steps(item, seen, span.above, None, safe)
-            begin = cut.repl_key
-        return steps + self._stage(Span(seen, target, begin, span.up_to), epoch, safe)
-
-    def _items(self, span: Span) -> Any:
-        bounds = {"above": span.above, "up_to": span.up_to}
-        return self.links.reader.items(span.previous, span.target, **bounds, images=self._images)
-
-    def _stage(self, span: Span, epoch: int, safe: bool) -> list[Step]:
-        previous, target, bounds = span.previous, span.target, {"above": span.above, "up_to": span.up_to}
-        reader = self.links.reader
-        moved = reader.key_changes(previous, target, **bounds)
-        definitions = self.links.definitions
-        apart: dict[TableName, frozenset[str]] = {}
-        changes: list[Any] = []
-        if moved.num_rows:
-            tables = window.by_table(moved)
-            apart = {table: frozenset(net.entangled(items, definitions.key(table))) for table, items in tables.items()}
-            here = reader.key_changes(previous, target, **bounds, guids=apart, images=self._comparing)
-            for table, items in window.by_table(here).items():
-                found = net.events(items, definitions.key(table))
-                changes.append(net.reduce(found, before=self._compares(table), safe=safe))
-        keys = definitions.known()
-        if aside := {table: self.aside.keys(table) for table in self.aside.tables() if table in keys}:
-            again = reader.key_changes(previous, target, **bounds, guids=aside)
-            for table, items in window.by_table(again).items():
-                self.aside.meet(net.events(items, keys[table]), table, self._passed)
-        parts = self._attended(lambda: self.spread.parallelism)
-        compared = frozenset(table for table in keys if self._compares(table))
-        share = StageShare(self.pair, span, parts, epoch, str(next(self._labels)), keys, apart, compared, safe)
-        for staged in self._attended(lambda: self.spread.map(share, parts)):
-            if isinstance(staged, Failure) and staged.passing:
-                raise ShareInterrupted(staged.message)
-            if isinstance(staged, Failure):
-                # Here the same changes say by themselves what is the matter, and policies apply to them.
-                log.info("%s: %s The window is reduced by the driver.", self.pair, staged.message)
-                return self._steps(self._items(span), previous, span.above, None, safe)
-            changes.extend(staged)
-
-        @cache
-        def everything() -> Run:
-            return window.by_table(self._items(span))
-
-        return [Rows(changes, lambda table: everything()[table], keys)] if changes else []
-
-    def _attended(self, work: Callable[[], T]) -> T:
-        """Spark's work, while the lease is kept and a wish to stop is heeded."""
-        try:
-            done = attended(work, self._attend, STAGING_SECONDS * self._patience)
-        except Transient:
-            # The next try has longer, so that slow work is not begun for ever.
-            self._patience *= 2
-            self.spread.cancel()
-            raise
-        self._patience = 1
-        return done
-
-    def _load_definitions(self, seen: Position, above: int) -> None:
-        """Of all captured tables, because the executors will meet any of them."""
-        info = self.pair.master_info
-        with self.links.on(info):
-            registry = vendors.module(info.vendor, "tables_registry").Registry(
-                self.links.master, self.pair.prefix, self.pair.replication.master.schema
-            )
-            tables = registry.tables()
-        self.links.definitions.load(tables, seen, above)
-
-    def drop_stages(self, epoch: int) -> None:
-        """Drops the stage tables of `epoch` and of all before it."""
-        info = self.pair.slave_info
-        with self.links.on(info), self.links.slave_transaction() as slave:
-            slave.execute("SET LOCAL synchronous_commit = off")
-            # Not those of a successor, should we have been overtaken.
-            module = vendors.module(info.vendor, "stage")
-            module.drop(slave, self.pair.prefix, self.pair.slave.schema, below=epoch + 1)
+            self.stages.drop(checkpoint.epoch)
 
     # In one transaction
 
@@ -369,7 +258,7 @@ class Batch:
                         slave.execute(f"SET CONSTRAINTS {constraint} IMMEDIATE")
                     self.checkpoints.lock(before)
                     rejects: list[Any] = []
-                    for step in _grouped(steps):
+                    for step in grouped(steps):
                         if isinstance(step, Rows):
                             rejects = self._merge(step, ordered, safe, rejects)
                         elif isinstance(step, list):
@@ -450,18 +339,3 @@ class Batch:
             if each.decision is Decision.WAIT and markers is not None:
                 table, keys = each.cut.table, self.links.alterer.keys(each.cut.table)
                 self.links.alterer.delete(table, markers.keys_to_truncate(table, each.cut.transaction, keys))
-
-
-def _grouped(steps: Iterable[Step]) -> Iterator[Rows | CutItem | list[Truncation]]:
-    """The steps, with truncations that follow one another as one."""
-    waiting: list[Truncation] = []
-    for step in steps:
-        if isinstance(step, Truncation):
-            waiting.append(step)
-            continue
-        if waiting:
-            yield waiting
-            waiting = []
-        yield step
-    if waiting:
-        yield waiting

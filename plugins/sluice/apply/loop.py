@@ -245,7 +245,7 @@ class Apply:
         if not self._begun and self.gate.open(ERROR):
             log.info("%s: the gate's closure 'error' is opened by this start", self.pair)
         self._begun = True
-        self.batch.drop_stages(claimed.epoch)
+        self.batch.stages.drop(claimed.epoch)
         self.batch.aside.begin()
         self._told_of_ddl = self.batch.told_of_ddl = self.links.told_of_ddl()
         self.checkpoint = claimed

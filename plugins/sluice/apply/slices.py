@@ -6,6 +6,7 @@ a sample says that they will fit: there are never more changes than REPL_KEYs.
 """
 
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +23,16 @@ LOADING_SLICE, LOADING_BYTES = 200_000, 256 << 20
 """Changes and contents of a slice while blocks are loading: all of them are decided in the driver."""
 BATCH_BYTES = 1 << 30
 """Bytes of contents in one slice, beside `max_batch_changes`: what bounds the memory of the executors."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """What is next of a window: the changes, or a survey of them where they are too many for this process."""
+
+    items: Any
+    end: int | None = None
+    """REPL_KEY of the last of the items when more of the window follows."""
+    survey: Any = None
 
 
 class Slices:
@@ -41,9 +52,8 @@ class Slices:
         """The next slice may be of the usual size."""
         self._stretch = 1
 
-    def here(self, seen: Position, target: Position, above: int, loading: bool, images: bool) -> tuple[Any, int | None]:
-        """The changes of the next slice and its last REPL_KEY (None: of all that is left); None without changes when
-        it is too large for this process."""
+    def next(self, seen: Position, target: Position, above: int, loading: bool, images: bool) -> Slice:
+        """The next slice, above the REPL_KEY `above`. `images`: read with all old images."""
         reader, too_many = self.links.reader, self._queue.TooManyBytes
         most = LOADING_SLICE if loading else min(self._options.stage_above, self._options.max_batch_changes)
         floor = max(above, seen.floor(target))
@@ -51,12 +61,12 @@ class Slices:
         whole = {"above": above, "images": images, "max_bytes": 2 * HERE_BYTES}
         if keys <= min(SAMPLE, most):
             with suppress(too_many):
-                return reader.items(seen, target, **whole), None
+                return Slice(reader.items(seen, target, **whole))
         survey = reader.survey(seen, target, above=above, limit=min(SAMPLE, most), max_bytes=HERE_BYTES)
         if survey.more and min(keys, most) * survey.bytes <= HERE_BYTES * survey.changes:
             if keys <= most:
                 with suppress(too_many):
-                    return reader.items(seen, target, **whole), None
+                    return Slice(reader.items(seen, target, **whole))
             elif not loading and survey.last <= floor + most:
                 found = self._uncounted(seen, target, floor, images)
                 if found is not None:
@@ -65,11 +75,11 @@ class Slices:
             limit, size = (most, LOADING_BYTES) if loading else self._size()
             survey = reader.survey(seen, target, above=above, limit=limit, max_bytes=size)
             if not loading and (survey.changes > most or survey.bytes > HERE_BYTES):
-                return None, None
+                return Slice(None, survey=survey)
         end = survey.last if survey.more else None
-        return reader.items(seen, target, above=above, up_to=end, images=images), end
+        return Slice(reader.items(seen, target, above=above, up_to=end, images=images), end)
 
-    def _uncounted(self, seen: Position, target: Position, floor: int, images: bool) -> tuple[Any, int | None] | None:
+    def _uncounted(self, seen: Position, target: Position, floor: int, images: bool) -> Slice | None:
         """A slice of as many REPL_KEYs as it may have changes, where the window has too many for one; None when that
         is not the way to cut it."""
         reader, most = self.links.reader, self._options.max_batch_changes
@@ -83,16 +93,11 @@ class Slices:
         room = most - items.num_rows
         rest = reader.survey(seen, target, above=end, limit=room + 1)
         if rest.changes > room:
-            return items, end
+            return Slice(items, end)
         if items.nbytes + rest.bytes > 2 * HERE_BYTES:
             return None
         # Together they are no more than one slice may have: then the window is applied as a whole.
-        return pa.concat_tables([items, reader.items(seen, target, above=end, images=images)]), None
-
-    def staged(self, seen: Position, target: Position, above: int) -> Any:
-        """A survey of the next slice, for the executors to read it."""
-        limit, size = self._size()
-        return self.links.reader.survey(seen, target, above=above, limit=limit, max_bytes=size)
+        return Slice(pa.concat_tables([items, reader.items(seen, target, above=end, images=images)]))
 
     @property
     def _queue(self) -> Any:

@@ -4,7 +4,7 @@ The driver merges what lies staged in one transaction. A share holds all changes
 that change into one another are in no share: the driver reduces those itself.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ import psycopg
 from sluice import vendors
 from sluice.apply import net
 from sluice.apply.definitions import TableGone
-from sluice.apply.window import by_table
+from sluice.apply.window import Run, by_table, pieces
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
 from sluice.errors import SluiceError, Transient
@@ -41,6 +41,10 @@ class ShareInterrupted(Transient):
     """An executor met an outage."""
 
 
+FEW = 200
+"""Changes up to which a run's net changes travel to the driver, where runs are many."""
+
+
 @dataclass(frozen=True)
 class Failure:
     """Why a share could not be staged. Plain values, because an error need not survive the way back."""
@@ -64,13 +68,14 @@ class Span:
 class StageShare:
     """The task of an executor, called with the number of its share; it may run twice.
 
-    `label` makes the stage tables' names unique within the epoch. `keys`: the key columns of each
-    table. `apart`: keys the driver handles. `compared`: tables whose old images are wanted. `safe`: reduced
-    for safe mode.
+    `cuts`: REPL_KEYs that cut the span into runs, of which each is reduced by itself. `label` makes the stage
+    tables' names unique within the epoch. `keys`: the key columns of each table. `apart`: keys the driver
+    handles. `compared`: tables whose old images are wanted. `safe`: reduced for safe mode.
     """
 
     pair: Pair
     span: Span
+    cuts: tuple[int, ...]
     parts: int
     epoch: int
     label: str
@@ -79,14 +84,17 @@ class StageShare:
     compared: frozenset[TableName]
     safe: bool = False
 
-    def __call__(self, number: int) -> "list[Any] | Failure":
-        """What was staged, one entry a table. An error is told, not raised: Spark would try again and hide it."""
+    def __call__(self, number: int) -> "list[tuple[int, Any]] | Failure":
+        """The numbers of runs with what was staged of a table, or with its net changes themselves where they are few.
+
+        An error is told, not raised: Spark would try again and hide it.
+        """
         try:
             return self._read_and_stage(number)
         except SluiceError as error:
             return Failure(str(error), passing=isinstance(error, Transient))
 
-    def _read_and_stage(self, number: int) -> list[Any]:
+    def _read_and_stage(self, number: int) -> list[tuple[int, Any]]:
         pair, span = self.pair, self.span
         master, slave = pair.master_info, pair.slave_info
         queue = vendors.module(master.vendor, "queue")
@@ -101,40 +109,38 @@ class StageShare:
             )
         if not items.num_rows:
             return []
-        changes = by_table(items)
+        runs = [by_table(piece) if piece.num_rows else {} for piece in pieces(items, self.cuts)]
         connections = vendors.module(slave.vendor, "connection")
         try:
             # Nothing staged needs to survive a crash of the slave: the window is then staged again.
             settings = {"synchronous_commit": "off"}
             application = pair.application
             with connections.connect(slave, application=application, autocommit=True, settings=settings) as connection:
-                return self._stage(connection, number, changes)
+                return self._stage(connection, number, runs)
         except psycopg.Error as error:
             raise connections.classify(error, slave.place) from error
 
-    def _stage(self, connection: psycopg.Connection[Any], number: int, changes: Mapping[TableName, Any]) -> list[Any]:
+    def _stage(self, connection: psycopg.Connection[Any], number: int, runs: Sequence[Run]) -> list[tuple[int, Any]]:
         vendor = self.pair.slave_info.vendor
         stage = vendors.module(vendor, "stage")
         targets = vendors.module(vendor, "target").Targets(connection)
-        targets.load(changes)
-        staged = []
-        for place, (table, items) in enumerate(changes.items()):
-            if table not in self.keys:
-                raise TableGone(table)
-            mine = net.without(items, self.apart.get(table, frozenset()))
-            if not mine.num_rows:
-                continue
-            before = table in self.compared
-            changed = net.reduce(net.events(mine, self.keys[table]), before=before, safe=self.safe)
-            staged.append(
-                stage.put(
-                    connection,
-                    changed,
-                    targets[table],
-                    prefix=self.pair.prefix,
-                    schema=self.pair.slave.schema,
-                    epoch=self.epoch,
-                    number=f"{self.label}_{number}_{place}",
-                )
-            )
+        targets.load(table for run in runs for table in run)
+        staged: list[tuple[int, Any]] = []
+        for place, run in enumerate(runs):
+            for table, items in run.items():
+                if table not in self.keys:
+                    raise TableGone(table)
+                mine = net.without(items, self.apart.get(table, frozenset()))
+                if not mine.num_rows:
+                    continue
+                before = table in self.compared
+                changed = net.reduce(net.events(mine, self.keys[table]), before=before, safe=self.safe)
+                if len(runs) > 1 and mine.num_rows <= FEW:
+                    # A table of its own would cost more than what it holds.
+                    staged.append((place, changed))
+                    continue
+                name = f"{self.label}_{number}_{len(staged)}"
+                options = {"prefix": self.pair.prefix, "schema": self.pair.slave.schema}
+                put = stage.put(connection, changed, targets[table], **options, epoch=self.epoch, number=name)
+                staged.append((place, put))
         return staged

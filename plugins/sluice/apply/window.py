@@ -1,7 +1,8 @@
 """A window in hand: its changes cut into runs, and each run sorted by table."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -74,3 +75,10 @@ def _cut(item: dict[str, Any]) -> CutItem:
         item["content"],
         item["oldcontent"],
     )
+
+
+def pieces(items: Any, cuts: Sequence[int]) -> list[Any]:
+    """`items`, in REPL_KEY order, parted at the REPL_KEYs `cuts`, which none of them has: one piece more than cuts."""
+    keys = np.asarray(items.column("repl_key"))
+    bounds = [0, *np.searchsorted(keys, np.array(cuts, dtype=np.int64)).tolist(), len(keys)]
+    return [items.slice(begin, end - begin) for begin, end in pairwise(bounds)]

@@ -205,6 +205,36 @@ def test_a_slave_put_back_behind_the_purge_is_inconsistent(rig: Callable[..., Ri
     assert "older than it has been" in pair.checkpoint.message
 
 
+class Counting(InThreads):
+    """Knows how often it was asked."""
+
+    jobs = 0
+
+    def map(self, task: Callable[[int], T], parts: int) -> list[T]:
+        self.jobs += 1
+        return super().map(task, parts)
+
+
+def test_a_window_with_many_truncations_is_one_job(rig: Callable[..., Rig]) -> None:
+    pair = rig(TABLES, stage=500)
+    running = pair.apply()
+    counting = running.loop.batch.stages.spread = Counting()
+    with pair.master.transaction():
+        for number in range(60):
+            rows = 400 if number % 20 == 7 else 5
+            pair.master.execute(f"INSERT INTO public.account SELECT g, {number}, g FROM generate_series(1, {rows}) g")
+            pair.master.execute(f"UPDATE public.account SET id = id + 1000, owner = 'u{number}' WHERE id % 3 = 0")
+            pair.master.execute(f"INSERT INTO public.history SELECT g, {number}, 'n' FROM generate_series(1, 9) g")
+            pair.master.execute("UPDATE public.account SET balance = balance + 1 WHERE id < 3")
+            if number < 59:
+                pair.master.execute("TRUNCATE public.account" if number % 2 else "TRUNCATE public.history")
+    with running:
+        pair.await_current()
+    assert counting.jobs == 1
+    assert pair.differences() == {}
+    assert len(pair.rows(pair.slave, pair.tables(pair.slave)[1])) == 9 + 9
+
+
 class Frozen(InThreads):
     """Executors that never come to an end."""
 
@@ -225,7 +255,7 @@ def test_an_apply_that_waits_for_spark_says_so_and_heeds_a_wish_to_stop(rig: Cal
     pair = rig(TABLES, stage=1000)
     pair.master.execute("INSERT INTO public.account SELECT g, 'o', g FROM generate_series(1, 5000) g")
     frozen, running = Frozen(), pair.apply()
-    running.loop.batch.spread = frozen
+    running.loop.batch.stages.spread = frozen
     with running:
         pair.await_that(frozen.begun.is_set)
         pair.await_that(lambda: "Spark stages" in str(running.loop.status.read().get("activity")))

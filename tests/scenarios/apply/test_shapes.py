@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice.apply import batch
 from tests.scenarios.apply.rig import Rig
 from tests.scenarios.apply.shapes import SHAPES
 
@@ -19,12 +18,8 @@ ORDINARY = [name for name in SHAPES if name != "triggers of the slave"]
 @pytest.mark.parametrize(
     ("shape", "ordinary"), [*((name, False) for name in SHAPES), *((name, True) for name in ORDINARY)]
 )
-def test_a_history_is_applied_as_it_happened(
-    rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch, shape: str, ordinary: bool, windows: str
-) -> None:
+def test_a_history_is_applied_as_it_happened(rig: Callable[..., Rig], shape: str, ordinary: bool, windows: str) -> None:
     staged = windows == "one, staged"
-    if staged:
-        monkeypatch.setattr(batch, "FEW", 0)
     pair = rig(SHAPES[shape].tables, slave_role=ordinary, stage=1 if staged else 20_000)
     pair.slave.execute(SHAPES[shape].slave or "SELECT")
     first, *rest = SHAPES[shape].history

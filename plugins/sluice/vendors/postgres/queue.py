@@ -80,6 +80,7 @@ class Cut:
     """An item that cuts the stream: all before it is applied, then it, then the rest."""
 
     repl_key: int
+    transaction: int
     action: str
     table: TableName
 
@@ -180,8 +181,8 @@ class Reader:
     def _survey(self, window: Mapping[str, str]) -> Survey:
         row = self._rows("queue_survey", window).to_pylist()[0]
         cuts = tuple(
-            Cut(repl_key, action, TableName(schema, table))
-            for repl_key, action, schema, table in json.loads(row["cuts"] or "[]")
+            Cut(repl_key, transaction, action, TableName(schema, table))
+            for repl_key, transaction, action, schema, table in json.loads(row["cuts"] or "[]")
         )
         return Survey(row["changes"], row["last"], row["bytes"], row["key_changes"], cuts, row["more"])
 

@@ -1,0 +1,176 @@
+"""A large window, staged: the executors reduce it and put the net changes on the slave, beside its tables.
+
+One job of Spark for a window, whatever cuts it: each share is read once and reduced run by run. Keys that
+change into one another are in no share; the driver reduces those. What follows a change of a definition is the
+driver's as well: the slave has the new definition only within the transaction.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import count, pairwise
+from typing import Any
+
+from sluice import vendors
+from sluice.apply import net, window
+from sluice.apply.aside import Aside, Passed
+from sluice.apply.links import Links
+from sluice.apply.spread import Spread, T, attended
+from sluice.apply.staging import Failure, ShareInterrupted, Span, StageShare
+from sluice.apply.steps import Rows, Step, Truncation
+from sluice.apply.window import CutItem, Run
+from sluice.domain.change import Action
+from sluice.domain.names import TableName
+from sluice.errors import Transient
+
+log = logging.getLogger("sluice.apply")
+
+STAGING_SECONDS = 900.0
+"""Spark's time for its share of a window at the first try."""
+
+
+class Stages:
+    """Stages windows of one pair. `attend` is called again and again while Spark works; it may raise."""
+
+    def __init__(self, links: Links, spread: Spread, aside: Aside, attend: Callable[[], None]):
+        self.links = links
+        self.pair = links.pair
+        self.spread = spread
+        self.aside = aside
+        self._attend = attend
+        self._patience = 1
+        self._labels = count(1)
+
+    def steps(
+        self,
+        span: Span,
+        cuts: Sequence[Any],
+        epoch: int,
+        passed: Passed,
+        *,
+        compares: Callable[[TableName], bool],
+        images: bool,
+        safe: bool,
+    ) -> tuple[list[Step], Span | None]:
+        """Steps of the window `span`, and the rest of it that the driver must reduce, None for nothing.
+
+        `cuts`: the survey's. `compares`: whether a table's rows must look as the master's did. `images`: whether
+        items are read with their old images. What overtakes changes that were set aside is added to `passed`.
+        Raises `ShareInterrupted`, `ExecutorsFailed`, and what `attend` raises.
+        """
+        whole, rest = span, None
+        truncations = list(cuts)
+        definition = next((cut for cut in cuts if cut.action != Action.TRUNCATE), None)
+        if definition is not None:
+            truncations = truncations[: truncations.index(definition)]
+            rest = replace(span, above=definition.repl_key - 1)
+            span = replace(span, up_to=definition.repl_key - 1)
+        places = [cut.repl_key for cut in truncations]
+        keys = self._definitions(span)
+        runs: list[list[Any]] = [[] for _ in range(len(places) + 1)]
+        apart = self._moved(span, places, runs, compares=compares, images=images, safe=safe)
+        self._meet(span, keys, passed)
+        parts = self._attended(lambda: self.spread.parallelism)
+        compared = frozenset(table for table in keys if compares(table))
+        label = str(next(self._labels))
+        share = StageShare(self.pair, span, tuple(places), parts, epoch, label, keys, apart, compared, safe)
+        for staged in self._attended(lambda: self.spread.map(share, parts)):
+            if isinstance(staged, Failure) and staged.passing:
+                raise ShareInterrupted(staged.message)
+            if isinstance(staged, Failure):
+                # Here the same changes say by themselves what is the matter, and policies apply to them.
+                log.info("%s: %s The window is reduced by the driver.", self.pair, staged.message)
+                return [], whole
+            for number, changes in staged:
+                runs[number].append(changes)
+        steps: list[Step] = []
+        bounds = [span.above, *places, None]
+        for number, (changes, (begin, end)) in enumerate(zip(runs, pairwise(bounds), strict=True)):
+            assert begin is not None
+            if changes:
+                mine = replace(span, above=begin, up_to=span.up_to if end is None else end - 1)
+                steps.append(Rows(changes, self._items_of(mine, images), keys))
+            if number < len(truncations):
+                cut = truncations[number]
+                item = CutItem(cut.repl_key, cut.transaction, Action.TRUNCATE, cut.table, None, None)
+                steps.append(Truncation(item))
+        return steps, rest
+
+    def drop(self, epoch: int) -> None:
+        """Drops the stage tables of `epoch` and of all before it."""
+        info = self.pair.slave_info
+        with self.links.on(info), self.links.slave_transaction() as slave:
+            slave.execute("SET LOCAL synchronous_commit = off")
+            # Not those of a successor, should we have been overtaken.
+            module = vendors.module(info.vendor, "stage")
+            module.drop(slave, self.pair.prefix, self.pair.slave.schema, below=epoch + 1)
+
+    def _definitions(self, span: Span) -> dict[TableName, tuple[str, ...]]:
+        """The keys of all captured tables, because the executors will meet any of them."""
+        info = self.pair.master_info
+        with self.links.on(info):
+            registry = vendors.module(info.vendor, "tables_registry").Registry(
+                self.links.master, self.pair.prefix, self.pair.replication.master.schema
+            )
+            tables = registry.tables()
+        self.links.definitions.load(tables, span.previous, span.above)
+        return self.links.definitions.known()
+
+    def _moved(
+        self,
+        span: Span,
+        places: Sequence[int],
+        runs: Sequence[list[Any]],
+        *,
+        compares: Callable[[TableName], bool],
+        images: bool,
+        safe: bool,
+    ) -> dict[TableName, frozenset[str]]:
+        """Adds the net changes of keys that change into one another to their runs; tells these keys."""
+        moved = self._key_changes(span)
+        if not moved.num_rows:
+            return {}
+        definitions = self.links.definitions
+        apart = {
+            table: frozenset(net.entangled(items, definitions.key(table)))
+            for table, items in window.by_table(moved).items()
+        }
+        for table, items in window.by_table(self._key_changes(span, guids=apart, images=images)).items():
+            for number, mine in enumerate(window.pieces(items, places)):
+                if mine.num_rows:
+                    found = net.events(mine, definitions.key(table))
+                    runs[number].append(net.reduce(found, before=compares(table), safe=safe))
+        return apart
+
+    def _meet(self, span: Span, keys: Any, passed: Passed) -> None:
+        """Notes which changes that were set aside are overtaken."""
+        if aside := {table: self.aside.keys(table) for table in self.aside.tables() if table in keys}:
+            for table, items in window.by_table(self._key_changes(span, guids=aside)).items():
+                self.aside.meet(net.events(items, keys[table]), table, passed)
+
+    def _key_changes(self, span: Span, **options: Any) -> Any:
+        bounds = {"above": span.above, "up_to": span.up_to}
+        return self.links.reader.key_changes(span.previous, span.target, **bounds, **options)
+
+    def _items_of(self, span: Span, images: bool) -> Callable[[TableName], Any]:
+        """All changes of a table in a run, read when they are first asked for."""
+
+        @cache
+        def everything() -> Run:
+            bounds = {"above": span.above, "up_to": span.up_to}
+            return window.by_table(self.links.reader.items(span.previous, span.target, **bounds, images=images))
+
+        return lambda table: everything()[table]
+
+    def _attended(self, work: Callable[[], T]) -> T:
+        """Spark's work, while the lease is kept and a wish to stop is heeded."""
+        try:
+            done = attended(work, self._attend, STAGING_SECONDS * self._patience)
+        except Transient:
+            # The next try has longer, so that slow work is not begun for ever.
+            self._patience *= 2
+            self.spread.cancel()
+            raise
+        self._patience = 1
+        return done

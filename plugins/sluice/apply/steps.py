@@ -1,0 +1,50 @@
+"""What a window becomes: steps that are done one after another in one transaction of the slave."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sluice.apply.window import CutItem
+from sluice.domain.blocks import Decision
+from sluice.domain.names import TableName
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Net changes of one run, ready to be merged; `items` are what they were reduced from."""
+
+    changes: list[Any]
+    """`NetChanges` or staged ones, several of a table allowed."""
+    items: Callable[[TableName], Any]
+    """All changes of a table in this run, to replay them one by one."""
+    keys: Mapping[TableName, tuple[str, ...]]
+    """The key under which each table's changes were captured."""
+    ordered: frozenset[TableName] = frozenset()
+    """Tables that must be replayed from the start."""
+
+
+@dataclass(frozen=True)
+class Truncation:
+    """A TRUNCATE of the master, and what the blocks under way make of it."""
+
+    cut: CutItem
+    decision: Decision = Decision.APPLY
+    """WAIT: some blocks were read before it, others after; only rows of the former go."""
+
+
+Step = Rows | Truncation | CutItem
+
+
+def grouped(steps: Iterable[Step]) -> Iterator[Rows | CutItem | list[Truncation]]:
+    """The steps, with truncations that follow one another as one."""
+    waiting: list[Truncation] = []
+    for step in steps:
+        if isinstance(step, Truncation):
+            waiting.append(step)
+            continue
+        if waiting:
+            yield waiting
+            waiting = []
+        yield step
+    if waiting:
+        yield waiting
