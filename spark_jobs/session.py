@@ -1,6 +1,7 @@
 """One Spark session a job, and its executors as a `Spread`."""
 
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -39,8 +40,8 @@ class SparkSpread:
 
     def __init__(self, name: str, master: str, conf: Mapping[str, str] | None = None):
         self._name = name
-        self._master = master
         self._conf = {**DEFAULTS, **(conf or {})}
+        self._master = with_retries(master, self._conf["spark.task.maxFailures"])
         self._session: Any = None
         self._failure: BaseException | None = None
         self._started = threading.Event()
@@ -132,6 +133,12 @@ class SparkSpread:
             self._failure = failure
         finally:
             self._started.set()
+
+
+def with_retries(master: str, failures: str) -> str:
+    """`local[N]` runs a task once, whatever spark.task.maxFailures says; `local[N,failures]` again where it died."""
+    local = re.fullmatch(r"local(?:\[([^,\]]+)\])?", master)
+    return f"local[{local[1] or 1},{failures}]" if local else master
 
 
 def _use_own_scratch() -> None:

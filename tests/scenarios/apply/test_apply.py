@@ -227,12 +227,12 @@ def test_a_window_with_many_truncations_is_one_job(rig: Callable[..., Rig]) -> N
             pair.master.execute(f"INSERT INTO public.history SELECT g, {number}, 'n' FROM generate_series(1, 9) g")
             pair.master.execute("UPDATE public.account SET balance = balance + 1 WHERE id < 3")
             if number < 59:
-                pair.master.execute("TRUNCATE public.account" if number % 2 else "TRUNCATE public.history")
+                pair.master.execute("TRUNCATE public.account" + (", public.history" if number % 2 else ""))
     with running:
         pair.await_current()
     assert counting.jobs == 1
     assert pair.differences() == {}
-    assert len(pair.rows(pair.slave, pair.tables(pair.slave)[1])) == 9 + 9
+    assert len(pair.rows(pair.slave, pair.tables(pair.slave)[-1])) == 9 + 9
 
 
 class Frozen(InThreads):
