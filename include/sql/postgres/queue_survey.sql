@@ -1,19 +1,16 @@
 -- What waits in a window, without reading it: how much, how far, and what cuts the stream.
 -- Called by: sluice.vendors.postgres.queue.
--- Placeholders: as in queue_items.sql; ${limit}: how many changes are taken from the lowest key on, a number.
+-- Placeholders: ${window} and ${ceiling} as queue_window.sql says; ${limit}: how many changes are taken from the lowest
+--   key on, a number.
 -- Result: one row: changes taken, their last REPL_KEY (NULL for none), bytes of their contents, number of UPDATEs
---   that change a key, the cuts (TRUNCATE and DDL) as JSON
---   [[repl_key, trans_key, action, schema, table], …], and whether more
---   changes follow in the window.
+--   that change a key, the cuts (TRUNCATE and DDL) as JSON [[repl_key, trans_key, action, schema, table], …], and
+--   whether more changes follow in the window.
 -- Privileges: SELECT on ITEMS. Oldest version: PostgreSQL 14.
 WITH following AS (
     -- The first change that is not taken.
     SELECT repl_key AS first
     FROM ${schema}.${prefix}items
-    WHERE repl_key > ${floor} AND repl_key <= ${ceiling}
-      AND pg_visible_in_snapshot(trans_key, ${to}::pg_snapshot)
-      AND NOT pg_visible_in_snapshot(trans_key, ${from}::pg_snapshot)
-      AND (${selection})
+    WHERE ${window}
     ORDER BY repl_key
     OFFSET ${limit} LIMIT 1
 )
@@ -25,7 +22,4 @@ SELECT count(*) AS changes,
            FILTER (WHERE db_action NOT IN ('INSERT', 'UPDATE', 'DELETE')))::text AS cuts,
        EXISTS (SELECT FROM following) AS more
 FROM ${schema}.${prefix}items
-WHERE repl_key > ${floor} AND repl_key <= coalesce((SELECT first FROM following) - 1, ${ceiling})
-  AND pg_visible_in_snapshot(trans_key, ${to}::pg_snapshot)
-  AND NOT pg_visible_in_snapshot(trans_key, ${from}::pg_snapshot)
-  AND (${selection})
+WHERE ${window} AND repl_key < coalesce((SELECT first FROM following), ${ceiling} + 1)

@@ -249,7 +249,12 @@ class Reader:
     def _rows(
         self, statement: str, placeholders: Mapping[str, str], stream: int = 0, room: "_Room | None" = None
     ) -> pa.Table:
-        text = sql_files.render("postgres", statement, **self._names, **placeholders)
+        names = dict(placeholders)
+        window = {name: names.pop(name) for name in ("floor", "from", "to", "selection")}
+        names["window"] = sql_files.render("postgres", "queue_window", **window, ceiling=names["ceiling"])
+        if statement != "queue_survey":
+            del names["ceiling"]
+        text = sql_files.render("postgres", statement, **self._names, **names)
         try:
             if self._connections[stream] is None:
                 self._connections[stream] = adbc_driver_postgresql.dbapi.connect(
