@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix
@@ -21,7 +21,7 @@ from sluice.orchestration.approval import ApproveTransfer
 from sluice.orchestration.await_normal import AwaitNormal
 from sluice.orchestration.choosing import update_of
 from sluice.orchestration.job_operator import ImportOperator, LoadOperator
-from sluice.orchestration.several import NeedsFiles, NoSlaveLeft, SlavesMissing, share
+from sluice.orchestration.several import EachSlave, NeedsFiles, NoSlaveLeft, SlavesMissing, share
 from sluice.orchestration.steps_master import check, install_resources, reconcile
 from sluice.orchestration.steps_update import _settle, begin, create_tables, make_folder, plan
 from sluice.orchestration.work import Work
@@ -185,3 +185,10 @@ def test_a_list_without_files_or_without_a_slave_that_can_is_refused(
                            "schema": "x", "login": "x"}))  # fmt: skip
     with pytest.raises(NoSlaveLeft, match=r"No slave is left: one: .*two: "):
         walk.do(begin, "begin")
+
+
+def test_a_run_of_a_slave_that_failed_is_not_waited_for_again() -> None:
+    task = EachSlave(task_id="each_slave", trigger_run_id="x", conf={})
+    with pytest.raises(AirflowFailException, match="failed with failed states"):
+        task.execute_complete({}, ("DagStateTrigger", {"run_ids": ["x"], "x": "failed"}))
+    task.execute_complete({}, ("DagStateTrigger", {"run_ids": ["x"], "x": "success"}))

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.providers.standard.triggers.external_task import DagStateTrigger
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.initial import steps
@@ -181,6 +182,13 @@ class EachSlave(TriggerDagRunOperator):
         settings = {"trigger_dag_id": DAG, "logical_date": None, "wait_for_completion": True, "deferrable": True,
                     "poke_interval": int(POLL_SECONDS), **kwargs}  # fmt: skip
         super().__init__(**settings)
+
+    def execute_complete(self, context: Any, event: Any) -> None:
+        """The run is over. One that failed does not succeed by being waited for again."""
+        try:
+            super().execute_complete(context, event)
+        except AirflowException as failed:
+            raise AirflowFailException(str(failed)) from failed
 
     def execute(self, context: Any) -> None:
         with as_airflow(context):
