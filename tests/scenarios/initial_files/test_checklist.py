@@ -308,6 +308,7 @@ def test_cancelled_while_it_loads_waits_or_imports_nothing_runs_on_and_the_next_
             paused(stack, True)
             run.answer("Approve")
         if task != "approve":
+            run.await_state(task, "deferred")
             until(lambda: waits in checkpoint(stack)[1], 180)
             assert len(running(stack)) > 3
             said = "\n".join(pairs(stack))
