@@ -1,6 +1,6 @@
 """What PostgreSQL's catalogue knows of tables."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import psycopg
@@ -19,7 +19,7 @@ def shapes(connection: psycopg.Connection[Any], tables: Iterable[TableName]) -> 
     wanted = list(dict.fromkeys(tables))
     rows = connection.execute(
         sql_files.render("postgres", "shapes"),
-        {"schemas": [table.schema for table in wanted], "names": [table.name for table in wanted]},
+        pairs(wanted),
     ).fetchall()
     columns: dict[TableName, list[Column]] = {}
     partitioned: dict[TableName, bool] = {}
@@ -40,3 +40,8 @@ def tables(connection: psycopg.Connection[Any]) -> list[TableName]:
     """Every ordinary and partitioned table outside the system's schemas, partitions left out."""
     rows = connection.execute(sql_files.render("postgres", "tables")).fetchall()
     return [TableName(schema, name) for schema, name in rows]
+
+
+def pairs(tables: Sequence[TableName]) -> dict[str, list[str]]:
+    """`tables` as the parameters `schemas` and `names` of statements that take many."""
+    return {"schemas": [table.schema for table in tables], "names": [table.name for table in tables]}

@@ -20,6 +20,7 @@ import psycopg
 
 from sluice import sql_files
 from sluice.domain.names import TableName
+from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import quoted
 
 log = logging.getLogger("sluice.initial")
@@ -101,19 +102,19 @@ class Completed:
 
 def indexes(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[Index]:
     """All indexes of `tables`, primary keys' included."""
-    rows = connection.execute(sql_files.render("postgres", "table_indexes"), _pairs(tables)).fetchall()
+    rows = connection.execute(sql_files.render("postgres", "table_indexes"), catalog.pairs(tables)).fetchall()
     return [Index(TableName(schema, name), *values) for schema, name, *values in rows]
 
 
 def constraints(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[Constraint]:
     """Check constraints and foreign keys of `tables`."""
-    rows = connection.execute(sql_files.render("postgres", "table_constraints"), _pairs(tables)).fetchall()
+    rows = connection.execute(sql_files.render("postgres", "table_constraints"), catalog.pairs(tables)).fetchall()
     return [Constraint(TableName(schema, name), *values) for schema, name, *values in rows]
 
 
 def keys(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> dict[TableName, tuple[str, str]]:
     """Of each table that has a key its index's name, and its kind: `p` primary, `u` constraint, `i` index alone."""
-    rows = connection.execute(sql_files.render("postgres", "table_keys"), _pairs(tables)).fetchall()
+    rows = connection.execute(sql_files.render("postgres", "table_keys"), catalog.pairs(tables)).fetchall()
     return {TableName(schema, name): (index, kind) for schema, name, index, kind in rows}
 
 
@@ -278,7 +279,3 @@ def _attempt(done: Completed, what: str, make: Callable[[], None]) -> None:
     else:
         done.made.append(what)
         log.info("%s made on the slave", what)
-
-
-def _pairs(tables: Sequence[TableName]) -> dict[str, list[str]]:
-    return {"schemas": [table.schema for table in tables], "names": [table.name for table in tables]}

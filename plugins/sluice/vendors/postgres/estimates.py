@@ -8,6 +8,7 @@ import psycopg
 
 from sluice import sql_files
 from sluice.domain.names import TableName
+from sluice.vendors.postgres import catalog
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,6 @@ def read(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> di
     """One entry for each of `tables` that exists. Raises psycopg's errors."""
     rows = connection.execute(
         sql_files.render("postgres", "estimates"),
-        {"schemas": [table.schema for table in tables], "names": [table.name for table in tables]},
+        catalog.pairs(tables),
     ).fetchall()
     return {TableName(schema, name): Estimate(count, size) for schema, name, count, size in rows}

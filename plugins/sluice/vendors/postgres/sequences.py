@@ -8,6 +8,7 @@ import psycopg
 
 from sluice import sql_files
 from sluice.domain.names import TableName
+from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import literal, quoted
 from sluice.vendors.postgres.types import create_schema
 
@@ -43,7 +44,7 @@ def read(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> li
     """The sequences behind columns of `tables`, by table and column."""
     rows = connection.execute(
         sql_files.render("postgres", "table_sequences"),
-        {"schemas": [table.schema for table in tables], "names": [table.name for table in tables]},
+        catalog.pairs(tables),
     ).fetchall()
     return [SequenceDefinition(TableName(schema, name), *values) for schema, name, *values in rows]
 

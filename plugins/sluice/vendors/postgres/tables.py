@@ -11,7 +11,7 @@ key come after the load (`sluice.vendors.postgres.constraints`).
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import psycopg
@@ -19,7 +19,7 @@ import psycopg
 from sluice import sql_files
 from sluice.domain.names import TableName
 from sluice.domain.shape import Column, TableShape
-from sluice.vendors.postgres import catalog, constraints, sequences
+from sluice.vendors.postgres import catalog, columns, constraints, sequences
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.sequences import SequenceDefinition
 from sluice.vendors.postgres.types import create_schema
@@ -79,7 +79,7 @@ def define(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> 
         behind.setdefault(sequence.table, []).append(sequence)
     generated: dict[TableName, dict[str, str]] = {}
     for schema, name, column, expression in connection.execute(
-        sql_files.render("postgres", "table_generated"), _pairs(tables)
+        sql_files.render("postgres", "table_generated"), catalog.pairs(tables)
     ).fetchall():
         generated.setdefault(TableName(schema, name), {})[column] = expression
     return [
@@ -107,7 +107,11 @@ def create(connection: psycopg.Connection[Any], definition: TableDefinition) -> 
         sequences.create(connection, sequence)
     identities = {sequence.column: sequence for sequence in definition.sequences if sequence.identity}
     lines = [
-        _column(column, identities.get(column.name), definition.generated.get(column.name), connection)
+        columns.clause(
+            replace(column, default=definition.generated.get(column.name)),
+            connection.info.server_version,
+            identity=identities[column.name].options if column.name in identities else "",
+        )
         for column in shape.columns
     ]
     key = ", ".join(quoted(column.name) for column in shape.key)
@@ -161,7 +165,7 @@ def empty(connection: psycopg.Connection[Any], shapes: Sequence[TableShape]) -> 
 
 def foreign_keys(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[ForeignKeyMet]:
     """The slave's foreign keys from or to any of `tables`."""
-    rows = connection.execute(sql_files.render("postgres", "foreign_keys_touching"), _pairs(tables)).fetchall()
+    rows = connection.execute(sql_files.render("postgres", "foreign_keys_touching"), catalog.pairs(tables)).fetchall()
     return [
         ForeignKeyMet(TableName(schema, child), name, TableName(other, parent), own, theirs)
         for schema, child, name, other, parent, own, theirs in rows
@@ -170,46 +174,26 @@ def foreign_keys(connection: psycopg.Connection[Any], tables: Sequence[TableName
 
 def with_unique_values(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> set[TableName]:
     """Those of `tables` that keep more unique than their primary key."""
-    rows = connection.execute(sql_files.render("postgres", "table_indexes"), _pairs(tables)).fetchall()
+    rows = connection.execute(sql_files.render("postgres", "table_indexes"), catalog.pairs(tables)).fetchall()
     return {TableName(row[0], row[1]) for row in rows if (row[3] or row[6] == "x") and not row[8]}
 
 
 def not_tables(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> dict[TableName, str]:
     """Names of `tables` that the slave uses for something else, such as a view, and for what."""
-    rows = connection.execute(sql_files.render("postgres", "names_taken"), _pairs(tables)).fetchall()
+    rows = connection.execute(sql_files.render("postgres", "names_taken"), catalog.pairs(tables)).fetchall()
     return {TableName(schema, name): what for schema, name, what in rows}
 
 
 def lacking_privileges(connection: psycopg.Connection[Any], tables: Iterable[TableName]) -> dict[TableName, str]:
     """What this account may not do with existing tables of the slave, per table, e.g. `INSERT, DELETE`."""
     wanted = list(tables)
-    rows = connection.execute(sql_files.render("postgres", "privileges_lacking"), _pairs(wanted)).fetchall()
+    rows = connection.execute(sql_files.render("postgres", "privileges_lacking"), catalog.pairs(wanted)).fetchall()
     return {TableName(schema, name): ", ".join(lacking) for schema, name, lacking in rows}
 
 
 def analyze(connection: psycopg.Connection[Any], table: TableName) -> None:
     """Statistics for the slave's planner, which has never seen these rows."""
     connection.execute(f"ANALYZE {quoted(table.schema, table.name)}".encode())
-
-
-def _column(
-    column: Column,
-    identity: SequenceDefinition | None,
-    generated: str | None,
-    connection: psycopg.Connection[Any],
-) -> str:
-    parts = [quoted(column.name), column.type]
-    if column.collation:
-        parts.append(f"COLLATE {column.collation}")
-    if column.generated:
-        # Before version 18 there are none but stored ones; what they hold is the same.
-        stored = column.generated == "s" or connection.info.server_version < 180000
-        parts.append(f"GENERATED ALWAYS AS ({generated}) {'STORED' if stored else 'VIRTUAL'}")
-    if identity is not None:
-        parts.append(f"GENERATED BY DEFAULT AS IDENTITY ({identity.options})")
-    if not column.nullable:
-        parts.append("NOT NULL")
-    return " ".join(parts)
 
 
 def _set_default(connection: psycopg.Connection[Any], definition: TableDefinition, column: Column) -> None:
@@ -219,7 +203,3 @@ def _set_default(connection: psycopg.Connection[Any], definition: TableDefinitio
             connection.execute(statement.encode())
     except psycopg.ProgrammingError as error:
         log.warning("%s.%s: default left out on the slave: %s", definition.table, column.name, error)
-
-
-def _pairs(tables: Sequence[TableName]) -> dict[str, list[str]]:
-    return {"schemas": [table.schema for table in tables], "names": [table.name for table in tables]}

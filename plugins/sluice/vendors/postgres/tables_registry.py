@@ -10,6 +10,7 @@ from sluice import sql_files
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.registration import RegisteredTable
 from sluice.errors import Terminal
+from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import quoted
 
 
@@ -63,7 +64,7 @@ class Registry:
         wanted = list(tables)
         rows = self.connection.execute(
             sql_files.render("postgres", "unfit_tables"),
-            {"schemas": [table.schema for table in wanted], "names": [table.name for table in wanted]},
+            catalog.pairs(wanted),
         ).fetchall()
         return {TableName(schema, name): reason for schema, name, reason in rows}
 

@@ -8,6 +8,7 @@ import psycopg
 
 from sluice import sql_files
 from sluice.domain.names import TableName, split_qualified
+from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import literal, quoted
 
 _KINDS = {"e": "enum", "d": "domain", "c": "composite type", "r": "range", "b": "base type", "t": "row type of a table"}
@@ -66,7 +67,7 @@ class CollationDefinition:
 
 def needed(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[TypeDefinition]:
     """The types that columns of `tables` need, each after those it is made of."""
-    names = connection.execute(sql_files.render("postgres", "types_needed"), _pairs(tables)).fetchall()
+    names = connection.execute(sql_files.render("postgres", "types_needed"), catalog.pairs(tables)).fetchall()
     found = defined(connection, names)
     return [found[schema, name] for schema, name in names]
 
@@ -89,7 +90,7 @@ def defined(
 
 def collations(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[CollationDefinition]:
     """The collations of the database's own that columns of `tables` use."""
-    rows = connection.execute(sql_files.render("postgres", "collations_needed"), _pairs(tables)).fetchall()
+    rows = connection.execute(sql_files.render("postgres", "collations_needed"), catalog.pairs(tables)).fetchall()
     return [CollationDefinition(*row) for row in rows]
 
 
@@ -173,7 +174,3 @@ def _parts(name: str) -> tuple[str, str]:
     """Schema and name of a qualified name, quoted or not."""
     schema, collation = split_qualified(name)
     return schema, collation
-
-
-def _pairs(tables: Sequence[TableName]) -> dict[str, list[str]]:
-    return {"schemas": [table.schema for table in tables], "names": [table.name for table in tables]}
