@@ -1,5 +1,5 @@
 -- Whether the slave's tables are there as this version wants them. Called by: the initial update, before slave_resources.
--- Placeholders: ${prefix}, ${schema}. Result: one boolean. Privileges: none. Oldest version: PostgreSQL 13.
+-- Parameters: blocks, throttle, the tables' names with their schema, quoted. Result: one boolean. Privileges: none. Oldest version: PostgreSQL 13.
 SELECT EXISTS (SELECT FROM pg_catalog.pg_attribute
-               WHERE attrelid = to_regclass($name$${schema}.${prefix}blocks$name$) AND attname = 'retry_at')
-   AND to_regclass($name$${schema}.${prefix}throttle$name$) IS NOT NULL
+               WHERE attrelid = to_regclass(%(blocks)s) AND attname = 'retry_at')
+   AND to_regclass(%(throttle)s) IS NOT NULL

@@ -173,3 +173,21 @@ def test_an_ordinary_account_can_apply(database: Any, size: str) -> None:
         apply.merge([reduced(history, at)])
         apply.merge([reduced(history, at)], safe=True)
         same(link, history)
+
+
+def test_many_rows_for_a_table_that_was_vacuumed_empty_are_judged_before_they_are_inserted(slave: Any) -> None:
+    """The planner then loops over all of the table for each row, and would meet what the statement inserted."""
+    slave.execute("CREATE TABLE public.t (id int PRIMARY KEY, v text)")
+    slave.commit()
+    slave.autocommit = True
+    slave.execute("VACUUM ANALYZE public.t")
+    slave.autocommit = False
+    history = History()
+    rows = 10_000
+    filled(history, rows)
+    merger(slave).merge([reduced(history)], safe=True)
+    slave.commit()
+    slave.execute("SELECT pg_stat_force_next_flush()")
+    slave.commit()
+    hits = slave.execute("SELECT heap_blks_hit FROM pg_statio_user_tables WHERE relname = 't'").fetchone()[0]
+    assert rows <= hits < 10 * rows

@@ -27,7 +27,9 @@ class CheckpointStore:
 
     def ensure(self) -> None:
         """Creates the slave's tables and its row where absent, upgrades those of an earlier version."""
-        current = self._execute("slave_resources_current").fetchone()
+        current = self._execute(
+            "slave_resources_current", blocks=self._relation("blocks"), throttle=self._relation("throttle")
+        ).fetchone()
         if not (current and current[0]):
             # IF NOT EXISTS still races with another session that creates the same table.
             self.connection.execute("SELECT pg_catalog.pg_advisory_xact_lock(hashtext('sluice slave resources'))")
@@ -118,9 +120,11 @@ class CheckpointStore:
         self.connection.execute(sql_files.render("postgres", "position_secure"), {"lsn": row[0]})
 
     def _there(self, table: str) -> bool:
-        relation = f"{self._names['schema']}.{self._names['prefix']}{table}"
-        row = self._execute("checkpoint_exists", relation=relation).fetchone()
+        row = self._execute("checkpoint_exists", relation=self._relation(table)).fetchone()
         return bool(row and row[0])
+
+    def _relation(self, table: str) -> str:
+        return f"{self._names['schema']}.{self._names['prefix']}{table}"
 
     def _execute(self, name: str, placeholders: dict[str, str] | None = None, **values: Any) -> psycopg.Cursor[Any]:
         statement = sql_files.render("postgres", name, **self._names, **(placeholders or {}))

@@ -28,7 +28,10 @@ def update(target: Target, columns: Sequence[str], source: str, match: str, skip
     )
 
 
-def insert(target: Target, columns: Sequence[str], source: str, condition: str = "true") -> str:
+def insert(
+    target: Target, columns: Sequence[str], source: str, condition: str = "true", order: Sequence[str] = ()
+) -> str:
+    """`order`: places of the source to sort by."""
     chosen = writable(target, columns)
     return sql_files.render(
         "postgres",
@@ -38,6 +41,7 @@ def insert(target: Target, columns: Sequence[str], source: str, condition: str =
         values=", ".join(f"s.c{number}" for number, _ in chosen),
         source=source,
         condition=condition,
+        order=f"ORDER BY {', '.join(f's.{place}' for place in order)}" if order else "",
     )
 
 

@@ -94,4 +94,4 @@ class Step:
         update = statements.update(target, columns, sql, match, skip=self.key)
         if self.kind == "update":
             return [update]
-        return [update, statements.insert(target, columns, sql, statements.absent(target, match))]
+        return [update, statements.insert(target, columns, sql, statements.absent(target, match), self.key_places)]
