@@ -1,5 +1,5 @@
 -- The tables Sluice keeps on a slave: CHECKPOINT, BLOCKS, REJECTS, THROTTLE.
--- Called by: the initial update, before anything else touches the slave. Idempotent.
+-- Called by: the initial update, before anything else touches the slave; an admin's closure of the gate. Idempotent.
 -- Placeholders: ${prefix} e.g. demo_, ${schema} quoted schema.
 -- By hand: sed -e 's/${prefix}/demo_/g' -e 's/${schema}/public/g' slave_resources.sql | psql
 -- Privileges: CREATE on the schema. Oldest version: PostgreSQL 13.
@@ -15,8 +15,17 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}checkpoint (
     safemode_exit text,
     changes       bigint NOT NULL DEFAULT 0,
     update_id     text,
+    closed        text,
     updated_at    timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 10);
+DO $$
+BEGIN
+    -- Slaves of a version that kept closures in Redis alone. A look first: ALTER TABLE would lock out readers each time.
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_attribute
+                   WHERE attrelid = $name$${schema}.${prefix}checkpoint$name$::regclass AND attname = 'closed') THEN
+        ALTER TABLE ${schema}.${prefix}checkpoint ADD COLUMN closed text;
+    END IF;
+END $$;
 COMMENT ON TABLE ${schema}.${prefix}checkpoint IS 'Sluice: what this slave has durably applied, one row a slave';
 COMMENT ON COLUMN ${schema}.${prefix}checkpoint.position IS 'master transactions applied (JSON around a pg_snapshot)';
 COMMENT ON COLUMN ${schema}.${prefix}checkpoint.position_time IS 'the slave is current as of this time of the master''s clock';
@@ -24,6 +33,7 @@ COMMENT ON COLUMN ${schema}.${prefix}checkpoint.epoch IS 'raised by each apply t
 COMMENT ON COLUMN ${schema}.${prefix}checkpoint.target IS 'the window under way when it is applied in slices: the slave is CATCHING_UP';
 COMMENT ON COLUMN ${schema}.${prefix}checkpoint.slice_key IS 'the last REPL_KEY of that window which is applied';
 COMMENT ON COLUMN ${schema}.${prefix}checkpoint.update_id IS 'the initial update under way, or the last one';
+COMMENT ON COLUMN ${schema}.${prefix}checkpoint.closed IS 'an admin''s closure of the gate (JSON): nothing is applied; NULL: none';
 COMMENT ON COLUMN ${schema}.${prefix}checkpoint.safemode_exit IS 'safe mode stays on until this position is passed';
 
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}blocks (

@@ -20,6 +20,7 @@ from sluice.domain.resumption import ANCHOR_INTERVALS, Stored, resume
 from sluice.domain.state import SlaveState
 from sluice.errors import SluiceError
 from sluice.stores.checkpoint import StoredCheckpoint
+from sluice.stores.gate import Gate
 from sluice.stores.redis_store import StoreUnreachable
 
 log = logging.getLogger("sluice.apply")
@@ -31,12 +32,16 @@ class OnSlave:
     overlap = False
     """Whether the slave may hold more than the checkpoint says."""
 
-    def __init__(self, links: Links):
+    def __init__(self, links: Links, gate: Gate):
         self.links = links
+        self.gate = gate
         self.pair = links.pair
 
     def claim(self) -> Checkpoint | None:
-        """A new epoch, committed; None where the slave was never configured."""
+        """A new epoch, committed; None where the slave was never configured.
+
+        An admin's closure that Redis has lost is back in it afterwards.
+        """
         links = self.links
         with links.on(self.pair.slave_info), links.slave_transaction():
             # A former apply may still be in its last transaction; who waits says so and tries again.
@@ -47,7 +52,12 @@ class OnSlave:
             if not store.exists():
                 return None
             row: Checkpoint | None = store.read(lock=True)
-            return self._claim(store, row) if row is not None else None
+            if row is None:
+                return None
+            # Under the row's lock: who opens the gate clears the row first, then Redis.
+            if row.closed and self.gate.restore(row.closed):
+                log.warning("%s: an admin has closed the gate and Redis did not know it: it is closed again", self.pair)
+            return self._claim(store, row)
 
     def read(self, mine: Checkpoint) -> Checkpoint:
         """The checkpoint as it stands now. Raises `Fenced`, `CheckpointMoved`."""
@@ -129,6 +139,8 @@ class OnSlave:
             raise CheckpointMoved("the checkpoint is gone; it is read again")
         if now.epoch != mine.epoch:
             raise Fenced(self.pair.slave.name, mine.epoch)
+        if now.closed:
+            raise CheckpointMoved("an admin has closed the gate; all is read again")
         return now
 
     def _store(self) -> Any:
@@ -142,8 +154,8 @@ class InRedis(OnSlave):
 
     overlap = True
 
-    def __init__(self, links: Links, stored: StoredCheckpoint, interval: float):
-        super().__init__(links)
+    def __init__(self, links: Links, gate: Gate, stored: StoredCheckpoint, interval: float):
+        super().__init__(links, gate)
         self.stored = stored
         self.interval = interval
         self._anchor: Checkpoint | None = None

@@ -91,10 +91,10 @@ class Apply:
         self.status = Status(store, pair.prefix, pair.slave.name)
         self.links = Links(pair)
         self.spread = spread
-        self.checkpoints = OnSlave(self.links)
+        self.checkpoints = OnSlave(self.links, self.gate)
         if pair.slave.checkpoint == "redis":
             stored = StoredCheckpoint(store, pair.prefix, pair.slave.name)
-            self.checkpoints = InRedis(self.links, stored, pair.replication.apply.checkpoint_interval)
+            self.checkpoints = InRedis(self.links, self.gate, stored, pair.replication.apply.checkpoint_interval)
         self.batch = Batch(self.links, self.checkpoints, spread, self.lease.keep, self._pause, self._attend)
         self.asked = Asked(self.links, Requests(store, pair.prefix, pair.slave.name), self.checkpoints)
         self.checkpoint: Checkpoint | None = None

@@ -42,6 +42,8 @@ class Checkpoint:
     """Changes applied since the slave exists."""
     updated_at: datetime | None = None
     """The slave's clock."""
+    closed: str = ""
+    """An admin's closure of the gate, as `sluice.stores.gate` writes it; empty: none."""
 
     @property
     def catching_up(self) -> bool:

@@ -24,6 +24,10 @@ class Closure:
     at: str
     """ISO 8601, UTC."""
 
+    def text(self) -> str:
+        """As it is stored."""
+        return json.dumps(asdict(self))
+
     def __str__(self) -> str:
         return f"{self.name} ({self.by}, {self.at[11:16]} UTC): {self.reason}"
 
@@ -35,11 +39,18 @@ class Gate:
         self.client = client
         self.key = f"sluice:{prefix}:{slave}:gate"
 
-    def close(self, name: str, by: str, reason: str) -> None:
-        """Adds a closure, or replaces the one of that name."""
+    def close(self, name: str, by: str, reason: str) -> Closure:
+        """Adds a closure, or replaces the one of that name. `ADMIN`: see `sluice.apply.hold`."""
         closure = Closure(name, by, reason, datetime.now(UTC).isoformat(timespec="seconds"))
         with classified():
-            self.client.hset(self.key, name, json.dumps(asdict(closure)))
+            self.client.hset(self.key, name, closure.text())
+        return closure
+
+    def restore(self, text: str) -> bool:
+        """Puts a closure back that Redis has lost; False where there is one of that name."""
+        closure = Closure(**json.loads(text))
+        with classified():
+            return bool(self.client.hsetnx(self.key, closure.name, text))
 
     def open(self, name: str) -> bool:
         """Removes one closure; False when it was not there. Other closures keep the gate closed."""

@@ -28,7 +28,10 @@ class CheckpointStore:
     def ensure(self) -> None:
         """Creates the slave's tables and its row where absent, upgrades those of an earlier version."""
         current = self._execute(
-            "slave_resources_current", blocks=self._relation("blocks"), throttle=self._relation("throttle")
+            "slave_resources_current",
+            checkpoint=self._relation("checkpoint"),
+            blocks=self._relation("blocks"),
+            throttle=self._relation("throttle"),
         ).fetchone()
         if not (current and current[0]):
             # IF NOT EXISTS still races with another session that creates the same table.
@@ -47,7 +50,7 @@ class CheckpointStore:
         row = self._execute("checkpoint_read", {"lock": "FOR UPDATE" if lock else ""}).fetchone()
         if row is None:
             return None
-        state, message, position, epoch, target, slice_key, safemode_exit, changes, updated_at = row
+        state, message, position, epoch, target, slice_key, safemode_exit, changes, updated_at, closed = row
         return Checkpoint(
             self.slave,
             SlaveState(state),
@@ -59,6 +62,7 @@ class CheckpointStore:
             _position(safemode_exit),
             changes,
             updated_at,
+            closed or "",
         )
 
     def move(self, wanted: SlaveState, message: str = "") -> None:
@@ -108,6 +112,10 @@ class CheckpointStore:
             message=message,
             safemode_exit=_text(safemode_exit),
         )
+
+    def close(self, closed: str) -> None:
+        """Keeps an admin's closure of the gate; empty: none. The column must be there (`ensure`)."""
+        self._execute("checkpoint_close", closed=closed or None)
 
     def secure(self) -> None:
         """Returns when no crash of this slave can undo what was read from it: before others rely on it.

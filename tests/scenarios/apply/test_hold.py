@@ -1,0 +1,177 @@
+"""An admin holds a slave back, on real servers: Redis emptied, the slave down, a slave of an earlier version."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sluice.apply.hold import Hold, NotKept
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.names import TableName
+from sluice.stores import redis_store
+from sluice.stores.redis_store import StoreUnreachable
+from sluice.vendors.postgres.connection import DatabaseUnreachable
+from tests.scenarios.apply.rig import Rig, Running
+
+TABLE = "CREATE TABLE public.t (id int PRIMARY KEY, v text)"
+ROOT = Path(__file__).resolve().parents[3]
+WHY = 'anna\'s "index" maintenance, 100 %'
+
+
+def hold(pair: Rig, info: ConnectionInfo | None = None, redis_url: str = "") -> Hold:
+    store = redis_store.connect(redis_url or pair.redis_url)
+    return Hold(store, pair.pair.prefix, pair.pair.slave, info or pair.pair.slave_info)
+
+
+def down(pair: Rig) -> ConnectionInfo:
+    return replace(pair.pair.slave_info, host="127.0.0.1", port=1)
+
+
+def rows(pair: Rig) -> list[str]:
+    return pair.rows(pair.slave, TableName("public", "t"))
+
+
+def await_closed(pair: Rig, running: Running) -> None:
+    """The apply waits and says who closed the gate, and why."""
+
+    def says() -> bool:
+        said = str(running.loop.status.read().get("activity"))
+        return "the gate is closed: admin (anna, " in said and WHY in said
+
+    pair.await_that(says)
+
+
+@pytest.mark.parametrize("kept", ["slave", "redis"])
+def test_a_closed_gate_stays_closed_when_redis_is_emptied(rig: Callable[..., Rig], kept: str) -> None:
+    pair = rig(TABLE, kept=kept)
+    with pair.apply() as running:
+        pair.await_applied(running)
+        hold(pair).close("anna", WHY)
+        at = hold(pair).gate.closures()
+        await_closed(pair, running)
+        redis_store.connect(pair.redis_url).flushall()
+        pair.master.execute("INSERT INTO public.t VALUES (1, 'a')")
+        pair.await_that(lambda: hold(pair).gate.closures() == at)
+        await_closed(pair, running)
+        assert rows(pair) == []
+    redis_store.connect(pair.redis_url).flushall()
+    with pair.apply() as running:
+        await_closed(pair, running)
+        assert rows(pair) == []
+        assert hold(pair).open()
+        pair.await_applied(running)
+        assert rows(pair) == ["(1,a)"]
+        redis_store.connect(pair.redis_url).flushall()
+        pair.master.execute("INSERT INTO public.t VALUES (2, 'b')")
+        pair.await_applied(running)
+    assert rows(pair) == ["(1,a)", "(2,b)"]
+    assert not hold(pair).open()
+
+
+def test_an_emptied_redis_is_noticed_before_anything_is_committed(rig: Callable[..., Rig]) -> None:
+    """The closure stands on the slave only, as when Redis is emptied between the apply's look at it and the commit."""
+    pair = rig(TABLE)
+    with pair.apply() as running:
+        pair.await_current()
+        closure = hold(pair).gate.close("admin", "anna", WHY)
+        hold(pair).gate.open("admin")
+        pair.await_current()
+        with pair.slave.transaction():
+            pair.store.close(closure.text())
+        pair.master.execute("INSERT INTO public.t VALUES (1, 'a')")
+        await_closed(pair, running)
+        assert rows(pair) == []
+        assert hold(pair).open()
+        pair.await_current()
+    assert pair.differences() == {}
+
+
+def test_a_gate_is_closed_while_the_slave_is_down_and_who_closes_it_is_told(rig: Callable[..., Rig]) -> None:
+    pair = rig(TABLE)
+    with pytest.raises(NotKept, match=r"in Redis only: .*127\.0\.0\.1:1/.* Close it again"):
+        hold(pair, down(pair)).close("anna", WHY)
+    assert pair.checkpoint.closed == ""
+    pair.master.execute("INSERT INTO public.t VALUES (1, 'a')")
+    with pair.apply() as running:
+        await_closed(pair, running)
+        hold(pair).close("anna", WHY)
+        redis_store.connect(pair.redis_url).flushall()
+        pair.await_that(lambda: bool(hold(pair).gate.closures()))
+        with pytest.raises(DatabaseUnreachable):
+            hold(pair, down(pair)).open()
+        assert [closure.name for closure in hold(pair).gate.closures()] == ["admin"]
+        await_closed(pair, running)
+        assert rows(pair) == []
+        assert hold(pair).open()
+        pair.await_current()
+    assert pair.differences() == {}
+
+
+def test_without_redis_nothing_is_closed(rig: Callable[..., Rig]) -> None:
+    pair = rig(TABLE)
+    with pytest.raises(StoreUnreachable):
+        hold(pair, redis_url="redis://127.0.0.1:1/0").close("anna", WHY)
+    assert pair.checkpoint.closed == ""
+
+
+def test_an_opening_that_redis_did_not_hear_of_is_repeated(rig: Callable[..., Rig]) -> None:
+    pair = rig(TABLE)
+    hold(pair).close("anna", WHY)
+    with pytest.raises(StoreUnreachable):
+        hold(pair, redis_url="redis://127.0.0.1:1/0").open()
+    assert [closure.name for closure in hold(pair).gate.closures()] == ["admin"]
+    assert hold(pair).open()
+    assert hold(pair).gate.closures() == []
+
+
+def test_a_slave_without_a_checkpoint_cannot_keep_a_closure(rig: Callable[..., Rig]) -> None:
+    pair = rig(TABLE)
+    pair.slave.execute("DROP TABLE public.demo_checkpoint")
+    with pytest.raises(NotKept, match="no checkpoint before its initial update"):
+        hold(pair).close("anna", WHY)
+    assert hold(pair).open()
+
+
+def test_a_slave_of_a_version_without_the_column_goes_on_and_is_closed(rig: Callable[..., Rig]) -> None:
+    pair = rig(TABLE)
+    pair.slave.execute("ALTER TABLE public.demo_checkpoint DROP COLUMN closed")
+    with pair.apply() as running:
+        pair.master.execute("INSERT INTO public.t VALUES (1, 'a')")
+        pair.await_current()
+        assert not hold(pair).open()
+        hold(pair).close("anna", WHY)
+        redis_store.connect(pair.redis_url).flushall()
+        pair.master.execute("INSERT INTO public.t VALUES (2, 'b')")
+        await_closed(pair, running)
+        assert rows(pair) == ["(1,a)"]
+        assert hold(pair).open()
+        pair.await_current()
+    assert pair.differences() == {}
+
+
+def test_the_page_on_operations_says_how(rig: Callable[..., Rig], tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    (way,) = [code for code in re.findall(r"```python\n(.*?)```", page, re.S) if "Hold(" in code]
+    closing, opening = way.split("print(")[0], "hold.open()"
+    assert opening in way
+    pair = rig(TABLE)
+    info = pair.pair.slave_info
+    connection = {"conn_type": info.vendor, "host": info.host, "port": info.port, "schema": info.database,
+                  "login": info.user, "password": info.password}  # fmt: skip
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "plugins"), "AIRFLOW_HOME": str(tmp_path / "airflow"),
+           "SLUICE_REDIS_URL": pair.redis_url, "AIRFLOW_CONN_S": json.dumps(connection)}  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", closing], env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "index maintenance" in pair.checkpoint.closed
+    assert "index maintenance" in str(hold(pair).gate.closures()[0])
+    done = subprocess.run([sys.executable, "-c", way], env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "admin (anna, " in done.stdout
+    assert pair.checkpoint.closed == ""
+    assert hold(pair).gate.closures() == []
