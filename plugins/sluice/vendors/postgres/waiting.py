@@ -25,17 +25,16 @@ def read(
     most: int,
 ) -> list[Item]:
     """The changes of `table` in the window `(begins, ends]`, in order; `most` of them. Raises psycopg's errors."""
-    statement = sql_files.render(
+    window = sql_files.render(
         "postgres",
-        "queue_items",
-        prefix=prefix.lower,
-        schema=quoted(schema),
+        "queue_window",
         floor=str(begins.floor(ends)),
         ceiling=str(ends.high),
         selection=f"db_schema = {literal(table.schema)} AND tablename = {literal(table.name)}",
-        old="true",
         **{"from": literal(begins.snapshot), "to": literal(ends.snapshot)},
     )
+    names = {"prefix": prefix.lower, "schema": quoted(schema)}
+    statement = sql_files.render("postgres", "queue_items", window=window, old="true", **names)
     chosen = f"SELECT action, content, oldcontent FROM ({statement}) AS s ORDER BY repl_key LIMIT {most}"
     return connection.execute(chosen.encode()).fetchall()
 
