@@ -1,5 +1,6 @@
 """One Spark session a job, and its executors as a `Spread`."""
 
+import atexit
 import os
 import re
 import shutil
@@ -61,11 +62,13 @@ class SparkSpread:
 
     def map(self, task: Callable[[int], T], parts: int) -> list[T]:
         """See `sluice.apply.spread.Spread`."""
+        # First the session: two threads that import pyspark at once see halves of it.
+        session = self.session
         from py4j.protocol import Py4JError, Py4JNetworkError
         from pyspark.errors import PySparkException
 
         try:
-            numbers = self.session.sparkContext.parallelize(range(parts), parts)
+            numbers = session.sparkContext.parallelize(range(parts), parts)
             results: list[T] = numbers.map(task).collect()
         except (Py4JNetworkError, ConnectionError) as error:
             raise SpreadLost(f"Spark's driver process is gone: {error}. The job starts again.") from error
@@ -142,16 +145,31 @@ def with_retries(master: str, failures: str) -> str:
 
 
 def _use_own_scratch() -> None:
-    """A scratch folder of this driver's own below SPARK_LOCAL_DIRS; those that killed drivers left are removed."""
-    base = os.environ.get("SPARK_LOCAL_DIRS")
-    if not base:
+    """A folder of this driver's own in each of SPARK_LOCAL_DIRS; those that killed drivers left there are removed."""
+    bases = [Path(base.strip()) for base in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if base.strip()]
+    if not bases:
         return
-    for folder in Path(base).glob(f"{_SCRATCH}*"):
-        if not Path(f"/proc/{folder.name.removeprefix(_SCRATCH)}").exists():
-            shutil.rmtree(folder, ignore_errors=True)
-    own = Path(base) / f"{_SCRATCH}{os.getpid()}"
-    own.mkdir(parents=True, exist_ok=True)
-    os.environ["SPARK_LOCAL_DIRS"] = str(own)
+    for base in bases:
+        for folder in base.glob(f"{_SCRATCH}*"):
+            if not _lives(folder.name.removeprefix(_SCRATCH)):
+                shutil.rmtree(folder, ignore_errors=True)
+        _own(base).mkdir(parents=True, exist_ok=True)
+    os.environ["SPARK_LOCAL_DIRS"] = ",".join(str(_own(base)) for base in bases)
+
+
+def _own(base: Path) -> Path:
+    return base / f"{_SCRATCH}{os.getpid()}"
+
+
+def _lives(pid: str) -> bool:
+    """Whether there is such a process, whoever's; without /proc, which not every system has."""
+    try:
+        os.kill(int(pid), 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, ValueError, OverflowError):
+        return False
+    return True
 
 
 def _first_line(error: BaseException) -> str:
@@ -162,7 +180,10 @@ def _first_line(error: BaseException) -> str:
 
 def _ship_library(session: Any) -> None:
     """Sends the library to executors on other machines, as one archive."""
-    session.sparkContext.addPyFile(library_archive(Path(tempfile.mkdtemp(prefix="sluice-library-"))))
+    folder = Path(tempfile.mkdtemp(prefix="sluice-library-"))
+    # Executors that join later fetch it from there as well.
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    session.sparkContext.addPyFile(library_archive(folder))
 
 
 def library_archive(folder: Path) -> str:

@@ -145,7 +145,7 @@ def test_one_run_exports_and_each_slave_goes_on_in_its_own(slaves: dict[str, Con
         assert files.written(own.context).path == str(folder)
         assert LoadOperator(task_id="load").execute(own.context) == f"exported by run {RUN}"
         assert own.do(share, "share") == []
-        assert ApproveTransfer(task_id="approve")._examine(own.work) is None
+        assert ApproveTransfer(task_id="approve")._examine(own.work, "log") is None
         assert transfer.left_to_import(update_of(own.work)) == 1
     walk.ti.states = {"begin": "success", "each_slave_0": "success", "each_slave_1": "failed", "finish": "skipped"}
     with pytest.raises(SlavesMissing) as missing:

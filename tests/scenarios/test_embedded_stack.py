@@ -266,7 +266,11 @@ def test_status_tells_each_pair_whatever_state_its_slave_is_in(stack: Stack) -> 
         store = CheckpointStore(slave, Prefix("DEMO_"), "public", "dr1")
         store.ensure()
         store.move(SlaveState.INITIAL, "being prepared")
-    assert pairs(stack)[:2] == ["DEMO_ → dr1: INITIAL: being prepared", "    0 of 0 tables, 0 rows, 0.0 MB, 0 rows/s"]
+    assert pairs(stack)[:3] == [
+        "DEMO_: nothing is installed on the master yet",
+        "DEMO_ → dr1: INITIAL: being prepared",
+        "    0 of 0 tables, 0 rows, 0.0 MB, 0 rows/s",
+    ]
     with stack.slaves["dr1"].connect("demo", ROLE) as slave:
         slave.execute(
             "DROP TABLE public.demo_checkpoint, public.demo_blocks, public.demo_rejects, public.demo_throttle"

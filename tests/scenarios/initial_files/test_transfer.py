@@ -176,7 +176,8 @@ def test_a_folder_is_what_the_documents_say(zoo: Pair, tmp_path: Path) -> None:
     assert names[:-2] == [block.file.name for block in manifest.blocks]
     assert names[-2].startswith("8-") and names[-1].startswith("9-")
     values = json.loads((Path(carried.location.path) / names[-1]).read_text())
-    assert (values["prefix"], values["slaves"], values["update"]) == ("DEMO_", ["dr1"], "u 1")
+    assert (values["prefix"], values["update"]) == ("DEMO_", "u 1")
+    assert [(slave["name"], slave["schema"]) for slave in values["slaves"]] == [("dr1", "public")]
     found = {block.file: block for block in zoo.blocks()}
     assert set(found) == set(names[:-2]), "BLOCKS holds every file, with its SHA-256"
     assert {block.file.sha256 for block in manifest.blocks} == {block.sha256 for block in found.values()}

@@ -99,7 +99,8 @@ def test_the_master_is_read_once_for_three_slaves(three: Net, reads: Counter[str
             until(lambda: traffic.transactions > 30, running)
             carried, manifest = exported(updates, tmp_path / "out")
             assert manifest.names == ["one", "two", "three"]
-            assert reads == Counter(block.table.name for block in manifest.blocks) and len(manifest.blocks) > 5
+            assert reads == Counter(block.table.name for block in manifest.blocks)
+            assert len(manifest.blocks) > 3
             for update in updates:
                 found = net.checkpoint("DEMO_", update.slave.name)
                 assert found and found.message == transfer.WAITING.format(carried.location)
