@@ -1,13 +1,14 @@
 """`load`: the rows of one large table come to an empty slave.
 
-`warm`: the loaders of an initial update in a Spark session that is up, beside two parallel COPY pipes (`psql | psql`,
+`warm`: the loaders of an initial update, all that they need being up, beside two parallel COPY pipes (`psql | psql`,
 binary, each half of the keys), which is as fast as these servers take rows. `cold`: the steps of an initial update and
-its load job as a process of its own, JVM and all, until every row is there; beside pgcopydb, where it is installed.
+its load job as a process of its own, until every row is there; beside pgcopydb, where it is installed.
 
 Both sides fill a table with its primary key in place, as the initial update makes it.
 """
 
 import argparse
+import importlib
 import json
 import os
 import shutil
@@ -32,6 +33,7 @@ from benchmarks.servers import DATABASES, Servers, connect
 from benchmarks.side import SideFailed
 from embedded.home import REPOSITORY
 from embedded.postgres import binaries, binary
+from sluice.apply.spread import Spread
 from sluice.initial import steps
 from sluice.initial.update import Update
 from sluice.pair import Pair
@@ -106,8 +108,7 @@ class Table:
 
 
 def _warm(servers: Servers, args: argparse.Namespace) -> Figure:
-    from spark_jobs.load import load_through_outages, session_master, stores
-    from spark_jobs.session import SparkSpread
+    from spark_jobs.load import load_through_outages, spread_for, stores
 
     table = Table(servers, max(1000, int(2_000_000 * args.scale)))
     store = redis.from_url(servers.redis_url, decode_responses=True)
@@ -128,10 +129,9 @@ def _warm(servers: Servers, args: argparse.Namespace) -> Figure:
     sides: dict[str, Callable[[], Run]] = {}
     with ExitStack() as stack:
         if args.side != "reference":
-            master = session_master(args.spark_master, table.replication.initial.parallel)
-            spread = SparkSpread("sluice bench load", master)
+            spread = spread_for("sluice bench load", args.spark_master, table.replication.initial.parallel)
             stack.callback(spread.stop)
-            _ = spread.session
+            started(spread)
             sides["ours"] = lambda: table.measure(
                 lambda update: load_through_outages(update, spread, never, stores(update)), prepared, _session_roots
             )
@@ -140,7 +140,7 @@ def _warm(servers: Servers, args: argparse.Namespace) -> Figure:
                 lambda info: pipes(table.master_info, info, table.rows, servers), empty, lambda: {"pipes": os.getpid()}
             )
         runs = alternate("load warm", sides, args.rounds, args.warm_up)
-    title = f"{table.rows:,} rows of seven columns, session warm"
+    title = f"{table.rows:,} rows of seven columns, everything up"
     ours, reference = runs.get("ours", []), runs.get("reference", [])
     return Figure(title, "rows/s", ours, reference, "two COPY pipes", goal=GOAL)
 
@@ -175,6 +175,11 @@ def _cold(servers: Servers, args: argparse.Namespace) -> Figure:
     title = f"{table.rows:,} rows of seven columns, every start counted"
     note = "" if program else "pgcopydb is not on the PATH: nothing to compare with"
     return Figure(title, "rows/s", runs.get("ours", []), runs.get("reference", []), "pgcopydb", goal=1.0, note=note)
+
+
+def started(spread: Spread) -> None:
+    """Returns once there are the executors that it has at all, and they know the library."""
+    spread.map(lambda _: importlib.import_module("sluice.initial.loader").__name__, spread.parallelism)
 
 
 def pipes(master: Any, slave: Any, rows: int, servers: Servers) -> None:

@@ -22,13 +22,14 @@ import yaml
 from benchmarks import machine
 from benchmarks.clients import Clients, finish
 from benchmarks.cpu import CpuWatch
-from benchmarks.load import Table
+from benchmarks.load import Table, started
 from benchmarks.ours import capture
 from benchmarks.report import Figure, Report, Run
 from benchmarks.rounds import alternate
 from benchmarks.servers import Servers, connect
 from benchmarks.side import SideFailed
 from sluice import config
+from sluice.apply.spread import Spread
 from sluice.initial import steps
 from sluice.initial.update import Update
 
@@ -54,15 +55,16 @@ TITLES = {"free": "nothing held back", "rate": "at most 100,000 rows/s", "sessio
 
 def run(args: argparse.Namespace) -> Report:
     """Raises `SideFailed` when a load ends before the application does."""
-    from spark_jobs.session import SparkSpread
+    from spark_jobs.load import spread_for
 
     chosen = args.figure or tuple(LIMITS)
     with ExitStack() as stack:
         servers = stack.enter_context(Servers(args))
         bench = _Bench(servers, args)
-        spread = SparkSpread("sluice bench throttle", bench.session_master(args.spark_master))
+        parallel = bench.table.replication.initial.parallel
+        spread = spread_for("sluice bench throttle", args.spark_master, parallel)
         stack.callback(spread.stop)
-        _ = spread.session
+        started(spread)
         sides: dict[str, Callable[[], Run]] = {"none": bench.alone} if args.side != "ours" else {}
         if args.side != "reference":
             for name in chosen:
@@ -95,11 +97,6 @@ class _Bench:
         capture(master, self.table.replication)
         self.clients = Clients(self.table.master_info, servers.folder, APPLICATION, CLIENTS)
 
-    def session_master(self, configured: str) -> str:
-        from spark_jobs.load import session_master
-
-        return session_master(configured, self.table.replication.initial.parallel)
-
     def alone(self) -> Run:
         """The application without any load."""
         self.servers.quiet_down()
@@ -107,7 +104,7 @@ class _Bench:
             tps, p95 = self._application()
         return Run(tps, self.seconds, watch.seconds, {"p95": p95, "rows_per_second": 0.0})
 
-    def beside(self, spread: Any, limits: dict[str, Any]) -> Run:
+    def beside(self, spread: Spread, limits: dict[str, Any]) -> Run:
         """The application while an update loads, from its first block on."""
         from spark_jobs.load import LoadStopped, load_through_outages, stores
 

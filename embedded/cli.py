@@ -38,8 +38,8 @@ what was left by a supervisor that was killed. All data stay for the next 'up'.
 STATUS = """\
 Shows each service: state, pid, port, for how long, how often it was started again, and why it does not run. Below them
 each pair of a master and a slave of this stack: the slave's state and message, how old its newest applied position is,
-and while an initial update loads, rows, bytes, rate and estimated end, as a whole and of each table;
-and through which time and position each table was verified.
+whether safe mode is on, why and until when, while an initial update loads rows, bytes, rate and estimated end, as a
+whole and of each table; and through which time and position each table was verified.
 Exit status: 0 when all services run, 3 when not.
 """
 

@@ -17,6 +17,7 @@ import os
 import shutil
 import stat
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,9 +68,8 @@ class Home:
                     # Another account runs PostgreSQL for root, and must pass through to its clusters.
                     passable = os.geteuid() == 0 and folder in (self.root, self.root / "postgres")
                     folder.chmod(0o711 if passable else 0o700)
-            probe = self.run / f".probe-{os.getpid()}"
-            probe.write_text("probe")
-            probe.unlink()
+            with tempfile.NamedTemporaryFile(dir=self.run, prefix=".probe-") as probe:
+                probe.write(b"probe")
         except OSError as error:
             raise HomeUnusable(self.root, self._explain(error)) from error
 

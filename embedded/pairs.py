@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from embedded import verified
 from embedded.stack import Stack
@@ -13,8 +12,11 @@ from sluice.domain.names import Prefix
 from sluice.domain.state import SlaveState
 from sluice.errors import SluiceError
 from sluice.initial.progress import progress
+from sluice.initial.sides import checkpoints_of
 from sluice.initial.update import Update
 from sluice.pair import Pair
+from sluice.stores import lease, redis_store
+from sluice.stores.status import Status
 
 LOADING = (SlaveState.INITIAL, SlaveState.TRANSITION)
 
@@ -34,8 +36,19 @@ def pairs(stack: Stack) -> list[str]:
             if replication.master.conn_id in places and slave.conn_id in places:
                 infos = {conn_id: stack.connection(place) for conn_id, place in places.items()}
                 lines += told(Pair.of(replication, name, infos))
+                lines += _safe_mode(stack, replication.prefix, name)
                 lines += _verified(stack, replication.prefix, name)
     return lines
+
+
+def _safe_mode(stack: Stack, prefix: Prefix, slave: str) -> list[str]:
+    """While an apply runs: whether safe mode is on, why, and when it will end."""
+    try:
+        client = redis_store.connect(stack.redis_url)
+        mode = Status(client, prefix, slave).read().get("safe_mode") if lease.held(client, prefix, slave) else None
+    except SluiceError as error:
+        return [f"    {error}"]
+    return [f"    safe mode {mode}"] if mode else []
 
 
 def _verified(stack: Stack, prefix: Prefix, slave: str) -> list[str]:
@@ -48,18 +61,13 @@ def _verified(stack: Stack, prefix: Prefix, slave: str) -> list[str]:
 def waiting(replication: Replication, master: ConnectionInfo) -> str:
     """How much is in ITEMS, and who holds the purge."""
     vendor = replication.master.vendor
-    driver = vendors.module(vendor, "connection")
     try:
-        connection = driver.connect(master, application="sluice status", autocommit=True)
-        try:
-            with driver.classified(master):
-                schema = replication.master.schema
-                if vendors.module(vendor, "resources").installed(connection, replication.prefix, schema) is None:
-                    return f"{replication.prefix}: nothing is installed on the master yet"
-                module = vendors.module(vendor, "purge")
-                return f"{replication.prefix}: {module.backlog(connection, replication.prefix, schema)}"
-        finally:
-            connection.close()
+        with vendors.reach(master, "sluice status") as session:
+            schema = replication.master.schema
+            if vendors.module(vendor, "resources").installed(session, replication.prefix, schema) is None:
+                return f"{replication.prefix}: nothing is installed on the master yet"
+            module = vendors.module(vendor, "purge")
+            return f"{replication.prefix}: {module.backlog(session, replication.prefix, schema)}"
     except SluiceError as error:
         return f"{replication.prefix}: {error}"
 
@@ -74,22 +82,15 @@ def told(pair: Pair) -> list[str]:
 
 def _look(pair: Pair) -> Iterable[str]:
     update = Update.named(pair, "status")
-    slave = update.connect_slave("sluice status")
-    try:
-        with vendors.module(pair.slave_info.vendor, "connection").classified(pair.slave_info):
-            store: Any = vendors.module(pair.slave_info.vendor, "checkpoint").CheckpointStore(
-                slave, pair.prefix, pair.slave.schema, pair.slave.name
-            )
-            found = store.read()
-            if found is None:
-                yield f"{pair}: {SlaveState.UNCONFIGURED}: no initial update yet"
-                return
-            age = ""
-            if found.state is SlaveState.NORMAL and found.position and found.position.time:
-                age = f", current as of {found.position.time:.19}"
-            yield f"{pair}: {found.state}{age}" + (f": {found.message}" if found.message else "")
+    with vendors.reach(pair.slave_info, "sluice status") as slave:
+        found = checkpoints_of(update, slave).read()
+        if found is None:
+            yield f"{pair}: {SlaveState.UNCONFIGURED}: no initial update yet"
+            return
+        age = ""
+        if found.state is SlaveState.NORMAL and found.position and found.position.time:
+            age = f", current as of {found.position.time:.19}"
+        yield f"{pair}: {found.state}{age}" + (f": {found.message}" if found.message else "")
         if found.state in LOADING:
             for line in progress(update, slave).lines():
                 yield f"    {line}"
-    finally:
-        slave.close()

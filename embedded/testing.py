@@ -10,9 +10,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-WHOLE = ("-n", "3", "--dist", "loadfile")
+WHOLE = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")
 """Of a run of every test: files side by side, each with servers of its own. Most of the time goes into waiting, so even
-two cores carry three of them in little more than half the time of one."""
+two cores carry three of them in little more than half the time of one. `tests/conftest.py` says in which order."""
 
 _SETTINGS = ("AIRFLOW", "SLUICE_", "PYTEST_", "PG", "SPARK_", "AWS_", "REDIS")
 """Beginnings of variables that would make the tests reach for somebody's real servers."""

@@ -21,11 +21,10 @@ Tables = Mapping[str, Mapping[str, Any]]
 
 def of_pairs(stack: Stack) -> list[dict[str, Any]]:
     """Every configured pair with `prefix`, `slave` and `tables`; none while Redis does not answer."""
-    folder = stack.blueprint.replications
     try:
         return [
             {"prefix": str(one.prefix), "slave": slave, "tables": tables(stack, one.prefix, slave)}
-            for one in config.survey(Path(folder) if folder else None).replications
+            for one in config.survey(Path(stack.blueprint.replications)).replications
             for slave in one.slaves
         ]
     except SluiceError:

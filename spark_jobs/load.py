@@ -3,9 +3,9 @@
 Further keys of the input: `update_id`, the id of the initial update, which must have reached
 TRANSITION; `choice`, what its form says (see `sluice.initial.choice`); and where its blocks travel
 as files, `files`: `step` (`export`: blocks become files, then the folder is sealed; `import`: files
-become blocks), `folder`, `s3`, `key`. Each loader is a Spark task of its own; all they share is
-BLOCKS on the slave. When one fails, the others are stopped: what they stored is stored, and the next
-start goes on from there.
+become blocks), `folder`, `s3`, `key`. Each loader is a Spark task of its own, or a thread of this process where Spark
+would be this machine alone (see `spread_for`); all they share is BLOCKS on the slave. When one fails, the others are
+stopped: what they stored is stored, and the next start goes on from there.
 """
 
 import logging
@@ -13,12 +13,12 @@ import os
 import sys
 import threading
 import time
-import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from sluice import config
+from sluice.apply.spread import InThreads, Spread
 from sluice.domain.location import Location, S3Access
 from sluice.domain.manifest import Manifest
 from sluice.domain.state import SlaveState
@@ -38,7 +38,7 @@ from sluice.initial.worker import LoadReport
 from sluice.pair import Pair
 from sluice.stores import redis_store
 from spark_jobs.job import JobInput, main
-from spark_jobs.session import SparkSpread
+from spark_jobs.session import SparkSpread, one_machine
 
 log = logging.getLogger("sluice.initial")
 
@@ -48,12 +48,12 @@ STEADY_SECONDS = 60.0
 """A load that went well for so long begins its back-off anew."""
 LONGEST_BACKOFF_SECONDS = 16.0
 """Beyond this pause the job ends; whoever started it decides whether to start it again."""
-LOADER_TRIES = 4
-"""How often one loader is started again after its task was lost with its executor."""
+MOST_THREADS = 8
+"""Loaders that one Python process feeds: it passes on some four million rows a second, whatever they are many."""
 
-
-Worker = Callable[[str], LoadReport]
-"""What a loader of the given name does, anywhere; it travels to an executor with all it needs."""
+Worker = Callable[[str, Callable[[], bool]], LoadReport]
+"""What a loader of the given name does, anywhere, until it is told to stop; it travels to an executor with all it
+needs."""
 
 
 class LoadStopped(Transient):
@@ -76,8 +76,7 @@ def run(job: JobInput, stop: threading.Event) -> None:
     elif carried is not None:
         worker = _exports(update, carried)
         throttler = partial(throttler, stores=False)
-    master = session_master(job.spark_master, update.options.parallel)
-    spread = SparkSpread(f"sluice load {update}", master, job.spark_conf)
+    spread = spread_for(f"sluice load {update}", job.spark_master, update.options.parallel, job.spark_conf)
     try:
         load_through_outages(update, spread, stop, worker, throttler, reads=reads)
         if carried is None:
@@ -102,27 +101,27 @@ def _files(values: dict[str, Any] | None) -> Carried | None:
 
 def stores(update: Update) -> Worker:
     """What a loader does that goes over the wire: blocks of the master straight into the slave's tables."""
-    return lambda loader: load_worker(update, loader)
+    return lambda loader, stopped: load_worker(update, loader, stopped)
 
 
 def _exports(update: Update, carried: Carried) -> Worker:
-    return lambda loader: export_worker(update, loader, carried)
+    return lambda loader, stopped: export_worker(update, loader, carried, stopped)
 
 
 def _imports(update: Update, carried: Carried, manifest: Manifest) -> Worker:
-    return lambda loader: import_worker(update, loader, carried, manifest)
+    return lambda loader, stopped: import_worker(update, loader, carried, manifest, stopped)
 
 
 def load_through_outages(
     update: Update,
-    spread: SparkSpread,
+    spread: Spread,
     stop: threading.Event,
     worker: Worker,
     throttler: Callable[[int], Throttler] | None = None,
     *,
     reads: bool = True,
 ) -> None:
-    """Loads with this Spark session; when a database goes away, again when it is back.
+    """Loads, spread like this; when a database goes away, again when it is back.
 
     `throttler` makes, of the number of workers, what holds them back. `reads`: the workers read the master, not files.
     """
@@ -150,7 +149,7 @@ def load_through_outages(
                 raise LoadStopped(f"{update}: told to stop while waiting. {outage}") from outage
 
 
-def _load(load: LoadJob, held: HeldSnapshot, spread: SparkSpread, stop: threading.Event, worker: Worker) -> None:
+def _load(load: LoadJob, held: HeldSnapshot, spread: Spread, stop: threading.Event, worker: Worker) -> None:
     """Runs the loaders, ticks and tells the progress until all have ended."""
     update, ended = held.update, threading.Event()
     loaders = [_Loader(load, number, spread, ended, worker) for number in range(1, update.options.parallel + 1)]
@@ -180,7 +179,7 @@ def _load(load: LoadJob, held: HeldSnapshot, spread: SparkSpread, stop: threadin
         for loader in loaders:
             loader.stopping = True
         if not all(loader.done for loader in loaders):
-            spread.session.sparkContext.cancelAllJobs()
+            spread.cancel()
             for loader in loaders:
                 loader.thread.join(10.0)
     reports = [loader.report for loader in loaders if loader.report]
@@ -193,11 +192,11 @@ def _load(load: LoadJob, held: HeldSnapshot, spread: SparkSpread, stop: threadin
 
 
 class _Loader:
-    """One loader: a thread of the driver that waits for a Spark task."""
+    """One loader: a thread of the driver that waits for a Spark task, or is the loader itself."""
 
-    def __init__(self, load: LoadJob, number: int, spread: SparkSpread, ended: threading.Event, worker: Worker):
+    def __init__(self, load: LoadJob, number: int, spread: Spread, ended: threading.Event, worker: Worker):
         self.load = load
-        self.worker = worker
+        self.task = _task(worker, load.loader(number), spread.stopped)
         self.number = number
         self.spread = spread
         self.ended = ended
@@ -206,54 +205,40 @@ class _Loader:
         self.done = False
         """Said before `ended` is set: the thread itself lives a moment longer."""
         self.stopping = False
-        """Its task will be cancelled, and must not be started again for that."""
-        self.lost: list[str] = []
-        """Why Spark lost its tasks, for the driver's thread to bury their blocks."""
+        """Its task will be cancelled, which is no failure."""
         self.thread = threading.Thread(target=self._run, name=f"loader {number}", daemon=True)
 
     def check(self) -> None:
-        """Raises the loader's failure; gives back what tasks held that were lost."""
+        """Raises the loader's failure."""
         if self.failure is not None:
             raise self.failure
-        while self.lost:
-            log.warning("%s: a task of loader %s was lost: %s", self.load.update, self.number, self.lost.pop())
-            self.load.bury(self.number)
 
     def _run(self) -> None:
-        task = _task(self.worker, self.load.loader(self.number))
         try:
-            for left in range(LOADER_TRIES - 1, -1, -1):
-                try:
-                    kind, outcome = self.spread.map(task, 1)[0]
-                except Exception as failure:  # Spark's own: a task lost with its executor or Python worker
-                    if self.stopping:
-                        return
-                    reason = str(failure).strip().split("\n", 1)[0] or type(failure).__name__
-                    if not left:
-                        self.failure = Transient(f"{self.load.update}: Spark loses the task of a loader: {reason}")
-                    self.lost.append(reason)
-                    self.ended.set()
-                    continue
-                if kind == "loaded":
-                    self.report = outcome
-                else:
-                    self.failure = Terminal(outcome) if kind == "terminal" else Transient(outcome)
-                return
+            kind, outcome = self.spread.map(self.task, 1)[0]
+            if kind == "loaded":
+                self.report = outcome
+            else:
+                self.failure = Terminal(outcome) if kind == "terminal" else Transient(outcome)
+        except Exception as failure:  # nobody foresaw it, or Spark lost the task again and again
+            if not self.stopping:
+                log.warning("%s: loader %s failed", self.load.update, self.number, exc_info=failure)
+                reason = str(failure).strip().split("\n", 1)[0] or type(failure).__name__
+                self.failure = Transient(f"{self.load.update}: loader {self.number} failed: {reason}")
         finally:
             self.done = True
             self.ended.set()
 
 
-def _task(worker: Worker, loader: str) -> Callable[[int], tuple[str, Any]]:
-    """What an executor runs. Everything it needs travels in this closure, the passwords too.
+def _task(worker: Worker, loader: str, stopped: Callable[[], bool]) -> Callable[[int], tuple[str, Any]]:
+    """What an executor or a thread runs. Everything it needs travels in this closure, the passwords too.
 
     Errors come back as values, so that their kind and text arrive whole.
     """
 
     def task(_: int) -> tuple[str, Any]:
         try:
-            # Spark may run a task again while the first try is not surely dead: each has a name of its own.
-            return "loaded", worker(f"{loader}.{uuid.uuid4().hex[:8]}")
+            return "loaded", worker(loader, stopped)
         except Terminal as error:
             return "terminal", str(error)
         except SluiceError as error:
@@ -262,9 +247,19 @@ def _task(worker: Worker, loader: str) -> Callable[[int], tuple[str, Any]]:
     return task
 
 
-def session_master(configured: str, parallel: int) -> str:
-    """Loaders wait for databases most of their time, so that `local[*]` may have more of them than cores."""
-    return f"local[{max(parallel, os.cpu_count() or 1)}]" if configured == "local[*]" else configured
+def spread_for(name: str, master: str, parallel: int, conf: Mapping[str, str] | None = None) -> SparkSpread | InThreads:
+    """Where the loaders run: on a cluster, its executors; on this machine alone, threads, as long as they are few.
+
+    A loader waits for databases and hands on what they send. In the time and CPU that a JVM and its workers take to
+    start, threads have loaded millions of rows.
+    """
+    if not one_machine(master):
+        return SparkSpread(name, master, conf)
+    if parallel <= MOST_THREADS:
+        return InThreads(parallel)
+    # Loaders wait most of their time: there may be more of them than cores.
+    most = max(parallel, os.cpu_count() or 1)
+    return SparkSpread(name, f"local[{most}]" if master == "local[*]" else master, conf)
 
 
 def _leave_word(update: Update, message: str) -> None:

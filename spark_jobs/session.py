@@ -1,19 +1,22 @@
 """One Spark session a job, and its executors as a `Spread`."""
 
 import atexit
+import logging
 import os
 import re
 import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from sluice import sql_files
 from sluice.apply.spread import ExecutorsFailed, SpreadLost
+
+log = logging.getLogger("sluice.job")
 
 T = TypeVar("T")
 
@@ -21,6 +24,9 @@ _ROOT = Path(__file__).resolve().parents[1]
 _LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
 
 _SCRATCH = "driver-"
+
+ANSWER_SECONDS = 10.0
+"""So long Spark's driver process has to do what takes it a moment; a frozen one never would."""
 
 DEFAULTS = {
     "spark.ui.enabled": "false",
@@ -57,31 +63,30 @@ class SparkSpread:
         return self._session
 
     @property
+    def stopped(self) -> Callable[[], bool]:
+        """See `sluice.apply.spread.Spread`: what is cancelled ends with its process."""
+        return _never
+
+    @property
     def parallelism(self) -> int:
-        return int(self.session.sparkContext.defaultParallelism)
+        # First the session: two threads that import pyspark at once see halves of it.
+        session = self.session
+        with _told():
+            return int(session.sparkContext.defaultParallelism)
 
     def map(self, task: Callable[[int], T], parts: int) -> list[T]:
         """See `sluice.apply.spread.Spread`."""
-        # First the session: two threads that import pyspark at once see halves of it.
         session = self.session
-        from py4j.protocol import Py4JError, Py4JNetworkError
-        from pyspark.errors import PySparkException
-
-        try:
-            numbers = session.sparkContext.parallelize(range(parts), parts)
-            results: list[T] = numbers.map(task).collect()
-        except (Py4JNetworkError, ConnectionError) as error:
-            raise SpreadLost(f"Spark's driver process is gone: {error}. The job starts again.") from error
-        except (Py4JError, PySparkException) as error:
-            raise ExecutorsFailed(f"Spark's executors failed: {_first_line(error)}.") from error
-        return results
+        with _told():
+            results: list[T] = session.sparkContext.parallelize(range(parts), parts).map(task).collect()
+            return results
 
     def warm_up(self, task: Callable[[int], object]) -> None:
         """Lets executors elsewhere run `task` once, in the background; returns at once.
 
         Those of a local session share the machine with the driver: they start when there is something to do.
         """
-        if not self._master.startswith("local"):
+        if not one_machine(self._master):
             threading.Thread(target=self._warm_up, args=[task], name="spark-warm-up", daemon=True).start()
 
     def _warm_up(self, task: Callable[[int], object]) -> None:
@@ -91,8 +96,7 @@ class SparkSpread:
     def cancel(self) -> None:
         """Ends the tasks under way. A job has one session, and one window at a time."""
         if self._started.is_set() and self._session is not None:
-            with suppress(Exception):  # a driver process that has died has nothing under way
-                self._session.sparkContext.cancelAllJobs()
+            self._answered(self._session.sparkContext.cancelAllJobs)
 
     def check(self) -> None:
         """Raises `SpreadLost` when Spark's driver process has died or never came up."""
@@ -108,9 +112,28 @@ class SparkSpread:
         """Ends the session if it is up; one that still starts ends with the process."""
         if self._started.is_set() and self._session is not None:
             # A driver process that has died cannot be stopped in an orderly way, and need not be.
-            with suppress(Exception):
+            with suppress(SpreadLost):
                 self.check()
-                self._session.stop()
+                self._answered(self._session.stop)
+
+    def _answered(self, call: Callable[[], object]) -> None:
+        """`call`, for as long as Spark's driver process may take; one that says nothing is killed, and `check` tells.
+
+        Never raises: one that has died has nothing under way.
+        """
+
+        def run() -> None:
+            with suppress(Exception):
+                call()
+
+        thread = threading.Thread(target=run, name="spark-call", daemon=True)
+        thread.start()
+        thread.join(ANSWER_SECONDS)
+        if thread.is_alive():
+            process = self._session.sparkContext._gateway.proc
+            log.warning("Spark's driver process %d does not answer: it is killed.", process.pid)
+            process.kill()
+            process.wait()
 
     def _start(self) -> None:
         try:
@@ -129,13 +152,32 @@ class SparkSpread:
             for key, value in self._conf.items():
                 builder = builder.config(key, value)
             session = builder.getOrCreate()
-            if not self._master.startswith("local"):
+            if not one_machine(self._master):
                 _ship_library(session)
             self._session = session
         except BaseException as failure:  # told to whoever asks for the session
             self._failure = failure
         finally:
             self._started.set()
+
+
+def one_machine(master: str) -> bool:
+    """Whether there are no executors but this machine's own session: `local`, `local[N]`, `local[*,failures]`."""
+    return re.fullmatch(r"local(\[[^\]]*\])?", master) is not None
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Errors of a session, once it is up, as ours. Raises `SpreadLost`, `ExecutorsFailed`."""
+    from py4j.protocol import Py4JError, Py4JNetworkError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JNetworkError, ConnectionError) as error:
+        raise SpreadLost(f"Spark's driver process is gone: {error}. The job starts again.") from error
+    except (Py4JError, PySparkException) as error:
+        raise ExecutorsFailed(f"Spark's executors failed: {_first_line(error)}.") from error
 
 
 def with_retries(master: str, failures: str) -> str:
@@ -170,6 +212,10 @@ def _lives(pid: str) -> bool:
     except (ProcessLookupError, ValueError, OverflowError):
         return False
     return True
+
+
+def _never() -> bool:
+    return False
 
 
 def _first_line(error: BaseException) -> str:

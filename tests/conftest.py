@@ -12,10 +12,15 @@ from pathlib import Path
 
 import pytest
 import redis
+from hypothesis import settings
 
 from embedded.postgres import PostgresServer
 from embedded.redis import RedisServer
 from sluice.domain.connection import ConnectionInfo
+
+# No example is judged by its time: on a busy machine any may take long.
+settings.register_profile("sluice", deadline=None)
+settings.load_profile("sluice")
 
 TEST_SETTINGS = {
     "fsync": "off",
@@ -30,6 +35,18 @@ TEST_SETTINGS = {
 }
 
 _numbers = itertools.count(1)
+
+LONG = ("faults", "bench", "initial_files", "verify", "demo", "many", "initial_load", "detached_apply", "scenarios")
+"""Folders with the files that take longest, longest first."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files come first: what is left at the end, while others have nothing more to do, should be short."""
+
+    def place(item: pytest.Item) -> int:
+        return next((number for number, folder in enumerate(LONG) if folder in item.path.parts), len(LONG))
+
+    items.sort(key=place)
 
 
 @pytest.fixture(scope="session")

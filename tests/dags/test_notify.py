@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -77,6 +78,26 @@ def test_a_run_that_could_not_compare_is_told_with_the_reason(told: Told) -> Non
     (notice,) = told.notices
     assert notice["subject"] == "DEMO_ → dr1 could not be compared with its master: 1 table"
     assert "public.log cannot hold on the slave what it holds on the master" in notice["text"]
+
+
+def test_what_a_run_finds_is_told_when_all_of_it_is_known(told: Told) -> None:
+    folder = places.report_folder("scheduled__1")
+    found = {"outcome": "different", "run": folder.name}
+    told.verified.write("public.people", {**found, "differ": 1})
+    assert look() == "0 things need a person, 0 notices sent", "there is no report yet"
+    told.verified.write("public.log", {**found, "differ": 2})
+    (folder / "report.html").touch()
+    assert look() == "1 things need a person, 1 notices sent"
+    assert told.notices[0]["subject"].endswith("2 tables")
+
+
+def test_what_a_run_found_that_never_wrote_its_report_is_told_all_the_same(told: Told) -> None:
+    folder = places.report_folder("scheduled__1")
+    told.verified.write("public.people", {"outcome": "different", "run": folder.name, "differ": 1})
+    os.utime(folder, (time.time(), time.time() - 25 * 3600))
+    assert look() == "1 things need a person, 1 notices sent"
+    shutil.rmtree(folder)
+    assert look() == "1 things need a person, 0 notices sent"
 
 
 def test_a_notifier_that_fails_hides_nothing_and_is_tried_again(told: Told) -> None:

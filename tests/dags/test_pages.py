@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 from sluice.domain.names import Prefix
 from sluice.orchestration import places
 from sluice.stores import redis_store
+from sluice.stores.lease import Lease
 from sluice.stores.status import Status
 from sluice.stores.verified import Verified
 
@@ -75,9 +76,10 @@ def report() -> str:
 
 
 def test_strangers_see_nothing(client: TestClient, report: str) -> None:
-    for path in ("", f"reports/{report}/", f"reports/{report}/report.json", "docs", "openapi.json", "nothing"):
+    ours = ("", f"reports/{report}/", f"reports/{report}/report.json")
+    for path in (*ours, "docs", "openapi.json", "nothing"):
         answer = client.get(f"/sluice/{path}", follow_redirects=False)
-        assert answer.status_code in (401, 404), path
+        assert answer.status_code == (401 if path in ours else 404), path
         assert "the report" not in answer.text and "DEMO_" not in answer.text
 
 
@@ -99,6 +101,20 @@ def test_the_overview_says_through_when_each_table_is_verified(
     assert re.search(r"public\.&lt;new&gt; .*never", text)
     assert f"<a href='reports/{report}/'><span class=different>" in answer.text
     assert "script" not in answer.headers["Content-Security-Policy"]
+
+
+def test_the_overview_says_why_safe_mode_is_on_and_when_it_ends(client: TestClient, anna: dict[str, str]) -> None:
+    store = redis_store.connect()
+    mode = "on after the start, for 12 s more and until everything up to <2026> is applied"
+    Status(store, Prefix("DEMO_"), "dr1").write({"state": "NORMAL", "safe_mode": mode})
+    assert "; no apply runs<" in client.get("/sluice/", headers=anna).text
+    lease = Lease(store, Prefix("DEMO_"), "dr1", 10.0)
+    lease.acquire()
+    try:
+        text = client.get("/sluice/", headers=anna).text
+    finally:
+        lease.release()
+    assert f"; safe mode {mode}<".replace("<2026>", "&lt;2026&gt;") in text
 
 
 def test_a_report_is_served_and_nothing_else_of_the_folder(

@@ -27,6 +27,9 @@ from embedded.services import MARKER, ROLE
 from embedded.stack import MustBeDown, Stack, StackNotUp, UnknownService, UpFailed
 from sluice.domain.names import Prefix
 from sluice.domain.state import SlaveState
+from sluice.stores import redis_store
+from sluice.stores.lease import Lease
+from sluice.stores.status import Status
 from sluice.vendors.postgres.checkpoint import CheckpointStore
 from tests.traces import nothing_runs
 
@@ -271,6 +274,16 @@ def test_status_tells_each_pair_whatever_state_its_slave_is_in(stack: Stack) -> 
         "DEMO_ → dr1: INITIAL: being prepared",
         "    0 of 0 tables, 0 rows, 0.0 MB, 0 rows/s",
     ]
+    client = redis_store.connect(stack.redis_url)
+    mode = "on after an abnormal stop, until everything up to 2026-11-21 is applied"
+    Status(client, Prefix("DEMO_"), "dr1").write({"safe_mode": mode})
+    assert f"    safe mode {mode}" not in pairs(stack), "the apply that said it has ended"
+    lease = Lease(client, Prefix("DEMO_"), "dr1", 10.0)
+    lease.acquire()
+    try:
+        assert pairs(stack)[3] == f"    safe mode {mode}"
+    finally:
+        lease.release()
     with stack.slaves["dr1"].connect("demo", ROLE) as slave:
         slave.execute(
             "DROP TABLE public.demo_checkpoint, public.demo_blocks, public.demo_rejects, public.demo_throttle"

@@ -88,9 +88,7 @@ def same(history: History, slave: Slave) -> None:
     assert slave.rows() == sorted(history.rows, key=repr)
 
 
-SETTINGS = settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+SETTINGS = settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 @pytest.mark.parametrize("cascades", [False, True], ids=["rows may go and come", "others refer to the rows"])

@@ -68,7 +68,7 @@ def shape_of(connection: psycopg.Connection[Any], name: str) -> TableShape:
 
 
 @pytest.mark.parametrize("name", KEYS)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_located_as_plain_comparisons_by_the_master_say(master: psycopg.Connection[Any], name: str, data: Any) -> None:
     shape = shape_of(master, name)
@@ -89,7 +89,7 @@ def test_located_as_plain_comparisons_by_the_master_say(master: psycopg.Connecti
 
 
 @pytest.mark.parametrize("name", KEYS)
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_ranges_between_bounds_hold_each_row_once_and_where_it_is_located(
     master: psycopg.Connection[Any], name: str, data: Any

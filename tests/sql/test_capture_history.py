@@ -120,7 +120,7 @@ def played(request: pytest.FixtureRequest, database: Callable[..., ConnectionInf
 
 
 @given(history=st.lists(st.one_of(changes(), changes(), changes(), BORDERS), max_size=40))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_history_replays_to_the_rows_of_the_master(played: Master, history: list[Step]) -> None:
     model = Model()
     for table in TABLES:

@@ -7,6 +7,7 @@ import psycopg
 import pytest
 
 from embedded.postgres import PostgresServer
+from embedded.process import await_true
 from sluice.domain.connection import ConnectionInfo
 from sluice.vendors.postgres.connection import (
     DatabaseRefused,
@@ -14,6 +15,7 @@ from sluice.vendors.postgres.connection import (
     StatementFailed,
     StatementInterrupted,
     classified,
+    classify,
     connect,
 )
 from tests.file_limit import limit_files
@@ -48,6 +50,78 @@ def test_a_server_without_a_free_place_is_an_outage(postgres: PostgresServer, in
     finally:
         with postgres.connect() as admin:
             admin.execute("DROP ROLE crowded")
+
+
+def test_a_database_that_takes_no_connections_for_a_while_is_an_outage(
+    postgres: PostgresServer, info: ConnectionInfo
+) -> None:
+    with postgres.connect() as admin:
+        admin.execute(f'ALTER DATABASE "{info.database}" ALLOW_CONNECTIONS false'.encode())
+        with pytest.raises(
+            DatabaseUnreachable, match=r"not currently accepting.*Should it go on like this: check user"
+        ):
+            connect(info, application="test")
+        admin.execute(f'ALTER DATABASE "{info.database}" ALLOW_CONNECTIONS true'.encode())
+    connect(info, application="test").close()
+
+
+def test_a_host_that_pg_hba_conf_does_not_know_is_a_matter_for_a_person(
+    postgres: PostgresServer, info: ConnectionInfo
+) -> None:
+    rules = postgres.data / "pg_hba.conf"
+    before = rules.read_text()
+    with postgres.connect() as admin:
+        rules.write_text(f'host "{info.database}" all all reject\n{before}')
+        try:
+            admin.execute("SELECT pg_reload_conf()")
+            assert await_true(lambda: _refused(info), 10), "the rules were not read"
+        finally:
+            rules.write_text(before)
+            admin.execute("SELECT pg_reload_conf()")
+
+
+def _refused(info: ConnectionInfo) -> bool:
+    try:
+        connect(info, application="test").close()
+    except DatabaseRefused:
+        return True
+    return False
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "the database system is not accepting connections DETAIL: Hot standby mode is disabled.",
+        "out of memory DETAIL: Failed on request of size 8192.",
+        'could not open file "global/pg_filenode.map": Input/output error',
+        "canceling authentication due to timeout",
+        "could not fork new process for connection: Resource temporarily unavailable",
+        "server login has been failing, try again later (server_login_retry)",
+        "cannot connect to invalid database",
+    ],
+)
+@pytest.mark.parametrize("severity", ["FATAL", "ВАЖНО", "致命错误"])
+def test_what_a_server_says_at_a_log_in_is_an_outage_unless_it_is_known_to_stay(said: str, severity: str) -> None:
+    text = f'connection failed: connection to server at "127.0.0.1", port 5432 failed: {severity}:  {said}'
+    with pytest.raises(DatabaseUnreachable, match="takes no connection just now"):
+        raise classify(psycopg.OperationalError(text), "s")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'role "nobody" is not permitted to log in',
+        'permission denied for database "d" DETAIL: User does not have CONNECT privilege.',
+        'no pg_hba.conf entry for host "10.0.0.1", user "u", database "d", no encryption',
+        'LDAP authentication failed for user "u"',
+        "connection requires a valid client certificate",
+        'unrecognized configuration parameter "sluice.none"',
+        "no such database: d",
+    ],
+)
+def test_a_refusal_that_stays_is_a_matter_for_a_person(said: str) -> None:
+    text = f'connection failed: connection to server at "127.0.0.1", port 5432 failed: FATAL:  {said}'
+    assert isinstance(classify(psycopg.OperationalError(text), "s"), DatabaseRefused)
 
 
 @pytest.mark.parametrize(
@@ -96,6 +170,13 @@ def test_a_roles_own_time_outs_do_not_count(postgres: PostgresServer, info: Conn
     finally:
         with postgres.connect() as admin:
             admin.execute("DROP ROLE hasty")
+
+
+def test_a_slave_that_is_read_only_for_others_is_written_to(info: ConnectionInfo) -> None:
+    with connect(info, application="test", autocommit=True) as connection:
+        connection.execute(f'ALTER DATABASE "{info.database}" SET default_transaction_read_only = on'.encode())
+    with connect(info, application="test") as connection:
+        connection.execute("CREATE TABLE public.t (id int)")
 
 
 def test_a_name_cannot_break_out_of_the_options(info: ConnectionInfo) -> None:

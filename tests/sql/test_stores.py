@@ -91,6 +91,29 @@ def test_the_gate_is_open_only_without_any_closure(redis_url: str) -> None:
     assert "admin (anna, " in str(gate.closures()[0])
 
 
+def test_who_waits_at_a_gate_hears_at_once_that_it_changed(redis_url: str) -> None:
+    client = redis_store.connect(redis_url)
+    gate, elsewhere = Gate(redis_store.connect(redis_url), PREFIX, "dr1"), Gate(client, PREFIX, "dr1")
+    for change in (lambda: elsewhere.close(ADMIN, "anna", "maintenance"), lambda: elsewhere.open(ADMIN)):
+        gate.await_change(0.01)  # listens from here on
+        change()
+        begun = time.monotonic()
+        gate.await_change(60)
+        assert time.monotonic() - begun < 30
+    begun = time.monotonic()
+    gate.await_change(0.2)
+    assert time.monotonic() - begun >= 0.2
+    for _ in range(2):  # Redis ends what listens: the first wait says so, a later one listens anew
+        client.client_kill_filter(_type="pubsub")
+        with pytest.raises(redis_store.StoreUnreachable):
+            gate.await_change(60)
+        gate.await_change(0.01)
+    elsewhere.close(ADMIN, "anna", "maintenance")
+    gate.await_change(60)
+    gate.forget()
+    gate.forget()
+
+
 def test_another_pair_has_its_own_gate(redis_url: str) -> None:
     client = redis_store.connect(redis_url)
     Gate(client, PREFIX, "dr1").close(ADMIN, "anna", "x")

@@ -122,6 +122,16 @@ CASES = {
         ("demo_dr1,", "demo_dr1, safe_mode: true, on_conflict: reject,"),
         "4: slaves.dr1.on_conflict: contradicts safe_mode: true, under which no change ever conflicts; take out",
     ),
+    "safe mode and comparing": (
+        ("demo_dr1,", "demo_dr1, safe_mode: true, compare_values: true,"),
+        "4: slaves.dr1.compare_values: contradicts safe_mode: true, under which no row is compared before it is "
+        "written; take out compare_values or safe_mode",
+    ),
+    "overwriting and comparing": (
+        ("demo_dr1,", "demo_dr1, compare_values: true, on_conflict: overwrite,"),
+        "4: slaves.dr1.compare_values: contradicts on_conflict: overwrite, under which no row is compared before it "
+        "is written; take out compare_values or on_conflict",
+    ),
     "policy": (
         ("demo_dr1,", "demo_dr1, on_conflict: ignore,"),
         "4: slaves.dr1.on_conflict: 'ignore' is not known; known",

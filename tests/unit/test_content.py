@@ -27,7 +27,7 @@ NAMES = st.lists(
     unique=True,
 )
 
-ANY_TIME = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EXAMPLES = settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(autouse=True)
@@ -36,13 +36,13 @@ def many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrow, "FEW", 0)
 
 
-@ANY_TIME
+@EXAMPLES
 @given(st.lists(st.tuples(st.text(min_size=1), VALUES), max_size=5))
 def test_a_row_reads_back_as_it_was_written(row: list[tuple[str, str | None]]) -> None:
     assert content.parse(content.format_row(row)) == row
 
 
-@ANY_TIME
+@EXAMPLES
 @given(NAMES, st.data())
 def test_many_rows_read_like_each_of_them(names: list[str], data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.tuples(*[VALUES] * len(names)), max_size=8))
@@ -53,7 +53,7 @@ def test_many_rows_read_like_each_of_them(names: list[str], data: st.DataObject)
         assert arrow.names(texts[0].as_py()) == tuple(names)
 
 
-@ANY_TIME
+@EXAMPLES
 @given(NAMES, st.data())
 def test_old_images_are_the_new_row_under_the_old_values(names: list[str], data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.tuples(*[VALUES] * len(names)), max_size=6))
@@ -117,7 +117,7 @@ def test_what_no_trigger_wrote_is_refused(text: str) -> None:
         content.parse(text)
 
 
-@ANY_TIME
+@EXAMPLES
 @given(st.lists(st.text(), min_size=2, max_size=4))
 def test_keys_of_several_columns_read_back(values: list[str]) -> None:
     names = [str(number) for number in range(len(values))]

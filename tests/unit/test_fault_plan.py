@@ -1,6 +1,8 @@
 """A seed decides what a fault run does, and the seeds of the suite leave no fault out."""
 
-from tests.scenarios.faults.plan import AT_COMMIT, Fault, plan
+from collections import Counter
+
+from tests.scenarios.faults.plan import AT_COMMIT, PLACES, Fault, plan
 from tests.scenarios.faults.proxy import Moment
 from tests.scenarios.faults.test_faults import SEEDS
 
@@ -12,9 +14,27 @@ def test_the_same_seed_gives_the_same_plan() -> None:
 
 def test_every_fault_strikes_in_the_seeds_of_the_suite() -> None:
     strikes = [strike for seed in SEEDS for strike in plan(seed).strikes]
-    assert {strike.fault for strike in strikes} == set(Fault)
+    times = Counter(strike.fault for strike in strikes)
+    assert set(times) == set(Fault) and min(times.values()) >= 2
     assert {strike.moment for strike in strikes} == set(Moment)
-    assert {strike.place for strike in strikes} >= {"master", "slave", "redis"}
+    assert {(strike.fault, strike.place) for strike in strikes if strike.place} == {
+        (fault, place) for fault, places in PLACES.items() for place in places
+    }
+
+
+def test_no_seeds_in_a_row_leave_a_fault_out() -> None:
+    for first in range(1, 1000, 50):
+        strikes = [strike for seed in range(first, first + 2 * len(SEEDS)) for strike in plan(seed).strikes]
+        assert {strike.fault for strike in strikes} == set(Fault)
+
+
+def test_where_the_checkpoint_is_kept_in_redis_applies_are_killed_and_redis_is_emptied() -> None:
+    plans = [each for seed in SEEDS if (each := plan(seed)).kept == "redis"]
+    assert len(plans) >= 4
+    for each in plans:
+        faults = [strike.fault for strike in each.strikes]
+        assert faults.count(Fault.KILL_APPLY) >= 2 and Fault.FLUSH_REDIS in faults
+        assert each.interval >= 30.0
 
 
 def test_only_what_can_strike_at_a_commit_does() -> None:
@@ -26,6 +46,7 @@ def test_only_what_can_strike_at_a_commit_does() -> None:
 
 def test_the_ways_of_staging_are_all_used_in_the_suite() -> None:
     plans = [plan(seed) for seed in SEEDS]
-    for option in ("spark", "lazy", "safe"):
+    for option in ("spark", "lazy", "safe", "ordinary"):
         assert {getattr(each, option) for each in plans} == {True, False}
+    assert {each.policy for each in plans} == {"stop", "reject", "overwrite"}
     assert len({each.batch for each in plans}) == 2

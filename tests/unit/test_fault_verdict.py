@@ -1,5 +1,6 @@
 """The judge of the fault runs finds what it is there to find, and nothing where all is well."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -47,7 +48,7 @@ def test_a_run_in_which_all_went_well_has_no_findings() -> None:
         ([FIRST, replace(SECOND, logged=[(2, 1), (1, 3)])], "moved the checkpoint to 16:16:"),
         ([FIRST, replace(SECOND, logged=[*SECOND.logged, (1, 2)])], "transaction 2 of writer 1 for the second time"),
         ([FIRST, replace(SECOND, versions={("seats", 2)})], "wrote version 2 of seats, as 501 had done"),
-        ([FIRST, replace(SECOND, log_touched=1)], "changed 1 lines of the log"),
+        ([FIRST, replace(SECOND, touched=[(1, 1)])], "changed 1 lines of the log"),
         ([FIRST, replace(SECOND, point=None)], "wrote 6 rows without a checkpoint"),
         ([FIRST, replace(SECOND, point=FIRST.point)], "left the checkpoint where it was"),
         ([replace(FIRST, point=point("11:13:11", epoch=2)), SECOND], "two applies wrote"),
@@ -82,6 +83,45 @@ def test_a_state_that_the_master_never_had_is_found(look: Look, expected: str) -
     assert any(expected in finding for finding in verdict.of_looks([look], HISTORY))
 
 
+AGAIN = Commit(503, point("16:16:", epoch=2), rows=3, logged=[(1, 4)], touched=[(1, 3), (2, 2)])
+LONGER = {1: [10, 12, 15, 17], 2: [11, 14]}
+"""What follows in the history by the time of `AGAIN`; the checkpoint stays behind."""
+
+
+def test_what_comes_again_after_a_start_is_no_finding() -> None:
+    moved = Commit(504, point("18:18:", epoch=2), rows=1, logged=[(2, 3)])
+    history = {**LONGER, 2: [11, 14, 16]}
+    assert verdict.of_repeats([*WELL, AGAIN], START, LONGER) == []
+    assert verdict.of_repeats([*WELL, AGAIN, moved], START, history) == []
+    assert verdict.repeats([*WELL, AGAIN]) == 2
+
+
+@pytest.mark.parametrize(
+    ("commits", "expected"),
+    [
+        ([*WELL, replace(AGAIN, point=SECOND.point)], "transaction 3 of writer 1 for the second time in an epoch"),
+        ([FIRST, AGAIN, replace(SECOND, touched=[(1, 3)], logged=[])], "after one with epoch 2: two applies wrote"),
+        ([FIRST, replace(SECOND, point=None)], "wrote 6 rows without a checkpoint"),
+        ([FIRST, replace(SECOND, logged=[(2, 1), (1, 3)])], "moved the checkpoint to 16:16:"),
+        ([replace(FIRST, logged=[(1, 1), (1, 2), (2, 1)]), SECOND], "to 11:13:11; writer: "),
+        ([FIRST, replace(SECOND, logged=[(2, 2), (1, 3)])], "transaction 2 of writer 2 after number 0"),
+        ([*WELL, Commit(503, point("11:13:11", epoch=2))], "moved the checkpoint back"),
+    ],
+    ids=["twice in an epoch", "epochs", "no checkpoint", "lost", "early", "gap", "back"],
+)
+def test_what_must_not_come_again_is_found(commits: list[Commit], expected: str) -> None:
+    assert any(expected in finding for finding in verdict.of_repeats(commits, START, LONGER))
+
+
+def test_a_state_without_what_had_ended_before_is_found() -> None:
+    spans = {1: {1: (0.0, 1.0), 2: (2.0, 3.0)}, 2: {1: (0.5, 1.5), 2: (2.5, math.inf)}}
+    here = at("11:13:11")
+    assert verdict.of_order([Look(here, {}, {}), Look(here, {1: (2, 2), 2: (1, 1)}, {})], spans) == []
+    assert verdict.of_order([Look(here, {2: (2, 2), 1: (1, 1)}, {})], spans) == []  # both were under way
+    findings = verdict.of_order([Look(here, {1: (2, 2)}, {})], spans)
+    assert len(findings) == 1 and "transaction 2 of writer 1 without number 1 of writer 2" in findings[0]
+
+
 def test_a_master_that_forgets_is_found() -> None:
     assert verdict.of_acknowledged({1: {(4, 17)}}, HISTORY) == [
         "the master lost transaction 4 of writer 1, which it had confirmed"
@@ -101,4 +141,4 @@ def test_decoded_lines_are_read() -> None:
         f"\"position\"[text]:'{text}' epoch[bigint]:3 target[text]:null slice_key[bigint]:null",
     ):
         audit.read(commit, line)
-    assert commit == Commit(1, point("11:13:11", epoch=3), 4, [(2, 7)], 0, {("accounts", 8)})
+    assert commit == Commit(1, point("11:13:11", epoch=3), 4, [(2, 7)], [], {("accounts", 8)})

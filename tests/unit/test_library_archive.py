@@ -9,9 +9,7 @@ import pytest
 from sluice import sql_files
 from spark_jobs.session import library_archive
 
-READ = (
-    "from sluice import sql_files; print(sql_files.__file__); print(sql_files.render('postgres', 'checkpoint_exists'))"
-)
+READ = "from sluice import sql_files; print(sql_files.__file__); print(sql_files.render('postgres', 'relation_exists'))"
 
 
 @pytest.mark.parametrize("relative", [False, True], ids=["absolute", "relative"])
@@ -25,12 +23,12 @@ def test_statements_are_found_inside_the_archive(tmp_path: Path, relative: bool)
     assert done.returncode == 0, done.stderr
     place, _, text = done.stdout.partition("\n")
     assert "sluice.zip" in place
-    assert text.strip() == sql_files.render("postgres", "checkpoint_exists").strip()
+    assert text.strip() == sql_files.render("postgres", "relation_exists").strip()
 
 
 def test_a_statement_that_the_archive_lacks_is_named(tmp_path: Path) -> None:
     archive = Path(library_archive(tmp_path))
-    read = READ.replace("checkpoint_exists", "no")
+    read = READ.replace("relation_exists", "no")
     code = f"import sys; sys.path.insert(0, {str(archive)!r}); {read}"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env={}, capture_output=True, text=True, check=False

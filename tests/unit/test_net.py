@@ -22,7 +22,7 @@ STEPS = st.lists(
 )
 
 
-ANY_TIME = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EXAMPLES = settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(autouse=True, params=["few", "many"])
@@ -99,7 +99,7 @@ def state_at(history: History, stop: int, steps: list[Any], key: tuple[str, ...]
     raise AssertionError(stop)
 
 
-@ANY_TIME
+@EXAMPLES
 @given(STEPS, st.sampled_from([("a",), ("a", "b"), ("b", "a")]), st.booleans(), st.data())
 def test_any_window_leads_from_its_start_to_its_end(
     steps: list[Any], key: tuple[str, ...], before: bool, data: st.DataObject
@@ -148,7 +148,7 @@ def test_nothing_is_compared_where_the_former_values_are_not_known() -> None:
         assert (changes.compared, "b2" in changes.deletes.column_names) == (start == 2, start == 2)
 
 
-@ANY_TIME
+@EXAMPLES
 @given(STEPS, st.sampled_from([("a",), ("a", "b")]), st.data())
 def test_keys_whose_block_is_read_later_can_be_left_out(
     steps: list[Any], key: tuple[str, ...], data: st.DataObject
@@ -174,7 +174,7 @@ def test_keys_whose_block_is_read_later_can_be_left_out(
         assert sorted(apply(again, []), key=repr) == sorted(filter(kept, history.rows), key=repr)
 
 
-@ANY_TIME
+@EXAMPLES
 @given(STEPS, st.sampled_from([("a",), ("a", "b")]), st.integers(1, 3))
 def test_shares_and_entangled_keys_together_are_the_whole(steps: list[Any], key: tuple[str, ...], parts: int) -> None:
     history = play(steps, key)
@@ -198,7 +198,7 @@ def test_shares_and_entangled_keys_together_are_the_whole(steps: list[Any], key:
     assert sorted(state, key=repr) == sorted(history.rows, key=repr)
 
 
-@ANY_TIME
+@EXAMPLES
 @given(st.lists(st.tuples(st.sampled_from(["insert", "delete", "update"]), KEY, TEXT, TEXT), max_size=30), st.data())
 def test_rows_without_a_key_are_counted(steps: list[Any], data: st.DataObject) -> None:
     history = History(TableName("s", "t"), ("a", "v"), ())

@@ -32,7 +32,7 @@ def test_any_length_travels_in_any_pieces(length: int, size: int) -> None:
     assert unseal(b"".join(sealing.sealed(cut(data, size), KEY, "a")), size=size) == data
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.binary(max_size=300), st.data())
 def test_a_byte_altered_or_cut_anywhere_is_found(data: bytes, chosen: st.DataObject) -> None:
     whole = seal(data)

@@ -1,6 +1,7 @@
 """Waiting for Spark: never blind, never for ever."""
 
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -45,3 +46,24 @@ def test_waiting_ends_at_its_limit() -> None:
         attended(frozen.wait, lambda: looks.append(1), 0.25)
     frozen.set()
     assert looks
+
+
+def test_threads_hear_that_they_are_cancelled_and_later_ones_are_not_meant() -> None:
+    spread = InThreads(1)
+    ended = threading.Event()
+
+    def loader(stopped: Callable[[], bool]) -> None:
+        while not stopped():
+            ended.wait(0.01)
+        ended.set()
+
+    asked = spread.stopped
+    thread = threading.Thread(target=lambda: spread.map(lambda _: loader(asked), 1), daemon=True)
+    thread.start()
+    spread.cancel()
+    assert ended.wait(30)
+    assert asked() and not spread.stopped()
+
+
+def test_one_task_runs_in_the_thread_that_asks() -> None:
+    assert InThreads(4).map(lambda _: threading.current_thread(), 1) == [threading.current_thread()]

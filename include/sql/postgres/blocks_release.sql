@@ -1,12 +1,10 @@
 -- Blocks that were begun are planned again, or exported again when they were being imported from a file, because
 -- their loader failed or died.
--- Called by: a loader for its own block, the job that starts for those of its predecessors.
--- Placeholders: ${prefix}, ${schema}. Parameters: slave; loader: whose blocks (NULL: anyone's); kin: how the loaders'
---   names begin (NULL: any).
+-- Called by: a loader for its own blocks and those of its earlier starts, a job for those of its predecessors.
+-- Placeholders: ${prefix}, ${schema}. Parameters: slave; kin: how the loaders' names begin (empty: anyone's).
 -- Result: schema, tablename, block of each. Privileges: UPDATE on BLOCKS. Oldest version: PostgreSQL 13.
 UPDATE ${schema}.${prefix}blocks
 SET state = CASE WHEN file IS NULL THEN 'planned' ELSE 'exported' END, loader = NULL, begun_at = NULL
 WHERE slave = %(slave)s AND state = 'begun'
-  AND (%(loader)s::text IS NULL OR loader = %(loader)s)
-  AND (%(kin)s::text IS NULL OR starts_with(loader, %(kin)s))
+  AND starts_with(loader, %(kin)s)
 RETURNING schema, tablename, block

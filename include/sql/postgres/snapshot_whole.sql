@@ -1,6 +1,7 @@
--- Whether a table still holds what an exported snapshot saw of it. TRUNCATE and statements that rewrite a table leave
--- it empty for older snapshots; a scan by SQL reads the catalogues as the snapshot saw them, functions read them as they
--- are now. Called by: a loader, in a transaction of that snapshot, after it locked the table.
+-- Whether a table still holds what the snapshot of this transaction saw of it. TRUNCATE and statements that rewrite a
+-- table leave it empty for older snapshots; a scan by SQL reads the catalogues as the snapshot saw them, functions read
+-- them as they are now. Called by: loaders, comparisons and repairs, in a transaction of that snapshot, after it locked
+-- the table.
 -- Parameters: schema, name. Result: one boolean, NULL where the snapshot saw no such table.
 -- Privileges: none. Oldest version: PostgreSQL 13.
 WITH RECURSIVE seen AS (
@@ -17,7 +18,7 @@ WITH RECURSIVE seen AS (
     WHERE t.relkind = 'p'
 )
 SELECT (SELECT s.oid FROM seen s) = to_regclass(format('%%I.%%I', %(schema)s::text, %(name)s::text))
-   AND (SELECT bool_and(t.relkind = 'p' OR t.relfilenode IS NOT DISTINCT FROM pg_relation_filenode(t.oid)) FROM tree t)
+   AND (SELECT bool_and(t.relkind <> 'r' OR t.relfilenode IS NOT DISTINCT FROM pg_relation_filenode(t.oid)) FROM tree t)
    AND CASE WHEN (SELECT s.relkind FROM seen s) = 'p'
             THEN (SELECT array_agg(t.oid ORDER BY t.oid) FROM tree t)
                = (SELECT array_agg(p.relid::oid ORDER BY p.relid::oid) FROM pg_partition_tree((SELECT s.oid FROM seen s)) p)

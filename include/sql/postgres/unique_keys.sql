@@ -2,7 +2,8 @@
 -- Called by: sluice.vendors.postgres.unique, for safe mode: the row that stands in the way of a newer one goes.
 -- Parameters: $1 schema, $2 name.
 -- Result: a row an index: expressions text[] (columns by their unqualified names), operators text[] (qualified),
---   predicate text (NULL: none), NULL equal to NULL bool, columns text[] (NULL where it has expressions), oldest first.
+--   predicate text (NULL: none), NULL equal to NULL bool, columns text[] (NULL where it has expressions),
+--   whether it is deferrable; oldest first.
 -- Privileges: none. Oldest version: PostgreSQL 13.
 SELECT array_agg(pg_catalog.pg_get_indexdef(i.indexrelid, p.place::int, true) ORDER BY p.place),
        array_agg(coalesce(
@@ -18,7 +19,8 @@ SELECT array_agg(pg_catalog.pg_get_indexdef(i.indexrelid, p.place::int, true) OR
             WHERE c.oid = i.indclass[p.place - 1])) ORDER BY p.place),
        pg_catalog.pg_get_expr(i.indpred, i.indrelid, true),
        coalesce((pg_catalog.to_jsonb(i) ->> 'indnullsnotdistinct')::boolean, false),
-       CASE WHEN i.indexprs IS NULL THEN array_agg(a.attname::text ORDER BY p.place) END
+       CASE WHEN i.indexprs IS NULL THEN array_agg(a.attname::text ORDER BY p.place) END,
+       NOT i.indimmediate
 FROM pg_catalog.pg_namespace s
 JOIN pg_catalog.pg_class t ON t.relnamespace = s.oid
 JOIN pg_catalog.pg_index i ON i.indrelid = t.oid
@@ -26,5 +28,5 @@ LEFT JOIN pg_catalog.pg_constraint x ON x.conindid = i.indexrelid AND x.contype 
 CROSS JOIN LATERAL pg_catalog.generate_series(1, i.indnkeyatts) AS p (place)
 LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = t.oid AND a.attnum = i.indkey[p.place - 1]
 WHERE s.nspname = $1 AND t.relname = $2 AND t.relkind IN ('r', 'p') AND (i.indisunique OR i.indisexclusion)
-GROUP BY i.indexrelid, i.indrelid, i.indpred, i.indexprs, pg_catalog.to_jsonb(i)
+GROUP BY i.indexrelid, i.indrelid, i.indpred, i.indexprs, i.indimmediate, pg_catalog.to_jsonb(i)
 ORDER BY i.indexrelid

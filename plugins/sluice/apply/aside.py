@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice import vendors
+from sluice.apply import displaced
+from sluice.apply.checkpoints import OnSlave
 from sluice.apply.events import Events
 from sluice.apply.links import Links
 from sluice.apply.seldom import Seldom
@@ -100,10 +102,8 @@ class Aside:
             self._keys[table] = self._keys.get(table, frozenset()).union(module.key_texts(reject.change))
             self._seldom.say(logging.WARNING, "set aside", f"{self.pair}: set aside in REJECTS: {reject.reason}")
 
-    def carry_out(
-        self, checkpoint: Checkpoint, lock: Callable[[Checkpoint], None], keep_lease: Callable[[], None]
-    ) -> None:
-        """Applies what a person asked for. `lock` holds the checkpoint in the transaction, or raises."""
+    def carry_out(self, checkpoint: Checkpoint, checkpoints: OnSlave, keep_lease: Callable[[], None]) -> None:
+        """Applies what a person asked for, at `checkpoint`, up to which all is applied."""
         if not self._keys or time.monotonic() < self._look_at:
             return
         self._look_at = time.monotonic() + LOOK_SECONDS
@@ -112,36 +112,39 @@ class Aside:
         self._learn(open_ones)
         for reject in open_ones:
             if reject.status is RejectStatus.ASKED:
-                self._carry_out(reject.id, checkpoint, lock, keep_lease)
+                self._carry_out(reject.id, checkpoint, checkpoints, keep_lease)
 
     def _carry_out(
-        self, number: int, checkpoint: Checkpoint, lock: Callable[[Checkpoint], None], keep_lease: Callable[[], None]
+        self, number: int, checkpoint: Checkpoint, checkpoints: OnSlave, keep_lease: Callable[[], None]
     ) -> None:
         drift = vendors.module(self.pair.slave_info.vendor, "drift")
         connections = vendors.module(self.pair.slave_info.vendor, "connection")
         try:
             with self._transaction():
-                lock(checkpoint)
+                checkpoints.lock(checkpoint)
                 store = self._store()
                 asked = store.read([RejectStatus.ASKED], [number], lock=True)
                 if not asked:
                     return  # somebody thought better of it
-                answer = asked[0].outdated or self._apply(asked[0])
+                answer = asked[0].outdated or self._apply(asked[0], checkpoint, keep_lease)
                 if answer is None:
                     store.passed(asked[0].table, dict.fromkeys(asked[0].keys, asked[0].repl_key))
                     store.move([number], RejectStatus.APPLIED, asked[0].asked_by)
+                    # What came before must not come again on top of it.
+                    checkpoints.advance(checkpoint, checkpoint, cut=True)
                 keep_lease()
         except (drift.Misfit, connections.StatementFailed) as refused:
             answer = str(refused)  # at the commit
         if answer is None:
+            checkpoints.committed(checkpoint)
             log.info("%s: change %d, which was set aside, is applied: %s", self.pair, number, asked[0])
             return
         log.warning("%s: change %d stays set aside: %s", self.pair, number, answer)
         with self._transaction():
             self._store().move([number], RejectStatus.SET_ASIDE, answer=answer)
 
-    def _apply(self, reject: Reject) -> str | None:
-        """Applies one change; what is in the way, with nothing done, or None."""
+    def _apply(self, reject: Reject, checkpoint: Checkpoint, keep_lease: Callable[[], None]) -> str | None:
+        """Applies one change; what is in the way, with nothing done, or None. Raises `Misfit` with part of it done."""
         item = {
             "repl_key": reject.repl_key,
             "trans_key": 0,
@@ -160,6 +163,9 @@ class Aside:
             )
         except Terminal as refused:
             return str(refused)
+        if done.displaced:
+            assert checkpoint.position is not None
+            displaced.bring_back(self.links, done.displaced.values(), checkpoint.position, keep_lease)
         return done.rejects[0].reason if done.rejects else None
 
     def _learn(self, rejects: Iterable[Reject]) -> None:

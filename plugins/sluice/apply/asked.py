@@ -198,6 +198,9 @@ class Asked:
             if not key:
                 now = here.copies(slave, table, typed, rows)
                 wanted = [theirs - ours for theirs, ours in zip(wanted, now, strict=True)]
+                if min(wanted, default=0) < 0 and not links.replica_role and links.merger.targets[table].watched:
+                    reason = "without a key a row that changed looks like one that goes, and others may refer to it"
+                    raise RepairRefused(f"{self.pair}: {table}: {reason}")
             try:
                 links.merger.merge([_net(table, key, columns, rows, wanted)], safe=True)
             except drift.Collision as collision:

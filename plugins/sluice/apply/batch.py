@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from sluice import vendors
-from sluice.apply import cascades, causes, net, window
+from sluice.apply import cascades, causes, displaced, net, window
 from sluice.apply.aside import Aside, Passed
 from sluice.apply.checkpoints import OnSlave
 from sluice.apply.content import MixedShapes
@@ -41,16 +41,13 @@ from sluice.pair import Pair
 
 log = logging.getLogger("sluice.apply")
 
-FOREIGN_KEY = "23503"
-"""SQLSTATE."""
-
 
 class CannotReplay(Terminal):
     """Changes do not go to the slave in any form."""
 
 
 class SliceTorn(Transient):
-    """A slice ended between rows that the slave's foreign keys want together; a larger one is taken next."""
+    """A slice ended between rows that the slave's constraints want together; a larger one is taken next."""
 
     def __init__(self, pair: Pair, reason: Exception):
         super().__init__(f"{pair}: a slice of the window is taken again, twice as large: {reason}")
@@ -85,6 +82,7 @@ class Batch:
         self.aside = Aside(links)
         self.stages = Stages(links, spread, self.aside, attend)
         self._passed: Passed = {}
+        self._displaced: dict[Any, Any] = {}
         self._seldom = Seldom(log)
         self.reached: Position | None = None
         """How far the last attempt may have come: where safe mode must last after a failure."""
@@ -220,7 +218,7 @@ class Batch:
         how: dict[str, Any] = {"compares": self._compares, "images": self._images, "safe": safe}
         try:
             steps, rest = self.stages.steps(
-                Span(seen, target, above, end), survey.cuts, checkpoint.epoch, self._passed, **how
+                Span(seen, target, above, end), survey, checkpoint.epoch, self._passed, **how
             )
             if rest is not None:
                 bounds = {"above": rest.above, "up_to": rest.up_to}
@@ -247,6 +245,7 @@ class Batch:
         emptied = {step.cut.table: step.cut.repl_key for step in steps if isinstance(step, Truncation)}
         ordered: set[TableName] = set()
         at_once: set[str] = set()
+        settle = False
         reached = after.target or after.position
         assert reached is not None
         while True:
@@ -258,22 +257,25 @@ class Batch:
                         slave.execute(f"SET CONSTRAINTS {constraint} IMMEDIATE")
                     self.checkpoints.lock(before)
                     rejects: list[Any] = []
+                    self._displaced = {}
                     for step in grouped(steps):
                         if isinstance(step, Rows):
-                            rejects = self._merge(step, ordered, safe, rejects)
+                            rejects = self._merge(step, ordered, safe, rejects, deferrable=settle)
                         elif isinstance(step, list):
                             self._truncate(step, markers)
                         else:
                             self.links.alterer.apply(step)
                             if markers is not None and step.action is Action.DROP:
                                 markers.dropped(step.table)
+                    if self._displaced:
+                        self._bring_back(reached, after, loading=markers is not None, deferrable=settle)
                     if rejects or self._passed or (emptied and self.aside.any):
                         self.aside.put(rejects, self._passed, emptied)
                     cascades.check(self.links, slave)
                     self._keep_lease()
                     # Late: by now the master's own commits have usually taken it to the disk.
                     self.links.secure(reached)
-                    self.checkpoints.advance(before, after, cut=cut)
+                    self.checkpoints.advance(before, after, cut=cut or bool(rejects))
                 self.slices.committed()
                 self.aside.committed(rejects)
                 return after
@@ -293,18 +295,23 @@ class Batch:
                 self._seldom.say(logging.INFO, f"misfit {misfit.table}", told)
                 ordered |= every if ordered else self._apart(misfit.table, every)
             except connections.StatementFailed as failure:
-                if failure.sqlstate == FOREIGN_KEY and after.catching_up:
-                    # Checked at commit: the slice ends between rows that refer to one another.
-                    self.slices.torn()
-                    raise SliceTorn(self.pair, failure) from failure
                 unsettled = drift.at_commit(failure.__cause__)
                 if unsettled is None:
                     raise
-                if not self._rejecting or unsettled.constraint in at_once:
+                if safe and unsettled.unique and not settle:
+                    # Another hand's row holds the value: in safe mode it goes and comes back as the master's.
+                    settle = True
+                elif after.catching_up:
+                    # The slice ends between rows that refer to one another, or that exchange a value.
+                    self.slices.torn()
+                    raise SliceTorn(self.pair, failure) from failure
+                elif self._rejecting and unsettled.constraint not in at_once:
+                    # Checked at once, it tells which change is at fault.
+                    at_once.add(unsettled.constraint)
+                else:
                     raise unsettled from failure
-                # Checked at once, it tells which change is at fault.
-                at_once.add(unsettled.constraint)
-                ordered |= self._apart(unsettled.table, every)
+                # A partition goes by another name than what is replicated.
+                ordered |= self._apart(unsettled.table, every) if unsettled.table in every else every
 
     def _apart(self, table: TableName, every: Collection[TableName]) -> set[TableName]:
         """What must be replayed with `table`: where foreign keys act, all that they connect with it."""
@@ -312,8 +319,10 @@ class Batch:
         kin: set[TableName] = merger.targets.kin(table, every) if merger.cascades else {table}
         return kin
 
-    def _merge(self, rows: Rows, ordered: set[TableName], safe: bool, rejects: list[Any]) -> list[Any]:
-        """What is set aside so far: `rejects`, and what is added to them."""
+    def _merge(
+        self, rows: Rows, ordered: set[TableName], safe: bool, rejects: list[Any], *, deferrable: bool
+    ) -> list[Any]:
+        """What is set aside so far: `rejects`, and what is added to them. `deferrable`: as of `Replayer.replay`."""
         replayed = ordered | rows.ordered
         self.links.merger.merge([change for change in rows.changes if change.table not in replayed], safe=safe)
         present = {change.table for change in rows.changes} | rows.ordered
@@ -325,10 +334,35 @@ class Batch:
                 items = causes.ordered(items, rows.keys, merger.targets.foreign_keys(sorted(replayed & present)))
             compared = [table for table in rows.keys if self._compares(table)]
             done = self.links.replayer.replay(
-                items, rows.keys, safe=safe, images=compared, reject=self._rejecting, aside=rejects
+                items,
+                rows.keys,
+                safe=safe,
+                images=compared,
+                reject=self._rejecting,
+                aside=rejects,
+                deferrable=deferrable,
             )
             rejects = done.rejects
+            self._displaced.update(done.displaced)
         return rejects
+
+    def _bring_back(self, reached: Position, after: Checkpoint, *, loading: bool, deferrable: bool) -> None:
+        """Rows that went for others' unique values are there again, if the master has them."""
+        try:
+            displaced.bring_back(
+                self.links,
+                self._displaced.values(),
+                reached,
+                self._keep_lease,
+                # While blocks load, a row may be later than the window; its changes up to there are dropped.
+                may_write=not loading,
+                deferrable=deferrable,
+            )
+        except vendors.module(self.pair.slave_info.vendor, "drift").Misfit as misfit:
+            if not after.catching_up:
+                raise
+            self.slices.torn()
+            raise SliceTorn(self.pair, misfit) from misfit
 
     def _truncate(self, truncations: Sequence[Truncation], markers: Markers | None) -> None:
         """All that follow one another: tables that refer to each other can only be emptied together."""

@@ -74,7 +74,10 @@ class OnSlave:
             raise CheckpointMoved(f"the checkpoint moved from state {mine.state} to {now.state}; it is read again")
 
     def advance(self, before: Checkpoint, after: Checkpoint, *, cut: bool) -> None:
-        """The last statement of an apply transaction. `cut`: it changed a definition or emptied a table."""
+        """The last statement of an apply transaction. `cut`: what it did must not be done again, nor what came before.
+
+        Definitions that changed, tables that were emptied, changes set aside or applied because somebody asked.
+        """
         del cut
         self._store().advance(before, after)
 

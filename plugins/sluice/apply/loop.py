@@ -140,6 +140,7 @@ class Apply:
             raise
         finally:
             self._forget()
+            self.gate.forget()
             self.lease.release()
 
     def turn(self) -> None:
@@ -148,7 +149,9 @@ class Apply:
         closures = self.gate.closures()
         if closures:
             reason = "the gate is closed: " + "; ".join(str(closure) for closure in closures)
-            self._wait(reason, self.pair.replication.apply.poll_interval)
+            self._tell_waiting(reason)
+            # Whoever opens it is heard at once; a word that got lost costs one interval.
+            self.gate.await_change(min(self.pair.replication.apply.poll_interval, WAIT_SECONDS))
             return
         self.lease.keep()
         self.spread.check()
@@ -168,8 +171,8 @@ class Apply:
     def _apply_next(self) -> None:
         assert self.checkpoint is not None and self.seen is not None
         settled = self.checkpoint.state is SlaveState.NORMAL and not self.checkpoint.catching_up
-        if settled and (not self.mode.on or self.pair.slave.safe_mode):
-            self.batch.aside.carry_out(self.checkpoint, self.checkpoints.lock, self.lease.keep)
+        if settled and self.mode.reason in (None, "configured"):
+            self.batch.aside.carry_out(self.checkpoint, self.checkpoints, self.lease.keep)
         self._compare_structure()
         target = self.checkpoint.target or self._asked_target() or self.links.take_position(self.seen)
         self._leave_safe_mode(self.seen)
@@ -311,12 +314,15 @@ class Apply:
         self.checkpoint = None
 
     def _wait(self, reason: str, seconds: float) -> None:
+        self._tell_waiting(reason)
+        self.stop.wait(seconds)
+
+    def _tell_waiting(self, reason: str) -> None:
         if reason != self._waiting_for:
             log.info("%s: waiting, %s", self.pair, reason)
             self._waiting_for = reason
             self._say(f"waiting: {reason}", force=True)
         self._say(f"waiting: {reason}")
-        self.stop.wait(seconds)
 
     def _close_gate(self, error: Terminal) -> None:
         log.error("%s: %s", self.pair, error)

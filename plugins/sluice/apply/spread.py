@@ -62,6 +62,11 @@ class Spread(Protocol):
         """How many tasks run at once."""
         ...
 
+    @property
+    def stopped(self) -> Callable[[], bool]:
+        """Says whether what runs now was cancelled. It travels with a task that asks, to wherever it runs."""
+        ...
+
     def map(self, task: Callable[[int], T], parts: int) -> list[T]:
         """Results in the order of the numbers. An exception of a task is raised here.
 
@@ -77,19 +82,36 @@ class Spread(Protocol):
         """Raises `SpreadLost` once nothing can be spread any more. Asked at every turn: cheap."""
         ...
 
+    def stop(self) -> None:
+        """Ends whatever was started for it; never raises."""
+        ...
+
 
 class InThreads:
-    """Threads of this process: for tests, and where no Spark is wanted."""
+    """Threads of this process: where Spark would be this machine alone and threads do, and for tests."""
 
     def __init__(self, parallelism: int = 2):
         self.parallelism = parallelism
+        self._cancelled = threading.Event()
+
+    @property
+    def stopped(self) -> Callable[[], bool]:
+        return self._cancelled.is_set
 
     def map(self, task: Callable[[int], T], parts: int) -> list[T]:
+        if parts == 1:
+            # No thread of a pool: the process must not wait for one that hangs in a call when it ends.
+            return [task(0)]
         with ThreadPoolExecutor(self.parallelism) as pool:
             return list(pool.map(task, range(parts)))
 
     def cancel(self) -> None:
-        """Threads come to their own end."""
+        """Threads come to their own end, at once where their task asks `stopped`. What starts later is not meant."""
+        self._cancelled.set()
+        self._cancelled = threading.Event()
 
     def check(self) -> None:
         """Threads are never lost."""
+
+    def stop(self) -> None:
+        """Nothing was started."""

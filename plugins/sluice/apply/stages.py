@@ -6,6 +6,7 @@ driver's as well: the slave has the new definition only within the transaction.
 """
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -16,6 +17,7 @@ from sluice import vendors
 from sluice.apply import net, window
 from sluice.apply.aside import Aside, Passed
 from sluice.apply.links import Links
+from sluice.apply.patience import Patience, size
 from sluice.apply.spread import Spread, T, attended
 from sluice.apply.staging import Failure, ShareInterrupted, Span, StageShare
 from sluice.apply.steps import Rows, Step, Truncation
@@ -25,9 +27,6 @@ from sluice.domain.names import TableName
 from sluice.errors import Transient
 
 log = logging.getLogger("sluice.apply")
-
-STAGING_SECONDS = 900.0
-"""Spark's time for its share of a window at the first try."""
 
 
 class Stages:
@@ -39,13 +38,13 @@ class Stages:
         self.spread = spread
         self.aside = aside
         self._attend = attend
-        self._patience = 1
+        self._patience = Patience()
         self._labels = count(1)
 
     def steps(
         self,
         span: Span,
-        cuts: Sequence[Any],
+        survey: Any,
         epoch: int,
         passed: Passed,
         *,
@@ -55,13 +54,13 @@ class Stages:
     ) -> tuple[list[Step], Span | None]:
         """Steps of the window `span`, and the rest of it that the driver must reduce, None for nothing.
 
-        `cuts`: the survey's. `compares`: whether a table's rows must look as the master's did. `images`: whether
+        `survey`: of the span. `compares`: whether a table's rows must look as the master's did. `images`: whether
         items are read with their old images. What overtakes changes that were set aside is added to `passed`.
         Raises `ShareInterrupted`, `ExecutorsFailed`, and what `attend` raises.
         """
         whole, rest = span, None
-        truncations = list(cuts)
-        definition = next((cut for cut in cuts if cut.action != Action.TRUNCATE), None)
+        truncations = list(survey.cuts)
+        definition = next((cut for cut in survey.cuts if cut.action != Action.TRUNCATE), None)
         if definition is not None:
             truncations = truncations[: truncations.index(definition)]
             rest = replace(span, above=definition.repl_key - 1)
@@ -71,11 +70,15 @@ class Stages:
         runs: list[list[Any]] = [[] for _ in range(len(places) + 1)]
         apart = self._moved(span, places, runs, compares=compares, images=images, safe=safe)
         self._meet(span, keys, passed)
-        parts = self._attended(lambda: self.spread.parallelism)
+        work = size(survey.changes, survey.bytes)
+        parts = self._attended(lambda: self.spread.parallelism, work)
         compared = frozenset(table for table in keys if compares(table))
         label = str(next(self._labels))
         share = StageShare(self.pair, span, tuple(places), parts, epoch, label, keys, apart, compared, safe)
-        for staged in self._attended(lambda: self.spread.map(share, parts)):
+        began = time.monotonic()
+        shares = self._attended(lambda: self.spread.map(share, parts), work)
+        seconds = time.monotonic() - began
+        for staged in shares:
             if isinstance(staged, Failure) and staged.passing:
                 raise ShareInterrupted(staged.message)
             if isinstance(staged, Failure):
@@ -84,6 +87,7 @@ class Stages:
                 return [], whole
             for number, changes in staged:
                 runs[number].append(changes)
+        self._patience.done(work, seconds)
         steps: list[Step] = []
         bounds = [span.above, *places, None]
         for number, (changes, (begin, end)) in enumerate(zip(runs, pairwise(bounds), strict=True)):
@@ -163,14 +167,11 @@ class Stages:
 
         return lambda table: everything()[table]
 
-    def _attended(self, work: Callable[[], T]) -> T:
-        """Spark's work, while the lease is kept and a wish to stop is heeded."""
+    def _attended(self, work: Callable[[], T], size: int) -> T:
+        """Spark's work, while the lease is kept and a wish to stop is heeded. `size`: of the window."""
         try:
-            done = attended(work, self._attend, STAGING_SECONDS * self._patience)
+            return attended(work, self._attend, self._patience.limit(size))
         except Transient:
-            # The next try has longer, so that slow work is not begun for ever.
-            self._patience *= 2
+            self._patience.failed()
             self.spread.cancel()
             raise
-        self._patience = 1
-        return done

@@ -160,7 +160,16 @@ def _slave(name: str, node: Node, master: Endpoint, mistakes: list[Mistake]) -> 
                 "contradicts safe_mode: true, under which no change ever conflicts", "take out on_conflict or safe_mode"
             )
         )
+    comparing = section.get("compare_values")
     compare_values = section.flag("compare_values", True)
+    always = "safe_mode: true" if safe_mode else "on_conflict: overwrite" if on_conflict == "overwrite" else ""
+    if comparing is not None and compare_values and always:
+        mistakes.append(
+            comparing.mistake(
+                f"contradicts {always}, under which no row is compared before it is written",
+                f"take out compare_values or {always.partition(':')[0]}",
+            )
+        )
     existing = section.choice("existing_tables", ("empty", "keep", "refuse"), "empty", "policies")
     checkpoint = section.choice("checkpoint", ("slave", "redis"), "slave", "places")
     location = _location(section, mistakes)

@@ -2,7 +2,8 @@
 
 The slave's own row still says who may write (epoch), what the data is worth (state), how many changes it holds,
 all in the transactions that carry the data, and an older position, the *anchor*. It is moved by what is rare: a
-start, a move of the state, a slice, a TRUNCATE or a change of a definition, and every `ANCHOR_INTERVALS`. Redis
+start, a move of the state, a slice, a TRUNCATE or a change of a definition, a change that is set aside or applied on
+request, and every `ANCHOR_INTERVALS`. Redis
 holds the newer position. Whatever is wrong with it, going on from the anchor is right: what lies between comes
 again, in safe mode, and ITEMS is purged only behind the anchor.
 """

@@ -23,6 +23,7 @@ from sluice.domain.state import SlaveState
 from sluice.errors import Terminal
 from sluice.initial import choice
 from sluice.initial.owner import owner_of
+from sluice.initial.sides import block_map_of, checkpoints_of, on_slave
 from sluice.initial.update import Update
 
 log = logging.getLogger("sluice.initial")
@@ -69,8 +70,7 @@ def parts(update: Update, master: Connection[Any], slave: Connection[Any], captu
 
 def planned(update: Update, slave: Connection[Any]) -> list[Part]:
     """The parts that the update under way loads, as BLOCKS has them."""
-    module = vendors.module(update.slave_info.vendor, "blocks")
-    found = module.load(slave, update.prefix, update.slave.schema, update.slave.name).tables
+    found = block_map_of(update, slave).tables
     loaded = {
         table: [(block.lo, block.hi) for block in blocks.blocks if not block.left_alone]
         for table, blocks in found.items()
@@ -96,15 +96,11 @@ def clear(
         if stripped:
             log.info("%s: dropped until the load is done: %s", update, ", ".join(stripped))
     by_table = {part.table: part for part in parts}
-    own_session = update.connect_slave()
-    try:
-        with vendors.module(here, "connection").classified(update.slave_info):
-            # Foreign keys and triggers of the slave do not act: the rows come again.
-            vendors.module(here, "session").begin_applying(own_session, origin=str(update.prefix))
-            for shape in (shape for shape in shapes if shape.table in by_table):
-                _clear(update, master, own_session, shape, by_table[shape.table])
-    finally:
-        own_session.close()
+    with on_slave(update) as own_session:
+        # Foreign keys and triggers of the slave do not act: the rows come again.
+        vendors.module(here, "session").begin_applying(own_session, origin=str(update.prefix))
+        for shape in (shape for shape in shapes if shape.table in by_table):
+            _clear(update, master, own_session, shape, by_table[shape.table])
 
 
 def _clear(update: Update, master: Connection[Any], slave: Connection[Any], shape: TableShape, part: Part) -> None:
@@ -125,9 +121,7 @@ def _clear(update: Update, master: Connection[Any], slave: Connection[Any], shap
 
 
 def _expect_normal(update: Update, slave: Connection[Any]) -> None:
-    module = vendors.module(update.slave_info.vendor, "checkpoint")
-    store = module.CheckpointStore(slave, update.prefix, update.slave.schema, update.slave.name)
-    owner = owner_of(update, slave) if store.exists() else None
+    owner = owner_of(update, slave) if checkpoints_of(update, slave).exists() else None
     state = owner.state if owner else SlaveState.UNCONFIGURED
     if owner is not None and owner.update_id == update.update_id and state is not SlaveState.INCONSISTENT:
         return

@@ -21,6 +21,7 @@ from sluice.initial import steps
 from sluice.initial.access import SnapshotLost
 from sluice.initial.owner import expect_loading
 from sluice.initial.preparation import Preparation, captured_tables
+from sluice.initial.sides import blocks_of, checkpoints_of, on_master, on_slave
 from sluice.initial.update import Update
 
 log = logging.getLogger("sluice.initial")
@@ -50,18 +51,15 @@ class HeldSnapshot:
     def __enter__(self) -> "HeldSnapshot":
         if not self._reads:
             return self
-        slave = self.update.connect_slave()
         try:
-            with vendors.module(self.update.slave_info.vendor, "connection").classified(self.update.slave_info):
-                store = steps.block_store(self.update, slave)
+            with on_slave(self.update) as slave:
+                store = blocks_of(self.update, slave)
                 planned, begun, _ = store.left()
                 if planned + begun and steps.in_one_snapshot(self.update, slave):
                     self._begin(slave, store)
         except BaseException:
             self._close()
             raise
-        finally:
-            slave.close()
         return self
 
     def __exit__(
@@ -78,30 +76,26 @@ class HeldSnapshot:
                 "%s: the snapshot that the load began with is gone: it starts over with a new one, and %s rows that "
                 "were read are read again", update, f"{sum(progress.rows for progress in stored):,}",
             )  # fmt: skip
-        master = update.connect_master()
-        try:
-            with vendors.module(update.master_info.vendor, "connection").classified(update.master_info):
-                for _ in range(steps.PLAN_TRIES):
-                    # Captured first: what is not by now may have changed before the snapshot, seen by nobody.
-                    tables = captured_tables(update, master)
-                    marker, exported = self._export()
-                    preparation = Preparation(update, master, slave, tables)
-                    unfit = preparation.unfit()
-                    if not unfit or update.choice.partial:
-                        break
-                    self._close()
-                    steps.prepare(update, master, slave)
-                else:
-                    raise steps.MasterRestless(update, unfit)
-                preparation.drop_gone()
-                if stored:
-                    steps.make_way(update, preparation, [progress.table for progress in stored])
-                order = preparation.order()
-                positions.secure(master, marker)
-        finally:
-            master.close()
+        with on_master(update) as master:
+            for _ in range(steps.PLAN_TRIES):
+                # Captured first: what is not by now may have changed before the snapshot, seen by nobody.
+                tables = captured_tables(update, master)
+                marker, exported = self._export()
+                preparation = Preparation(update, master, slave, tables)
+                unfit = preparation.unfit()
+                if not unfit or update.choice.partial:
+                    break
+                self._close()
+                steps.prepare(update, master, slave)
+            else:
+                raise steps.MasterRestless(update, unfit)
+            preparation.drop_gone()
+            if stored:
+                steps.make_way(update, preparation, [progress.table for progress in stored])
+            order = preparation.order()
+            positions.secure(master, marker)
         with slave.transaction():
-            checkpoints = steps.checkpoints_of(update, slave)
+            checkpoints = checkpoints_of(update, slave)
             checkpoints.read(lock=True)
             expect_loading(update, slave)
             if update.choice.partial:

@@ -21,6 +21,7 @@ from psycopg import Connection
 from sluice import vendors
 from sluice.errors import SluiceError
 from sluice.initial.owner import expect_loading
+from sluice.initial.sides import blocks_of, checkpoints_of, throttle_of
 from sluice.initial.update import LoadTarget
 
 log = logging.getLogger("sluice.initial")
@@ -52,13 +53,8 @@ class LoadJob:
         self._slave: Connection[Any] | None = None
 
     def loader(self, number: int) -> str:
-        """The name of one of this job's loaders. One that is started again adds something of its own after a dot."""
+        """What one of this job's loaders is called, however often it is started."""
         return f"{self.name}/{number}"
-
-    def bury(self, number: int) -> None:
-        """Gives back what a loader held that died without a word."""
-        with self._on_slave():
-            self._store().release(kin=f"{self.loader(number)}.")
 
     def __enter__(self) -> "LoadJob":
         try:
@@ -93,12 +89,10 @@ class LoadJob:
     def _unthrottled(self) -> None:
         """What a dead predecessor was held to is forgotten."""
         assert self._slave is not None
-        update, slave = self.update, self._slave
-        of_slave = (slave, update.prefix, update.slave.schema, update.slave.name)
-        with self._on_slave(), slave.transaction():
+        with self._on_slave(), self._slave.transaction():
             # A load that an earlier release began has no THROTTLE yet.
-            vendors.module(update.slave_info.vendor, "checkpoint").CheckpointStore(*of_slave).ensure()
-            vendors.module(update.slave_info.vendor, "throttle").ThrottleStore(*of_slave).clear()
+            checkpoints_of(self.update, self._slave).ensure()
+            throttle_of(self.update, self._slave).clear()
 
     def _give_all_back(self) -> None:
         """Every begun block is planned again, and stays so: no loader of another job, or of this one once it ended,
@@ -132,8 +126,8 @@ class LoadJob:
                 time.sleep(0.25)
 
     def _store(self) -> Any:
-        module = vendors.module(self.update.slave_info.vendor, "blocks")
-        return module.BlockStore(self._slave, self.update.prefix, self.update.slave.schema, self.update.slave.name)
+        assert self._slave is not None
+        return blocks_of(self.update, self._slave)
 
     def _on_slave(self) -> Any:
         return vendors.module(self.update.slave_info.vendor, "connection").classified(self.update.slave_info)

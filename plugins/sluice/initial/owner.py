@@ -21,6 +21,11 @@ class LoadEnded(Terminal):
         )
         self.state = state
 
+    @classmethod
+    def of(cls, update: LoadTarget, found: Any) -> "LoadEnded":
+        """`found`: the slave's owner or checkpoint, None where it was never configured."""
+        return cls(update, found.state if found else SlaveState.UNCONFIGURED, found.message if found else "")
+
 
 def owner_of(update: LoadTarget, slave: Connection[Any]) -> Any:
     """State, update and message of the slave; None where it was never configured."""
@@ -34,4 +39,4 @@ def expect_loading(update: LoadTarget, slave: Connection[Any]) -> None:
     # The apply declares NORMAL as soon as all is stored and passed; loaders may still be looking for more then.
     states = (SlaveState.TRANSITION, SlaveState.NORMAL)
     if owner is None or owner.state not in states or owner.update_id != update.update_id:
-        raise LoadEnded(update, owner.state if owner else SlaveState.UNCONFIGURED, owner.message if owner else "")
+        raise LoadEnded.of(update, owner)

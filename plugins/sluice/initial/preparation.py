@@ -21,6 +21,7 @@ from sluice.domain.compatibility import TablesDiffer, differences
 from sluice.domain.names import TableName
 from sluice.domain.shape import TableShape
 from sluice.errors import Terminal
+from sluice.initial.sides import blocks_of
 from sluice.initial.update import Update
 
 log = logging.getLogger("sluice.initial")
@@ -244,9 +245,7 @@ class Preparation:
         return problems
 
     def _store(self) -> Any:
-        return self._of_slave.blocks.BlockStore(
-            self.slave, self.update.prefix, self.update.slave.schema, self.update.slave.name
-        )
+        return blocks_of(self.update, self.slave)
 
 
 class _Vendor:

@@ -12,6 +12,7 @@ from sluice.domain.names import TableName
 from sluice.domain.restraint import Restraint
 from sluice.domain.state import SlaveState
 from sluice.initial.owner import owner_of
+from sluice.initial.sides import blocks_of, on_master, throttle_of
 from sluice.initial.throttle import rate_of
 from sluice.initial.update import Update
 
@@ -145,13 +146,8 @@ def _pace(rate: float, seconds: float | None) -> str:
 
 def estimates(update: Update, tables: list[TableName]) -> dict[TableName, Any]:
     """Rows (None: no statistics) and bytes of the master's tables, never counted. Raises `Transient` for outages."""
-    connection = update.connect_master()
-    try:
-        module = vendors.module(update.master_info.vendor, "estimates")
-        with vendors.module(update.master_info.vendor, "connection").classified(update.master_info):
-            return dict(module.read(connection, tables))
-    finally:
-        connection.close()
+    with on_master(update) as master:
+        return dict(vendors.module(update.master_info.vendor, "estimates").read(master, tables))
 
 
 def progress(
@@ -168,9 +164,7 @@ def progress(
     try:
         with vendors.module(update.slave_info.vendor, "connection").classified(update.slave_info):
             owner = owner_of(update, connection)
-            module = vendors.module(update.slave_info.vendor, "blocks")
-            store = module.BlockStore(connection, update.prefix, update.slave.schema, update.slave.name)
-            found = store.progress(RATE_SECONDS)
+            found = blocks_of(update, connection).progress(RATE_SECONDS)
             held = _held(update, connection)
     finally:
         if slave is None:
@@ -200,7 +194,6 @@ def progress(
 
 
 def _held(update: Update, slave: Connection[Any]) -> Restraint:
-    module = vendors.module(update.slave_info.vendor, "throttle")
-    store = module.ThrottleStore(slave, update.prefix, update.slave.schema, update.slave.name)
+    store = throttle_of(update, slave)
     held: Restraint = store.read() if store.exists() else Restraint()
     return held

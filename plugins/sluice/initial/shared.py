@@ -8,14 +8,13 @@ markers, each slave in a transaction of its own. From there on no slave knows of
 
 import logging
 from collections.abc import Sequence
-from typing import Any
 
-from sluice import vendors
 from sluice.domain.blocks import Block
 from sluice.domain.manifest import Addressee
 from sluice.domain.state import SlaveState
 from sluice.errors import SluiceError, Terminal
 from sluice.initial.owner import LoadEnded, owner_of
+from sluice.initial.sides import block_map_of, blocks_of, checkpoints_of, on_slave
 from sluice.initial.update import Update
 
 log = logging.getLogger("sluice.initial")
@@ -34,16 +33,10 @@ class OtherTables(Terminal):
 
 def addressed(update: Update) -> Addressee:
     """The slave of `update` as a manifest names it. Raises `LoadEnded`, and errors of the connection."""
-    slave = update.connect_slave()
-    try:
-        with vendors.module(update.slave_info.vendor, "connection").classified(update.slave_info):
-            found = vendors.module(update.slave_info.vendor, "checkpoint").CheckpointStore(
-                slave, update.prefix, update.slave.schema, update.slave.name
-            ).read()  # fmt: skip
-    finally:
-        slave.close()
+    with on_slave(update) as slave:
+        found = checkpoints_of(update, slave).read()
     if found is None or found.position is None:
-        raise _ended(update, found)
+        raise LoadEnded.of(update, found)
     return Addressee(update.slave.name, update.slave.schema, update.slave.existing_tables, found.position)
 
 
@@ -64,32 +57,17 @@ def adopt(update: Update, blocks: Sequence[Block]) -> None:
 
     Raises `LoadEnded`, `OtherTables`, and errors of the connection.
     """
-    vendor = update.slave_info.vendor
-    slave = update.connect_slave()
-    try:
-        with vendors.module(vendor, "connection").classified(update.slave_info), slave.transaction():
-            checkpoints = vendors.module(vendor, "checkpoint").CheckpointStore(
-                slave, update.prefix, update.slave.schema, update.slave.name
-            )
-            checkpoints.read(lock=True)
-            owner = owner_of(update, slave)
-            if owner is None or owner.update_id != update.update_id or owner.state is not SlaveState.TRANSITION:
-                raise LoadEnded(
-                    update, owner.state if owner else SlaveState.UNCONFIGURED, owner.message if owner else ""
-                )
-            module = vendors.module(vendor, "blocks")
-            own = module.load(slave, update.prefix, update.slave.schema, update.slave.name).tables
-            if not any(block.file is None for table in own.values() for block in table.blocks):
-                return
-            if different := own.keys() ^ {block.table for block in blocks}:
-                raise OtherTables(update, sorted(map(str, different)))
-            store = module.BlockStore(slave, update.prefix, update.slave.schema, update.slave.name)
-            store.delete()
-            store.adopt(blocks)
-        log.info("%s: has the %s exported blocks as its own", update, len(blocks))
-    finally:
-        slave.close()
-
-
-def _ended(update: Update, found: Any) -> LoadEnded:
-    return LoadEnded(update, found.state if found else SlaveState.UNCONFIGURED, found.message if found else "")
+    with on_slave(update) as slave, slave.transaction():
+        checkpoints_of(update, slave).read(lock=True)
+        owner = owner_of(update, slave)
+        if owner is None or owner.update_id != update.update_id or owner.state is not SlaveState.TRANSITION:
+            raise LoadEnded.of(update, owner)
+        own = block_map_of(update, slave).tables
+        if not any(block.file is None for table in own.values() for block in table.blocks):
+            return
+        if different := own.keys() ^ {block.table for block in blocks}:
+            raise OtherTables(update, sorted(map(str, different)))
+        store = blocks_of(update, slave)
+        store.delete()
+        store.adopt(blocks)
+    log.info("%s: has the %s exported blocks as its own", update, len(blocks))

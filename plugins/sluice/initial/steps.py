@@ -7,8 +7,7 @@ INITIAL from `begin`, TRANSITION from `plan`, NORMAL by the apply, INCONSISTENT 
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from psycopg import Connection
@@ -23,6 +22,7 @@ from sluice.errors import SluiceError, Terminal, Transient
 from sluice.initial import chosen
 from sluice.initial.owner import LoadEnded, expect_loading, owner_of
 from sluice.initial.preparation import Preparation, captured_tables
+from sluice.initial.sides import block_map_of, blocks_of, checkpoints_of, on_master, on_slave
 from sluice.initial.update import Update
 from sluice.stores.gate import INITIAL_UPDATE, Gate
 
@@ -69,7 +69,7 @@ def begin(update: Update, store: Redis, by: str = "initial update") -> bool:
     False when this very update has begun before and simply goes on. Raises `ForbiddenMove` when
     another one is under way, `CannotChoose` where a chosen part cannot be loaded alone.
     """
-    with _slave(update) as slave:
+    with on_slave(update) as slave:
         checkpoints = checkpoints_of(update, slave)
         with slave.transaction():
             checkpoints.ensure()
@@ -86,10 +86,10 @@ def begin(update: Update, store: Redis, by: str = "initial update") -> bool:
                 return False
             checkpoints.move(SlaveState.INITIAL, f"Initial update {update.update_id} is being prepared")
             _updates(update).name(slave, update.prefix, update.slave.schema, update.slave.name, update.update_id)
-            forgotten = block_store(update, slave).delete()
+            forgotten = blocks_of(update, slave).delete()
             for place, part in enumerate(parts):
                 # Nothing is applied from here to TRANSITION: the slave stays at this position.
-                block_store(update, slave).choose(part, found.position, place)
+                blocks_of(update, slave).choose(part, found.position, place)
         log.info(
             "%s: initial update %s begins; %s blocks of earlier ones forgotten", update, update.update_id, forgotten
         )
@@ -102,10 +102,10 @@ def create_tables(update: Update) -> list[TableName]:
     Raises `TablesDiffer`, `TablesExist` before anything is changed, `LoadEnded`
     when the update was cancelled. Does nothing when the load has begun.
     """
-    with _slave(update) as slave:
+    with on_slave(update) as slave:
         if not _preparing(update, slave):
             return []
-        with _master(update) as master:
+        with on_master(update) as master:
             return prepare(update, master, slave)
 
 
@@ -120,7 +120,7 @@ def plan(update: Update, store: Redis, queueing: str = "", *, held: bool = False
     nowhere but in the blocks. Returns the number of tables. Raises `NotCaptured`, `LoadEnded`,
     `MasterRestless`, and what `create_tables` raises.
     """
-    with _slave(update) as slave, _master(update) as master:
+    with on_slave(update) as slave, on_master(update) as master:
         count = 0
         if _preparing(update, slave):
             count = _plan(update, master, slave, held)
@@ -128,7 +128,7 @@ def plan(update: Update, store: Redis, queueing: str = "", *, held: bool = False
             Gate(store, update.prefix, update.slave.name).close(INITIAL_UPDATE, "initial update", queueing)
         else:
             open_gate(update, store)
-        return count or len(block_store(update, slave).progress())
+        return count or len(blocks_of(update, slave).progress())
 
 
 def open_gate(update: Update, store: Redis) -> None:
@@ -143,17 +143,17 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Any:
     While the apply goes on. What the slave cannot have (a function is missing, say) is left out,
     logged and in the answer's `left_out`. Raises `NotWhole`, and `Transient` for outages.
     """
-    with _slave(update) as slave, _master(update) as master:
+    with on_slave(update) as slave, on_master(update) as master:
         owner = owner_of(update, slave)
         if owner is None or owner.update_id != update.update_id:
-            raise LoadEnded(update, owner.state if owner else SlaveState.UNCONFIGURED, owner.message if owner else "")
+            raise LoadEnded.of(update, owner)
         if owner.state is not SlaveState.NORMAL:
             raise NotWhole(update, owner.state)
         made_here = vendors.module(update.slave_info.vendor, "constraints")
         read_there = vendors.module(update.master_info.vendor, "constraints")
         tables = vendors.module(update.slave_info.vendor, "tables")
         sequences = vendors.module(update.slave_info.vendor, "sequences")
-        loaded = [progress.table for progress in block_store(update, slave).progress()]
+        loaded = [progress.table for progress in blocks_of(update, slave).progress()]
         # A table may have been dropped since.
         names = list(vendors.module(update.slave_info.vendor, "catalog").shapes(slave, loaded))
         for table in names:
@@ -175,7 +175,7 @@ def cancel(update: Update, store: Redis, reason: str = INTERRUPTED, *, any_updat
 
     `any_update`: also one of another id. Raises `LoadEnded` when another update owns the slave.
     """
-    with _slave(update) as slave:
+    with on_slave(update) as slave:
         checkpoints = checkpoints_of(update, slave)
         if not checkpoints.exists():
             return False
@@ -190,7 +190,7 @@ def cancel(update: Update, store: Redis, reason: str = INTERRUPTED, *, any_updat
             checkpoints.move(SlaveState.INCONSISTENT, reason)
             # Blocks stay as far as they came: an apply in the middle of a window still decides by them, then rolls
             # back. What is being read can no longer be stored.
-            block_store(update, slave).release()
+            blocks_of(update, slave).release()
         Gate(store, update.prefix, update.slave.name).open(INITIAL_UPDATE)
         log.info("%s: initial update %s cancelled: %s", update, owner.update_id, reason)
         return True
@@ -204,12 +204,12 @@ def end_sessions(update: Update) -> int:
     """
     ended = 0
     try:
-        with _slave(update) as slave:
+        with on_slave(update) as slave:
             owner = owner_of(update, slave)
             if owner is None or owner.update_id != update.update_id:
                 return 0
             ended += _end_sessions(update, slave, update.slave_info.vendor)
-        with _master(update) as master:
+        with on_master(update) as master:
             ended += _end_sessions(update, master, update.master_info.vendor)
     except SluiceError as error:
         log.warning("%s: sessions of an update that is over may be left for a moment: %s", update, error)
@@ -226,7 +226,7 @@ def _end_sessions(update: Update, connection: Connection[Any], vendor: str) -> i
 
 def note(update: Update, message: str) -> None:
     """Leaves word on the slave why the load stands still; the state stays, loading can go on."""
-    with _slave(update) as slave:
+    with on_slave(update) as slave:
         _updates(update).note(slave, update.prefix, update.slave.schema, update.slave.name, update.update_id, message)
 
 
@@ -236,17 +236,14 @@ def arrive(update: Update, store: Redis) -> None:
     What followed may be applied from here on. Does nothing where blocks have markers of their own. Raises `Transient`
     for outages, `LoadEnded` when the update was cancelled.
     """
-    with _slave(update) as slave:
+    with on_slave(update) as slave:
         if not in_one_snapshot(update, slave):
             return
         with slave.transaction():
             checkpoints = checkpoints_of(update, slave)
             found = checkpoints.read(lock=True)
             expect_loading(update, slave)
-            blocks = vendors.module(update.slave_info.vendor, "blocks").load(
-                slave, update.prefix, update.slave.schema, update.slave.name
-            )
-            if found.state is SlaveState.TRANSITION and blocks.complete(found.position):
+            if found.state is SlaveState.TRANSITION and block_map_of(update, slave).complete(found.position):
                 checkpoints.move(SlaveState.NORMAL)
                 log.info("%s: the slave is NORMAL, current as of %s", update, found.position.time)
     open_gate(update, store)
@@ -254,7 +251,7 @@ def arrive(update: Update, store: Redis) -> None:
 
 def in_one_snapshot(update: Update, slave: Connection[Any]) -> bool:
     """Whether all blocks are read in one snapshot: by the configuration, or because they were planned so."""
-    return update.options.read == "snapshot" or bool(block_store(update, slave).in_snapshot())
+    return update.options.read == "snapshot" or bool(blocks_of(update, slave).in_snapshot())
 
 
 def prepare(update: Update, master: Connection[Any], slave: Connection[Any]) -> list[TableName]:
@@ -284,12 +281,12 @@ def make_way(update: Update, preparation: Preparation, again: Sequence[TableName
 
 def _hold(update: Update, slave: Connection[Any]) -> None:
     """Its blocks are read for another slave."""
-    block_store(update, slave).hold(f"{update.update_id}/export for several slaves")
+    blocks_of(update, slave).hold(f"{update.update_id}/export for several slaves")
 
 
 def _chosen(update: Update, slave: Connection[Any]) -> list[Part]:
     """What the form chooses. Raises `CannotChoose`, `TablesDiffer`: nothing was changed yet."""
-    with _master(update) as master:
+    with on_master(update) as master:
         chosen.check(update, master, slave)
         tables = captured_tables(update, master)
         Preparation(update, master, slave, tables).examine()
@@ -329,7 +326,7 @@ def _plan(update: Update, master: Connection[Any], slave: Connection[Any], held:
                 checkpoints.read(lock=True)
                 if not _preparing(update, slave):
                     return 0
-                block_store(update, slave).plan(preparation.order())
+                blocks_of(update, slave).plan(preparation.order())
                 if held:
                     _hold(update, slave)
                 checkpoints.start_at(start)
@@ -352,7 +349,7 @@ def _preparing(update: Update, slave: Connection[Any]) -> bool:
     """True while the update is being prepared, False when its load has begun. Raises `LoadEnded`."""
     owner = owner_of(update, slave)
     if owner is None or owner.update_id != update.update_id or owner.state is SlaveState.INCONSISTENT:
-        raise LoadEnded(update, owner.state if owner else SlaveState.UNCONFIGURED, owner.message if owner else "")
+        raise LoadEnded.of(update, owner)
     return owner.state is SlaveState.INITIAL
 
 
@@ -375,44 +372,12 @@ def _open_unbegun(update: Update, store: Redis) -> None:
         log.info("%s: the gate is open again", update)
 
 
-@contextmanager
-def _slave(update: Update) -> Iterator[Connection[Any]]:
-    connection = update.connect_slave()
-    try:
-        with vendors.module(update.slave_info.vendor, "connection").classified(update.slave_info):
-            yield connection
-    finally:
-        connection.close()
-
-
-@contextmanager
-def _master(update: Update) -> Iterator[Connection[Any]]:
-    connection = update.connect_master()
-    try:
-        with vendors.module(update.master_info.vendor, "connection").classified(update.master_info):
-            yield connection
-    finally:
-        connection.close()
-
-
 def _forget_rejects(update: Update, slave: Any) -> None:
     """What was set aside is part of the content that the slave gets."""
     module = vendors.module(update.slave_info.vendor, "rejects")
     store = module.RejectStore(slave, update.prefix, update.slave.schema, update.slave.name)
     if store.ready():
         store.move([reject.id for reject in store.open()], RejectStatus.DROPPED, f"initial update {update.update_id}")
-
-
-def checkpoints_of(update: Update, slave: Connection[Any]) -> Any:
-    """The checkpoint of the update's slave."""
-    module = vendors.module(update.slave_info.vendor, "checkpoint")
-    return module.CheckpointStore(slave, update.prefix, update.slave.schema, update.slave.name)
-
-
-def block_store(update: Update, slave: Connection[Any]) -> Any:
-    """The blocks of the update's slave."""
-    module = vendors.module(update.slave_info.vendor, "blocks")
-    return module.BlockStore(slave, update.prefix, update.slave.schema, update.slave.name)
 
 
 def _updates(update: Update) -> Any:

@@ -22,6 +22,7 @@ from sluice import config, vendors
 from sluice.domain.restraint import Restraint
 from sluice.errors import SluiceError, Terminal
 from sluice.initial.gauges import Gauges
+from sluice.initial.sides import throttle_of
 from sluice.initial.throttle import Readings, exceeded, rate_of, restraint, told
 from sluice.initial.update import Update
 
@@ -93,7 +94,7 @@ class Throttler:
     def _look(self) -> None:
         """Once: measures, decides, writes."""
         self._reread()
-        source = _source(self.update)
+        source = self.update.replication.source
         try:
             reasons = exceeded(self._limits, self._gauges.read(self._limits), str(source))
         except (SluiceError, Error) as error:
@@ -123,7 +124,7 @@ class Throttler:
         return any(limit is not None for limit in measured)
 
     def _reread(self) -> None:
-        source = _source(self.update)
+        source = self.update.replication.source
         mark = _mark(source)
         if mark is None or mark == self._read_at:
             return
@@ -158,23 +159,18 @@ class Throttler:
     @contextmanager
     def _on_slave(self) -> Iterator[Any]:
         """What is written on the slave; its session is opened where there is none."""
-        update, vendor = self.update, self.update.slave_info.vendor
-        with vendors.module(vendor, "connection").classified(update.slave_info):
+        info = self.update.slave_info
+        with vendors.module(info.vendor, "connection").classified(info):
             if self._slave is None:
-                self._slave = update.connect_slave()
+                self._slave = self.update.connect_slave()
                 # The apply locks the row of CHECKPOINT for as long as its transaction takes.
                 self._slave.execute("SET lock_timeout = '1s'")
-            module = vendors.module(vendor, "throttle")
-            yield module.ThrottleStore(self._slave, update.prefix, update.slave.schema, update.slave.name)
+            yield throttle_of(self.update, self._slave)
 
     def _close(self) -> None:
         if self._slave is not None:
             self._slave.close()
             self._slave = None
-
-
-def _source(update: Update) -> Path:
-    return update.replication.source
 
 
 def _mark(file: Path) -> tuple[int, int, int] | None:

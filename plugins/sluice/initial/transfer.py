@@ -28,6 +28,7 @@ from sluice.errors import SluiceError, Terminal, Transient
 from sluice.initial import shared, steps
 from sluice.initial.carried import Carried, NotComplete, new_folder
 from sluice.initial.owner import LoadEnded, owner_of
+from sluice.initial.sides import block_map_of, on_master, on_slave
 from sluice.initial.update import LoadTarget, SlaveAlone, Update
 from sluice.stores.transfer_folder import LocationUnusable, open_location
 
@@ -176,40 +177,31 @@ def found_for(
 
 def _waiting(target: LoadTarget) -> list[Block]:
     """All blocks of the slave, which belongs to this update. Raises `LoadEnded`, `NothingExported`."""
-    slave = target.connect_slave()
-    try:
-        with vendors.module(target.slave_info.vendor, "connection").classified(target.slave_info):
-            owner = owner_of(target, slave)
-            if owner is None:
-                raise NothingExported(target, "the slave was never configured")
-            if owner.update_id != target.update_id:
-                raise NothingExported(
-                    target, f"the slave is {owner.state} and belongs to initial update {owner.update_id}, not to "
-                    f"{target.update_id}"
-                )  # fmt: skip
-            if owner.state not in (SlaveState.TRANSITION, SlaveState.NORMAL):
-                raise LoadEnded(target, owner.state, owner.message)
-            blocks = _all(target, slave)
-    finally:
-        slave.close()
+    with on_slave(target) as slave:
+        owner = owner_of(target, slave)
+        if owner is None:
+            raise NothingExported(target, "the slave was never configured")
+        if owner.update_id != target.update_id:
+            raise NothingExported(
+                target, f"the slave is {owner.state} and belongs to initial update {owner.update_id}, not to "
+                f"{target.update_id}"
+            )  # fmt: skip
+        if owner.state not in (SlaveState.TRANSITION, SlaveState.NORMAL):
+            raise LoadEnded.of(target, owner)
+        blocks = _all(target, slave)
     if not any(block.file for block in blocks):
         raise NothingExported(target, "no block of this update was exported to a file")
     return blocks
 
 
 def _manifest(update: Update, carried: Carried, others: Sequence[Update]) -> Manifest:
-    slave, master = update.connect_slave(), update.connect_master()
-    try:
-        with vendors.module(update.slave_info.vendor, "connection").classified(update.slave_info):
-            blocks = _all(update, slave)
-        unfinished = [block for block in blocks if block.file is None or block.state is not BlockState.EXPORTED]
-        if unfinished:
-            raise NotComplete(carried.location, f"lacks {len(unfinished)} of {len(blocks)} blocks")
-        with vendors.module(update.master_info.vendor, "connection").classified(update.master_info):
-            tables = _tables(update, master, list(dict.fromkeys(block.table for block in blocks)))
-    finally:
-        slave.close()
-        master.close()
+    with on_slave(update) as slave:
+        blocks = _all(update, slave)
+    unfinished = [block for block in blocks if block.file is None or block.state is not BlockState.EXPORTED]
+    if unfinished:
+        raise NotComplete(carried.location, f"lacks {len(unfinished)} of {len(blocks)} blocks")
+    with on_master(update) as master:
+        tables = _tables(update, master, list(dict.fromkeys(block.table for block in blocks)))
     named = {str(block.file) for block in blocks}
     sizes = carried.folder.sizes()
     # What loaders left that died before BLOCKS knew of their file, or a try of this step.
@@ -252,10 +244,7 @@ def _tables(update: Update, master: Any, names: list[Any]) -> list[FileTable]:
 
 
 def _all(target: LoadTarget, slave: Any) -> list[Block]:
-    found = vendors.module(target.slave_info.vendor, "blocks").load(
-        slave, target.prefix, target.slave.schema, target.slave.name
-    )
-    return [block for table in found.tables.values() for block in table.blocks]
+    return [block for table in block_map_of(target, slave).tables.values() for block in table.blocks]
 
 
 def _marker(block: Block) -> Any:

@@ -113,9 +113,8 @@ def _connect(
 ) -> Connection[Any]:
     module = vendors.module(info.vendor, "connection")
     settings = {
-        # Whatever the role has: claims must not fail to serialize, and a protected slave must be written to.
+        # Whatever the role has: claims must not fail to serialize.
         "default_transaction_isolation": "read committed",
-        "default_transaction_read_only": "off",
         # Rows that a policy hides would silently be missing: an error instead.
         "row_security": "off",
         **(more or {}),

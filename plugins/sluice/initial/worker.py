@@ -6,6 +6,7 @@ claimed, and what becomes of it, is a loader's, an exporter's or an importer's.
 
 import logging
 import time
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from sluice.domain.names import TableName
 from sluice.domain.restraint import Restraint
 from sluice.errors import SluiceError, Transient
 from sluice.initial.owner import expect_loading
+from sluice.initial.sides import blocks_of, throttle_of
 from sluice.initial.update import LoadTarget
 
 log = logging.getLogger("sluice.initial")
@@ -67,7 +69,8 @@ class LoadReport:
 class BlockWorker(ABC):
     """The course of the work and the sessions on the slave: `control` for BLOCKS, another one for what is stored.
 
-    `loader`: the job's name (see `sluice.initial.job`), a slash, and something that no worker had before.
+    `loader`: what the job calls it (see `sluice.initial.job`). Spark may start the work of one name again while its
+    first start is not surely dead: each start adds something of its own, and gives back what earlier ones had in hand.
     """
 
     work: ClassVar[str] = "load"
@@ -77,15 +80,16 @@ class BlockWorker(ABC):
 
     def __init__(self, target: LoadTarget, loader: str, stopped: Callable[[], bool]):
         self.target = target
-        self.loader = loader
+        self._kin = f"{loader}."
+        self.loader = f"{self._kin}{uuid.uuid4().hex[:8]}"
         self.stopped = stopped
         self.report = LoadReport()
         self._slave: Connection[Any] | None = None
         self._control: Connection[Any] | None = None
         self._resting: dict[TableName, float] = {}
         self._fine_at = time.monotonic()
-        self._owes = False
-        """Whether a block may still be begun by this worker that it does not work on."""
+        self._owes = True
+        """Whether a block may still be begun by this worker, or an earlier start of it, that it does not work on."""
         self._restraint = Restraint()
         """What the work is held to, as last seen."""
 
@@ -162,9 +166,7 @@ class BlockWorker(ABC):
         """Whether the throttle lets no block be begun now. No transaction is open while a worker waits for that."""
         control = self._linked(self._control)
         with self._on_slave():
-            module = vendors.module(self.target.slave_info.vendor, "throttle")
-            store = module.ThrottleStore(control, self.target.prefix, self.target.slave.schema, self.target.slave.name)
-            self._restraint = store.read()
+            self._restraint = throttle_of(self.target, control).read()
             if self._restraint.holds:
                 with control.transaction():
                     self._expect_job(control)
@@ -211,7 +213,7 @@ class BlockWorker(ABC):
         if self._owes:
             self._open_control()
             with self._on_slave():
-                self._blocks(self._linked(self._control)).release(self.loader)
+                self._blocks(self._linked(self._control)).release(kin=self._kin)
             self._owes = False
 
     # -- its sessions
@@ -236,8 +238,7 @@ class BlockWorker(ABC):
                     self._control.execute("SET synchronous_commit = off")
 
     def _blocks(self, connection: Connection[Any]) -> Any:
-        module = vendors.module(self.target.slave_info.vendor, "blocks")
-        return module.BlockStore(connection, self.target.prefix, self.target.slave.schema, self.target.slave.name)
+        return blocks_of(self.target, connection)
 
     @contextmanager
     def _on_slave(self, table: TableName | None = None) -> Iterator[None]:

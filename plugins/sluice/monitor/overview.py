@@ -17,6 +17,8 @@ class Shown:
     slave: str
     status: Mapping[str, Any]
     tables: Mapping[str, Mapping[str, Any]]
+    applying: bool
+    """Whether an apply holds the lease."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,8 @@ def _pair(one: Shown) -> str:
     state = "state not known"
     if status:
         state = f"{status.get('state')}, current as of {clock(status.get('current_as_of'))}"
-    head = f"<h2>{escape(one.prefix)} → {escape(one.slave)}</h2><p class=soft>{escape(state)}</p>"
+    mode = f"safe mode {status.get('safe_mode') or 'not known'}" if one.applying else "no apply runs"
+    head = f"<h2>{escape(one.prefix)} → {escape(one.slave)}</h2><p class=soft>{escape(state)}; {escape(mode)}</p>"
     if not one.tables:
         return f"<section>{head}<p>Nothing to verify: the slave is not NORMAL, or has not been for long.</p></section>"
     rows = "".join(_table(name, seen) for name, seen in one.tables.items())

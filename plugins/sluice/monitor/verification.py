@@ -2,7 +2,7 @@
 
 | address | shows |
 |---|---|
-| `/sluice/` | each pair with its tables, and the latest reports |
+| `/sluice/` | each pair with its state, its safe mode and its tables, and the latest reports |
 | `/sluice/reports/<run>/` | the report of one run |
 | `/sluice/reports/<run>/report.json` | the same as data |
 """
@@ -19,7 +19,7 @@ from fastapi.responses import FileResponse, HTMLResponse
 from sluice import config
 from sluice.errors import SluiceError
 from sluice.monitor.overview import Past, Shown, overview
-from sluice.stores import redis_store
+from sluice.stores import lease, redis_store
 from sluice.stores.status import Status
 from sluice.stores.verified import Verified
 
@@ -75,6 +75,7 @@ def _pairs() -> tuple[list[Shown], str]:
                 slave,
                 Status(store, one.prefix, slave).read(),
                 Verified(store, one.prefix, slave).read(),
+                lease.held(store, one.prefix, slave),
             )
             for one in config.survey().replications
             for slave in one.slaves

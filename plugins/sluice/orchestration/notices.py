@@ -74,19 +74,18 @@ def of_age(pair: str, seen: Mapping[str, Mapping[str, Any]], days: int, now: dat
     """Tables that were not found identical for `days` days; told again each time so many more have passed."""
     if not days:
         return []
-    ages = {table: now - _time(str(one.get("time") or one["since"])) for table, one in seen.items() if _known(one)}
+    ages = {table: now - datetime.fromisoformat(last) for table, one in seen.items() if (last := _last(one))}
     old = {table: age for table, age in ages.items() if age > timedelta(days=days)}
     if not old:
         return []
     eldest = max(old, key=lambda table: old[table])
-    first = seen[eldest].get("time") or seen[eldest]["since"]
     lines = [
         f"{table}: {'verified through ' + str(seen[table]['time']) if seen[table].get('time') else 'never verified'}"
         for table in sorted(old)
     ]
     return [
         Notice(
-            f"{pair}: not verified: {first}: {old[eldest] // timedelta(days=days)}",
+            f"{pair}: not verified: {_last(seen[eldest])}: {old[eldest] // timedelta(days=days)}",
             f"{pair} has not been verified for {days} days: {_counted(len(old))}",
             "\n".join([*_listed(lines), "See why the DAG resync does not run, or finds them other than identical."]),
         )
@@ -119,12 +118,9 @@ def of_gate(pair: str, closures: Iterable[Closure]) -> list[Notice]:
     ]
 
 
-def _known(seen: Mapping[str, Any]) -> bool:
-    return bool(seen.get("time") or seen.get("since"))
-
-
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text)
+def _last(seen: Mapping[str, Any]) -> str:
+    """When it was found identical, else when it was first known; empty where neither is."""
+    return str(seen.get("time") or seen.get("since") or "")
 
 
 def _rows(number: int) -> str:

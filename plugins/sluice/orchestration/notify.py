@@ -14,7 +14,7 @@ from sluice.config import NotifierConfig
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.orchestration import notices, places
 from sluice.orchestration.notices import Notice
-from sluice.orchestration.work import Work, checkpoint_of
+from sluice.orchestration.work import Work
 from sluice.stores.gate import Gate
 from sluice.stores.told import Told
 from sluice.stores.verified import Verified
@@ -82,16 +82,15 @@ def needs(work: Work) -> Iterable[Notice]:
     for slave in work.replication.slaves.values():
         pair = f"{work.prefix} → {slave.name}"
         try:
-            checkpoint = checkpoint_of(
-                work.info(slave), work.prefix, slave.name, slave.schema, f"sluice {work.prefix} housekeeping"
-            )
+            checkpoint = work.checkpoint(slave)
         except SluiceError as failure:
             log.warning("%s: its state is not known: %s", pair, failure)
             checkpoint = None
         yield from notices.of_state(pair, checkpoint)
         yield from notices.of_gate(pair, Gate(work.redis, work.prefix, slave.name).closures())
         seen = Verified(work.redis, work.prefix, slave.name).read()
-        yield from notices.of_comparisons(pair, seen, places.report_link)
+        reported = {table: one for table, one in seen.items() if not places.is_unreported(str(one.get("run")))}
+        yield from notices.of_comparisons(pair, reported, places.report_link)
         yield from notices.of_age(pair, seen, options.max_age_days, datetime.now(UTC))
 
 

@@ -10,8 +10,10 @@ In a cluster the folder is shared by the hosts that run Airflow's workers and tr
 
 import os
 import re
+import time
 from pathlib import Path
 
+UNREPORTED_SECONDS = 24 * 3600.0
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 
@@ -44,6 +46,19 @@ def report_folder(run_id: str) -> Path:
 def report_name(run_id: str) -> str:
     """A run as the name of a folder."""
     return re.sub(r"[^\w.-]", "_", run_id)
+
+
+def is_unreported(run: str) -> bool:
+    """Whether a run, by the name of its folder, may still find more before it writes its report.
+
+    One that has written nothing for a day is over, whatever became of it; nothing is known of one whose folder is gone.
+    """
+    folder = reports_folder() / run
+    try:
+        fresh = time.time() - folder.stat().st_mtime < UNREPORTED_SECONDS
+    except FileNotFoundError:
+        return False
+    return fresh and not (folder / "report.html").exists()
 
 
 def report_link(run: str) -> str:

@@ -21,7 +21,7 @@ from sluice.orchestration import forms, jobs, notify, places
 from sluice.orchestration.failure import as_airflow
 from sluice.orchestration.job import JobState
 from sluice.orchestration.job_operator import is_active
-from sluice.orchestration.work import Work, checkpoint_of
+from sluice.orchestration.work import Work
 from sluice.stores.verified import Verified
 
 log = logging.getLogger("sluice.orchestration")
@@ -177,9 +177,7 @@ def _expect(work: Work) -> None:
     covered = [str(one.table) for one in tables if work.replication.verify.covers(one.table)]
     for slave in work.replication.slaves.values():
         try:
-            checkpoint = checkpoint_of(
-                work.info(slave), work.prefix, slave.name, slave.schema, f"sluice {work.prefix} housekeeping"
-            )
+            checkpoint = work.checkpoint(slave)
         except SluiceError as failure:
             log.warning("%s: %s", work, failure)
             continue
@@ -214,10 +212,8 @@ def _now(work: Work, master: Any) -> Position:
 def _needs(work: Work, slave: SlaveConfig) -> tuple[str, Position | None]:
     """Why the slave holds the purge (empty: it does not), and what it has applied (None: it needs nothing)."""
     try:
-        info = work.info(slave)
-        application = f"sluice {work.prefix} housekeeping"
         # What is deleted on the master must not be asked for again by a slave that crashed.
-        checkpoint = checkpoint_of(info, work.prefix, slave.name, slave.schema, application, secure=True)
+        checkpoint = work.checkpoint(slave, secure=True)
     except SluiceError as error:
         return f"slave {slave.name} cannot be asked what it has: {error}", None
     if checkpoint is None:

@@ -79,6 +79,9 @@ def write_report(entries: list[Entry] | None) -> str:
     context = get_current_context()
     with as_airflow(context):
         entries = _listed(entries)
+        for entry in entries:
+            if not _part(entry, context).exists():
+                _keep(Work.of_prefix(entry["prefix"], context), entry, _lost(entry), context)
         _written(entries, context)
         _tell(entries, context)
         return places.report_link(context["run_id"])
@@ -227,10 +230,14 @@ def _read(entry: Entry, context: Any) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(_part(entry, context).read_text())
         return found
     except FileNotFoundError:
-        lost = TableFinding(_table_of(entry), Outcome.COULD_NOT_COMPARE, "Its task failed: see the task's log.")
-        action, started = entry["action"], _started(context)
-        _keep(Work.of_prefix(entry["prefix"], context), entry, TableResult(lost), context)
-        return report.as_dict(entry["prefix"], entry["slave"], action, started, [TableResult(lost)])
+        return report.as_dict(entry["prefix"], entry["slave"], entry["action"], _started(context), [_lost(entry)])
+
+
+def _lost(entry: Entry) -> TableResult:
+    """What stands for a comparison whose task has failed."""
+    return TableResult(
+        TableFinding(_table_of(entry), Outcome.COULD_NOT_COMPARE, "Its task failed: see the task's log.")
+    )
 
 
 def _different(entries: list[Entry], context: Any) -> list[Entry]:

@@ -20,7 +20,7 @@ from sluice.orchestration.failure import XCOM_KEY, as_airflow
 from sluice.orchestration.job import Kind, Owner
 from sluice.orchestration.job_operator import is_active
 from sluice.orchestration.step import FOR_EVER, step
-from sluice.orchestration.work import Work, checkpoint_of
+from sluice.orchestration.work import Work
 
 log = logging.getLogger("sluice.orchestration")
 
@@ -199,8 +199,7 @@ def _left(work: Work, cancelled: bool) -> str:
     """What the update leaves behind, and what to do about it."""
     if cancelled:
         return f"The slave is {SlaveState.INCONSISTENT}: start a new initial update"
-    place = work.slave
-    checkpoint = checkpoint_of(work.info(place), work.prefix, place.name, place.schema, "sluice settle")
+    checkpoint = work.checkpoint(work.slave)
     state = checkpoint.state if checkpoint else SlaveState.UNCONFIGURED
     if state is SlaveState.NORMAL:
         return "The slave is NORMAL. Should indexes or constraints be missing, clear the task finish"

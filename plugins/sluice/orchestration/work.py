@@ -76,7 +76,7 @@ class Work:
     @contextmanager
     def at(self, place: Endpoint | SlaveConfig) -> Iterator[Any]:
         """A connection in autocommit mode to the master or a slave; errors are classified."""
-        with reach(self.info(place), f"sluice {self.prefix} {self.context['dag'].dag_id}") as connection:
+        with vendors.reach(self.info(place), f"sluice {self.prefix} {self.context['dag'].dag_id}") as connection:
             yield connection
 
     @contextmanager
@@ -84,6 +84,11 @@ class Work:
         """A connection to the master, see `at`."""
         with self.at(self.replication.master) as connection:
             yield connection
+
+    def checkpoint(self, slave: SlaveConfig, *, secure: bool = False) -> Checkpoint | None:
+        """The checkpoint of a slave, see `checkpoint_of`."""
+        application = f"sluice {self.prefix} {self.context['dag'].dag_id}"
+        return checkpoint_of(self.info(slave), self.prefix, slave.name, slave.schema, application, secure=secure)
 
     def existing_tables(self, master: Any) -> list[TableName]:
         """The tables that the master has."""
@@ -105,18 +110,6 @@ def update_id(context: Mapping[str, Any]) -> str:
     return str(context["params"].get(UPDATE) or context["run_id"])
 
 
-@contextmanager
-def reach(info: ConnectionInfo, application: str) -> Iterator[Any]:
-    """A connection in autocommit mode; the driver's errors come out classified."""
-    driver = vendors.module(info.vendor, "connection")
-    connection = driver.connect(info, application=application, autocommit=True)
-    try:
-        with driver.classified(info):
-            yield connection
-    finally:
-        connection.close()
-
-
 def checkpoint_of(
     info: ConnectionInfo, prefix: Prefix, slave: str, schema: str, application: str, *, secure: bool = False
 ) -> Checkpoint | None:
@@ -124,7 +117,7 @@ def checkpoint_of(
 
     `secure`: no crash of the slave can undo it any more. Raises `DatabaseUnreachable`, `DatabaseRefused`.
     """
-    with reach(info, application) as connection:
+    with vendors.reach(info, application) as connection:
         store = vendors.module(info.vendor, "checkpoint").CheckpointStore(connection, prefix, schema, slave)
         found: Checkpoint | None = store.read()
         if secure and found is not None:

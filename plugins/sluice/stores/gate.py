@@ -1,13 +1,15 @@
 """The gate of a slave: a set of named closures, open only when it is empty."""
 
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import redis
 
 from sluice.domain.names import Prefix
-from sluice.stores.redis_store import classified
+from sluice.stores.redis_store import StoreUnreachable, classified
 
 INITIAL_UPDATE = "initial update"
 ADMIN = "admin"
@@ -38,12 +40,16 @@ class Gate:
     def __init__(self, client: "redis.Redis", prefix: Prefix, slave: str):
         self.client = client
         self.key = f"sluice:{prefix}:{slave}:gate"
+        self._told: Any = None
+        """What hears that somebody opened or closed it."""
 
     def close(self, name: str, by: str, reason: str) -> Closure:
         """Adds a closure, or replaces the one of that name. `ADMIN`: see `sluice.apply.hold`."""
         closure = Closure(name, by, reason, datetime.now(UTC).isoformat(timespec="seconds"))
-        with classified():
-            self.client.hset(self.key, name, closure.text())
+        with classified(), self.client.pipeline() as pipe:
+            pipe.hset(self.key, name, closure.text())
+            pipe.publish(self.key, name)
+            pipe.execute()
         return closure
 
     def restore(self, text: str) -> bool:
@@ -54,11 +60,34 @@ class Gate:
 
     def open(self, name: str) -> bool:
         """Removes one closure; False when it was not there. Other closures keep the gate closed."""
-        with classified():
-            return bool(self.client.hdel(self.key, name))
+        with classified(), self.client.pipeline() as pipe:
+            pipe.hdel(self.key, name)
+            pipe.publish(self.key, name)
+            return bool(pipe.execute()[0])
 
     def closures(self) -> list[Closure]:
         """All reasons why the gate is closed, by name; empty when it is open."""
         with classified():
             values = self.client.hgetall(self.key)
         return sorted((Closure(**json.loads(value)) for value in values.values()), key=lambda closure: closure.name)
+
+    def await_change(self, seconds: float) -> None:
+        """Returns when somebody has opened or closed it, or after `seconds`: what was said before the first call is
+        not heard."""
+        try:
+            with classified():
+                if self._told is None:
+                    self._told = self.client.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
+                    self._told.subscribe(self.key)
+                    self._told.get_message()
+                self._told.get_message(timeout=seconds)
+        except StoreUnreachable:
+            self.forget()
+            raise
+
+    def forget(self) -> None:
+        """Ends what `await_change` began; never raises."""
+        told, self._told = self._told, None
+        if told is not None:
+            with suppress(redis.RedisError):
+                told.close()

@@ -127,6 +127,12 @@ def key(prefix: Prefix, slave: str) -> str:
     return f"sluice:{prefix}:{slave}:lease"
 
 
+def held(client: "redis.Redis", prefix: Prefix, slave: str) -> bool:
+    """Whether an apply of the slave runs. Raises `StoreUnreachable`."""
+    with classified():
+        return holder(client, key(prefix, slave)) is not None
+
+
 def holder(client: "redis.Redis", lease_key: str) -> Holder | None:
     """Who holds the lease now, None when nobody does."""
     value = client.get(lease_key)

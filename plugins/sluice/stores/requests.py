@@ -76,11 +76,6 @@ class Requests:
             text = self.client.get(self._answer(name))
         return json.loads(str(text)) if text is not None else None
 
-    def waiting(self, name: str) -> bool:
-        """Whether the request still waits for its answer."""
-        with classified():
-            return bool(self.client.exists(self._request(name)))
-
     def withdraw(self, name: str) -> None:
         """The asker is through with it: the apply lets go of what it held for it."""
         with classified(), self.client.pipeline() as pipe:

@@ -3,9 +3,13 @@
 Drivers are imported only when a vendor is asked for.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
+from sluice.domain.connection import ConnectionInfo
 from sluice.errors import Terminal
 
 _PACKAGES = {"postgres": "sluice.vendors.postgres"}
@@ -29,3 +33,18 @@ def module(vendor: str, noun: str) -> ModuleType:
     if vendor not in _PACKAGES:
         raise UnknownVendor(vendor)
     return import_module(f"{_PACKAGES[vendor]}.{noun}")
+
+
+@contextmanager
+def reach(info: ConnectionInfo, application: str) -> Iterator[Any]:
+    """A session in autocommit mode that ends with the block; the driver's errors come out classified.
+
+    Raises `DatabaseUnreachable`, `DatabaseRefused`.
+    """
+    driver = module(info.vendor, "connection")
+    session = driver.connect(info, application=application, autocommit=True)
+    try:
+        with driver.classified(info):
+            yield session
+    finally:
+        session.close()

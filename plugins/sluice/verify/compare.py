@@ -6,7 +6,7 @@
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
@@ -29,6 +29,8 @@ BLOCKS_AT_ONCE = 256
 """Blocks whose rows are compared together: what bounds the memory."""
 
 T = TypeVar("T")
+Found = dict[str, str | None] | None
+"""A row: column → text."""
 Sum = tuple[int, int]
 """How many rows, and the sum of their digests."""
 
@@ -84,6 +86,22 @@ class _Comparison:
         elif sample and finding.key:
             self._sampled(digests, sample)
             return
+        wrong = self._unequal_blocks(digests)
+        # A class of hashes is found by reading the whole table: once, then.
+        step = BLOCKS_AT_ONCE if digests[0].bounds else max(1, len(wrong))
+        for start in range(0, len(wrong), step):
+            if finding.key:
+                self._keyed(digests, wrong[start : start + step])
+            else:
+                self._keyless(digests, wrong[start : start + step])
+        for start in range(0, len(self.before), LOOKED_AT):
+            self._judge(digests, [*self.before][start : start + LOOKED_AT])
+        if finding.key:
+            self._look(digests)
+
+    def _unequal_blocks(self, digests: tuple[Any, Any]) -> list[int]:
+        """Blocks of which the two sides have different digests, in order."""
+        finding = self.finding
         parts = [
             [self._ask(side, digest.blocks(part)) for part in self._on(side, "digest", "pages", digest.shape)]
             for side, digest in zip(self.sides, digests, strict=True)
@@ -97,17 +115,7 @@ class _Comparison:
         finding.travelled += len(master) + len(slave)
         wrong = sorted(unequal(master, slave))
         finding.blocks_different = len(wrong)
-        # A class of hashes is found by reading the whole table: once, then.
-        step = BLOCKS_AT_ONCE if digests[0].bounds else max(1, len(wrong))
-        for start in range(0, len(wrong), step):
-            if finding.key:
-                self._keyed(digests, wrong[start : start + step])
-            else:
-                self._keyless(digests, wrong[start : start + step])
-        for start in range(0, len(self.before), LOOKED_AT):
-            self._judge(digests, [*self.before][start : start + LOOKED_AT])
-        if finding.key:
-            self._look(digests)
+        return wrong
 
     def _take_back(self, digests: tuple[Any, Any]) -> None:
         """The master's rows as they were where the slave stands, of those that changed since."""
@@ -121,8 +129,7 @@ class _Comparison:
         )
         finding.waiting = len(items)
         if items and not finding.key:
-            raise CouldNotCompare("The apply does not run, and changes of the table, which has no key, wait for it. "
-                                  "Start the DAG cdc_apply, or mend what it stopped at.")  # fmt: skip
+            raise standing.ChangesWait("changes of the table, which has no key, wait for it")
         for name, wanted in digest.columns:
             own = digest.shape.column(name).type
             if own != wanted:
@@ -134,18 +141,14 @@ class _Comparison:
 
     def _judge(self, digests: tuple[Any, Any], keys: Sequence[Row]) -> None:
         """Rows that waiting changes touch: the slave's against the master's before these."""
-        found = [
-            self.sight.run(side, partial(side.module("digest").found_rows, digest=digest, keys=keys))
-            for side, digest in zip(self.sides, digests, strict=True)
-        ]
-        for (key, now), (_, theirs) in zip(*gathered(found), strict=True):
+        for key, now, theirs in self._found(digests, keys):
             ours = self._formerly(key)
             self.finding.rows_master += (ours is not None) - (now is not None)
             if ours == theirs:
                 continue
             self._keep(Kind.MISSING if theirs is None else Kind.EXTRA if ours is None else Kind.DIFFERENT, [key])
 
-    def _formerly(self, key: Row) -> dict[str, str | None] | None:
+    def _formerly(self, key: Row) -> Found:
         row = self.before[key]
         return None if row is None else {name: row[name] for name in self.finding.compared}
 
@@ -158,9 +161,11 @@ class _Comparison:
             if shape is None:
                 raise CouldNotCompare(f"{side.info.place}: there is no table {table}.")
             for session in side.sessions:
-                self._with(side, partial(side.module("digest").lock, shape=shape), session)
-            if self._on(side, "digest", "rewritten", shape):
-                raise CouldNotCompare(f"{side.info.place}: {table} was emptied or rewritten meanwhile.", again=True)
+                self._with(side, partial(side.module("snapshot").lock, table=shape), session)
+            if not self._on(side, "snapshot", "whole", table):
+                raise CouldNotCompare(
+                    f"{side.info.place}: {table} was emptied, rewritten or replaced meanwhile.", again=True
+                )
             shapes.append(shape)
         master, slave = shapes
         if unfit := differences(master, slave):
@@ -240,12 +245,8 @@ class _Comparison:
         self._look(digests)
 
     def _drawn(self, digests: tuple[Any, Any], keys: Sequence[Row], of_master: bool) -> None:
-        asked = [
-            self.sight.run(side, partial(side.module("digest").found_rows, digest=digest, keys=keys))
-            for side, digest in zip(self.sides, digests, strict=True)
-        ]
         self.finding.travelled += 2 * len(keys)
-        for (key, ours), (_, theirs) in zip(*gathered(asked), strict=True):
+        for key, ours, theirs in self._found(digests, keys):
             if not of_master:
                 if ours is None:
                     self._keep(Kind.EXTRA, [key])
@@ -264,10 +265,9 @@ class _Comparison:
             more = master.get(row, 0) - slave.get(row, 0)
             kind = Kind.MISSING if more > 0 else Kind.EXTRA
             self._keep(kind, [row], abs(more))
-            if len([example for example in self.finding.examples if example.kind is kind]) < EXAMPLES:
-                values = dict(zip(self.finding.compared, row, strict=True))
-                ours, theirs = (values, None) if more > 0 else (None, values)
-                self.finding.examples.append(Example(kind, {}, ours, theirs, abs(more)))
+            values = dict(zip(self.finding.compared, row, strict=True))
+            ours, theirs = (values, None) if more > 0 else (None, values)
+            self._show(Example(kind, {}, ours, theirs, abs(more)))
 
     def _keep(self, kind: Kind, keys: Sequence[Row], copies: int | None = None) -> None:
         rows = self.finding.found[kind]
@@ -281,11 +281,7 @@ class _Comparison:
             keys = finding.found[kind].keys[: LOOKED_AT if kind is Kind.DIFFERENT else EXAMPLES]
             if not keys:
                 continue
-            pairs = [
-                self.sight.run(side, partial(side.module("digest").found_rows, digest=digest, keys=keys))
-                for side, digest in zip(self.sides, digests, strict=True)
-            ]
-            for (key, ours), (_, theirs) in zip(*gathered(pairs), strict=True):
+            for key, ours, theirs in self._found(digests, keys):
                 if key in self.before:
                     ours = self._formerly(key)
                 if ours is not None and theirs is not None:
@@ -293,11 +289,23 @@ class _Comparison:
                     for name in ours:
                         if ours[name] != theirs[name]:
                             finding.columns[name] = finding.columns.get(name, 0) + 1
-                if len([example for example in finding.examples if example.kind is kind]) < EXAMPLES:
-                    named = dict(zip(finding.key, key, strict=True))
-                    finding.examples.append(Example(kind, named, ours, theirs))
+                self._show(Example(kind, dict(zip(finding.key, key, strict=True)), ours, theirs))
+
+    def _show(self, example: Example) -> None:
+        examples = self.finding.examples
+        if sum(shown.kind is example.kind for shown in examples) < EXAMPLES:
+            examples.append(example)
 
     # -- asking
+
+    def _found(self, digests: tuple[Any, Any], keys: Sequence[Row]) -> Iterator[tuple[Row, Found, Found]]:
+        """Under each key the master's row and the slave's, or None."""
+        both = [
+            self.sight.run(side, partial(side.module("digest").found_rows, digest=digest, keys=keys))
+            for side, digest in zip(self.sides, digests, strict=True)
+        ]
+        for (key, ours), (_, theirs) in zip(*gathered(both), strict=True):
+            yield key, ours, theirs
 
     def _ask(self, side: Side, statement: str) -> "Future[list[Any]]":
         return self.sight.run(side, lambda session: session.execute(statement.encode()).fetchall())

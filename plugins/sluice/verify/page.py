@@ -158,7 +158,8 @@ def _sentences(table: Mapping[str, Any]) -> Iterable[str]:
         yield f"Digests are MD5, because {escape(table['fell_back'])}."
     if table["repaired"]:
         after = table["after_repair"]
-        settled = f", {table['rejects_settled']:,} changes in REJECTS settled" if table["rejects_settled"] else ""
+        changes = table["rejects_settled"]
+        settled = f", {_counted(changes, 'change')} in REJECTS settled" if changes else ""
         rows = _counted(table["repaired"], "row")
         yield f"Repaired: <b>{rows}</b>{settled}; after that: {outcome_of(after['found'])}."
     if table["not_repaired_because"]:

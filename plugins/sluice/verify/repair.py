@@ -5,9 +5,7 @@ writes them before the next begins (`sluice.apply.asked`). So they are right wha
 """
 
 import logging
-import time
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 from redis import Redis
@@ -15,15 +13,13 @@ from redis import Redis
 from sluice.domain.names import TableName
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.pair import Pair
-from sluice.stores.requests import REPAIR, Requests
+from sluice.stores.requests import REPAIR
+from sluice.verify.asking import asked
 from sluice.verify.findings import TableFinding
-from sluice.verify.snapshots import why_silent
 
 log = logging.getLogger("sluice.verify")
 
 ROWS_A_REQUEST = 1_000
-PATIENCE_SECONDS = 60.0
-LOOK_SECONDS = 0.01
 
 
 class RepairTooLarge(Terminal):
@@ -49,13 +45,6 @@ class NotRepaired(Transient):
         self.done = done
 
 
-class Unanswered(Transient):
-    """No apply answered in time."""
-
-    def __init__(self, why: str):
-        super().__init__(f"the apply did not answer within {PATIENCE_SECONDS:.0f} s: {why}")
-
-
 def repair(pair: Pair, store: "Redis", finding: TableFinding, limit: int | None = None) -> int:
     """Repairs what `finding` found; how many rows. Raises `RepairTooLarge` (before any is touched), `NotRepaired`.
 
@@ -63,16 +52,15 @@ def repair(pair: Pair, store: "Redis", finding: TableFinding, limit: int | None 
     """
     if limit is not None and finding.faults > limit:
         raise RepairTooLarge(finding.table, finding.faults, limit)
-    requests = Requests(store, pair.prefix, pair.slave.name)
     done, refusals = 0, []
     try:
         for part in _parts(finding):
-            answer = _asked(pair, requests, part)
-            if "refused" in answer:
-                refusals.append(str(answer["refused"]))
-            else:
-                done += len(part["rows"])
-                finding.settled += answer.get("settled", 0)
+            with asked(pair, store, REPAIR, part) as answer:
+                if "refused" in answer:
+                    refusals.append(str(answer["refused"]))
+                else:
+                    done += len(part["rows"])
+                    finding.settled += answer.get("settled", 0)
     except SluiceError as lost:
         raise NotRepaired(finding, done, str(lost)) from lost
     if refusals:
@@ -92,18 +80,3 @@ def _parts(finding: TableFinding) -> Iterator[dict[str, Any]]:
                 "columns": columns,
                 "rows": [list(row) for row in rows[start : start + ROWS_A_REQUEST]],
             }
-
-
-def _asked(pair: Pair, requests: Requests, values: dict[str, Any]) -> dict[str, Any]:
-    """Asks for one part; the answer. Raises `Unanswered`, `StoreUnreachable`."""
-    name = requests.ask(REPAIR, values, PATIENCE_SECONDS)
-    try:
-        end = time.monotonic() + PATIENCE_SECONDS
-        while (answer := requests.answered(name)) is None:
-            if time.monotonic() > end:
-                raise Unanswered(why_silent(pair, requests.client))
-            time.sleep(LOOK_SECONDS)
-        return answer
-    finally:
-        with suppress(SluiceError):  # then it expires
-            requests.withdraw(name)

@@ -20,8 +20,6 @@ from sluice.verify.snapshots import at_one_position
 log = logging.getLogger("sluice.verify")
 
 TRIES = 4
-PATIENCE_SECONDS = 60.0
-"""How long an answer of the apply is waited for."""
 PAUSE_SECONDS = 1.0
 
 
@@ -65,20 +63,16 @@ def look(
         if number:
             time.sleep(PAUSE_SECONDS)
         try:
-            with at_one_position(pair, store, sessions=sessions, patience=PATIENCE_SECONDS) as sight:
+            with at_one_position(pair, store, sessions=sessions) as sight:
                 finding = compare(sight, table, actions, sample)
             if finding.faults:
                 finding.explain(_rejects(pair, table))
             return finding
-        except CouldNotCompare as failure:
-            reason = str(failure)
-            log.info("%s: %s could not be compared: %s", pair, table, reason)
-            if not failure.again:
-                break
         except SluiceError as failure:
             reason = str(failure)
             log.info("%s: %s could not be compared: %s", pair, table, reason)
-            break
+            if not (isinstance(failure, CouldNotCompare) and failure.again):
+                break
     return TableFinding(table, Outcome.COULD_NOT_COMPARE, reason)
 
 
@@ -111,12 +105,6 @@ def resync(
 def _rejects(pair: Pair, table: TableName) -> list[Reject]:
     """Changes of the table that are set aside."""
     info, slave = pair.slave_info, pair.slave
-    driver = vendors.module(info.vendor, "connection")
-    connection = driver.connect(info, application=f"{pair.application} verify", autocommit=True)
-    try:
-        with driver.classified(info):
-            module = vendors.module(info.vendor, "rejects")
-            store = module.RejectStore(connection, pair.prefix, slave.schema, slave.name)
-            return [reject for reject in store.open() if reject.table == table] if store.ready() else []
-    finally:
-        connection.close()
+    with vendors.reach(info, f"{pair.application} verify") as session:
+        store = vendors.module(info.vendor, "rejects").RejectStore(session, pair.prefix, slave.schema, slave.name)
+        return [reject for reject in store.open() if reject.table == table] if store.ready() else []

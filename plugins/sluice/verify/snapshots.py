@@ -21,18 +21,16 @@ from redis import Redis
 from sluice import vendors
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.position import Position
-from sluice.domain.state import SlaveState
 from sluice.errors import SluiceError
 from sluice.pair import Pair
 from sluice.stores import lease
-from sluice.stores.gate import Gate
-from sluice.stores.requests import SNAPSHOTS, Requests
+from sluice.stores.requests import SNAPSHOTS
 from sluice.verify import standing
+from sluice.verify.asking import asked, why_silent
 from sluice.verify.findings import CouldNotCompare
 
 log = logging.getLogger("sluice.verify")
 
-LOOK_SECONDS = 0.01
 WATCH_SECONDS = 0.5
 """Between two looks whether somebody waits for a lock of ours; who is met twice is given way to."""
 SILENT_SECONDS = 30.0
@@ -41,8 +39,8 @@ IDLE_SECONDS, PING_SECONDS = 600.0, 60.0
 """The server ends a transaction that does nothing for so long: whoever holds it is frozen. Who is not, says something
 more often.
 """
-CHANGED = frozenset({"42P01", "42703", "42704", "22023", "42804", "42883"})
-"""SQLSTATEs: the table, a column or the snapshot is not what it was a moment ago."""
+PASSING = frozenset({"42P01", "42703", "42704", "22023", "42804", "42883", "55P03"})
+"""SQLSTATEs: the table, a column or the snapshot is not what it was a moment ago, or is locked just now."""
 
 T = TypeVar("T")
 
@@ -120,7 +118,7 @@ class Sight:
         """Ends what runs."""
         self._over.set()
         self._watcher.join()
-        self._each(lambda side, session: side.module("pulse").interrupt(session))
+        self._interrupt()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _run(self, side: Side, task: Callable[[Any], T]) -> T:
@@ -132,46 +130,44 @@ class Sight:
         finally:
             side.free.put(session)
 
-    def failure(self, side: Side, error: Error) -> CouldNotCompare:
-        """What a driver's error in one of the sessions means for the comparison."""
+    def failure(self, side: Side, error: Exception) -> CouldNotCompare:
+        """What an error in one of the sessions means for the comparison."""
         if self._ended is not None:
             return self._ended
         known = side.module("connection").classify(error, side.info.place)
-        again = error.sqlstate in CHANGED or error.sqlstate == "55P03"
-        return CouldNotCompare(str(known), again=again)
+        return CouldNotCompare(str(known), again=getattr(error, "sqlstate", None) in PASSING)
 
     def _watch(self) -> None:
         """Whoever wants to alter or empty a table, the apply above all, must not wait for a comparison; and the
         comparison must not wait for a server that is frozen.
         """
-        met = {id(side): 0 for side in (self.master, self.slave)}
+        met = [0, 0]
         pings: list[Future[None]] = []
         ping_at = time.monotonic() + PING_SECONDS
         while not self._over.wait(WATCH_SECONDS):
-            for side in (self.master, self.slave):
-                pids = [session.info.backend_pid for session in side.sessions]
+            for place, side in enumerate((self.master, self.slave)):
                 try:
-                    found = side.module("pulse").waiters(side.control, pids, side.info.place, SILENT_SECONDS)
-                except SluiceError as silent:
-                    self._ended = CouldNotCompare(str(silent))
-                    self._each(lambda side, session: side.module("pulse").cut(session))
-                    return
-                except Error as error:
+                    met[place] = met[place] + 1 if self._waiters(side) else 0
+                except (SluiceError, Error) as error:
                     log.debug("not watched: %s", error)
                     self._ended = self.failure(side, error)
                     self._each(lambda side, session: side.module("pulse").cut(session))
                     return
-                met[id(side)] = met[id(side)] + 1 if found else 0
-                if met[id(side)] > 1 and self._ended is None:
+                if met[place] > 1 and self._ended is None:
                     self._ended = CouldNotCompare(
                         f"{side.info.place}: the comparison gave way to a change of a table's definition, or a "
                         "TRUNCATE, that waited for it.",
                         again=True,
                     )
-                    self._each(lambda side, session: side.module("pulse").interrupt(session))
+                    self._interrupt()
             if time.monotonic() > ping_at and all(ping.done() for ping in pings):
                 pings = [self._pool.submit(self._ping, side) for side in (self.master, self.slave)]
                 ping_at = time.monotonic() + PING_SECONDS
+
+    def _waiters(self, side: Side) -> int:
+        """How many wait for a lock of ours. Raises `Silent`, psycopg's errors."""
+        pids = [session.info.backend_pid for session in side.sessions]
+        return int(side.module("pulse").waiters(side.control, pids, side.info.place, SILENT_SECONDS))
 
     def _ping(self, side: Side) -> None:
         """The server ends what is idle for long, because nobody may be left who wants it."""
@@ -184,6 +180,10 @@ class Sight:
                 finally:
                     side.free.put(session)
 
+    def _interrupt(self) -> None:
+        """Cancels what runs."""
+        self._each(lambda side, session: side.module("pulse").interrupt(session))
+
     def _each(self, act: Callable[[Side, Any], None]) -> None:
         for side in (self.master, self.slave):
             for session in side.sessions:
@@ -191,14 +191,11 @@ class Sight:
 
 
 @contextmanager
-def at_one_position(pair: Pair, store: "Redis", *, sessions: int = 1, patience: float = 60.0) -> Iterator[Sight]:
+def at_one_position(pair: Pair, store: "Redis", *, sessions: int = 1) -> Iterator[Sight]:
     """`sessions` on each side at one position: one that the apply exports, or where the slave stands without it.
 
-    `patience`: seconds that an answer is waited for.
-
-    Raises `CouldNotCompare`, and `SluiceError`s of connecting.
+    Raises `CouldNotCompare`, and `SluiceError`s of connecting and of asking.
     """
-    requests = Requests(store, pair.prefix, pair.slave.name)
     with ExitStack() as stack:
         # Before the apply is asked: what it exports is then taken over at once.
         master = _side(stack, pair, pair.master_info, sessions)
@@ -209,12 +206,10 @@ def at_one_position(pair: Pair, store: "Redis", *, sessions: int = 1, patience: 
             sight.stand(store)
             yield sight
             return
-        name = requests.ask(SNAPSHOTS, {}, patience)
-        try:
-            sight.take_over(_await(pair, store, requests, name, patience))
-        finally:
-            with suppress(SluiceError):  # then it expires
-                requests.withdraw(name)
+        with asked(pair, store, SNAPSHOTS, {}) as answer:
+            if "refused" in answer:
+                raise CouldNotCompare(f"{pair}: the apply refused: {answer['refused']}", again=True)
+            sight.take_over(answer)
         yield sight
 
 
@@ -228,44 +223,6 @@ def _side(stack: ExitStack, pair: Pair, info: ConnectionInfo, sessions: int) -> 
             vendors.module(info.vendor, "pulse").begin_reading(session, info.place, IDLE_SECONDS)
         made.append(session)
     return Side(info, made[:-1], made[-1])
-
-
-def _await(pair: Pair, store: "Redis", requests: Requests, name: str, patience: float) -> dict[str, Any]:
-    end = time.monotonic() + patience
-    while (answer := requests.answered(name)) is None:
-        if time.monotonic() > end:
-            raise CouldNotCompare(f"{pair}: the apply did not answer within {patience:.0f} s: "
-                                  f"{why_silent(pair, store)}")  # fmt: skip
-        time.sleep(LOOK_SECONDS)
-    if "refused" in answer:
-        raise CouldNotCompare(f"{pair}: the apply refused: {answer['refused']}", again=True)
-    return answer
-
-
-def why_silent(pair: Pair, store: "Redis") -> str:
-    """In words, what keeps the apply from answering."""
-    prefix, slave = pair.prefix, pair.slave
-    closures = Gate(store, prefix, slave.name).closures()
-    if closures:
-        return "the gate is closed: " + "; ".join(map(str, closures))
-    info = pair.slave_info
-    driver = vendors.module(info.vendor, "connection")
-    with ExitStack() as stack:
-        connection = driver.connect(info, application=f"{pair.application} verify", autocommit=True)
-        stack.callback(connection.close)
-        with driver.classified(info):
-            module = vendors.module(info.vendor, "checkpoint")
-            kept = module.CheckpointStore(connection, prefix, slave.schema, slave.name)
-            checkpoint = kept.read() if kept.exists() else None
-    if checkpoint is None:
-        return f"the slave is {SlaveState.UNCONFIGURED}. Start an initial update."
-    if checkpoint.state is not SlaveState.NORMAL:
-        return f"the slave is {checkpoint.state}: {checkpoint.message or 'await its end'}"
-    if lease.holder(store, lease.key(prefix, slave.name)) is None:
-        return "it is not running. Start the DAG cdc_apply."
-    if checkpoint.catching_up:
-        return "the slave is CATCHING_UP with a large window."
-    return "it is busy with a large window, or in safe mode after a crash."
 
 
 def gathered(futures: "Sequence[Future[T]]") -> list[T]:

@@ -25,6 +25,13 @@ MOST_WAITING = 200_000
 """Changes of one table that are taken back."""
 
 
+class ChangesWait(CouldNotCompare):
+    """The apply does not run, and what waits for it cannot be taken back."""
+
+    def __init__(self, what: str):
+        super().__init__(f"The apply does not run, and {what}. Start the DAG cdc_apply, or mend what it stopped at.")
+
+
 def begin(pair: Pair, master: Any, slave: Any) -> tuple[Position, Position] | None:
     """Begins the transactions of both `snapshots.Side`s; where the slave stands, and where the master was seen.
 
@@ -64,13 +71,12 @@ def begin(pair: Pair, master: Any, slave: Any) -> tuple[Position, Position] | No
 def before(items: Iterable[tuple[str, Image | None, Image | None]], key: Sequence[str]) -> dict[Row, Image | None]:
     """For each key that changes touch its row before the first of them; None where there was none.
 
-    `items`: action, row after, row before. Raises `CouldNotCompare` for what is no change of a row.
+    `items`: action, row after, row before. Raises `ChangesWait` for what is no change of a row.
     """
     found: dict[Row, Image | None] = {}
     for action, new, old in items:
         if action not in ("INSERT", "UPDATE", "DELETE"):
-            raise CouldNotCompare(f"The apply does not run, and a {action} of the table waits for it. Start the DAG "
-                                  "cdc_apply, or mend what it stopped at.")  # fmt: skip
+            raise ChangesWait(f"a change of the table ({action}) waits for it")
         if old is not None:
             found.setdefault(_key(old, key), old)
         if new is not None:
@@ -88,13 +94,12 @@ def images(action: str, text: str | None, oldtext: str | None) -> tuple[str, Ima
 
 
 def waiting(pair: Pair, master: Any, begins: Position, ends: Position, table: TableName) -> list[Any]:
-    """The images of the changes of `table` that wait. Raises psycopg's errors, `CouldNotCompare`."""
+    """The images of the changes of `table` that wait. Raises psycopg's errors, `ChangesWait`."""
     module = master.module("waiting")
     schema = pair.replication.master.schema
     found = module.read(master.first, pair.prefix, schema, begins, ends, table, MOST_WAITING + 1)
     if len(found) > MOST_WAITING:
-        raise CouldNotCompare(f"The apply does not run, and more than {MOST_WAITING:,} changes of the table wait for "
-                              "it. Start the DAG cdc_apply, or mend what it stopped at.")  # fmt: skip
+        raise ChangesWait(f"more than {MOST_WAITING:,} changes of the table wait for it")
     return [images(*item) for item in found]
 
 
@@ -104,6 +109,7 @@ def _key(row: Image, key: Sequence[str]) -> Row:
 
 def _checkpoint(pair: Pair, slave: Any, session: Any) -> Checkpoint | None:
     module = vendors.module(pair.slave_info.vendor, "checkpoint")
-    kept = module.CheckpointStore(session, pair.prefix, pair.slave.schema, pair.slave.name)
-    found: Checkpoint | None = kept.read() if kept.exists() else None
+    found: Checkpoint | None = module.CheckpointStore(
+        session, pair.prefix, pair.slave.schema, pair.slave.name
+    ).read()  # fmt: skip
     return found

@@ -84,6 +84,8 @@ class Rig:
             text = text.replace(word, value)
         if safe:  # under which nothing ever conflicts
             text = text.replace(f"on_conflict: {policy}, ", "")
+        if safe or policy == "overwrite":  # under which nothing is compared
+            text = text.replace(f"compare_values: {str(compare).lower()}, ", "")
         (folder / "DEMO.yaml").write_text(text)
         infos = {"m": database(), "s": database(role=True) if slave_role else database()}
         pair = Pair.of(config.load("DEMO_"), "dr1", infos)

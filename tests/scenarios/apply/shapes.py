@@ -272,6 +272,53 @@ SHAPES = {
             "DELETE FROM public.t WHERE id = 101",
         ),
     ),
+    "rows without a key that others refer to": Shape(
+        """
+        CREATE TABLE public.p (code text UNIQUE, v int);
+        CREATE TABLE public.c (id int PRIMARY KEY, p text REFERENCES public.p (code) ON DELETE CASCADE
+            ON UPDATE CASCADE);
+        CREATE TABLE public.n (id int PRIMARY KEY, p text REFERENCES public.p (code) ON DELETE SET NULL);
+        """,
+        (
+            "INSERT INTO public.p VALUES ('a', 1), ('b', 2), ('c', 3);"
+            "INSERT INTO public.c VALUES (1, 'a'), (2, 'b'), (3, 'c'); INSERT INTO public.n VALUES (1, 'a'), (2, 'b')",
+            "UPDATE public.p SET v = 5",
+            "UPDATE public.p SET code = 'd' WHERE code = 'c'; UPDATE public.p SET v = 6 WHERE code = 'd'",
+            "INSERT INTO public.p VALUES ('e', 1); UPDATE public.c SET p = 'e' WHERE id = 2;"
+            "DELETE FROM public.p WHERE code = 'b'",
+            "UPDATE public.c SET p = 'd' WHERE id = 1; DELETE FROM public.p WHERE code = 'a'",
+        ),
+        again=False,
+    ),
+    "a deferrable key beside a value that others refer to": Shape(
+        """
+        CREATE TABLE public.p (id int PRIMARY KEY DEFERRABLE INITIALLY DEFERRED, code text UNIQUE, v int);
+        CREATE TABLE public.c (id int PRIMARY KEY, code text REFERENCES public.p (code) ON DELETE CASCADE
+            ON UPDATE CASCADE);
+        """,
+        (
+            "INSERT INTO public.p VALUES (1, 'a'), (2, 'b'), (3, 'c');"
+            "INSERT INTO public.c VALUES (1, 'a'), (2, 'b'), (3, 'c')",
+            "UPDATE public.p SET id = 3 - id WHERE id < 3",
+            "UPDATE public.p SET id = id % 3 + 1, v = 1",
+        ),
+        again=False,
+    ),
+    "deferrable values of rows that others refer to": Shape(
+        """
+        CREATE TABLE public.p (id int PRIMARY KEY, u int UNIQUE DEFERRABLE, v int,
+            EXCLUDE USING gist (int4range(v, v + 1) WITH &&) DEFERRABLE);
+        CREATE TABLE public.c (id int PRIMARY KEY, p int NOT NULL REFERENCES public.p ON DELETE CASCADE
+            ON UPDATE CASCADE);
+        """,
+        (
+            "INSERT INTO public.p VALUES (1, 1, 1), (2, 2, 2), (3, 3, 3), (4, 4, 4);"
+            "INSERT INTO public.c VALUES (1, 1), (2, 2), (3, 3), (4, 4)",
+            "UPDATE public.p SET u = 3 - u WHERE u < 3",
+            "UPDATE public.p SET id = 30 WHERE id = 3; UPDATE public.p SET u = 5 - u, v = 5 - v",
+            "UPDATE public.p SET id = id + 100; UPDATE public.p SET u = 5 - u WHERE u IN (1, 4)",
+        ),
+    ),
     "rows without a key that move between partitions": Shape(
         """
         CREATE TABLE public.k (part int, v text) PARTITION BY LIST (part);

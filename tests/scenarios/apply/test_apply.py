@@ -55,6 +55,32 @@ def test_a_large_window_is_staged_and_merged(rig: Callable[..., Rig]) -> None:
     assert left == (0,), "stage tables are dropped"
 
 
+def test_a_window_of_a_hundredth_of_a_table_finds_its_rows_by_their_key(rig: Callable[..., Rig]) -> None:
+    pair = rig(TABLES)
+    with pair.apply() as running:
+        pair.master.execute("INSERT INTO public.account SELECT g, 'o' || g, g FROM generate_series(1, 50000) g")
+        pair.await_normal_mode(running)
+    # A session reports what it scanned at the latest when it ends: only then is there nothing left to be reported.
+    others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    pair.await_that(lambda: pair.slave.execute(others).fetchone() == (0,))
+    pair.slave.execute("VACUUM ANALYZE public.account")
+    pair.slave.execute("SELECT pg_stat_reset()")
+    with pair.apply() as running:
+        pair.await_normal_mode(running)
+        pair.master.execute("UPDATE public.account SET balance = -1 WHERE id % 100 = 0")
+        pair.await_current()
+    read = "SELECT seq_scan, idx_scan FROM pg_stat_user_tables WHERE relname = 'account'"
+
+    def told() -> tuple[int, int]:
+        row = pair.slave.execute(read).fetchone()
+        assert row is not None
+        return row[0], row[1] or 0
+
+    pair.await_that(lambda: told()[1] >= 500)
+    assert told()[0] == 0
+    assert pair.differences() == {}
+
+
 def test_a_window_larger_than_the_limit_goes_in_slices(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES, batch=25_000)
     pair.master.execute("INSERT INTO public.account SELECT g, 'o' || g, g FROM generate_series(1, 60000) g")

@@ -16,11 +16,14 @@ from embedded.redis import RedisServer
 from sluice.apply.definitions import KeyNeeded
 from sluice.apply.repeatable import TriggersAct
 from sluice.domain.checkpoint import Fenced
+from sluice.domain.names import TableName
 from sluice.domain.position import Position
+from sluice.domain.reject import RejectStatus
 from sluice.stores import redis_store
 from sluice.stores.checkpoint import StoredCheckpoint
 from sluice.vendors.postgres import purge
 from sluice.vendors.postgres.drift import Drift
+from sluice.vendors.postgres.rejects import RejectStore
 from tests.scenarios.apply.rig import Rig
 from tests.scenarios.apply.shapes import SHAPES
 
@@ -342,6 +345,45 @@ def test_a_failed_batch_leaves_an_exit_point_here_too(kept: Callable[..., Rig]) 
         assert pair.differences() == {}
         pair.await_that(lambda: pair.checkpoint.safemode_exit is None)
         assert not running.loop.mode.on
+
+
+@pytest.mark.parametrize("lost", ["an old one came back", "Redis was emptied"])
+@pytest.mark.parametrize("decision", ["none", "dropped", "applied by force"])
+def test_what_was_decided_about_a_change_set_aside_stays(kept: Callable[..., Rig], decision: str, lost: str) -> None:
+    """Row 2 belongs to another hand; row 7 was refused, is gone on the master, and is wanted all the same."""
+    pair = kept("CREATE TABLE public.t (id int PRIMARY KEY, a text, b int)", policy="reject", interval=0.3)
+    pair.master.execute("INSERT INTO public.t SELECT g, 'a', g FROM generate_series(1, 5) g")
+    rejects = RejectStore(pair.slave, pair.pair.prefix, "public", "dr1")
+    with pair.apply() as running:
+        pair.await_applied(running)
+        pair.await_that(lambda: not running.loop.mode.on)
+        pair.await_that(lambda: position_in_redis(pair) == running.loop.seen)
+        before = take(pair)
+        pair.slave.execute("UPDATE public.t SET a = 'mine' WHERE id = 2; INSERT INTO public.t VALUES (7, 'mine', 7)")
+        pair.master.execute("UPDATE public.t SET b = 0 WHERE id = 2")
+        pair.await_applied(running)
+        pair.master.execute("INSERT INTO public.t VALUES (7, 'new', 1)")
+        pair.await_applied(running)
+        pair.master.execute("DELETE FROM public.t WHERE id = 7")
+        pair.await_applied(running)
+        pair.slave.execute("DELETE FROM public.t WHERE id = 7")
+        pair.master.execute("INSERT INTO public.t VALUES (7, 'later', 2)")
+        pair.await_applied(running)
+        pair.master.execute("DELETE FROM public.t WHERE id = 7")
+        pair.await_applied(running)
+        updated, inserted, _ = rejects.read(RejectStatus)
+        if decision == "dropped":
+            rejects.move([updated.id], RejectStatus.DROPPED, "anna")
+        elif decision == "applied by force":
+            rejects.move([inserted.id], RejectStatus.ASKED, "anna", force=True)
+            pair.await_that(lambda: rejects.read(RejectStatus, [inserted.id])[0].status is RejectStatus.APPLIED)
+        rows = pair.rows(pair.slave, TableName("public", "t"))
+        assert ("(7,new,1)" in rows) == (decision == "applied by force")
+    put_back(pair, before if lost == "an old one came back" else {})
+    statuses = [each.status for each in rejects.read(RejectStatus)]
+    current(pair)
+    assert pair.rows(pair.slave, TableName("public", "t")) == rows
+    assert [each.status for each in rejects.read(RejectStatus)] == statuses
 
 
 def test_the_checkpoint_may_move_to_the_slave_and_back(

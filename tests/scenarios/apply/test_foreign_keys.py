@@ -75,9 +75,7 @@ def running(rig: Callable[..., Rig], request: pytest.FixtureRequest) -> Iterator
         yield running
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps=STEPS)
 def test_any_interleaving_of_cascades_is_followed(running: Running, steps: Sequence[tuple[int, str, int, int]]) -> None:
     pair = running.rig

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ from sluice.domain.names import TableName
 from sluice.domain.reject import Reject, RejectStatus
 from sluice.vendors.postgres.drift import Drift
 from sluice.vendors.postgres.rejects import RejectStore
+from sluice.vendors.postgres.replay import ChangeRefused
 from tests.scenarios.apply.rig import Rig
 
 TABLE = "CREATE TABLE public.t (id int PRIMARY KEY, a text, b int)"
@@ -192,6 +194,21 @@ def test_what_was_asked_for_before_the_apply_runs_is_done_by_it(rig: Callable[..
     assert pair.differences() == {}
 
 
+@pytest.mark.parametrize("force", [True, False])
+def test_what_was_set_aside_under_another_policy_is_still_answered(rig: Callable[..., Rig], force: bool) -> None:
+    pair = filled(rig)
+    with applying(pair):
+        by_hand = "UPDATE public.t SET a = 'mine' WHERE id = 1"
+        reject = set_aside(pair, by_hand, "UPDATE public.t SET b = 11 WHERE id = 1")
+    pair.pair = replace(pair.pair, slave=replace(pair.pair.slave, on_conflict="overwrite"))
+    with pair.apply() as running:
+        pair.await_current()
+        assert running.loop.mode.reason == "configured"
+        answered = ask(pair, reject.id, force=force)
+    assert answered.status is (RejectStatus.APPLIED if force else RejectStatus.SET_ASIDE)
+    assert ("(1,a,11)" if force else "(1,mine,1)") in rows(pair)
+
+
 def test_an_outage_sets_nothing_aside(rig: Callable[..., Rig]) -> None:
     pair = filled(rig)
     with applying(pair):
@@ -228,6 +245,50 @@ def test_drift_that_only_the_commit_finds_is_named(rig: Callable[..., Rig], poli
             (reject,) = rejects(pair)
             assert "(1)" in reject.reason
             assert rows(pair) == ["(1,mine)", "(2,new)"]
+
+
+REFUSALS = {
+    "an index's limit": ("CREATE INDEX ON public.t (a)", "index row"),
+    "a trigger": (
+        """
+        CREATE FUNCTION public.no() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN IF NEW.id = 7 THEN RAISE 'no seventh'; END IF; RETURN NEW; END $$;
+        CREATE TRIGGER no BEFORE INSERT OR UPDATE ON public.t FOR EACH ROW EXECUTE FUNCTION public.no();
+        ALTER TABLE public.t ENABLE ALWAYS TRIGGER no
+        """,
+        "no seventh",
+    ),
+}
+
+
+@pytest.mark.parametrize("stage", [20_000, 1], ids=["by the driver", "staged"])
+@pytest.mark.parametrize("policy", ["stop", "reject"])
+@pytest.mark.parametrize("by", REFUSALS)
+def test_what_else_the_slave_refuses_is_named_with_its_row(
+    rig: Callable[..., Rig], by: str, policy: str, stage: int
+) -> None:
+    on_slave, said = REFUSALS[by]
+    pair = rig(TABLE, policy=policy, stage=stage)
+    pair.slave.execute(on_slave.encode())
+    too_long = "SELECT 7, string_agg(md5(g::text), ''), 0 FROM generate_series(1, 900) g"
+    with applying(pair):
+        with pair.master.transaction():
+            pair.master.execute("INSERT INTO public.t VALUES (6, 'a', 0)")
+            pair.master.execute(f"INSERT INTO public.t {too_long}".encode())
+            pair.master.execute("INSERT INTO public.t VALUES (8, 'a', 0)")
+        if policy == "stop":
+            message = rf"public\.t, row id = '7': the slave refuses the INSERT: .*{said}.*\. Change the trigger"
+            with pytest.raises(ChangeRefused, match=message):
+                pair.await_current()
+            assert rows(pair) == []
+        else:
+            pair.await_current()
+            assert rows(pair) == ["(6,a,0)", "(8,a,0)"]
+            (reject,) = rejects(pair)
+            assert (reject.keys, said in reject.reason) == (("7",), True)
+            pair.slave.execute("ALTER TABLE public.t DISABLE TRIGGER USER; DROP INDEX IF EXISTS public.t_a_idx")
+            assert ask(pair, reject.id).status is RejectStatus.APPLIED
+            assert pair.differences() == {}
 
 
 def test_rejects_of_an_earlier_release_are_completed(rig: Callable[..., Rig]) -> None:

@@ -17,6 +17,8 @@ from tests.scenarios.faults.plan import plan
 from tests.scenarios.faults.run import RunFailed, run
 from tests.scenarios.faults.servers import Servers
 
+MINUTES = 10.0
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit status: 0 nothing found, 1 a run failed."""
@@ -29,13 +31,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         seeds: Iterator[int] = itertools.repeat(first, args.runs or 1)
     else:
         seeds = itertools.islice(itertools.count(first), args.runs)
-    minutes = math.inf if args.minutes is None and (args.seed is not None or args.runs) else args.minutes or 10.0
+    counted = args.seed is not None or args.runs is not None
+    minutes = args.minutes if args.minutes is not None else math.inf if counted else MINUTES
     until, done = time.monotonic() + 60 * minutes, 0
     logs = Path(tempfile.mkdtemp(prefix="sluice-soak-logs-"))
     print(f"Seeds from {first} on. Logs of the applies: {logs}", flush=True)
     with Servers() as servers:
         for seed in seeds:
-            if time.monotonic() > until:
+            if done and time.monotonic() > until:
                 break
             chosen = plan(seed)
             try:

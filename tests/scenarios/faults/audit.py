@@ -42,7 +42,7 @@ class Commit:
     """Changes of rows of replicated tables, TRUNCATEs among them."""
     logged: list[tuple[int, int]] = field(default_factory=list)
     """Lines of the log that came: writer and number."""
-    log_touched: int = 0
+    touched: list[tuple[int, int]] = field(default_factory=list)
     """Lines of the log that were changed or deleted, which never happens on the master."""
     versions: set[tuple[str, int]] = field(default_factory=set)
     """Table and version of rows written."""
@@ -90,11 +90,9 @@ def read(commit: Commit, line: str) -> None:
             )
     elif name == "log":
         commit.rows += 1
-        if action == "INSERT":
-            values = _values(rest)
-            commit.logged.append((int(values["writer"]), int(values["n"])))
-        else:
-            commit.log_touched += 1
+        values = _values(rest)
+        lines = commit.logged if action == "INSERT" else commit.touched
+        lines.append((int(values["writer"]), int(values["n"])))
     elif name in BY_NAME:
         commit.rows += 1
         if BY_NAME[name].versioned and action in ("INSERT", "UPDATE"):

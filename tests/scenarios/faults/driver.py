@@ -1,6 +1,7 @@
 """The apply of a run as a process: `spark_jobs.apply` itself, or the same without Spark.
 
-Further key of the input on stdin: `executors`, whether Spark's executors stage (else threads of this process).
+Further keys of the input on stdin: `executors`, whether Spark's executors stage (else threads of this process), and
+in that case `patience`, how many seconds Spark is given beside what a window's size needs, and for an answer.
 """
 
 import os
@@ -9,17 +10,20 @@ import threading
 import time
 
 from sluice import config
+from sluice.apply import patience
 from sluice.apply.loop import Apply
 from sluice.apply.spread import InThreads
 from sluice.pair import Pair
 from sluice.stores import redis_store
-from spark_jobs import apply
+from spark_jobs import apply, session
 from spark_jobs.job import JobInput, main
 
 
 def run(job: JobInput, stop: threading.Event) -> None:
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     if job.extra["executors"]:
+        patience.FIRST_SECONDS = 4 * job.extra["patience"]
+        patience.SECONDS = session.ANSWER_SECONDS = job.extra["patience"]
         apply.run(job, stop)
         return
     pair = Pair.of(config.load(job.prefix), job.slave, job.connections)

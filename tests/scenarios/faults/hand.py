@@ -3,6 +3,7 @@
 import contextlib
 import heapq
 import itertools
+import math
 import os
 import queue
 import signal
@@ -11,7 +12,8 @@ from collections.abc import Callable
 
 import psycopg
 
-from embedded.process import descendants
+from embedded.postgres import PostgresServer
+from embedded.process import ProcessId, await_true, descendants
 from embedded.server import Server
 from tests.file_limit import limit_files
 from tests.scenarios.faults.applies import Applies
@@ -19,11 +21,15 @@ from tests.scenarios.faults.plan import Fault, Plan, Strike
 from tests.scenarios.faults.proxy import Ambush, Moment, Proxy, Weather
 from tests.scenarios.faults.servers import Servers
 
-FILE_LIMIT = 1 << 20
-PROGRESS_SECONDS = 4.0
+FILE_LIMITS = {Fault.FULL_DISK: 1 << 20, Fault.FULL_WAL: 1 << 19}
+"""Bytes."""
+PROGRESS_SECONDS, SPARK_SECONDS, REDIS_SECONDS = 6.0, 25.0, 60.0
+"""So long is waited for the apply to go on after a strike; where a session of Spark may have to start, longer; and
+where only what was applied since the last start comes again, until something was."""
+READY_SECONDS = 2.0
 AMBUSH_SECONDS = 2.0
 """A strike that waits for a COMMIT falls without one after so long."""
-STAGING_SECONDS = 10.0
+STAGING_SECONDS = 25.0
 """So long is waited for something of Spark to kill."""
 SESSIONS = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'sluice %%' AND datname = %s"
 
@@ -34,24 +40,37 @@ class Hand:
     """Carries out the strikes of a plan; `happened` tells what was done, and when, seconds after the start."""
 
     def __init__(
-        self, plan: Plan, servers: Servers, applies: Applies, databases: dict[str, str], applied: Callable[[], object]
+        self,
+        plan: Plan,
+        servers: Servers,
+        applies: Applies,
+        databases: dict[str, str],
+        applied: Callable[[], object],
+        calm: Callable[[], None],
     ):
-        """`databases`: names on master and slave. `applied()`: where the slave stands, as far as anybody saw."""
+        """`databases`: names on master and slave. `applied()`: where the slave stands, as far as anybody saw.
+        `calm()` is called before a strike that asks for it.
+        """
         self.plan = plan
         self.servers = servers
         self.applies = applies
         self.databases = databases
         self._applied = applied
+        self._calm = calm
         self.happened: list[str] = []
         self._began = time.monotonic()
         self._mends: list[tuple[float, int, Mend]] = []
         self._order = itertools.count()
+        self._frozen: dict[str, list[ProcessId]] = {}
+        """Of each server that is stopped, its processes."""
         self._struck: queue.SimpleQueue[tuple[float, Mend]] = queue.SimpleQueue()
         """Mends asked for by threads of proxies."""
 
     def play(self, idle: Callable[[], None]) -> None:
         """All strikes, one after the other; `idle` is called every few milliseconds in between."""
         for strike in self.plan.strikes:
+            if strike.calm:
+                self._calm()
             if not strike.hasty:
                 self._await_progress(idle)
             self._wait(strike.pause, idle)
@@ -75,7 +94,9 @@ class Hand:
     def _await_progress(self, idle: Callable[[], None]) -> None:
         """Strikes prove little while nothing is applied: until it goes on, or for some seconds."""
         before = self._applied()
-        self._wait(PROGRESS_SECONDS, idle, lambda: not self._mends and self._applied() != before)
+        lags = self.plan.kept == "redis"
+        seconds = SPARK_SECONDS if self.plan.spark else REDIS_SECONDS if lags else PROGRESS_SECONDS
+        self._wait(seconds, idle, lambda: not self._mends and self._applied() != before)
 
     def _wait(self, seconds: float, idle: Callable[[], None], until: Callable[[], bool] = lambda: False) -> None:
         end = time.monotonic() + seconds
@@ -115,7 +136,7 @@ class Hand:
         def act() -> None:
             mend = self._do(strike, idle)
             self.say(f"{strike}" + ("" if mend else "  (nothing to strike)"))
-            if mend:
+            if mend and not math.isinf(strike.seconds):
                 self._struck.put((time.monotonic() + strike.seconds, mend))
 
         return act
@@ -131,8 +152,10 @@ class Hand:
                 return applies.thaw
             case Fault.SECOND_APPLY | Fault.USURPED:
                 return self._usurp(freeze=fault is Fault.USURPED)
-            case Fault.KILL_JVM | Fault.KILL_WORKER:
-                return self._kill_part("java" if fault is Fault.KILL_JVM else "worker", idle)
+            case Fault.KILL_JVM | Fault.FREEZE_JVM:
+                return self._strike_part("java", idle, freeze=fault is Fault.FREEZE_JVM)
+            case Fault.KILL_WORKER | Fault.FREEZE_WORKER:
+                return self._strike_part("worker", idle, freeze=fault is Fault.FREEZE_WORKER)
             case Fault.CRASH_SLAVE:
                 return self._kill_server(servers.slave, signal.SIGKILL)
             case Fault.CRASH_MASTER:
@@ -145,12 +168,18 @@ class Hand:
                 return self._kill_server(servers.redis, signal.SIGKILL)
             case Fault.FREEZE_REDIS:
                 return self._freeze(servers.redis)
+            case Fault.FREEZE_SLAVE:
+                return self._freeze(servers.slave)
+            case Fault.FREEZE_MASTER:
+                return self._freeze(servers.master)
             case Fault.FLUSH_REDIS:
                 return self._redis("FLUSHALL")
             case Fault.CRASH_BACKENDS | Fault.TERMINATE_BACKENDS:
                 return self._end_sessions(strike.place, kill=fault is Fault.CRASH_BACKENDS)
-            case Fault.FULL_DISK:
-                return self._limit_files()
+            case Fault.FULL_DISK | Fault.FULL_WAL:
+                return self._limit_files(
+                    servers.master if strike.place == "master" else servers.slave, FILE_LIMITS[fault]
+                )
             case Fault.CUT | Fault.HALVE | Fault.STALL | Fault.SLOW:
                 return self._spoil(servers.proxies[strike.place], strike)
 
@@ -174,8 +203,8 @@ class Hand:
 
         return mend
 
-    def _kill_part(self, what: str, idle: Callable[[], None]) -> Mend | None:
-        found = []
+    def _strike_part(self, what: str, idle: Callable[[], None], *, freeze: bool) -> Mend | None:
+        found: list[ProcessId] = []
 
         def there() -> bool:
             process = self.applies.current
@@ -185,13 +214,15 @@ class Hand:
         self._wait(STAGING_SECONDS, idle, there)
         if not found:
             return None
-        found[-1].send(signal.SIGKILL)
-        return _nothing
+        # The daemon comes first, those it forked after it.
+        found[-1].send(signal.SIGSTOP if freeze else signal.SIGKILL)
+        return (lambda: found[-1].send(signal.SIGCONT)) if freeze else _nothing
 
     def _kill_server(self, server: Server, number: int) -> Mend | None:
         process = server.process()
         if process is None:
             return None
+        self._thaw(server)
         if number == signal.SIGKILL:
             server.kill()
         else:
@@ -200,17 +231,25 @@ class Hand:
 
     def _start(self, server: Server) -> None:
         process = server.process()
+        self._thaw(server)
         if process is not None:  # still shutting down
             server.kill()
         server.start(die_with_parent=True)
         self.say(f"{server.name} is up")
 
     def _freeze(self, server: Server) -> Mend | None:
+        """All its processes: none of them answers, and none can be waited for."""
         process = server.process()
-        if process is None:
+        if process is None or self._frozen.get(server.name):
             return None
-        process.send(signal.SIGSTOP)
-        return lambda: process.send(signal.SIGCONT)
+        family = self._frozen[server.name] = descendants(process.pid)
+        for member in family:
+            member.send(signal.SIGSTOP)
+        return lambda: self._thaw(server)
+
+    def _thaw(self, server: Server) -> None:
+        for member in self._frozen.pop(server.name, []):
+            member.send(signal.SIGCONT)
 
     def _redis(self, *command: str) -> Mend | None:
         import redis
@@ -224,6 +263,8 @@ class Hand:
 
     def _end_sessions(self, place: str, *, kill: bool) -> Mend | None:
         server = self.servers.master if place == "master" else self.servers.slave
+        if self._frozen.get(server.name):
+            return None
         try:
             with server.connect() as connection:
                 pids = [pid for (pid,) in connection.execute(SESSIONS, [self.databases[place]]).fetchall()]
@@ -237,14 +278,24 @@ class Hand:
             return None
         return _nothing if pids else None
 
-    def _limit_files(self) -> Mend | None:
+    def _limit_files(self, server: PostgresServer, size: int) -> Mend | None:
         """New backends inherit it from the postmaster; those that run are told one by one."""
-        process = self.servers.slave.process()
+        process = server.process()
         if process is None:
             return None
 
-        limit_files((each.pid for each in descendants(process.pid)), FILE_LIMIT)
-        return lambda: limit_files((each.pid for each in descendants(process.pid)), None)
+        def limit(to: int | None) -> None:
+            limit_files((each.pid for each in descendants(process.pid)), to)
+
+        def mend() -> None:
+            limit(None)
+            # One that panicked may be unable to come up by itself; PostgreSQL 18 has been seen to wait for ever for
+            # a process of its recovery that had failed, with a lock file that still called it ready.
+            if not self._frozen.get(server.name) and not await_true(lambda: _answers(server), READY_SECONDS):
+                self._start(server)
+
+        limit(size)
+        return mend
 
     def _spoil(self, proxy: Proxy, strike: Strike) -> Mend | None:
         match strike.fault:
@@ -257,6 +308,14 @@ class Hand:
             case _:
                 proxy.stall()
         return proxy.heal
+
+
+def _answers(server: PostgresServer) -> bool:
+    try:
+        with server.connect():
+            return True
+    except psycopg.Error:
+        return False
 
 
 def _nothing() -> None:

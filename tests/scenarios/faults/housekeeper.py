@@ -35,7 +35,7 @@ class Housekeeper(threading.Thread):
             while not self._enough.wait(self._chance.uniform(*PAUSES)):
                 try:
                     self._purge()
-                except (SluiceError, psycopg.OperationalError):  # a server is down
+                except (SluiceError, psycopg.OperationalError, psycopg.InternalError):  # a server is down, a disk full
                     continue
         except BaseException as failure:
             self.failure = failure

@@ -10,9 +10,11 @@ from typing import Any
 from sluice.vendors.postgres.connection import connect
 from tests.scenarios.apply.rig import Rig
 from tests.scenarios.faults import tables
-from tests.scenarios.faults.plan import Plan
+from tests.scenarios.faults.plan import PATIENCE, Plan
 from tests.scenarios.faults.servers import Servers
 
+ORDINARY = "applier"
+"""Owns its database on the slave, and may nothing else."""
 _numbers = itertools.count(1)
 
 
@@ -20,9 +22,12 @@ _numbers = itertools.count(1)
 def pair(plan: Plan, servers: Servers, folder: Path) -> Iterator[tuple[Rig, dict[str, Any]]]:
     """Two new databases with the tables, captured; and what the apply is told on stdin: it goes through the proxies."""
     name = f"run_{plan.seed}_{next(_numbers)}"
-    for server in (servers.master, servers.slave):
-        server.create_database(name)
-    infos = iter([servers.master.info(name), servers.slave.info(name)])
+    account = ORDINARY if plan.ordinary else "postgres"
+    if plan.ordinary:
+        servers.slave.create_role(account)
+    servers.master.create_database(name)
+    servers.slave.create_database(name, owner=account)
+    infos = iter([servers.master.info(name), servers.slave.info(name, account)])
     former = os.environ.get("SLUICE_REPLICATIONS")
     os.environ["SLUICE_REPLICATIONS"] = str(folder)
     try:
@@ -32,12 +37,13 @@ def pair(plan: Plan, servers: Servers, folder: Path) -> Iterator[tuple[Rig, dict
             compare=plan.compare, kept=plan.kept,
         )  # fmt: skip
         connections = {
-            name: servers.through_proxy(place, rig.pair.master_info.database).to_dict()
-            for name, place in (("m", "master"), ("s", "slave"))
+            "m": servers.through_proxy("master", rig.pair.master_info),
+            "s": servers.through_proxy("slave", rig.pair.slave_info),
         }
         yield rig, {
             "prefix": "DEMO_", "slave": "dr1", "connections": connections, "redis_url": servers.redis_url,
             "spark": {"master": "local[2]"}, "executors": plan.spark,
+            "patience": PATIENCE,
         }  # fmt: skip
     finally:
         if former is None:

@@ -5,9 +5,12 @@ turns on the machine: the same seed strikes the same things at about the same mo
 within a few tries, not all at the first.
 """
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
+from typing import NamedTuple
 
 from tests.scenarios.faults.proxy import Moment
 
@@ -19,9 +22,13 @@ class Fault(StrEnum):
     FREEZE_APPLY = "SIGSTOP to the apply's driver"
     END_APPLY = "SIGTERM to the apply's driver"
     KILL_JVM = "SIGKILL to the JVM"
+    FREEZE_JVM = "SIGSTOP to the JVM"
     KILL_WORKER = "SIGKILL to a Python worker of Spark"
+    FREEZE_WORKER = "SIGSTOP to a Python worker of Spark"
     CRASH_SLAVE = "SIGKILL to the slave's postmaster"
     CRASH_MASTER = "SIGKILL to the master's postmaster"
+    FREEZE_SLAVE = "SIGSTOP to all of the slave"
+    FREEZE_MASTER = "SIGSTOP to all of the master"
     QUIT_SLAVE = "immediate shutdown of the slave"
     QUIT_MASTER = "immediate shutdown of the master"
     CRASH_BACKENDS = "SIGKILL to a backend, after which the server starts anew by itself"
@@ -33,15 +40,16 @@ class Fault(StrEnum):
     HALVE = "a connection cut within a message"
     STALL = "connections stalled, half open"
     SLOW = "connections slow"
-    FULL_DISK = "the slave's files may not grow beyond 1 MB (RLIMIT_FSIZE: writes fail with EFBIG)"
+    FULL_DISK = "files may not grow beyond 1 MB (RLIMIT_FSIZE: writes fail with EFBIG)"
+    FULL_WAL = "files may not grow beyond 512 kB, half a segment of the write-ahead log: the server panics"
     SECOND_APPLY = "a second apply, the lease deleted for it"
     USURPED = "SIGSTOP to the apply, a second one by force, then SIGCONT to the first"
 
 
-SPARK_ONLY = frozenset({Fault.KILL_JVM, Fault.KILL_WORKER})
+SPARK_ONLY = (Fault.KILL_WORKER, Fault.FREEZE_WORKER, Fault.KILL_JVM, Fault.FREEZE_JVM)
 AT_COMMIT = frozenset({
     Fault.KILL_APPLY, Fault.FREEZE_APPLY, Fault.CRASH_SLAVE, Fault.QUIT_SLAVE, Fault.CRASH_MASTER, Fault.FLUSH_REDIS,
-    Fault.CUT, Fault.STALL, Fault.USURPED,
+    Fault.CUT, Fault.STALL, Fault.USURPED, Fault.FREEZE_SLAVE, Fault.FREEZE_MASTER,
 })  # fmt: skip
 """What may also strike around a COMMIT of the apply on the slave."""
 PLACES = {
@@ -50,8 +58,17 @@ PLACES = {
     Fault.STALL: ("master", "slave", "redis"),
     Fault.SLOW: ("master", "slave", "redis"),
     Fault.CRASH_BACKENDS: ("master", "slave"),
+    Fault.FULL_DISK: ("master", "slave"),
+    Fault.FULL_WAL: ("master", "slave"),
     Fault.TERMINATE_BACKENDS: ("master", "slave"),
 }
+
+
+class Card(NamedTuple):
+    """A fault, and where."""
+
+    fault: Fault
+    place: str
 
 
 @dataclass(frozen=True)
@@ -63,17 +80,25 @@ class Strike:
     moment: Moment = Moment.NOW
     place: str = ""
     seconds: float = 0.0
-    """Until it is mended, where something has to be."""
+    """Until it is mended, where something has to be; infinity: never."""
     cut: bool = False
     """At a COMMIT: whether the connection is cut afterwards as well."""
     hasty: bool = False
+    calm: bool = False
+    """Whether nothing is written from here on that takes the checkpoint to the slave as well."""
+
+    @property
+    def _lasts(self) -> str:
+        if not self.seconds:
+            return ""
+        return "for ever" if math.isinf(self.seconds) else f"for {self.seconds:.2f} s"
 
     def __str__(self) -> str:
         return " ".join(
             part for part in (
                 f"{'already' if self.hasty else 'then'} after {self.pause:.2f} s: {self.fault}",
                 f"({self.place})" if self.place else "",
-                self.moment, "and cut" if self.cut else "", f"for {self.seconds:.2f} s" if self.seconds else "",
+                self.moment, "and cut" if self.cut else "", self._lasts,
             ) if part
         )  # fmt: skip
 
@@ -99,34 +124,35 @@ class Plan:
     """`compare_values`."""
     kept: str
     """`checkpoint`: slave, or redis. In Redis it lags behind the data, and what comes again is not told by it."""
+    ordinary: bool
+    """Whether the account on the slave is nobody's superuser: its triggers and foreign keys act."""
     strikes: tuple[Strike, ...]
 
     def __str__(self) -> str:
         options = (
             f"spark={self.spark} lazy={self.lazy} stage={self.stage} batch={self.batch} interval={self.interval}"
             f" safe={self.safe} policy={self.policy}"
-            f" compare={self.compare} kept={self.kept}"
+            f" compare={self.compare} kept={self.kept} ordinary={self.ordinary}"
         )
         return "\n".join([f"seed {self.seed}: {options}", *(f"  {strike}" for strike in self.strikes)])
 
 
 SPARK_EVERY = 7
 """A session of Spark takes its time to start: one run of so many has one."""
-STRIKES = (3, 5)
+REDIS_EVERY = 4
+DEALT = {(False, False): 4, (False, True): 2, (True, False): 1}
+"""By kind of run: how many of its faults are dealt from a deck, so that all have their turn, at every place."""
 PAUSES = (0.0, 1.2)
+PATIENCE = 2.0
+"""Seconds that Spark is given in these runs, instead of half a minute and more (`sluice.apply.patience`)."""
+LASTING = frozenset({Fault.FREEZE_WORKER, Fault.FREEZE_JVM})
+"""What is never mended, in one of two cases: the apply must get over it by itself."""
 
 
 def plan(seed: int) -> Plan:
-    """The same for the same seed. Runs of consecutive seeds begin with different faults, until all had their turn."""
+    """The same for the same seed. Consecutive seeds go through all faults, again and again."""
     random = Random(f"{seed} faults")
-    spark = seed % SPARK_EVERY == 0
-    if spark:
-        faults = [Fault.KILL_WORKER, Fault.KILL_JVM]
-        faults += random.sample([Fault.KILL_APPLY, Fault.CRASH_SLAVE, Fault.CUT, Fault.CRASH_MASTER], 2)
-        random.shuffle(faults)
-    else:
-        deck = [fault for fault in Fault if fault not in SPARK_ONLY]
-        faults = [deck[seed % len(deck)], *random.choices(deck, k=random.randint(*STRIKES) - 1)]
+    spark, redis = _kind(seed)
     safe = random.random() < 0.15
     return Plan(
         seed,
@@ -134,24 +160,59 @@ def plan(seed: int) -> Plan:
         lazy=random.random() < 0.3,
         stage=300 if spark else random.choice((300, 1000, 3000)),
         batch=1_000_000 if spark else random.choice((5000, 1_000_000, 1_000_000)),
-        interval=random.choice((0.1, 0.1, 1.0)),
+        # In Redis: long enough for a lot to come again. What an apply writes there when it ends is all there is.
+        interval=30.0 if redis else random.choice((0.1, 0.1, 1.0)),
         safe=safe,
-        policy="stop" if safe else random.choice(("stop", "stop", "stop", "reject")),
+        policy="stop" if safe else random.choice(("stop", "stop", "reject", "overwrite")),
         compare=random.random() < 0.7,
-        kept="redis" if seed % 4 == 3 else "slave",
-        strikes=tuple(_strike(random, fault) for fault in faults),
+        kept="redis" if redis else "slave",
+        ordinary=seed % REDIS_EVERY == 2 and not spark,
+        strikes=tuple(_strikes(random, seed)),
     )
 
 
-def _strike(random: Random, fault: Fault) -> Strike:
+def _kind(seed: int) -> tuple[bool, bool]:
+    """Whether Spark stages, and whether the checkpoint is kept in Redis."""
+    spark = seed % SPARK_EVERY == 0
+    return spark, seed % REDIS_EVERY == 3 and not spark
+
+
+def _strikes(random: Random, seed: int) -> Iterator[Strike]:
+    spark, redis = _kind(seed)
+    cards = dealt(seed)
+    if spark:
+        cards += [Card(fault, "") for fault in SPARK_ONLY]
+        random.shuffle(cards)
+    for card in cards:
+        yield _strike(random, card)
+    if redis:  # what was applied since it was last written there comes again: so there must be something
+        yield Strike(random.uniform(1.0, 2.0), Fault.KILL_APPLY, calm=True)
+        yield Strike(random.uniform(2.0, 3.0), Fault.FLUSH_REDIS)
+        yield Strike(0.05, Fault.KILL_APPLY, hasty=True)
+
+
+def dealt(seed: int) -> list[Card]:
+    """The faults of a run: the next of a deck that is shuffled anew whenever it is through."""
+    deck = [Card(fault, place) for fault in Fault if fault not in SPARK_ONLY for place in PLACES.get(fault, ("",))]
+    rounds, place = divmod(seed, SPARK_EVERY * REDIS_EVERY)
+    each = [DEALT[_kind(other)] for other in range(SPARK_EVERY * REDIS_EVERY)]
+    first = rounds * sum(each) + sum(each[:place])
+    found = []
+    for number in range(first, first + each[place]):
+        shuffled = Random(f"cards {number // len(deck)}").sample(deck, len(deck))
+        found.append(shuffled[number % len(deck)])
+    return found
+
+
+def _strike(random: Random, card: Card) -> Strike:
+    fault, place = card
     moment = Moment.NOW
-    if fault in AT_COMMIT:
+    if fault in AT_COMMIT and place in ("", "slave"):
         moment = random.choice(list(Moment))
-    place = random.choice(PLACES[fault]) if fault in PLACES else ""
-    if moment is not Moment.NOW and place:
-        place = "slave"
+    seconds = random.choice((0.1, 0.5, 1.0, 2.5)) * random.uniform(0.5, 1.5)
+    if fault in LASTING and random.random() < 0.5:
+        seconds = math.inf
     return Strike(
-        round(random.uniform(*PAUSES), 3), fault, moment, place,
-        seconds=round(random.choice((0.1, 0.5, 1.0, 2.5)) * random.uniform(0.5, 1.5), 3),
+        round(random.uniform(*PAUSES), 3), fault, moment, place, seconds=round(seconds, 3),
         cut=moment is not Moment.NOW and random.random() < 0.4, hasty=random.random() < 0.3,
     )  # fmt: skip

@@ -27,6 +27,11 @@ class Look:
     imbalance: dict[str, tuple[int, int]]
     """Tables whose rows do not add up to the log, with rows and hashes too many."""
 
+    @property
+    def place(self) -> object:
+        """How far the slave was: where the checkpoint is kept in Redis, its position on the slave says little."""
+        return self.position, self.progress
+
 
 class Reader(threading.Thread):
     """Looks until stopped, through crashes of the slave. Between slices there is nothing to see."""

@@ -4,6 +4,7 @@ import shutil
 import tempfile
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from embedded.postgres import PostgresServer
@@ -66,11 +67,9 @@ class Servers(AbstractContextManager["Servers"]):
         for server in self.all.values():
             server.start(die_with_parent=True)
 
-    def through_proxy(self, name: str, database: str) -> ConnectionInfo:
-        """How the apply reaches `database` of the master or the slave."""
-        server = self.master if name == "master" else self.slave
-        values = {**server.info(database).to_dict(), "port": self.proxies[name].port}
-        return ConnectionInfo.from_dict(values)
+    def through_proxy(self, name: str, info: ConnectionInfo) -> dict[str, Any]:
+        """How the apply reaches what `info` reaches directly, on the master or the slave."""
+        return {**info.to_dict(), "port": self.proxies[name].port}
 
     @property
     def redis_url(self) -> str:

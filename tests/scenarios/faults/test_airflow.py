@@ -1,20 +1,27 @@
-"""The same traffic and the same verdict where Airflow keeps the apply: its components, the job and the servers killed.
+"""The same traffic and the same verdict where Airflow keeps the apply: its components, its task, the job and the
+servers are killed, and all of Airflow is frozen.
 
 Everything is as in production here: the DAG `cdc_apply`, the detached job with a real Spark driver, the supervisor.
 """
 
+import contextlib
+import re
 import shutil
 import signal
 import tempfile
 import time
+import urllib.parse
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 
+import psutil
 import pytest
 
+from embedded.airflow_api import AirflowApi
 from embedded.demo.strikes import victim_of
-from embedded.process import ProcessId, await_true
+from embedded.process import ProcessId, await_true, descendants
 from embedded.stack import Stack
 from sluice import config
 from sluice.orchestration import jobs
@@ -28,9 +35,12 @@ from tests.scenarios.faults.reader import Reader
 from tests.scenarios.faults.writer import BUILDER, CLERK, DREAMER, PORTER, Writer
 
 SEED = 1
+TASK = re.compile(r"airflow worker -- [0-9a-f-]{36}")
+"""How the process of a task is called; those that wait for one bear the executor's name."""
 SLOT = "audit"
 SERVICES = ("airflow-scheduler", "airflow-triggerer", "airflow-dag-processor", "master", "slave-dr1", "redis")
 PARTS = ("driver", "jvm")
+AIRFLOW = tuple(service for service in SERVICES if service.startswith("airflow-"))
 CONFIG = """
 prefix: DEMO_
 master: {conn_id: demo_master}
@@ -99,6 +109,9 @@ def test_airflow_killed_with_its_task_each_change_arrives_exactly_once(stack: St
     rig.await_current(120)
     reader.stop()
     reader.join(10)
+    # Only a triggerer that watches the job can tell it to end, and the one that did was killed.
+    now = datetime.now(UTC)
+    assert await_true(lambda: watched_since(api, run, now), 120), "no triggerer took the job over"
     api.call("PATCH", f"dags/cdc_apply/dagRuns/{run}", {"state": "failed"})
     job = jobs.live(Kind.APPLY, "DEMO_", "dr1")
     assert job is None or await_true(lambda: job.state() is JobState.ENDED, 30)
@@ -111,15 +124,26 @@ def test_airflow_killed_with_its_task_each_change_arrives_exactly_once(stack: St
     with stack.slaves["dr1"].connect(rig.pair.slave_info.database) as admin:
         commits = list(audit.commits(admin, SLOT))
         audit.end(admin, SLOT)
+    assert verdict.of_order(reader.looks, {writer.number: writer.spans for writer in writers}) == []
     assert verdict.of_commits(commits, start, history) == []
     assert rig.differences() == {}
     assert len(lines) > 100 and len(commits) > 10 and reader.looks
     rig.close()
 
 
+def watched_since(api: AirflowApi, run: str, moment: datetime) -> bool:
+    """Whether a triggerer that has lived since then watches the task of a run."""
+    path = f"dags/cdc_apply/dagRuns/{urllib.parse.quote(run, safe='')}/taskInstances"
+    for entry in api.get(path)["task_instances"]:
+        triggerer = entry["triggerer_job"]
+        if entry["state"] == "deferred" and triggerer and triggerer["latest_heartbeat"]:
+            return datetime.fromisoformat(triggerer["latest_heartbeat"]) > moment
+    return False
+
+
 def strike_all(stack: Stack, chance: Random, applied: Callable[[], object]) -> None:
-    """Each service and each part of the job once, in an order of the seed, the next when changes arrive again."""
-    strikes = [*SERVICES, *PARTS]
+    """Everything once, in an order of the seed, the next when changes arrive again."""
+    strikes = [*SERVICES, *PARTS, "task", "all of Airflow"]
     chance.shuffle(strikes)
     for strike in strikes:
         await_arrival(applied, strike)
@@ -127,6 +151,10 @@ def strike_all(stack: Stack, chance: Random, applied: Callable[[], object]) -> N
         if strike in SERVICES:
             killed = stack.kill(strike)
             stack.await_running(strike, 90, after=killed)
+        elif strike == "task":
+            kill_task(stack)
+        elif strike == "all of Airflow":
+            freeze_airflow(stack, applied)
         else:
             kill_part(strike)
     await_arrival(applied, "the last strike")
@@ -134,7 +162,43 @@ def strike_all(stack: Stack, chance: Random, applied: Callable[[], object]) -> N
 
 def await_arrival(applied: Callable[[], object], before: str) -> None:
     last = applied()
-    assert await_true(lambda: applied() != last, 120, 0.05), f"nothing arrives any more before {before}"
+    assert await_true(lambda: applied() != last, 300, 0.05), f"nothing arrives any more before {before}"
+
+
+def kill_task(stack: Stack) -> None:
+    """SIGKILL to the process of the task, which lives only while it launches a job: so the job is killed first."""
+    kill_part("driver")
+    found: list[ProcessId] = []
+
+    def there() -> bool:
+        for process in components(stack, "airflow-scheduler"):
+            with contextlib.suppress(psutil.Error):
+                if TASK.match(" ".join(psutil.Process(process.pid).cmdline())):
+                    found.append(process)
+        return bool(found)
+
+    assert await_true(there, 180, 0.01), "no process of a task to kill"
+    found[0].send(signal.SIGKILL)
+    assert await_true(lambda: not found[0].alive(), 10)
+
+
+def components(stack: Stack, *services: str) -> list[ProcessId]:
+    """All processes of some services."""
+    mains = [stack.await_running(service).process for service in services]
+    return [each for main in mains if main for each in descendants(main.pid)]
+
+
+def freeze_airflow(stack: Stack, applied: Callable[[], object]) -> None:
+    """SIGSTOP to all its components: meanwhile changes arrive, because the job needs none of them."""
+    frozen = components(stack, *AIRFLOW)
+    assert len(frozen) >= len(AIRFLOW)
+    for process in frozen:
+        process.send(signal.SIGSTOP)
+    try:
+        await_arrival(applied, "Airflow goes on")
+    finally:
+        for process in frozen:
+            process.send(signal.SIGCONT)
 
 
 def kill_part(what: str) -> None:
@@ -148,5 +212,5 @@ def kill_part(what: str) -> None:
         found.extend([target] if target else [])
         return bool(found)
 
-    assert await_true(there, 30), f"no {what} to kill"
+    assert await_true(there, 180), f"no {what} to kill"
     found[0].send(signal.SIGKILL)

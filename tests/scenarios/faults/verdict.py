@@ -9,6 +9,8 @@ from tests.scenarios.faults.reader import Look
 
 History = Mapping[int, Sequence[int]]
 """Of each writer, the transaction IDs of its committed transactions, in their order."""
+Spans = Mapping[int, Mapping[int, tuple[float, float]]]
+"""Of each writer and number of a transaction, when it began and when it was confirmed (for ever: infinity)."""
 
 
 def of_history(history: Iterable[tuple[int, int, int]]) -> dict[int, list[int]]:
@@ -71,8 +73,8 @@ def of_commits(commits: Iterable[Commit], start: Point, history: History) -> lis
     for commit in commits:
         here = f"transaction {commit.xid} of the slave"
         after = commit.point
-        if commit.log_touched:
-            findings.append(f"{here} changed {commit.log_touched} lines of the log that were there")
+        if commit.touched:
+            findings.append(f"{here} changed {len(commit.touched)} lines of the log that were there")
         if after is None:
             findings.append(f"{here} wrote {commit.rows} rows without a checkpoint")
             after = before
@@ -102,6 +104,77 @@ def of_commits(commits: Iterable[Commit], start: Point, history: History) -> lis
                 arrived = Counter(expected)
             whole = after.position
         before = after
+    return findings
+
+
+def of_repeats(commits: Iterable[Commit], start: Point, history: History) -> list[str]:
+    """The same where changes come again by design, after each start of an apply and never else.
+
+    The checkpoint on the slave is behind the data there, or exactly where the data is when it moves with it.
+    """
+    findings = []
+    before = start
+    arrived: Counter[int] = Counter(covered(history, start.position))
+    seen: set[tuple[int, int]] = set()
+    """Lines that came under the present epoch."""
+    for commit in commits:
+        here = f"transaction {commit.xid} of the slave"
+        after = commit.point
+        if after is None:
+            findings.append(f"{here} wrote {commit.rows} rows without a checkpoint")
+            after = before
+        if after.epoch < before.epoch:
+            findings.append(f"{here} has epoch {after.epoch}, after one with epoch {before.epoch}: two applies wrote")
+        elif after.epoch > before.epoch:
+            seen.clear()
+        if not after.position.covers_all_of(before.position):
+            findings.append(f"{here} moved the checkpoint back to {after.position.snapshot}")
+        for writer, n in sorted({*commit.logged, *commit.touched}):
+            if (writer, n) in seen:
+                findings.append(f"{here} brought transaction {n} of writer {writer} for the second time in an epoch")
+            seen.add((writer, n))
+            if n > arrived[writer] + 1:
+                findings.append(f"{here} brought transaction {n} of writer {writer} after number {arrived[writer]}")
+            arrived[writer] = max(arrived[writer], n)
+        expected = covered(history, after.position)
+        exact = bool(commit.rows) and after.position != before.position and after.target is None
+        off = {
+            writer: (arrived[writer], n)
+            for writer, n in expected.items()
+            if arrived[writer] < n or (exact and arrived[writer] != n)
+        }
+        if off and after.target is None:
+            findings.append(
+                f"{here} moved the checkpoint to {after.position.snapshot}; writer: (transactions that had arrived by"
+                f" then, covered): {off}"
+            )
+        before = after
+    return findings
+
+
+def repeats(commits: Iterable[Commit]) -> int:
+    """How many lines of the log came once more."""
+    found: Counter[tuple[int, int]] = Counter()
+    for commit in commits:
+        found.update({*commit.logged, *commit.touched})
+    return sum(found.values()) - len(found)
+
+
+def of_order(looks: Sequence[Look], spans: Spans) -> list[str]:
+    """In each look no transaction may be missing that had ended before one began that is there."""
+    findings = []
+    for look in looks:
+        present = [(spans[writer][last][0], writer, last) for writer, (_, last) in look.progress.items() if last]
+        if not present:
+            continue
+        began, late, number = max(present)
+        for writer, lines in spans.items():
+            missing = look.progress.get(writer, (0, 0))[1] + 1
+            if missing in lines and lines[missing][1] < began:
+                findings.append(
+                    f"a reader saw transaction {number} of writer {late} without number {missing} of writer {writer},"
+                    " which had been confirmed before the former began"
+                )
     return findings
 
 

@@ -5,8 +5,10 @@ the master's log is the history: a transaction that has a line there was committ
 writer was told when the master crashed.
 """
 
+import math
 import threading
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -43,6 +45,12 @@ DREAMER = Character("dreamer", operations.SMALL, (1, 4), (0.0, 0.5), (0.2, 3.0))
 PORTER = Character("porter", (operations.pour,), (1, 2), (0.4, 1.5))
 BUILDER = Character("builder", (operations.truncate, operations.define), (1, 1), (0.5, 2.0))
 CAST = (CLERK, CLERK, CLERK, DREAMER, PORTER, BUILDER)
+SELDOM = replace(BUILDER, pause=(2.0, 6.0))
+RARE = (CLERK, CLERK, CLERK, DREAMER, PORTER, SELDOM)
+"""Where the checkpoint is kept in Redis: after TRUNCATE and a change of a definition it goes to the slave as well, and
+then little comes again."""
+ANCHORING = (SELDOM, PORTER)
+"""Those, and who writes so much that it goes in slices."""
 
 
 class Writer(threading.Thread):
@@ -56,6 +64,8 @@ class Writer(threading.Thread):
         self.chance = Random(f"{seed} writer {number}")
         self.acknowledged: set[tuple[int, int]] = set()
         """(number of the transaction, xid) of those whose durable commit the master confirmed."""
+        self.spans: dict[int, tuple[float, float]] = {}
+        """Of each transaction, when it began and when it was confirmed, by `time.monotonic`."""
         self.committed = self.rolled_back = self.changes = 0
         self.failure: BaseException | None = None
         self._master = master
@@ -76,6 +86,9 @@ class Writer(threading.Thread):
                         self._write(connection)
                 except (SluiceError, psycopg.OperationalError):  # the master is down
                     self._enough.wait(0.05)
+                except psycopg.InternalError as error:
+                    if error.diag.severity_nonlocalized != "PANIC":
+                        raise
         except BaseException as failure:
             self.failure = failure
 
@@ -94,12 +107,15 @@ class Writer(threading.Thread):
             except psycopg.Error as error:
                 if connection.closed or connection.broken or error.sqlstate is None:
                     raise
+                if self._unfinished:
+                    connection.close()  # the next connection ends it first
+                    return
                 connection.rollback()  # a deadlock, a lock that came too late, a key somebody else took
                 self.rolled_back += 1
             self._enough.wait(self.chance.uniform(*self.character.pause))
 
     def _transaction(self, connection: psycopg.Connection[Any]) -> None:
-        chance, work = self.chance, Work(connection)
+        chance, work, began = self.chance, Work(connection), time.monotonic()
         asynchronous = self.lazy and chance.random() < 0.5
         # Also opens the transaction: what follows in `connection.transaction()` is a savepoint.
         work.run(f"SET LOCAL synchronous_commit = {'off' if asynchronous else 'on'}")
@@ -120,6 +136,7 @@ class Writer(threading.Thread):
             self.rolled_back += 1
             return
         deltas = [number for table in TABLES for number in work.deltas[table.name]]
+        self.spans[self._n + 1] = (began, math.inf)
         line = work.run(LINE, self.number, self._n + 1, " ".join(done), *deltas)
         if chance.random() < 0.04:
             # From here on the master keeps it, through crashes too: this writer must end it, now or after them.
@@ -131,6 +148,7 @@ class Writer(threading.Thread):
             self._enough.wait(chance.uniform(*self.character.dream))
             connection.commit()
         self._n += 1
+        self.spans[self._n] = (began, time.monotonic())
         self.committed += 1
         self.changes += work.changes
         if not asynchronous:

@@ -1,13 +1,13 @@
 """An initial update as files, step by step, without Airflow and Spark."""
 
 import shutil
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
 from initial_load.conftest import MakePair
+from initial_load.loaders import in_threads
 from initial_load.pair import Pair
-from initial_load.test_with_apply import make_shop
+from initial_load.shop import make_shop
 
 from sluice.domain.location import Location, S3Access
 from sluice.domain.manifest import Manifest
@@ -33,24 +33,10 @@ def export(
     update: Update, carried: Carried, loaders: int = 2, stopped: Callable[[], bool] = lambda: False
 ) -> list[LoadReport]:
     """An export job with its loaders in threads."""
-    reports: list[LoadReport] = []
-    failures: list[BaseException] = []
     with LoadJob(update) as job:
-
-        def run(number: int) -> None:
-            try:
-                reports.append(export_worker(update, job.loader(number), carried, lambda: bool(failures) or stopped()))
-            except BaseException as failure:
-                failures.append(failure)
-
-        threads = [threading.Thread(target=run, args=[number]) for number in range(loaders)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    if failures:
-        raise failures[0]
-    return reports
+        return in_threads(
+            job, lambda name, failed: export_worker(update, name, carried, lambda: failed() or stopped()), loaders
+        )
 
 
 def exported(

@@ -2,11 +2,8 @@
 
 import os
 import shutil
-import tempfile
 import threading
-import time
-import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,56 +12,36 @@ import psutil
 import psycopg
 import pytest
 
-from embedded.airflow_api import AirflowApi, ApiRefused
 from embedded.pairs import pairs
 from embedded.stack import Stack
+from initial_files.runs import DAG, Run, content, make_tables
 from sluice.domain.names import Prefix
 from sluice.domain.state import SlaveState
 from sluice.stores import redis_store
 from sluice.stores.gate import Gate
 from sluice.vendors.postgres.checkpoint import CheckpointStore
 from sluice.vendors.postgres.connection import connect
-from tests.traces import nothing_runs
+from tests.stacks import running_stack, until
 
-DAG = "initial_update"
 CONFIG = """
 prefix: DEMO_
-master: {{conn_id: demo_master, vendor: postgres}}
+master: {conn_id: demo_master, vendor: postgres}
 slaves:
-  dr1: {{conn_id: demo_dr1, vendor: postgres, initial_files_location: {location}}}
+  dr1: {conn_id: demo_dr1, vendor: postgres, initial_files_location: $FOLDER/in}
 tables:
-  shop.*: {{}}
-initial: {{block_rows: 2000, block_target_seconds: 0.05, parallel: 2}}
+  shop.*: {}
+initial: {block_rows: 2000, block_target_seconds: 0.05, parallel: 2}
 """
 
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
-    folder = Path(tempfile.mkdtemp(prefix="sluice-test-"))
-    for name in ("replications", "out", "in"):
-        (folder / name).mkdir()
-    (folder / "replications" / "DEMO.yaml").write_text(CONFIG.format(location=folder / "in"))
-    made = Stack(folder / "home", durable=False, replications=folder / "replications")
-    try:
-        made.up()
-        with made.master.connect("demo", "demo") as master:
-            master.execute("CREATE SCHEMA shop")
-            master.execute("CREATE TABLE shop.orders (id int PRIMARY KEY, v text)")
-            master.execute("INSERT INTO shop.orders SELECT g, md5(g::text) FROM generate_series(1, 30000) g")
-            master.execute(
-                "CREATE TABLE shop.lines (order_id int REFERENCES shop.orders, n int, PRIMARY KEY (order_id, n))"
-            )
-            master.execute("INSERT INTO shop.lines SELECT g, 1 FROM generate_series(1, 30000) g")
-        with made.slaves["dr1"].connect("demo") as administrator:
-            role = made.connection("dr1").user
-            administrator.execute(f"GRANT SET ON PARAMETER session_replication_role TO {role}".encode())
+    with running_stack(CONFIG) as made:
+        for name in ("out", "in"):
+            (made.home.root.parent / name).mkdir()
+        make_tables(made, 30_000)
         made.airflow.api().await_dags([DAG, "cdc_apply"])
         yield made
-    finally:
-        made.down()
-        left = not nothing_runs(folder / "home")
-        shutil.rmtree(folder)
-    assert not left, "down left a process"
 
 
 @contextmanager
@@ -92,77 +69,6 @@ def traffic(stack: Stack) -> Iterator[list[int]]:
         thread.join()
 
 
-class Run:
-    """A run of initial_update and what a person sees of it."""
-
-    def __init__(self, stack: Stack, location: Path | str, transfer: str = "files"):
-        self.stack = stack
-        self.api: AirflowApi = stack.airflow.api()
-        conf = {"prefix": "DEMO_", "slave": "dr1", "transfer": transfer, "location": str(location)}
-        self.id = self.api.trigger(DAG, conf)
-        self.path = f"dags/{DAG}/dagRuns/{urllib.parse.quote(self.id, safe='')}"
-
-    def state(self, task: str) -> str | None:
-        return next(state for name, _, state in self.api.task_states(DAG, self.id) if name == task)
-
-    def await_state(self, task: str, wanted: str, seconds: float = 180) -> None:
-        until(lambda: self._reached(task, wanted), seconds)
-
-    def _reached(self, task: str, wanted: str) -> bool:
-        if self.api.run_state(DAG, self.id) == "failed" and wanted != "failed":
-            raise AssertionError(self.log(next(n for n, _, s in self.api.task_states(DAG, self.id) if s == "failed")))
-        return self.state(task) == wanted
-
-    def log(self, task: str) -> str:
-        return self.api.task_log(DAG, self.id, task, 1)
-
-    @property
-    def question(self) -> dict[str, Any]:
-        """Nothing asked between two tries."""
-        try:
-            return dict(self.api.get(f"{self.path}/taskInstances/approve/-1/hitlDetails"))
-        except ApiRefused as refused:
-            if refused.status != 404:
-                raise
-            return {"subject": "", "body": "", "response_received": True}
-
-    def answer(self, chosen: str) -> None:
-        """Answers as a person does, who reads the question first, and answers again when it is asked again.
-
-        A task that is back before Airflow's executor has noticed that it left is taken for killed, and asks again (see
-        sluice.orchestration.residence); the API does not tell when that has passed.
-        """
-        before = self.answers()
-        body = {"chosen_options": [chosen], "params_input": {}}
-        deadline = time.monotonic() + 120
-        while not (given := self.answers()) or given[-1] in before:
-            assert time.monotonic() < deadline, "no answer arrived"
-            if self.state("approve") == "awaiting_input" and not self.question["response_received"]:
-                time.sleep(5)
-                self.api.call("PATCH", f"{self.path}/taskInstances/approve/-1/hitlDetails", body)
-            time.sleep(1)
-
-    def answers(self) -> list[dict[str, str]]:
-        try:
-            entry = self.api.get(f"{self.path}/taskInstances/approve/xcomEntries/answers", deserialize="true")
-        except ApiRefused as refused:
-            if refused.status != 404:
-                raise
-            return []
-        return list(entry["value"])
-
-    def cancel(self) -> None:
-        """Marks the run as failed, as a person does."""
-        self.api.call("PATCH", self.path, {"state": "failed"})
-
-
-def until(condition: Callable[[], Any], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "this never came true"
-        time.sleep(0.25)
-
-
 def slave(stack: Stack) -> "psycopg.Connection[Any]":
     return connect(stack.connection("dr1"), application="test", autocommit=True)
 
@@ -174,20 +80,15 @@ def checkpoint(stack: Stack) -> tuple[SlaveState, str]:
     return found.state, found.message
 
 
-def content(connection: "psycopg.Connection[Any]") -> list[Any]:
-    return [
-        connection.execute(
-            f"SELECT count(*), md5(string_agg(t::text, ',' ORDER BY t)) FROM {table} t".encode()
-        ).fetchone()
-        for table in ("shop.orders", "shop.lines")
-    ]
+def begun(stack: Stack, location: Path | str, transfer: str = "files") -> Run:
+    return Run.begun(stack, slave="dr1", transfer=transfer, location=str(location))
 
 
 def test_the_quick_checklist_from_the_form_to_normal(stack: Stack) -> None:
     folder = stack.home.root.parent
     with traffic(stack) as transactions:
         # 1. A source, a destination and the directory, in the form.
-        run = Run(stack, folder / "out")
+        run = begun(stack, folder / "out")
         # 2. The status stays yellow, and the last message says where the data are.
         run.await_state("approve", "awaiting_input")
         (stored,) = (folder / "out").iterdir()
@@ -245,7 +146,7 @@ def test_a_location_that_cannot_be_written_is_answered_before_anything_is_touche
     folder = stack.home.root.parent
     before = checkpoint(stack)
     for place, words in ((folder / "gone", "is no directory on this machine"), ("", "no location is given")):
-        run = Run(stack, place)
+        run = begun(stack, place)
         run.await_state("settle", "failed")
         assert words in run.log("check")
         assert run.state("begin") == "upstream_failed"
@@ -254,7 +155,7 @@ def test_a_location_that_cannot_be_written_is_answered_before_anything_is_touche
 
 def test_rejected_the_update_is_cancelled_and_the_next_one_starts_clean(stack: Stack) -> None:
     folder = stack.home.root.parent
-    run = Run(stack, folder / "out")
+    run = begun(stack, folder / "out")
     run.await_state("approve", "awaiting_input")
     run.answer("Reject")
     run.await_state("settle", "failed")
@@ -263,7 +164,7 @@ def test_rejected_the_update_is_cancelled_and_the_next_one_starts_clean(stack: S
     assert message.startswith("Initial Update interrupted by the ADMIN (the transfer was rejected by ")
     with redis_store.connect(stack.redis_url) as store:
         assert Gate(store, Prefix("DEMO_"), "dr1").closures() == []
-    again = Run(stack, folder / "in")
+    again = begun(stack, folder / "in")
     again.await_state("approve", "awaiting_input")
     again.answer("Approve")
     again.await_state("settle", "success")
@@ -301,7 +202,7 @@ def test_cancelled_while_it_loads_waits_or_imports_nothing_runs_on_and_the_next_
     waits = "waits: initial.throttle.pause is set in "
     for task in ("load", "approve", "import_files"):
         paused(stack, task == "load")
-        run = Run(stack, "" if task == "load" else folder / "in", "online" if task == "load" else "files")
+        run = begun(stack, "" if task == "load" else folder / "in", "online" if task == "load" else "files")
         if task != "load":
             run.await_state("approve", "awaiting_input")
         if task == "import_files":
@@ -323,7 +224,7 @@ def test_cancelled_while_it_loads_waits_or_imports_nothing_runs_on_and_the_next_
         with redis_store.connect(stack.redis_url) as store:
             assert Gate(store, Prefix("DEMO_"), "dr1").closures() == []
     paused(stack, False)
-    again = Run(stack, "", "online")
+    again = begun(stack, "", "online")
     again.await_state("settle", "success")
     assert checkpoint(stack)[0] is SlaveState.NORMAL
     with stack.master.connect("demo", "demo") as master, slave(stack) as connection:

@@ -7,23 +7,22 @@ import json
 import os
 import random
 import shutil
-import threading
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from initial_load.applying import applying, await_current, normal
 from initial_load.conftest import MakePair
+from initial_load.loaders import Background
 from initial_load.pair import Pair
-from initial_load.test_restart import until
-from initial_load.test_with_apply import HEAP, NOTES, ORDERS, applying, await_current, make_shop, normal
+from initial_load.shop import HEAP, NOTES, ORDERS, make_shop
 from initial_load.traffic import Traffic
 
 from initial_files.carrying import KEY, export, exported, location, moved, prepare, shop
 from sluice.domain.blocks import BlockState
 from sluice.domain.location import S3Access
 from sluice.domain.state import SlaveState
-from sluice.errors import SluiceError
 from sluice.initial import carried as carried_module
 from sluice.initial import steps, transfer
 from sluice.initial.carried import FileDamaged, NotComplete
@@ -32,6 +31,7 @@ from sluice.initial.import_job import import_in_threads
 from sluice.initial.importer import NeverFits
 from sluice.initial.owner import LoadEnded
 from sluice.stores.transfer_folder import FileGone
+from tests.waiting import until
 
 
 @pytest.mark.parametrize("key", [None, KEY], ids=["plain", "encrypted"])
@@ -325,21 +325,10 @@ def test_cancelled_while_it_waits_and_while_it_imports(pair_of: MakePair, tmp_pa
     update = pair.update()
     carried, manifest = exported(pair, update, location(tmp_path / "out"))
     pair.slow_down("public.orders", 0.002)
-    failures: list[BaseException] = []
-
-    def importing_until_cancelled() -> None:
-        try:
-            import_in_threads(update, carried, manifest, 2)
-        except SluiceError as failure:
-            failures.append(failure)
-
-    thread = threading.Thread(target=importing_until_cancelled)
-    thread.start()
+    importing = Background(lambda: import_in_threads(update, carried, manifest, 2))
     until(lambda: any(block.state is BlockState.BEGUN for block in pair.blocks("orders")))
     assert steps.cancel(update, pair.store)
-    thread.join(30)
-    assert not thread.is_alive()
-    assert isinstance(failures[0], LoadEnded)
+    assert isinstance(importing.end(30), LoadEnded)
     assert pair.state() is SlaveState.INCONSISTENT
     assert pair.checkpoint().read().message == "Initial Update interrupted by the ADMIN"  # type: ignore[union-attr]
     pair.slave.execute("DROP TRIGGER slow ON public.orders")

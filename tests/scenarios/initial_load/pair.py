@@ -1,10 +1,10 @@
 """A master with DbResources and a slave, for scenarios of the initial update."""
 
 import os
-import threading
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -12,6 +12,7 @@ from unittest import mock
 import psycopg
 import redis
 
+from initial_load.loaders import in_threads
 from sluice import config
 from sluice.config import Replication
 from sluice.domain.connection import ConnectionInfo
@@ -86,28 +87,8 @@ class Pair:
 
     def load(self, update: Update, loaders: int = 2) -> list[LoadReport]:
         """A load job with its loaders in threads; raises what the first failing one raised."""
-        reports: list[LoadReport] = []
-        failures: list[BaseException] = []
         with LoadJob(update) as job, HeldSnapshot(update) as held:
-
-            def run(number: int) -> None:
-                try:
-                    reports.append(load_worker(update, job.loader(number), lambda: bool(failures)))
-                except BaseException as failure:
-                    failures.append(failure)
-
-            threads = [threading.Thread(target=run, args=[number]) for number in range(loaders)]
-            for thread in threads:
-                thread.start()
-            while any(thread.is_alive() for thread in threads):
-                threads[0].join(0.2)
-                if not failures:
-                    job.tick()
-                    held.check()
-                for thread in threads:
-                    thread.join(0.1)
-        if failures:
-            raise failures[0]
+            reports = in_threads(job, partial(load_worker, update), loaders, lambda: (job.tick(), held.check()))
         steps.arrive(update, self.store)
         return reports
 
@@ -131,14 +112,21 @@ class Pair:
 
     def slow_down(self, table: str, seconds: float) -> None:
         """Each row stored on the slave takes that long, so that a load can be met in its middle."""
-        self.slave.execute(
-            "CREATE OR REPLACE FUNCTION public.slow() RETURNS trigger LANGUAGE plpgsql AS "
-            f"'BEGIN PERFORM pg_sleep({seconds}); RETURN NEW; END'".encode()
-        )
+        self._slow(f"PERFORM pg_sleep({seconds});")
         self.slave.execute(
             f"CREATE TRIGGER slow BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION public.slow()".encode()
         )
         self.slave.execute(f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER slow".encode())
+
+    def full_speed(self) -> None:
+        """Rows stored from now on take no longer than they do."""
+        self._slow("")
+
+    def _slow(self, wait: str) -> None:
+        self.slave.execute(
+            "CREATE OR REPLACE FUNCTION public.slow() RETURNS trigger LANGUAGE plpgsql AS "
+            f"'BEGIN {wait} RETURN NEW; END'".encode()
+        )
 
     def assert_equal(self, tables: Iterable[TableName] | None = None) -> None:
         """Every replicated table holds the same rows on both sides, compared as canonical texts."""

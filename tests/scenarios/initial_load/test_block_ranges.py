@@ -10,10 +10,11 @@ from functools import partial
 import pytest
 
 from initial_load.conftest import MakePair
+from initial_load.killable import begun_or_ended, killable
 from initial_load.pair import Pair
-from initial_load.test_restart import begun_or_ended, loading, until
 from sluice.domain.blocks import BlockState
 from sluice.vendors.postgres.connection import connect
+from tests.waiting import until
 
 SAME_TIME = (
     "SELECT count(*), count(DISTINCT tablename), max(n) FROM "
@@ -144,7 +145,7 @@ def test_what_is_stored_is_not_read_again_as_the_master_counts_it(pair_of: MakeP
 
     before, again, kills = fetched(), 0, 0
     while True:
-        process = loading(update)
+        process = killable(update)
         until(partial(begun_or_ended, pair, process))
         if kills < 4:
             threading.Event().wait(0.1)

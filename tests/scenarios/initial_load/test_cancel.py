@@ -19,7 +19,6 @@ import pytest
 from initial_load.conftest import MakePair
 from initial_load.pair import Pair
 from initial_load.step_process import Errand
-from initial_load.test_restart import until
 from sluice.domain.blocks import BlockState
 from sluice.domain.location import Location, S3Access
 from sluice.domain.state import SlaveState
@@ -30,6 +29,7 @@ from sluice.initial.owner import LoadEnded
 from sluice.initial.update import Update
 from sluice.stores.gate import Gate
 from sluice.vendors.postgres.connection import connect
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
 OURS = "SELECT pid, wait_event_type FROM pg_stat_activity WHERE application_name LIKE 'sluice %' AND datname = {}"

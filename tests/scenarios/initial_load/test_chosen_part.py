@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from initial_load.applying import applying, await_current, load, normal
 from initial_load.conftest import MakePair
+from initial_load.killable import begun_or_ended, killable
 from initial_load.pair import Pair
-from initial_load.test_restart import begun_or_ended, loading, until
-from initial_load.test_with_apply import HEAP, NOTES, ORDERS, SCRATCH, applying, await_current, load, make_shop, normal
+from initial_load.shop import HEAP, NOTES, ORDERS, SCRATCH, make_shop
 from initial_load.traffic import Traffic
 from sluice.configuration.model import READS
 from sluice.domain.blocks import BlockState
@@ -20,6 +21,7 @@ from sluice.domain.state import SlaveState
 from sluice.initial import steps
 from sluice.initial.chosen import CannotChoose
 from sluice.stores.gate import Gate
+from tests.waiting import until
 
 TRAFFIC = [ORDERS, NOTES, SCRATCH, HEAP]
 
@@ -60,7 +62,7 @@ def test_a_range_of_keys_is_loaded_again_under_traffic_and_the_rest_is_not_touch
     with applying(pair) as running, Traffic(pair.master_info, TRAFFIC, writers=2):
         pair.prepare(update)
         assert pair.state() is SlaveState.TRANSITION
-        killed = loading(update)
+        killed = killable(update)
         until(partial(begun_or_ended, pair, killed))
         killed.send_signal(signal.SIGKILL)
         killed.wait()

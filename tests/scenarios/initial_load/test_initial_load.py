@@ -209,7 +209,7 @@ def test_progress_tells_each_table_from_statistics_while_it_loads(pair_of: MakeP
         for table in ("analysed", "never"):
             done = iter([False, True])
             pair.slave.execute("UPDATE public.demo_blocks SET planned_at = now() WHERE tablename <> %s", [table])
-            load_worker(update, job.loader(1) + f".{table}", lambda done=done: next(done, True))
+            load_worker(update, job.loader(1), lambda done=done: next(done, True))
         found = progress(update)
         tables = {table.table.name: table for table in found.tables}
         assert tables["analysed"].expected == 2000

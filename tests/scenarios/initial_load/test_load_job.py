@@ -1,4 +1,4 @@
-"""The load as a Spark job: its exit codes and last words, killed, stopped and cancelled."""
+"""The load as a job: its exit codes and last words, killed, stopped and cancelled; in threads and on a cluster."""
 
 import json
 import os
@@ -6,21 +6,26 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from initial_load.conftest import MakePair
 from initial_load.pair import Pair
-from initial_load.test_restart import until
 from sluice.domain.blocks import BlockState
 from sluice.domain.state import SlaveState
 from sluice.initial import steps
 from sluice.initial.update import Update
 from sluice.stores.gate import Gate
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
+CLUSTER = {"master": "local-cluster[2,1,512]", "conf": {"spark.executor.memory": "512m"}}
+"""A master, two workers and their executors, each a process of its own, that live and die with the job."""
+everywhere = pytest.mark.parametrize("spark", [{"master": "local[*]"}, CLUSTER], ids=["threads", "cluster"])
 
 
 @pytest.fixture
@@ -36,8 +41,8 @@ def big(pair_of: MakePair, tmp_path: Path) -> Pair:
 class Job:
     """`python -m spark_jobs.load` under way."""
 
-    def __init__(self, pair: Pair, update: Update, redis_url: str = "redis://127.0.0.1:1/0", **connections: Any):
-        infos = {"m": pair.master_info, "s": pair.slave_info, **connections}
+    def __init__(self, pair: Pair, update: Update, redis_url: str = "redis://127.0.0.1:1/0", spark: Any = None):
+        infos = {"m": pair.master_info, "s": pair.slave_info}
         self.secrets = {info.password for info in infos.values()}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "spark_jobs.load"],
@@ -60,6 +65,7 @@ class Job:
             "redis_url": redis_url,
             "update_id": update.update_id,
             "choice": update.choice.to_dict(),
+            "spark": spark or {},
         }
         self.process.stdin.write(json.dumps(text))
         self.process.stdin.close()
@@ -83,17 +89,30 @@ def stored(pair: Pair) -> dict[int, Any]:
     return {block.number: block for block in pair.blocks("orders") if block.state is BlockState.STORED}
 
 
-def test_killed_then_run_to_its_end(big: Pair) -> None:
+def begun(pair: Pair) -> set[str | None]:
+    """The loaders that read a block."""
+    return {block.loader for block in pair.blocks("orders") if block.state is BlockState.BEGUN}
+
+
+def worker_of(job: Job, port: int) -> psutil.Process:
+    """One of the processes below the job that are connected to this port."""
+    for child in psutil.Process(job.process.pid).children(recursive=True):
+        with suppress(psutil.Error):
+            if any(link.raddr and link.raddr.port == port for link in child.net_connections()):
+                return child
+    raise AssertionError(f"no process of the job speaks to port {port}")
+
+
+@everywhere
+def test_killed_then_run_to_its_end(big: Pair, spark: dict[str, Any]) -> None:
     update = big.update()
-    steps.begin(update, big.store)
-    steps.create_tables(update)
-    steps.plan(update, big.store)
-    first = Job(big, update)
+    big.prepare(update)
+    first = Job(big, update, spark=spark)
     until(lambda: bool(stored(big)) or first.process.poll() is not None, 120)
     first.process.send_signal(signal.SIGKILL)
     assert first.ended() == -signal.SIGKILL
     before = stored(big)
-    second = Job(big, update)
+    second = Job(big, update, spark=spark)
     assert second.ended() == 0, "\n".join(second.lines)
     after = stored(big)
     assert {number: after[number] for number in before} == before
@@ -103,24 +122,40 @@ def test_killed_then_run_to_its_end(big: Pair) -> None:
     assert "loaded: " in second.lines[-1]
 
 
-def test_stopped_it_may_be_started_again_and_cancelled_it_says_why(big: Pair) -> None:
+@everywhere
+def test_stopped_it_may_be_started_again_and_cancelled_it_says_why(big: Pair, spark: dict[str, Any]) -> None:
     update = big.update()
-    steps.begin(update, big.store)
-    steps.create_tables(update)
-    steps.plan(update, big.store)
+    big.prepare(update)
     big.slow_down("public.orders", 0.0005)
-    stopped = Job(big, update)
-    until(lambda: any(block.state is BlockState.BEGUN for block in big.blocks("orders")), 120)
+    stopped = Job(big, update, spark=spark)
+    until(lambda: bool(begun(big)), 120)
     stopped.process.send_signal(signal.SIGTERM)
     assert stopped.ended() == 75
     assert "told to stop" in stopped.lines[-1]
     assert not any(block.state is BlockState.BEGUN for block in big.blocks())
 
-    cancelled = Job(big, update)
-    until(lambda: any(block.state is BlockState.BEGUN for block in big.blocks("orders")), 120)
+    cancelled = Job(big, update, spark=spark)
+    until(lambda: bool(begun(big)), 120)
     assert steps.cancel(update, big.store)
     assert cancelled.ended() == 78
     assert "the slave is INCONSISTENT (Initial Update interrupted by the ADMIN)" in cancelled.lines[-1]
+
+
+def test_an_executor_and_a_worker_process_that_die_cost_their_block_and_not_the_load(big: Pair) -> None:
+    update = big.update()
+    big.prepare(update)
+    big.slow_down("public.orders", 0.0005)
+    job = Job(big, update, spark=CLUSTER)
+    until(lambda: bool(begun(big)), 120)
+    worker = worker_of(job, big.master_info.port)
+    seen = begun(big)
+    worker.kill()
+    until(lambda: begun(big) - seen != set() or job.process.poll() is not None, 60)
+    executor = next(parent for parent in worker_of(job, big.master_info.port).parents() if parent.name() == "java")
+    executor.kill()
+    big.full_speed()
+    assert job.ended() == 0, "\n".join(job.lines)
+    big.assert_equal()
 
 
 def test_from_one_snapshot_it_begins_anew_when_killed_and_ends_in_normal_with_the_gate_open(

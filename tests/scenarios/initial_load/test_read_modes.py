@@ -8,10 +8,12 @@ from functools import partial
 
 import pytest
 
+from initial_load.applying import applying, await_current, normal
 from initial_load.conftest import MakePair
+from initial_load.killable import begun_or_ended, killable
+from initial_load.loaders import Background
 from initial_load.pair import Pair
-from initial_load.test_restart import begun_or_ended, loading, until
-from initial_load.test_with_apply import HEAP, NOTES, ORDERS, SCRATCH, applying, await_current, make_shop, normal
+from initial_load.shop import HEAP, NOTES, ORDERS, SCRATCH, disturb, make_shop
 from initial_load.traffic import Traffic, Writable
 from sluice.configuration.model import READS
 from sluice.domain.blocks import BlockState
@@ -24,6 +26,7 @@ from sluice.initial.loader import load_worker
 from sluice.initial.update import Update
 from sluice.stores.gate import Gate
 from sluice.vendors.postgres.connection import connect
+from tests.waiting import until
 
 PARTED = Writable("public.parted", ("id",), "floor(random() * 6000)::int")
 
@@ -60,33 +63,16 @@ def test_killed_half_way_under_traffic_and_changes_of_definitions_the_end_is_equ
     update = pair.update(read=read)
     pair.prepare(update)
     pair.slow_down("public.orders", 0.0002)
-    changing = threading.Event()
-    chance = random.Random(5)
-
-    def disturb() -> None:
-        for statement in (
-            "TRUNCATE public.scratch",
-            "ALTER TABLE public.notes ADD COLUMN w int DEFAULT 4",
-            "INSERT INTO public.scratch SELECT g, 'new' FROM generate_series(1, 2500) g ON CONFLICT DO NOTHING",
-            "DROP TABLE public.doomed",
-            "ALTER TABLE public.orders ALTER COLUMN v SET DEFAULT 'd', ADD COLUMN extra text",
-            "CREATE TABLE public.part_3 PARTITION OF public.parted FOR VALUES FROM (6000) TO (8000)",
-            "TRUNCATE public.heap",
-            "ALTER TABLE public.notes DROP COLUMN w",
-        ):
-            changing.wait(chance.random() * 0.3)
-            pair.master.execute(statement.encode())
-
+    more = ("CREATE TABLE public.part_3 PARTITION OF public.parted FOR VALUES FROM (6000) TO (8000)",)
     with applying(pair) as running, Traffic(pair.master_info, [ORDERS, NOTES, SCRATCH, HEAP], writers=2):
-        killed = loading(update)
+        killed = killable(update)
         until(lambda: killed.poll() is not None or sum(b.state is BlockState.STORED for b in pair.blocks()) > 4)
         until(partial(begun_or_ended, pair, killed))
         killed.send_signal(signal.SIGKILL)
         assert killed.wait() == -signal.SIGKILL, "it was through before it could be killed"
-        disturber = threading.Thread(target=disturb)
-        disturber.start()
+        disturber = Background(lambda: disturb(pair, more))
         load_to_the_end(pair, update)
-        disturber.join()
+        assert disturber.end() is None
         until(lambda: normal(pair, running))
     with applying(pair) as running:
         await_current(pair, running)
@@ -102,11 +88,11 @@ def test_a_load_from_one_snapshot_is_consistent_at_once(pair_of: MakePair) -> No
     pair.capture()
     update = pair.update(read="snapshot")
     pair.prepare(update)
-    with Traffic(pair.master_info, [ORDERS, NOTES, SCRATCH, PARTED, HEAP]) as traffic:
-        with LoadJob(update) as job, HeldSnapshot(update):
-            threading.Event().wait(0.3)
-            load_worker(update, job.loader(1))
-        assert traffic.transactions > 20
+    tables = [ORDERS, NOTES, SCRATCH, PARTED, HEAP]
+    with Traffic(pair.master_info, tables) as traffic, LoadJob(update) as job, HeldSnapshot(update):
+        before = traffic.transactions
+        until(lambda: traffic.transactions > before + 20)
+        load_worker(update, job.loader(1))
     (closure,) = Gate(pair.store, update.prefix, "dr1").closures()
     assert closure.reason == steps.IN_ONE_SNAPSHOT
     found = pair.checkpoint().read()
@@ -131,16 +117,7 @@ def test_a_load_whose_snapshot_is_lost_starts_over_and_says_so(
     update = pair.update(read="snapshot")
     pair.prepare(update)
     pair.slow_down("public.orders", 0.0003)
-    failures: list[BaseException] = []
-
-    def load() -> None:
-        try:
-            pair.load(update, 2)
-        except BaseException as failure:
-            failures.append(failure)
-
-    thread = threading.Thread(target=load)
-    thread.start()
+    loading = Background(lambda: pair.load(update, 2))
     until(lambda: any(block.state is BlockState.STORED for block in pair.blocks()))
     first = {block.marker for block in pair.blocks()}
     pair.master.execute("UPDATE public.orders SET v = 'later' WHERE id % 7 = 0")
@@ -149,9 +126,8 @@ def test_a_load_whose_snapshot_is_lost_starts_over_and_says_so(
         "WHERE application_name LIKE 'sluice load snapshot%' AND datname = current_database()"
     ).fetchone()
     assert ended == (1,)
-    thread.join(30)
-    assert [type(failure) for failure in failures] == [SnapshotLost]
-    assert "the load starts over with a new snapshot" in str(failures[0])
+    lost = loading.end(30)
+    assert isinstance(lost, SnapshotLost) and "the load starts over with a new snapshot" in str(lost)
     with caplog.at_level("WARNING", "sluice.initial"):
         pair.load(update, 2)
     assert "it starts over with a new one" in caplog.text
@@ -212,8 +188,7 @@ def test_locks_give_way_to_the_application_and_come_back(pair_of: MakePair, capl
     holder = connect(pair.master_info, application="holder")
     holder.execute("UPDATE public.orders SET v = 'held' WHERE id = 1500")
     caplog.set_level("INFO", "sluice.initial")
-    thread = threading.Thread(target=pair.load, args=[update, 2])
-    thread.start()
+    loading = Background(lambda: pair.load(update, 2))
 
     def others_stored() -> bool:
         """All that is not stored yet is a single row's surroundings."""
@@ -226,11 +201,10 @@ def test_locks_give_way_to_the_application_and_come_back(pair_of: MakePair, capl
     tries = pair.slave.execute("SELECT max(tries), max(retry_at) > now() - interval '1 minute' FROM public.demo_blocks")
     found = tries.fetchone()
     assert found is not None and found[0] >= 3 and found[1]
-    assert thread.is_alive()
+    assert loading.is_alive()
     assert "of public.orders gives way: " in caplog.text
     holder.commit()
-    thread.join(60)
-    assert not thread.is_alive()
+    assert loading.end() is None
     pair.assert_equal()
     holder.close()
 

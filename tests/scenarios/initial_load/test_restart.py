@@ -1,25 +1,20 @@
 """Loaders that are killed, cut off, paused, overtaken and cancelled; DDL while blocks are read."""
 
-import os
-import pickle
 import random
+import re
 import signal
-import subprocess
-import sys
 import threading
-import time
-from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
-from initial_load import load_process
 from initial_load.applier import Applier
 from initial_load.conftest import MakePair
+from initial_load.killable import begun_or_ended, killable
+from initial_load.loaders import Background
 from initial_load.pair import Pair
 from initial_load.traffic import Traffic, Writable
 from sluice.domain.blocks import BlockState
@@ -29,20 +24,13 @@ from sluice.initial import loader, steps
 from sluice.initial.job import LoadJob
 from sluice.initial.loader import load_worker
 from sluice.initial.owner import LoadEnded
-from sluice.initial.update import Update
 from sluice.initial.worker import JobOver
 from sluice.vendors.postgres import blocks, catalog, copying, snapshot, updates
 from sluice.vendors.postgres.connection import connect
+from tests.waiting import until
 
 ORDERS = Writable("public.orders", ("id",), "floor(random() * 11000)::int")
 NOTES = Writable("public.notes", ("a", "b"), "floor(random() * 90)::int, chr(65 + floor(random() * 99)::int)")
-
-
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        threading.Event().wait(0.05)
 
 
 @pytest.fixture
@@ -57,23 +45,6 @@ def shop(pair_of: MakePair) -> Pair:
     return pair
 
 
-def loading(update: Update) -> "subprocess.Popen[bytes]":
-    root = Path(__file__).resolve().parents[3]
-    process = subprocess.Popen(
-        [sys.executable, load_process.__file__],
-        stdin=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": f"{root / 'plugins'}:{root / 'tests' / 'scenarios'}"},
-    )
-    assert process.stdin is not None
-    process.stdin.write(pickle.dumps(update))
-    process.stdin.close()
-    return process
-
-
-def begun_or_ended(pair: Pair, process: "subprocess.Popen[bytes]") -> bool:
-    return process.poll() is not None or any(block.state is BlockState.BEGUN for block in pair.blocks())
-
-
 def test_killed_again_and_again_it_ends_equal_and_reads_no_stored_block_twice(shop: Pair) -> None:
     chance = random.Random(7)
     shop.capture()
@@ -86,7 +57,7 @@ def test_killed_again_and_again_it_ends_equal_and_reads_no_stored_block_twice(sh
         applier = Applier(shop)
         applier.start()
         while True:
-            process = loading(update)
+            process = killable(update)
             planned = sum(block.state is not BlockState.STORED for block in shop.blocks())
             until(partial(begun_or_ended, shop, process))
             if kills < 6:
@@ -179,7 +150,7 @@ def test_a_loader_that_was_given_up_can_store_nothing(shop: Pair, monkeypatch: p
     with LoadJob(update) as job:
         report = load_worker(update, job.loader(1))
         stored = {(block.table, block.number): block for block in shop.blocks()}
-        assert stored[begun.table, begun.number].loader == job.loader(1)
+        assert str(stored[begun.table, begun.number].loader).startswith(f"{job.loader(1)}.")
         go_on.set()
         zombie.join(30)
         assert not zombie.is_alive()
@@ -215,22 +186,11 @@ def test_cancelling_stops_a_loader_in_the_middle_of_a_block(shop: Pair, monkeypa
         return real(*args)
 
     monkeypatch.setattr(copying, "_next", slow)
-    failures: list[BaseException] = []
-
-    def load() -> None:
-        try:
-            shop.load(update, 1)
-        except BaseException as failure:
-            failures.append(failure)
-
-    thread = threading.Thread(target=load)
-    thread.start()
+    loading = Background(lambda: shop.load(update, 1))
     assert copied.wait(30)
     assert steps.cancel(update, shop.store)
-    thread.join(10)
-    assert not thread.is_alive()
-    assert isinstance(failures[0], LoadEnded)
-    assert "Initial Update interrupted by the ADMIN" in str(failures[0])
+    ended = loading.end(10)
+    assert isinstance(ended, LoadEnded) and "Initial Update interrupted by the ADMIN" in str(ended)
     assert not any(block.state is BlockState.BEGUN for block in shop.blocks())
     assert shop.slave.execute("SELECT count(*) FROM public.heap").fetchone() == (0,)
 
@@ -240,14 +200,12 @@ def test_a_block_waits_for_the_column_that_the_apply_has_still_to_add(shop: Pair
     update = shop.update()
     shop.prepare(update)
     shop.master.execute("ALTER TABLE public.notes ADD COLUMN w int DEFAULT 5, ALTER COLUMN v SET DEFAULT 'x'")
-    thread = threading.Thread(target=shop.load, args=[update, 2])
-    thread.start()
+    loading = Background(lambda: shop.load(update, 2))
     until(lambda: any(block.state is BlockState.STORED for block in shop.blocks("orders")))
     until(lambda: all(block.state is BlockState.STORED for block in shop.blocks("orders")))
     assert not any(block.state is BlockState.STORED for block in shop.blocks("notes"))
     shop.slave.execute("ALTER TABLE public.notes ADD COLUMN w int DEFAULT 5")
-    thread.join(30)
-    assert not thread.is_alive()
+    assert loading.end(30) is None
     shop.assert_equal()
 
 
@@ -257,23 +215,14 @@ def test_a_table_that_is_gone_and_stays_planned_is_told(shop: Pair, monkeypatch:
     update = shop.update()
     shop.prepare(update)
     shop.master.execute("DROP TABLE public.notes")
-    with pytest.raises(loader.NeverFits, match=r"public\.notes waits .* The apply is past that point(?s:.*)reconcile"):
-        # Nothing applies yet: the loader waits. Then the apply comes past that point without a word of the table.
-        failures: list[BaseException] = []
-
-        def load() -> None:
-            try:
-                shop.load(update, 1)
-            except BaseException as failure:
-                failures.append(failure)
-
-        thread = threading.Thread(target=load)
-        thread.start()
-        until(lambda: all(block.state is BlockState.STORED for block in shop.blocks("orders")))
-        assert thread.is_alive()
-        shop.slave.execute("UPDATE public.demo_checkpoint SET position_time = now() + interval '1 minute'")
-        thread.join(30)
-        raise failures[0]
+    # Nothing applies yet: the loader waits. Then the apply comes past that point without a word of the table.
+    loading = Background(lambda: shop.load(update, 1))
+    until(lambda: all(block.state is BlockState.STORED for block in shop.blocks("orders")))
+    assert loading.is_alive()
+    shop.slave.execute("UPDATE public.demo_checkpoint SET position_time = now() + interval '1 minute'")
+    ended = loading.end(30)
+    assert isinstance(ended, loader.NeverFits)
+    assert re.search(r"public\.notes waits .* The apply is past that point(?s:.*)reconcile", str(ended))
 
 
 def test_blocks_of_a_table_dropped_on_both_sides_are_forgotten(shop: Pair) -> None:
@@ -282,8 +231,7 @@ def test_blocks_of_a_table_dropped_on_both_sides_are_forgotten(shop: Pair) -> No
     shop.prepare(update)
     shop.master.execute("DROP TABLE public.notes")
     shop.master.execute("ALTER TABLE public.orders RENAME TO bills")
-    thread = threading.Thread(target=shop.load, args=[update, 1])
-    thread.start()
+    loading = Background(lambda: shop.load(update, 1))
     # What the apply does when it comes to the DROP and the RENAME.
     with shop.slave.transaction():
         shop.slave.execute("DROP TABLE public.notes")
@@ -291,8 +239,7 @@ def test_blocks_of_a_table_dropped_on_both_sides_are_forgotten(shop: Pair) -> No
         store = blocks.BlockStore(shop.slave, update.prefix, "public", "dr1")
         assert store.delete(TableName("public", "notes")) == 1
         assert store.rename(TableName("public", "orders"), TableName("public", "bills")) >= 1
-    thread.join(60)
-    assert not thread.is_alive()
+    assert loading.end() is None
     assert {block.table.name for block in shop.blocks()} == {"bills"}
     shop.assert_equal([TableName("public", "bills")])
 
@@ -314,12 +261,11 @@ def test_a_value_that_moved_between_blocks_waits_for_the_apply(pair_of: MakePair
     assert 0 < len(stored) < len(pair.blocks())
     pair.master.execute("UPDATE public.t SET v = 'moved' WHERE id = 1")
     pair.master.execute("UPDATE public.t SET v = 'v1' WHERE id = 500")
-    thread = threading.Thread(target=pair.load, args=[update, 2])
-    thread.start()
+    loading = Background(lambda: pair.load(update, 2))
     until(lambda: all(block.state is BlockState.STORED or block.hi is None for block in pair.blocks()))
     applier = Applier(pair)
     applier.start()
-    thread.join(60)
+    assert loading.end() is None
     until(lambda: pair.state() is SlaveState.NORMAL or applier.failure is not None)
     applier.finish()
     pair.assert_equal()

@@ -8,13 +8,14 @@ from functools import partial
 import pytest
 
 from initial_load.conftest import MakePair
+from initial_load.killable import killable
 from initial_load.pair import Pair
-from initial_load.test_restart import loading, until
 from sluice.configuration.model import READS
 from sluice.domain.blocks import BlockState
 from sluice.initial import steps
 from sluice.vendors.postgres.connection import connect
 from tests.standby import servers
+from tests.waiting import until
 
 
 def crash(pair: Pair, server: object) -> None:
@@ -51,7 +52,7 @@ def test_a_crash_of_either_side_is_recovered_from(pair_of: MakePair, side: str, 
         pair.slow_down("public.t", 0.00015)
         crashes = 0
         while True:
-            process = loading(update)
+            process = killable(update)
             if crashes < 3:
                 until(partial(some_stored_or_ended, pair, process))
                 assert process.poll() is None, "it was through before a crash could meet it"

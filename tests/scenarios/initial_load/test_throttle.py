@@ -11,7 +11,6 @@ import pytest
 from initial_load.applier import Applier
 from initial_load.conftest import MakePair
 from initial_load.pair import Pair
-from initial_load.test_restart import until
 from initial_load.throttled import Throttled, limit
 from sluice import config
 from sluice.domain.resumption import Stored
@@ -22,6 +21,7 @@ from sluice.initial.progress import progress
 from sluice.stores.checkpoint import StoredCheckpoint
 from sluice.vendors.postgres import position, pressure
 from sluice.vendors.postgres.connection import connect
+from tests.waiting import until
 
 ROWS = 5_000
 

@@ -1,13 +1,12 @@
 """A load under a throttle, its limits changed by editing the configuration's file."""
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import yaml
 
+from initial_load.loaders import Worker, in_threads
 from initial_load.pair import Pair
-from initial_load.test_restart import until
 from sluice.domain.blocks import BlockState
 from sluice.initial.job import LoadJob
 from sluice.initial.loader import load_worker
@@ -15,8 +14,7 @@ from sluice.initial.throttler import Throttler
 from sluice.initial.update import Update
 from sluice.initial.worker import LoadReport
 from sluice.vendors.postgres import blocks
-
-Worker = Callable[[str, Callable[[], bool]], LoadReport]
+from tests.waiting import until
 
 
 def limit(pair: Pair, **limits: Any) -> None:
@@ -47,21 +45,11 @@ class Throttled(threading.Thread):
     def run(self) -> None:
         try:
             with LoadJob(self.update) as job, Throttler(self.update, 2, **self.sides) as self.throttler:
-                threads = [threading.Thread(target=self._work, args=[job.loader(number)]) for number in (1, 2)]
-                for thread in threads:
-                    thread.start()
-                for thread in threads:
-                    thread.join()
-        except BaseException as failure:
-            self.failure = self.failure or failure
-        finally:
-            self.over = True
-
-    def _work(self, loader: str) -> None:
-        try:
-            self.reports.append(self.worker(loader, lambda: self.failure is not None))
+                self.reports = in_threads(job, self.worker)
         except BaseException as failure:
             self.failure = failure
+        finally:
+            self.over = True
 
     # -- what a test asks
 

@@ -1,23 +1,23 @@
 """Several databases and the replications between them, with real loads and applies."""
 
 import os
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import psycopg
 import redis
+from initial_load.applying import Applying
+from initial_load.loaders import in_threads
 from initial_load.pair import rows_of
 
 from sluice import config
-from sluice.apply.loop import Apply
-from sluice.apply.spread import InThreads
 from sluice.config import Replication
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.connection import ConnectionInfo
@@ -25,8 +25,9 @@ from sluice.domain.names import TableName
 from sluice.domain.state import SlaveState
 from sluice.initial import steps
 from sluice.initial.job import LoadJob
-from sluice.initial.loader import LoadReport, load_worker
+from sluice.initial.loader import load_worker
 from sluice.initial.update import Update
+from sluice.initial.worker import LoadReport
 from sluice.install import reconcile, resources
 from sluice.pair import Pair
 from sluice.stores import redis_store
@@ -92,9 +93,10 @@ class Net:
         steps.create_tables(update)
         steps.plan(update, self.store)
 
-    def load(self, update: Update, loaders: int = 2) -> LoadReport:
+    def load(self, update: Update, loaders: int = 2) -> list[LoadReport]:
         """A load job with its loaders in threads; raises what the first failing one raised."""
-        return in_threads(update, lambda name, stopped: load_worker(update, name, stopped), loaders)
+        with LoadJob(update) as job:
+            return in_threads(job, partial(load_worker, update), loaders)
 
     def follow(self, prefix: str, slave: str) -> None:
         """The slave is NORMAL from now on, with the rows it has."""
@@ -109,13 +111,12 @@ class Net:
             store.start_at(position.take(self.sessions[one.master.conn_id], one.prefix, one.master.schema))
             store.move(SlaveState.NORMAL)
 
-    def apply(self, prefix: str, slave: str) -> "Applying":
+    def apply(self, prefix: str, slave: str) -> Applying:
         """The real apply of a pair, not started yet."""
-        stop = threading.Event()
-        return Applying(Apply(self.pair(prefix, slave), self.store, InThreads(2), stop), stop)
+        return Applying(self.pair(prefix, slave), self.store)
 
     @contextmanager
-    def applying(self, *pairs: tuple[str, str]) -> Iterator[list["Applying"]]:
+    def applying(self, *pairs: tuple[str, str]) -> Iterator[list[Applying]]:
         """The real applies of these pairs (prefix, slave), each in a thread; raises what ended one of them."""
         running = [self.apply(*pair) for pair in pairs]
         with ExitStack() as stack:
@@ -138,7 +139,7 @@ class Net:
         found = self.checkpoint(prefix, slave)
         return found.state if found else SlaveState.UNCONFIGURED
 
-    def await_current(self, prefix: str, slave: str, running: Iterable["Applying"] = (), seconds: float = 60.0) -> None:
+    def await_current(self, prefix: str, slave: str, running: Iterable[Applying] = (), seconds: float = 60.0) -> None:
         """Returns when the slave is NORMAL and has applied all that its master has committed by now."""
         one = self.replications[prefix]
         now = position.take(self.sessions[one.master.conn_id], one.prefix, one.master.schema)
@@ -167,31 +168,6 @@ class Net:
             session.close()
 
 
-class Applying:
-    """An apply in a thread; `failure` is what ended it."""
-
-    def __init__(self, loop: Apply, stop: threading.Event):
-        self.loop = loop
-        self.stop = stop
-        self.failure: BaseException | None = None
-        self.thread = threading.Thread(target=self._run, daemon=True)
-
-    def _run(self) -> None:
-        try:
-            self.loop.run()
-        except BaseException as failure:
-            self.failure = failure
-
-    def __enter__(self) -> "Applying":
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop.set()
-        self.thread.join(30)
-        assert not self.thread.is_alive(), "the apply did not stop"
-
-
 def until(condition: Callable[[], bool], running: Iterable[Applying] = (), seconds: float = 60.0) -> None:
     """Waits; raises what ended one of the applies meanwhile."""
     end = time.monotonic() + seconds
@@ -201,27 +177,3 @@ def until(condition: Callable[[], bool], running: Iterable[Applying] = (), secon
                 raise each.failure
         assert time.monotonic() < end, f"not within {seconds} s"
         time.sleep(0.02)
-
-
-def in_threads(update: Update, worker: Callable[[str, Callable[[], bool]], LoadReport], loaders: int) -> LoadReport:
-    """A job of `update` whose loaders do `worker(name, stopped)`; what all did together."""
-    whole, failures = LoadReport(), list[BaseException]()
-    with LoadJob(update) as job:
-
-        def run(number: int) -> None:
-            try:
-                report = worker(job.loader(number), lambda: bool(failures))
-                whole.blocks += report.blocks
-                whole.rows += report.rows
-                whole.bytes += report.bytes
-            except BaseException as failure:
-                failures.append(failure)
-
-        threads = [threading.Thread(target=run, args=[number]) for number in range(loaders)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    if failures:
-        raise failures[0]
-    return whole

@@ -3,17 +3,14 @@
 import base64
 import os
 import secrets
-import shutil
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import boto3
 import psycopg
 import pytest
 from initial_files.conftest import BUCKET, s3
-from initial_files.test_checklist import DAG, Run, content, until
+from initial_files.runs import DAG, Run, content, make_tables
 
 from embedded.stack import Stack
 from sluice.domain.location import S3Access
@@ -22,7 +19,7 @@ from sluice.domain.state import SlaveState
 from sluice.initial import sealing
 from sluice.vendors.postgres.checkpoint import CheckpointStore
 from sluice.vendors.postgres.connection import connect
-from tests.traces import nothing_runs
+from tests.stacks import running_stack, until
 
 __all__ = ["s3"]
 CONFIG = """
@@ -39,12 +36,7 @@ initial: {block_rows: 2000, block_target_seconds: 0.5, parallel: 2, files_s3: to
 
 @pytest.fixture(scope="module")
 def stack(s3: S3Access) -> Iterator[Stack]:
-    folder = Path(tempfile.mkdtemp(prefix="sluice-test-"))
-    (folder / "replications").mkdir()
-    (folder / "replications" / "DEMO.yaml").write_text(CONFIG)
-    made = Stack(folder / "home", slaves=["dr1", "dr2"], durable=False, replications=folder / "replications")
-    try:
-        made.up()
+    with running_stack(CONFIG, slaves=["dr1", "dr2"]) as made:
         api = made.airflow.api()
         extra = f'{{"endpoint_url": "{s3.endpoint}", "region_name": "us-east-1"}}'
         key = base64.b64encode(secrets.token_bytes(32)).decode()
@@ -52,46 +44,9 @@ def stack(s3: S3Access) -> Iterator[Stack]:
         api.set_connections(
             [{**to_s3, "extra": extra}, {"connection_id": "the_key", "conn_type": "generic", "password": key}]
         )
-        with made.master.connect("demo", "demo") as master:
-            master.execute("CREATE SCHEMA shop")
-            master.execute("CREATE TABLE shop.orders (id int PRIMARY KEY, v text)")
-            master.execute("INSERT INTO shop.orders SELECT g, md5(g::text) FROM generate_series(1, 20000) g")
-            master.execute(
-                "CREATE TABLE shop.lines (order_id int REFERENCES shop.orders, n int, PRIMARY KEY (order_id, n))"
-            )
-            master.execute("INSERT INTO shop.lines SELECT g, 1 FROM generate_series(1, 20000) g")
-        for name in ("dr1", "dr2"):
-            with made.slaves[name].connect("demo") as administrator:
-                role = made.connection(name).user
-                administrator.execute(f"GRANT SET ON PARAMETER session_replication_role TO {role}".encode())
+        make_tables(made, 20_000)
         api.await_dags([DAG, "cdc_apply"])
         yield made
-    finally:
-        made.down()
-        left = not nothing_runs(folder / "home")
-        shutil.rmtree(folder)
-    assert not left, "down left a process"
-
-
-class ListRun(Run):
-    """A run for these slaves, or the run of one of them that goes on."""
-
-    def __init__(self, stack: Stack, slaves: str, **conf: Any):
-        self.stack = stack
-        self.api = stack.airflow.api()
-        self._follow(self.api.trigger(DAG, {"prefix": "DEMO_", "slave": slaves, **conf}))
-
-    def _follow(self, run_id: str) -> None:
-        import urllib.parse
-
-        self.id = run_id
-        self.path = f"dags/{DAG}/dagRuns/{urllib.parse.quote(run_id, safe='')}"
-
-    def of(self, slave: str) -> "ListRun":
-        made = object.__new__(ListRun)
-        made.stack, made.api = self.stack, self.api
-        made._follow(f"{self.id}~{slave}")
-        return made
 
 
 def link(stack: Stack, slave: str) -> "psycopg.Connection[Any]":
@@ -106,14 +61,14 @@ def state(stack: Stack, slave: str) -> SlaveState:
 
 
 def test_a_list_needs_files(stack: Stack) -> None:
-    run = ListRun(stack, "dr1, dr2")
+    run = Run.begun(stack, slave="dr1, dr2")
     run.await_state("settle", "failed")
     assert "choose transfer files" in run.log("check")
     assert run.state("begin") == "upstream_failed"
 
 
 def test_each_slave_gets_the_one_export_and_its_own_end(stack: Stack, s3: S3Access) -> None:
-    run = ListRun(stack, "dr1,dr2", transfer="files", location=f"s3://{BUCKET}/carried")
+    run = Run.begun(stack, slave="dr1,dr2", transfer="files", location=f"s3://{BUCKET}/carried")
     run.await_state("share", "success", 300)
     run.await_state("each_slave", "deferred", 300)
     first, second = run.of("dr1"), run.of("dr2")

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from initial_files.carrying import export
 from initial_load.traffic import Traffic, Writable
 
-from many.net import Net, in_threads, until
+from many.net import Net, until
 from sluice.domain.blocks import BlockState
 from sluice.domain.location import Location, S3Access
 from sluice.domain.manifest import Manifest
 from sluice.domain.state import SlaveState
 from sluice.initial import steps, transfer
 from sluice.initial.carried import Carried
-from sluice.initial.exporter import export_worker
 from sluice.initial.import_job import import_in_threads
 from sluice.initial.owner import LoadEnded
 from sluice.initial.update import Update
@@ -78,7 +78,7 @@ def prepared(net: Net, *names: str) -> list[Update]:
 def exported(updates: list[Update], folder: Path) -> tuple[Carried, Manifest]:
     folder.mkdir()
     carried = transfer.folder_of(updates[0], Location.parse(str(folder)), S3Access(), None)
-    in_threads(updates[0], lambda name, stopped: export_worker(updates[0], name, carried, stopped), 2)
+    export(updates[0], carried)
     return carried, transfer.seal(updates[0], carried, updates[1:])
 
 

@@ -16,7 +16,7 @@ from sluice import config
 from sluice.domain.names import TableName
 from sluice.pair import Pair
 from sluice.stores import redis_store
-from sluice.verify import compare, repair, resync, snapshots
+from sluice.verify import asking, compare, repair, resync, snapshots
 from sluice.verify.resync import Action
 from spark_jobs.job import JobInput
 
@@ -29,7 +29,7 @@ def main() -> None:
     extra = job.extra
     snapshots.SILENT_SECONDS, snapshots.IDLE_SECONDS = extra["silent"], extra["idle"]
     snapshots.PING_SECONDS = extra["idle"] / 4
-    resync.PATIENCE_SECONDS = repair.PATIENCE_SECONDS = extra["patience"]
+    asking.PATIENCE_SECONDS = extra["patience"]
     repair.ROWS_A_REQUEST = 2
     if extra["hold"]:
         compare._Comparison._ask = _held  # type: ignore[method-assign]

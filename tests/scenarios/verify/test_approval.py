@@ -1,11 +1,8 @@
 """A person is asked before a large repair: rejected, nothing is touched; approved, the slave is mended and verified."""
 
-import shutil
-import tempfile
 import time
 import urllib.parse
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -13,7 +10,7 @@ import pytest
 
 from embedded.stack import Stack
 from sluice.vendors.postgres.connection import connect
-from tests.traces import nothing_runs
+from tests.stacks import running_stack, until
 
 DAG = "resync"
 CONFIG = """
@@ -30,12 +27,7 @@ ROWS = "SELECT count(*), md5(string_agg(t::text, ',' ORDER BY t)) FROM shop.orde
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
-    folder = Path(tempfile.mkdtemp(prefix="sluice-test-"))
-    (folder / "replications").mkdir()
-    (folder / "replications" / "DEMO.yaml").write_text(CONFIG)
-    made = Stack(folder / "home", durable=False, replications=folder / "replications")
-    try:
-        made.up()
+    with running_stack(CONFIG) as made:
         with made.master.connect("demo", "demo") as master:
             master.execute("CREATE SCHEMA shop")
             master.execute("CREATE TABLE shop.orders (id int PRIMARY KEY, v text)")
@@ -46,11 +38,6 @@ def stack() -> Iterator[Stack]:
         until(lambda: api.run_state("initial_update", run) in ("success", "failed"), 400)
         assert api.run_state("initial_update", run) == "success"
         yield made
-    finally:
-        made.down()
-        left = not nothing_runs(folder / "home")
-        shutil.rmtree(folder)
-    assert not left, "down left a process"
 
 
 class Run:
@@ -85,13 +72,6 @@ class Run:
     def end(self) -> str:
         until(lambda: self.api.run_state(DAG, self.id) in ("success", "failed"), 240)
         return str(self.api.run_state(DAG, self.id))
-
-
-def until(condition: Callable[[], Any], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "this never came true"
-        time.sleep(0.5)
 
 
 def rows(connection: "psycopg.Connection[Any]") -> Any:

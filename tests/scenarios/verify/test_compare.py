@@ -8,6 +8,8 @@ import pytest
 from sluice.domain.names import TableName
 from sluice.stores import redis_store
 from sluice.stores.lease import Lease
+from sluice.verify import asking
+from sluice.verify.compare import compare
 from sluice.verify.findings import CouldNotCompare, Kind, Outcome
 from sluice.verify.snapshots import at_one_position
 from tests.scenarios.apply.rig import Rig
@@ -55,7 +57,7 @@ def test_differences_made_by_hand_are_found_under_traffic_and_nothing_else_is(ri
         assert {key for (key,) in finding.found[Kind.EXTRA].keys} == {"0", "900000", "-5"}
         assert {key for (key,) in finding.found[Kind.DIFFERENT].keys} == {"1", "777", "20000"}
         assert finding.columns == {"v": 3} and finding.looked_at == 3
-        assert finding.paused < 0.2
+        assert finding.paused < finding.seconds, "the apply waits for the snapshots alone"
     assert len({finding.position for finding in findings}) == 5
 
 
@@ -160,11 +162,51 @@ def test_a_table_emptied_after_the_position_is_looked_at_again_and_never_called_
         pair.await_current()
         with at_one_position(pair.pair, redis_store.connect(pair.redis_url)) as sight:
             getattr(pair, side).execute("TRUNCATE public.t")
-            from sluice.verify.compare import compare
-
-            with pytest.raises(CouldNotCompare, match="was emptied or rewritten") as failure:
+            with pytest.raises(CouldNotCompare, match="was emptied, rewritten or replaced") as failure:
                 compare(sight, TableName("public", "t"))
     assert failure.value.again
+
+
+PARTED = """
+CREATE TABLE public.t (id int PRIMARY KEY, v text) PARTITION BY RANGE (id);
+CREATE TABLE public.low PARTITION OF public.t FOR VALUES FROM (0) TO (50);
+CREATE TABLE public.high PARTITION OF public.t FOR VALUES FROM (50) TO (200)"""
+
+
+@pytest.mark.parametrize(
+    ("tables", "statement"),
+    [
+        (T, "ALTER TABLE public.t RENAME TO formerly; CREATE TABLE public.t (LIKE public.formerly INCLUDING ALL)"),
+        (PARTED, "ALTER TABLE public.t DETACH PARTITION public.high"),
+        (PARTED, "TRUNCATE public.high"),
+    ],
+)
+def test_a_table_replaced_after_the_position_or_a_part_of_it_is_never_called_different(
+    rig: Callable[..., Rig], tables: str, statement: str
+) -> None:
+    pair = rig(tables)
+    with pair.apply():
+        pair.master.execute("INSERT INTO public.t (id, v) SELECT i, 'v' || i FROM generate_series(1, 100) i")
+        pair.await_current()
+        with at_one_position(pair.pair, redis_store.connect(pair.redis_url)) as sight:
+            pair.slave.execute(statement.encode())
+            with pytest.raises(CouldNotCompare, match="was emptied, rewritten or replaced") as failure:
+                compare(sight, TableName("public", "t"))
+    assert failure.value.again
+
+
+def test_a_partition_that_is_a_foreign_table_is_compared_with_the_others(rig: Callable[..., Rig]) -> None:
+    pair = rig(PARTED.replace(" PRIMARY KEY", ""))
+    pair.slave.execute(
+        "CREATE EXTENSION file_fdw; CREATE SERVER files FOREIGN DATA WRAPPER file_fdw; "
+        "CREATE FOREIGN TABLE public.far PARTITION OF public.t FOR VALUES FROM (200) TO (300) "
+        "SERVER files OPTIONS (filename '/dev/null')"
+    )
+    with pair.apply():
+        pair.master.execute("INSERT INTO public.t SELECT i, 'v' FROM generate_series(1, 100) i")
+        pair.await_current()
+        pair.slave.execute("DELETE FROM public.t WHERE id = 60")
+        assert counts(look(pair, "t")) == {"missing": 1}
 
 
 def test_a_truncate_does_not_wait_for_a_comparison(rig: Callable[..., Rig]) -> None:
@@ -185,12 +227,13 @@ def test_a_truncate_does_not_wait_for_a_comparison(rig: Callable[..., Rig]) -> N
         assert look(pair, "t").rows_slave == 0
 
 
-def test_an_apply_that_does_not_answer_is_named(rig: Callable[..., Rig]) -> None:
+def test_an_apply_that_does_not_answer_is_named(rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "PATIENCE_SECONDS", 0.3)
     pair = rig(T)
     held = Lease(redis_store.connect(pair.redis_url), pair.pair.prefix, "dr1", 30)
     held.acquire()
-    with pytest.raises(CouldNotCompare, match=r"did not answer within 0 s: it is busy with a large window"):
-        look(pair, "t", patience=0.3)
+    with pytest.raises(asking.Unanswered, match=r"did not answer within 0 s: it is busy with a large window"):
+        look(pair, "t")
     held.release()
 
 

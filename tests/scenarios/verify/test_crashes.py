@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from tests.scenarios.faults.applies import REPOSITORY, Applies
 from tests.scenarios.faults.proxy import Proxy
 from tests.scenarios.faults.servers import Servers
 from tests.scenarios.verify.job import HELD
+from tests.waiting import until
 
 T = "CREATE TABLE public.t (id int PRIMARY KEY, v text)"
 HOLDING = """SELECT application_name, state FROM pg_stat_activity WHERE datname = current_database()
@@ -151,13 +152,6 @@ class Scene:
         self.start("repair")
         assert self.told()["outcome"] == "identical"
         assert rig.differences() == {}
-
-
-def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "this never came true"
-        time.sleep(0.05)
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ COPIES = st.dictionaries(
 )
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(changed=PLACES, gone=PLACES, more=BESIDE, fewer=COPIES, copies=COPIES)
 def _all_is_found(
     pair: Rig, changed: set[int], gone: set[int], more: set[int], fewer: dict[object, int], copies: dict[object, int]
@@ -94,7 +94,7 @@ def test_exactly_what_was_changed_by_hand_is_found_and_mended_under_traffic(rig:
     pair.master.execute(FILL)
     with pair.apply():
         pair.await_current()
-        with Traffic(pair, CHURN, rows=28):
+        with Traffic(pair, CHURN, rows=28, pause=0.02):
             _all_is_found(pair)
         pair.await_current()
         assert pair.differences() == {}

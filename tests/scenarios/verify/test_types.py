@@ -156,7 +156,7 @@ def test_no_two_values_of_a_type_have_the_same_digest(database: Callable[..., Co
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(one=NUMBERS, flip=st.integers(0, 63), cents=st.integers(-(10**14), 10**14), more=st.integers(-9, 9))
 def test_numbers_and_times_that_are_alike_bit_by_bit_have_other_digests(
     numbers: "psycopg.Connection[Any]", one: int, flip: int, cents: int, more: int

@@ -25,10 +25,13 @@ def counts(finding: TableFinding) -> dict[str, int]:
 
 
 class Traffic(AbstractContextManager["Traffic"]):
-    """Writes on the master until it is left; `written` counts rows. Statements take `{n}`, a number of their own."""
+    """Writes on the master until it is left; `written` counts rows. Statements take `{n}`, a number of their own.
 
-    def __init__(self, rig: Rig, statements: str, rows: int, writers: int = 2):
-        self.rig, self.statements, self.rows = rig, statements, rows
+    `pause`: seconds between two turns of a writer.
+    """
+
+    def __init__(self, rig: Rig, statements: str, rows: int, writers: int = 2, pause: float = 0.0):
+        self.rig, self.statements, self.rows, self.pause = rig, statements, rows, pause
         self.written = 0
         self._over = threading.Event()
         self._lock = threading.Lock()
@@ -51,7 +54,7 @@ class Traffic(AbstractContextManager["Traffic"]):
         turn = 0
         try:
             with connect(self.rig.pair.master_info, application="traffic", autocommit=True) as connection:
-                while not self._over.is_set():
+                while not self._over.wait(self.pause):
                     turn += 1
                     connection.execute(self.statements.format(writer=number, turn=turn).encode())
                     with self._lock:

@@ -285,13 +285,13 @@ class BlockStore:
             TableName(schema, table), number, _key(lo), _key(hi), BlockState.BEGUN, loader=loader, file=file
         )  # fmt: skip
 
-    def release(self, loader: str | None = None, *, kin: str | None = None) -> int:
+    def release(self, *, kin: str = "") -> int:
         """Puts begun blocks back to planned, or to exported when they were being imported. Returns how many.
 
-        Those of `loader`, of loaders whose names begin with `kin`, or of everyone. Safe at any
-        moment, as `store` refuses a loader whose block was put back.
+        Those of loaders whose names begin with `kin`. Safe at any moment, as `store` refuses a loader whose block
+        was put back.
         """
-        return self._execute("blocks_release", loader=loader, kin=kin).rowcount
+        return self._execute("blocks_release", kin=kin).rowcount
 
     def left(self) -> tuple[int, int, int]:
         """How many blocks are planned, begun, and exported."""

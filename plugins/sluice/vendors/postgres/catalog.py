@@ -8,6 +8,7 @@ import psycopg
 from sluice import sql_files
 from sluice.domain.names import TableName
 from sluice.domain.shape import Column, TableShape
+from sluice.vendors.postgres.connection import quoted
 
 
 def shapes(connection: psycopg.Connection[Any], tables: Iterable[TableName]) -> dict[TableName, TableShape]:
@@ -40,6 +41,18 @@ def tables(connection: psycopg.Connection[Any]) -> list[TableName]:
     """Every ordinary and partitioned table outside the system's schemas, partitions left out."""
     rows = connection.execute(sql_files.render("postgres", "tables")).fetchall()
     return [TableName(schema, name) for schema, name in rows]
+
+
+def only(shape: TableShape) -> str:
+    """For FROM: the table without tables that inherit from it, which are replicated on their own."""
+    # A partitioned table has no rows of its own: its partitions are no tables of the replication.
+    return f"{'' if shape.partitioned else 'ONLY '}{quoted(shape.table.schema, shape.table.name)}"
+
+
+def exists(connection: psycopg.Connection[Any], relation: str) -> bool:
+    """Whether there is a table of this quoted name."""
+    row = connection.execute(sql_files.render("postgres", "relation_exists"), {"relation": relation}).fetchone()
+    return bool(row and row[0])
 
 
 def pairs(tables: Sequence[TableName]) -> dict[str, list[str]]:

@@ -11,6 +11,7 @@ from sluice.domain.names import Prefix
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
 from sluice.domain.state import move as checked_move
+from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import quoted
 
 
@@ -41,7 +42,7 @@ class CheckpointStore:
 
     def exists(self) -> bool:
         """Whether the slave's tables are there."""
-        return self._there("checkpoint")
+        return catalog.exists(self.connection, self._relation("checkpoint"))
 
     def read(self, *, lock: bool = False) -> Checkpoint | None:
         """The checkpoint; None where the slave was never configured. `lock` holds the row till commit."""
@@ -126,10 +127,6 @@ class CheckpointStore:
         row = self.connection.execute("SELECT pg_catalog.pg_current_wal_insert_lsn()::text").fetchone()
         assert row is not None
         self.connection.execute(sql_files.render("postgres", "position_secure"), {"lsn": row[0]})
-
-    def _there(self, table: str) -> bool:
-        row = self._execute("checkpoint_exists", relation=self._relation(table)).fetchone()
-        return bool(row and row[0])
 
     def _relation(self, table: str) -> str:
         return f"{self._names['schema']}.{self._names['prefix']}{table}"

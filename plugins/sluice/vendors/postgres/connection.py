@@ -1,6 +1,7 @@
 """Connections to PostgreSQL and the classification of its errors."""
 
 import contextlib
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
@@ -23,6 +24,7 @@ CANONICAL: dict[str, str] = {
     "standard_conforming_strings": "on",
     "xmloption": "content",
     "quote_all_identifiers": "off",
+    "array_nulls": "on",
     "client_encoding": "UTF8",
 }
 """Settings under which a value's text means the same in every session, on both databases."""
@@ -38,6 +40,9 @@ PATIENT: dict[str, str] = {
 }
 """Whatever time-outs a role or server has: a large window takes as long as it takes. And the server lets go of a
 client whose machine is gone within a minute, with the locks it held."""
+
+WRITING: dict[str, str] = {"default_transaction_read_only": "off"}
+"""A slave may be read-only for everybody else. A standby stays read-only all the same."""
 
 
 class DatabaseUnreachable(Transient):
@@ -65,12 +70,13 @@ class StatementInterrupted(Transient):
 
 
 _CHECK_CONNECTION = "Check user, password and database of the Airflow connection, and pg_hba.conf of the server."
+_SHOULD_IT_LAST = f"Should it go on like this: {_CHECK_CONNECTION[0].lower()}{_CHECK_CONNECTION[1:]}"
 _PASSES = ("25006", "25P03", "25P04")
 """Read-only, as a standby is until it is promoted; a session or transaction that was idle or open too long."""
 _UNREACHABLE = ("08", "57P")
 _INTERRUPTED = ("40", "53", "55P03", "57014", "55006", "58")
 _REFUSED = ("28", "3D")
-_STORAGE = ("md.c", "fd.c", "buffile.c", "slru.c")
+_STORAGE = ("md.c", "fd.c", "buffile.c", "slru.c", "xlog.c", "dsm_impl.c")
 """Sources of the server that write files. A full disk has an SQLSTATE of its own (53100); an exhausted quota and a
 limit on files' sizes are internal errors (XX000) to PostgreSQL, told apart by where they rose: texts are translated."""
 
@@ -118,25 +124,26 @@ def classified(info: ConnectionInfo) -> Iterator[None]:
         raise classify(error, info.place) from error
 
 
-_PASSING = (
-    "starting up",
-    "shutting down",
-    "not yet accepting connections",
-    "in recovery",
-    "too many",
-    "remaining connection slots",
-    "terminating connection",
-    "server closed the connection",
+_REFUSALS = re.compile(
+    "authentication failed|no password supplied|no pg_hba\\.conf entry|pg_hba\\.conf rejects"
+    r"|(role|database) .* does not exist|is not permitted to log in|no such (user|database)"
+    "|permission denied|ssl was required|requires a valid client certificate"
+    "|unrecognized configuration parameter|invalid value for parameter|unsupported startup parameter",
+    re.IGNORECASE | re.DOTALL,
 )
+"""What PostgreSQL, libpq and PgBouncer say to whoever they will refuse the next time, too."""
+_SERVER_SAYS = re.compile(r" failed: \w+: ")
+"""A severity, which is FATAL in English: the server answered."""
 
 
 def _without_sqlstate(text: str, place: str) -> SluiceError:
-    # libpq reports a refused log-in without an SQLSTATE; only the wording tells it from an outage. The server says
-    # FATAL to whoever it refuses, and also while it starts, stops or is full.
-    lowered = text.lower()
-    passing = any(words in lowered for words in _PASSING)
-    if not passing and ("fatal:" in lowered or "no password supplied" in lowered or "ssl was required" in lowered):
+    # libpq reports a refused log-in without an SQLSTATE; only the wording tells it from an outage. A server says FATAL
+    # to whoever it refuses, and for hundreds of reasons that pass: so only what is known to stay needs a person. One
+    # that speaks another language is waited for, whatever it says; what it says is told.
+    if _REFUSALS.search(text):
         return DatabaseRefused(f"{place}: {text}. {_CHECK_CONNECTION}")
+    if _SERVER_SAYS.search(text):
+        return DatabaseUnreachable(f"{place}: {text}. The server takes no connection just now. {_SHOULD_IT_LAST}")
     return DatabaseUnreachable(f"{place}: {text}. The server is down, restarting or not reachable from here.")
 
 
@@ -148,7 +155,7 @@ def connect(
     `application` shows in `pg_stat_activity`. `settings` adds to or replaces canonical ones.
     Raises `DatabaseUnreachable`, `DatabaseRefused`.
     """
-    options = _options({**CANONICAL, **PATIENT, "client_min_messages": "error", **(settings or {})})
+    options = _options({**CANONICAL, **PATIENT, **WRITING, "client_min_messages": "error", **(settings or {})})
     try:
         connection = psycopg.connect(
             host=info.host,

@@ -15,10 +15,10 @@ import psycopg
 
 from sluice.domain.blocks import Key
 from sluice.domain.shape import TableShape
+from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.blocks import array_literal, array_type
 from sluice.vendors.postgres.connection import literal, quoted
 from sluice.vendors.postgres.ranges import key_order, typed, value_text
-from sluice.vendors.postgres.snapshot import LOCK_TIMEOUT
 
 RANGED = frozenset(
     {"smallint", "integer", "bigint", "date", "uuid", "timestamp without time zone", "timestamp with time zone"}
@@ -79,8 +79,7 @@ class Digest:
 
     @property
     def source(self) -> str:
-        name = quoted(self.shape.table.schema, self.shape.table.name)
-        return f"{name} t" if self.shape.partitioned else f"ONLY {name} t"
+        return f"{catalog.only(self.shape)} t"
 
     def values(self) -> list[str]:
         """An expression for each compared column."""
@@ -280,11 +279,10 @@ def bounds(connection: psycopg.Connection[Any], shape: TableShape, rows: int) ->
     if wanted < 2:
         return []
     name = quoted(shape.key[0].name)
-    source = quoted(shape.table.schema, shape.table.name)
     percent = min(100.0, 100.0 * wanted * SAMPLED_KEYS / rows)
     found = connection.execute(
         f"SELECT min(k)::text FROM (SELECT {name} AS k, ntile({wanted}) OVER (ORDER BY {name}) AS n "
-        f"FROM {source if shape.partitioned else f'ONLY {source}'} TABLESAMPLE SYSTEM ({percent:.4f})) AS s "
+        f"FROM {catalog.only(shape)} TABLESAMPLE SYSTEM ({percent:.4f})) AS s "
         "WHERE n > 1 GROUP BY n ORDER BY min(k)".encode()
     ).fetchall()
     return list(dict.fromkeys(text for (text,) in found))
@@ -311,29 +309,6 @@ def pages(connection: psycopg.Connection[Any], shape: TableShape) -> list[tuple[
     assert row is not None
     starts = list(range(0, max(1, row[0]), PAGES_A_PART))
     return [(start, start + PAGES_A_PART if start != starts[-1] else None) for start in starts]
-
-
-def rewritten(connection: psycopg.Connection[Any], shape: TableShape) -> bool:
-    """Whether the table was emptied or rewritten after the snapshot of this transaction: to it the table looks empty.
-
-    Good for the rest of the transaction, because it has locked the table.
-    """
-    row = connection.execute(
-        # The catalogue's row is the snapshot's, the function's answer is the present.
-        "SELECT count(*) FROM pg_class c WHERE c.relfilenode IS DISTINCT FROM pg_relation_filenode(c.oid) "
-        "AND c.relkind = 'r' AND c.oid IN (SELECT relid FROM pg_partition_tree(%(name)s::regclass) "
-        "UNION SELECT %(name)s::regclass)",
-        {"name": quoted(shape.table.schema, shape.table.name)},
-    ).fetchone()
-    assert row is not None
-    return bool(row[0])
-
-
-def lock(connection: psycopg.Connection[Any], shape: TableShape) -> None:
-    """Locks the table as weakly as any SELECT does. Raises psycopg's `LockNotAvailable`, `UndefinedTable`."""
-    connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
-    name = quoted(shape.table.schema, shape.table.name)
-    connection.execute(f"LOCK TABLE {'' if shape.partitioned else 'ONLY '}{name} IN ACCESS SHARE MODE".encode())
 
 
 def _pages(part: tuple[int, int | None] | None) -> str:

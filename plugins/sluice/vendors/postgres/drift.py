@@ -9,6 +9,15 @@ from sluice.domain.names import TableName
 from sluice.errors import SluiceError, Terminal
 from sluice.vendors.postgres.connection import quoted
 
+_REFUSING = ("21", "2F", "38", "39", "44", "45", "54", "P0")
+"""Classes of SQLSTATEs, besides data (22) and constraints (23), with which a slave refuses rows: what its triggers and
+views raise, and its limits, such as that of an index's rows."""
+
+
+def refuses(error: psycopg.Error) -> bool:
+    """Whether the slave refused rows for what they are; some of them may be welcome."""
+    return (error.sqlstate or "").startswith(_REFUSING)
+
 
 class Misfit(Terminal):
     """A change does not fit the slave's `table`. With `on_conflict: reject` it is replayed and set aside."""
@@ -60,11 +69,15 @@ class Drift(Misfit):
 
 
 class Unsettled(Drift):
-    """A constraint that is checked at the commit refuses the slave's rows. `constraint`: its qualified, quoted name."""
+    """A constraint that is checked at the commit refuses the slave's rows. `constraint`: its qualified, quoted name.
 
-    def __init__(self, table: TableName, constraint: str, expected: str, found: str):
+    `unique`: whether a unique value is in another row's hand.
+    """
+
+    def __init__(self, table: TableName, constraint: str, expected: str, found: str, *, unique: bool):
         super().__init__(table, {}, f"the commit, by {constraint},", expected, found)
         self.constraint = constraint
+        self.unique = unique
 
 
 def at_commit(error: BaseException | None) -> Unsettled | None:
@@ -77,7 +90,9 @@ def at_commit(error: BaseException | None) -> Unsettled | None:
         return None
     found = diag.message_detail or diag.message_primary or str(error)
     table = TableName(diag.schema_name, diag.table_name)
-    return Unsettled(table, quoted(diag.schema_name, diag.constraint_name), expected[error.sqlstate], found.rstrip("."))
+    constraint = quoted(diag.schema_name, diag.constraint_name)
+    unique = error.sqlstate != "23503"
+    return Unsettled(table, constraint, expected[error.sqlstate], found.rstrip("."), unique=unique)
 
 
 class Collision(SluiceError):

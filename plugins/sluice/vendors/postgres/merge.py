@@ -27,7 +27,7 @@ from sluice.domain.change import NetChanges
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import connection as connections
 from sluice.vendors.postgres import pipeline, stage, statements
-from sluice.vendors.postgres.drift import Collision, Drift, rows_found
+from sluice.vendors.postgres.drift import Collision, Drift, refuses, rows_found
 from sluice.vendors.postgres.stage import Relation, Rows, Source, Staged
 from sluice.vendors.postgres.step import ACTION, FIRST, SAFE, STRICT, THEN, Step
 from sluice.vendors.postgres.target import Target, Targets
@@ -133,6 +133,8 @@ class Merger:
                 if table in anew or (rewritten and _awkward(target, columns, key)):
                     self._settle_updates(target, columns, key, images, sets, free, safe)
                     kinds = STRICT
+            elif sets["deletes"] and sets["inserts"] and not self._free(table, parts):
+                raise Collision(table, "rows without a key change, and may not go and come instead")
             steps += [
                 Step(
                     kinds[kind] if key or kind != "deletes" else "remove",
@@ -166,7 +168,7 @@ class Merger:
             # Of rows that stay under their key other columns may have changed.
             other = not set(link.parent_columns) <= keys.get(link.parent, set())
             changed = link.follows_updates and ("move" in above or (other and bool(above & {"update", "upsert"})))
-            gone = link.follows_deletes and "delete" in above
+            gone = link.follows_deletes and bool(above & set(FIRST))
             mine = bool(keys[link.child] & set(link.columns))
             if (changed and (mine or rank[link.parent] >= rank[link.child])) or (gone and mine):
                 raise Collision(link.child, "rows that its rows refer to change, and these with them")
@@ -176,7 +178,7 @@ class Merger:
 
         Raises `Collision` where rows of one table that go take each other along.
         """
-        goes = [step.target.table for step in steps if step.kind == "delete"]
+        goes = [step.target.table for step in steps if step.kind in FIRST]
         stays = {step.target.table for step in steps if step.kind in ("update", "move", "upsert")}
         for table in goes:
             if goes.count(table) > 1 and table in self.targets.owners(table):
@@ -328,6 +330,8 @@ class Merger:
             return drift or Collision(table, reason, unique=state != "23503")
         if state.startswith(_UNFIT) and state:
             return self._unfit(step, error)
+        if refuses(error):
+            return Collision(table, error.diag.message_primary or str(error))  # one by one it shows which change it is
         return error
 
     def _already_there(self, steps: Sequence[Step], step: Step) -> Drift | None:

@@ -17,7 +17,14 @@ class StatementsFailed(Exception):
 
 
 def send(connection: psycopg.Connection[Any], statements: Iterable[tuple[str, Sequence[Any]]]) -> list[int]:
-    """Runs `(text with $1…, parameters)` in order without waiting for each; rows touched by each.
+    """Rows touched by each statement; else as `run`."""
+    return [cursor.rowcount for cursor in run(connection, statements)]
+
+
+def run(
+    connection: psycopg.Connection[Any], statements: Iterable[tuple[str, Sequence[Any]]]
+) -> list[psycopg.RawCursor[Any]]:
+    """Runs `(text with $1…, parameters)` in order without waiting for each; a cursor with each result.
 
     Each is prepared: its text should come again. Raises `StatementsFailed`; the transaction is
     lost then, up to a savepoint set before.
@@ -39,4 +46,4 @@ def send(connection: psycopg.Connection[Any], statements: Iterable[tuple[str, Se
     except psycopg.Error as error:
         silent = (place for place, cursor in enumerate(cursors) if cursor.pgresult is None)
         raise StatementsFailed(next(silent, len(cursors) - 1), error) from error
-    return [cursor.rowcount for cursor in cursors]
+    return cursors

@@ -14,13 +14,10 @@ from typing import Any
 import psycopg
 from psycopg import pq
 
+from sluice import sql_files
 from sluice.errors import Transient
-from sluice.vendors.postgres.connection import classify
+from sluice.vendors.postgres.connection import classify, end_with_client
 
-WAITERS = (
-    "SELECT count(DISTINCT l.pid) FROM pg_locks l "
-    "WHERE NOT l.granted AND pg_blocking_pids(l.pid) && '{{{pids}}}'::int[]"
-)
 _FAILED = (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE)
 
 
@@ -33,7 +30,8 @@ class Silent(Transient):
 
 def waiters(connection: psycopg.Connection[Any], pids: Sequence[int], place: str, seconds: float) -> int:
     """How many sessions wait for locks that the sessions `pids` hold. Raises `Silent`, psycopg's errors."""
-    return int(_ask(connection, WAITERS.format(pids=",".join(map(str, pids))), place, seconds))
+    statement = sql_files.render("postgres", "lock_waiters", pids=",".join(map(str, pids)))
+    return int(_ask(connection, statement, place, seconds))
 
 
 def begin_reading(connection: psycopg.Connection[Any], place: str, idle_seconds: float) -> None:
@@ -44,9 +42,7 @@ def begin_reading(connection: psycopg.Connection[Any], place: str, idle_seconds:
     try:
         connection.execute("SET max_parallel_workers_per_gather = 0")
         end_when_idle(connection, idle_seconds)
-        # During a long statement; PostgreSQL 14, and not on every system.
-        with suppress(psycopg.errors.UndefinedObject, psycopg.errors.InvalidParameterValue):
-            connection.execute("SET client_connection_check_interval = '2s'")
+        end_with_client(connection)
     except psycopg.Error as error:
         raise classify(error, place) from error
 

@@ -13,7 +13,7 @@ import json
 import threading
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
@@ -43,7 +43,7 @@ ITEMS = pa.schema(
     ]
 )
 """The columns of a window."""
-STREAMS, STREAMED = 2, 50_000
+STREAMS, STREAMED = 2, 5_000
 """Connections that read one window, half of its REPL_KEYs each, and the REPL_KEYs from which on that pays."""
 
 
@@ -101,6 +101,39 @@ class Survey:
     """Whether changes of the window follow after these."""
 
 
+@dataclass(frozen=True)
+class Window:
+    """What a statement reads of ITEMS: changes that `ends` covers and `begins` does not."""
+
+    begins: Position
+    ends: Position
+    floor: int
+    """REPL_KEYs above this one, up to the ceiling."""
+    ceiling: int
+    selection: str = "true"
+    """A further condition on ITEMS, of literals alone."""
+
+    @classmethod
+    def between(
+        cls, begins: Position, ends: Position, selection: str = "true", *, above: int = 0, up_to: int | None = None
+    ) -> "Window":
+        """The window `(begins, ends]`; `above` and `up_to` cut out REPL_KEYs in between."""
+        ceiling = ends.high if up_to is None else min(up_to, ends.high)
+        return cls(begins, ends, max(above, begins.floor(ends)), ceiling, selection)
+
+    @property
+    def condition(self) -> str:
+        """As SQL: `${window}` of the statements that read ITEMS."""
+        return sql_files.render(
+            "postgres",
+            "queue_window",
+            floor=str(int(self.floor)),
+            ceiling=str(int(self.ceiling)),
+            selection=self.selection,
+            **{"from": connection.literal(self.begins.snapshot), "to": connection.literal(self.ends.snapshot)},
+        )
+
+
 class Reader:
     """Reads windows of one prefix's ITEMS. `schema`: where its resources live, unquoted."""
 
@@ -128,8 +161,8 @@ class Reader:
         for the comparison with old images. Raises `TooManyBytes` when `max_bytes` are passed,
         `DatabaseUnreachable` and the like, classified.
         """
-        window = self._window(previous, target, above, up_to, part.condition if part else "true")
-        return self._read("queue_items", window, images, max_bytes, streams=STREAMS if part is None else 1)
+        window = Window.between(previous, target, part.condition if part else "true", above=above, up_to=up_to)
+        return self._read(window, images, max_bytes, streams=STREAMS if part is None else 1)
 
     def key_changes(
         self,
@@ -154,7 +187,7 @@ class Reader:
                     f"(guid = ANY ({array}) AND db_schema = {connection.literal(table.schema)}"
                     f" AND tablename = {connection.literal(table.name)})"
                 )
-        return self._read("queue_items", self._window(previous, target, above, up_to, " OR ".join(conditions)), images)
+        return self._read(Window.between(previous, target, " OR ".join(conditions), above=above, up_to=up_to), images)
 
     def survey(
         self,
@@ -170,16 +203,16 @@ class Reader:
 
         Some 0.3 µs a change on the master. One change is taken however large it is.
         """
-        window = self._window(previous, target, above, up_to, "true")
-        found = self._survey({**window, "limit": str(_ENDLESS if limit is None else int(limit))})
+        window = Window.between(previous, target, above=above, up_to=up_to)
+        found = self._survey(window, _ENDLESS if limit is None else limit)
         if max_bytes is None or found.bytes <= max_bytes:
             return found
         # Running sums cost more than the rest: only where they are needed.
-        filled = self._rows("queue_fill", {**window, "limit": str(found.changes), "bytes": str(int(max_bytes))})
-        return self._survey({**window, "limit": str(filled.column("changes")[0].as_py())})
+        filled = self._rows("queue_fill", window, limit=str(found.changes), bytes=str(int(max_bytes)))
+        return self._survey(window, filled.column("changes")[0].as_py())
 
-    def _survey(self, window: Mapping[str, str]) -> Survey:
-        row = self._rows("queue_survey", window).to_pylist()[0]
+    def _survey(self, window: Window, limit: int) -> Survey:
+        row = self._rows("queue_survey", window, limit=str(int(limit)), ceiling=str(window.ceiling)).to_pylist()[0]
         cuts = tuple(
             Cut(repl_key, transaction, action, TableName(schema, table))
             for repl_key, transaction, action, schema, table in json.loads(row["cuts"] or "[]")
@@ -202,42 +235,24 @@ class Reader:
     ) -> None:
         self.close()
 
-    def _window(
-        self, previous: Position, target: Position, above: int, up_to: int | None, selection: str
-    ) -> dict[str, str]:
-        ceiling = target.high if up_to is None else min(up_to, target.high)
-        return {
-            "floor": str(int(max(above, previous.floor(target)))),
-            "ceiling": str(int(ceiling)),
-            "from": connection.literal(previous.snapshot),
-            "to": connection.literal(target.snapshot),
-            "selection": selection,
-        }
-
-    def _read(
-        self,
-        statement: str,
-        window: Mapping[str, str],
-        images: bool,
-        max_bytes: int | None = None,
-        streams: int = 1,
-    ) -> pa.Table:
+    def _read(self, window: Window, images: bool, max_bytes: int | None = None, streams: int = 1) -> pa.Table:
         # A GUID of several columns begins with a length; its parts are easier taken from OLDCONTENT.
         needed = "guid IS NULL OR guid = '' OR db_action NOT IN ('INSERT', 'UPDATE')" if not images else "true"
-        floor, ceiling = int(window["floor"]), int(window["ceiling"])
+        floor, ceiling = window.floor, window.ceiling
         room = _Room(max_bytes)
         if streams == 1 or ceiling - floor < STREAMED:
-            return self._rows(statement, {**window, "old": needed}, room=room).cast(ITEMS)
+            return self._rows("queue_items", window, room=room, old=needed).cast(ITEMS)
         if self._pool is None:
             self._pool = ThreadPoolExecutor(STREAMS, thread_name_prefix="sluice-queue")
         bounds = [floor + (ceiling - floor) * number // streams for number in range(streams + 1)]
         reading = [
             self._pool.submit(
                 self._rows,
-                statement,
-                {**window, "old": needed, "floor": str(bounds[stream]), "ceiling": str(bounds[stream + 1])},
+                "queue_items",
+                replace(window, floor=bounds[stream], ceiling=bounds[stream + 1]),
                 stream,
                 room,
+                old=needed,
             )
             for stream in range(streams)
         ]
@@ -247,20 +262,11 @@ class Reader:
         return pa.concat_tables([each.result() for each in reading]).cast(ITEMS)
 
     def _rows(
-        self, statement: str, placeholders: Mapping[str, str], stream: int = 0, room: "_Room | None" = None
+        self, statement: str, window: Window, stream: int = 0, room: "_Room | None" = None, **placeholders: str
     ) -> pa.Table:
-        names = dict(placeholders)
-        window = {name: names.pop(name) for name in ("floor", "from", "to", "selection")}
-        names["window"] = sql_files.render("postgres", "queue_window", **window, ceiling=names["ceiling"])
-        if statement != "queue_survey":
-            del names["ceiling"]
-        text = sql_files.render("postgres", statement, **self._names, **names)
+        text = sql_files.render("postgres", statement, window=window.condition, **self._names, **placeholders)
         try:
-            if self._connections[stream] is None:
-                self._connections[stream] = adbc_driver_postgresql.dbapi.connect(
-                    connection.uri(self.info, self.application), autocommit=True
-                )
-            with self._connections[stream].cursor() as cursor:
+            with self._connected(stream).cursor() as cursor:
                 cursor.execute(text)
                 return _taken(cursor.fetch_record_batch(), room)
         except adbc_driver_manager.Error as error:
@@ -269,6 +275,18 @@ class Reader:
         except TooManyBytes:
             self._drop(stream)  # which also ends the statement
             raise
+
+    def _connected(self, stream: int) -> Any:
+        if self._connections[stream] is None:
+            opened = adbc_driver_postgresql.dbapi.connect(connection.uri(self.info, self.application), autocommit=True)
+            self._connections[stream] = opened
+            with opened.cursor() as cursor:
+                # The index has the order that is wanted, and its rows lie beside each other. Where ITEMS is small, or
+                # was when it was analysed, the planner likes to read all of it and to sort.
+                cursor.execute("SET enable_sort = off")
+                # Compiling takes longer than it saves, each time anew: a row is looked at once, by cheap functions.
+                cursor.execute("SET jit = off")
+        return self._connections[stream]
 
     def _drop(self, stream: int) -> None:
         try:

@@ -9,6 +9,7 @@ import psycopg
 from sluice import sql_files
 from sluice.domain.blocks import Key
 from sluice.domain.shape import Column, TableShape
+from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import literal, quoted
 
 
@@ -26,9 +27,7 @@ class KeyOrder:
     @property
     def source(self) -> str:
         """For FROM: the table without tables that inherit from it, which are replicated on their own."""
-        name = quoted(self.shape.table.schema, self.shape.table.name)
-        # A partitioned table has no rows of its own: its partitions are no tables of the replication.
-        return name if self.shape.partitioned else f"ONLY {name}"
+        return catalog.only(self.shape)
 
     @property
     def by(self) -> str:

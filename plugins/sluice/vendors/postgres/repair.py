@@ -7,7 +7,7 @@ import psycopg
 
 from sluice.domain.names import TableName
 from sluice.errors import Transient
-from sluice.vendors.postgres import catalog, digest
+from sluice.vendors.postgres import catalog, digest, snapshot
 from sluice.vendors.postgres.blocks import array_literal
 from sluice.vendors.postgres.digest import Digest, Method
 
@@ -31,17 +31,21 @@ def rows(
     key: Sequence[str],
     columns: Columns,
     keys: Sequence[Row],
+    *,
+    alike: bool = False,
 ) -> list[Row | None]:
     """For each of `keys` the row under exactly these texts, None where there is none.
 
     Values may be equal although their texts are not (1.0 and 1.00): then the row is one that is asked for by the other
-    text. Raises psycopg's errors, `TableChanged`.
+    text, unless `alike` says that it is meant as well. Raises psycopg's errors, `TableChanged`.
     """
     about = _digest(connection, table, key, columns)
     wanted = [tuple(text or "" for text in texts) for texts in keys]
     found = digest.found_rows(connection, about, wanted)
     return [
-        None if row is None or tuple(row[name] for name in key) != texts else tuple(row[name] for name, _ in columns)
+        None
+        if row is None or (not alike and tuple(row[name] for name in key) != texts)
+        else tuple(row[name] for name, _ in columns)
         for texts, row in found
     ]
 
@@ -69,9 +73,9 @@ def _digest(connection: psycopg.Connection[Any], table: TableName, key: Sequence
     if shape is None:
         raise TableChanged(place, table, "is gone")
     try:
-        digest.lock(connection, shape)
-        if digest.rewritten(connection, shape):
-            raise TableChanged(place, table, "was emptied or rewritten")
+        snapshot.lock(connection, shape)
+        if not snapshot.whole(connection, table):
+            raise TableChanged(place, table, "was emptied, rewritten or replaced")
         for name, _ in columns:
             shape.column(name)
     except (psycopg.errors.UndefinedTable, KeyError) as error:

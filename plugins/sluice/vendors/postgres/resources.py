@@ -15,6 +15,7 @@ import psycopg
 from sluice import sql_files
 from sluice.domain.names import Prefix
 from sluice.errors import Terminal
+from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import quoted
 
 STEPS: tuple[str, ...] = ("resources_v1",)
@@ -127,8 +128,7 @@ def function_names() -> list[str]:
 def installed(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> Installation | None:
     """What `schema` holds of `prefix`; None when nothing. Raises `ResourcesNewer`."""
     info = quoted(schema, f"{prefix.lower}info")
-    exists = connection.execute("SELECT to_regclass(%s) IS NOT NULL", [info]).fetchone()
-    if exists is None or not exists[0]:
+    if not catalog.exists(connection, info):
         return None
     values = dict(connection.execute(f"SELECT name, value FROM {info}").fetchall())
     version = int(values.get("version", 0))

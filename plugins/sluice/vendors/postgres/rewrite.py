@@ -7,12 +7,17 @@
 | UPDATE, key changed | update by old key, key included | displace, rename, update by new key, insert if absent |
 | DELETE | delete by key | delete by key |
 
-*Displace* removes other rows that hold a unique value which the new row needs: they were changed
-later on the master, and that later change brings them back. A row that lives on is never deleted,
-because deleting it could cascade: REPLACE is an update where the row is there. *Rename* gives the
-row at the old key the new one; where that is taken, the old row is a leftover and goes.
+*Displace* removes other rows that hold a unique value which the new row needs, and tells their keys:
+most were changed later on the master, and that change brings them back; whoever replays sees to the
+others. Unique values that are checked at the commit displace nobody, unless that check has failed.
+REPLACE is an update where the row is there. *Rename* gives the row at the old key the new one; where
+that is taken, the old row is a leftover and goes.
 
-A keyless row is named by all its columns, and one copy is meant.
+A row that lives on is never deleted where that is not the same to those who look: where foreign keys
+or triggers act on its going, what would have to delete it is refused, and says why.
+
+A keyless row is named by all its columns, and one copy is meant. In safe mode an UPDATE of one changes
+a copy where there is one, else inserts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,14 +33,23 @@ from sluice.vendors.postgres.unique import Unique
 
 Row = Mapping[str, str | None]
 
+_HELD = "row {} holds a unique value that it needs, and cannot go and come back"
+_LEFTOVER = "its new key is taken, and the row under its former one, {}, cannot go"
+_IDENTITY = "it changes an identity column that is GENERATED ALWAYS, and row {} cannot go and come back with the value"
+
 
 @dataclass(frozen=True)
 class Statement:
-    """A text with `$1`… and its parameters; `counted` when it must touch exactly one row."""
+    """A text with `$1`… and its parameters."""
 
     text: str
     parameters: tuple[Any, ...]
     counted: bool
+    """It must touch exactly one row."""
+    displaces: bool = False
+    """Its result are the keys, arrays of texts, of rows that it took away and that must come back."""
+    refuses: str = ""
+    """Why the change is refused when there is any result: `{}` stands for the key of that row."""
 
 
 def _minded(column: TargetColumn) -> bool:
@@ -46,9 +60,11 @@ def _minded(column: TargetColumn) -> bool:
 class Rewriter:
     """Rewrites changes, one mode and one table definition long; texts are made once for each form of change."""
 
-    def __init__(self, *, safe: bool, cascades: bool):
+    def __init__(self, *, safe: bool, cascades: bool, deferrable: bool = False):
+        """`deferrable`: whether unique values that are checked at the commit displace as well."""
         self._safe = safe
         self._cascades = cascades
+        self._deferrable = deferrable
         self._forms: dict[tuple[Any, ...], list[Statement]] = {}
 
     def statements(
@@ -70,7 +86,12 @@ class Rewriter:
                 old={name: f"{'n' if name in kept else 'o'}{name}" for name in old},
             )
             self._forms[form] = (
-                safe(symbolic, target, uniques)
+                safe(
+                    symbolic,
+                    target,
+                    [unique for unique in uniques if self._deferrable or not unique.deferrable],
+                    cascades=self._cascades,
+                )
                 if self._safe
                 else strict(symbolic, target, images=images, cascades=self._cascades)
             )
@@ -92,12 +113,10 @@ def strict(change: RowChange, target: Target, *, images: bool, cascades: bool) -
             # A foreign key may have taken it along already.
             return [_delete(change, target, change.key_of(old), counted=False)]
         return [_delete(change, target, old)]
-    if any(
-        target.column(name).identity == "a" and change.old.get(name, value) != value
-        for name, value in change.new.items()
-    ):
+    if _sets_identity(change, target):
         # Only the database itself may update such a column; an insert may bring any value.
-        return [_delete(change, target, old), _insert(target, change.new)]
+        refused = [_found(change, target, change.key_of(old), _IDENTITY)] if _stays(change, target, cascades) else []
+        return [*refused, _delete(change, target, old), _insert(target, change.new)]
     if cascades:
         # What it leaves as it is a foreign key may have changed already; the change that tells of it follows.
         new = {
@@ -120,23 +139,47 @@ def compared(change: RowChange, target: Target, cascades: bool, row: Row | None 
     }
 
 
-def safe(change: RowChange, target: Target, uniques: Sequence[Unique]) -> list[Statement]:
-    """Safe mode: whatever of it was applied before, the end is the same. Raises `ColumnMissing`."""
-    if not change.key:
-        gone = [_delete(change, target, change.old, counted=False)] if change.old else []
-        return gone + ([_insert(target, change.new)] if change.new else [])
+def _sets_identity(change: RowChange, target: Target) -> bool:
+    """Whether it gives another value to a column that only the database itself may update."""
+    return any(
+        target.column(name).identity == "a" and change.old.get(name, value) != value
+        for name, value in change.new.items()
+    )
+
+
+def _stays(change: RowChange, target: Target, cascades: bool) -> bool:
+    """Whether a row may not go and come instead: others would act on that, or values of its own not come back."""
+    return (cascades and target.watched) or target.has_own(tuple(change.new))
+
+
+def safe(change: RowChange, target: Target, uniques: Sequence[Unique], *, cascades: bool) -> list[Statement]:
+    """Safe mode: whatever of it was applied before, the end is the same. Raises `ColumnMissing`.
+
+    `uniques`: of those that displace.
+    """
     if change.action is Action.DELETE:
         return [_delete(change, target, change.key_of(change.old), counted=False)]
+    if not change.key:
+        if not change.old:
+            return [_insert(target, change.new)]
+        if not _sets_identity(change, target):
+            return [_update_or_insert(change, target)]
+        if _stays(change, target, cascades):
+            return [_found(change, target, change.old, _IDENTITY), _insert(target, change.new)]
+        return [_delete(change, target, change.old, counted=False), _insert(target, change.new)]
     new_key = change.key_of(change.new)
-    found = [_displace(change, target, unique) for unique in uniques if not unique.is_key(change.key)]
-    found += [
-        _delete(change, target, {**new_key, name: value}, counted=False, unless=name)
-        for name, value in change.new.items()
-        if name not in change.key and target.column(name).identity == "a"
-    ]
+    guarded = cascades and target.watched
+    found = [_displace(change, target, unique, guarded=guarded) for unique in uniques if not unique.is_key(change.key)]
+    for name, value in change.new.items():
+        if name not in change.key and target.column(name).identity == "a":
+            which = {**new_key, name: value}
+            if _stays(change, target, cascades):
+                found.append(_found(change, target, which, _IDENTITY, unless=name))
+            else:
+                found.append(_delete(change, target, which, counted=False, unless=name))
     old_key = change.key_of(change.old) if change.old else new_key
     if old_key != new_key:
-        found += _rename(change, target, old_key, new_key)
+        found += _rename(change, target, old_key, new_key, guarded=guarded)
     return [
         *found,
         _update(change, target, change.new, new_key, counted=False),
@@ -180,8 +223,8 @@ class Parameters:
             for name, value in row.items()
         ]
 
-    def done(self, text: str, *, counted: bool) -> Statement:
-        return Statement(text, tuple(self.values), counted)
+    def done(self, text: str, *, counted: bool, displaces: bool = False, refuses: str = "") -> Statement:
+        return Statement(text, tuple(self.values), counted, displaces, refuses)
 
 
 def _which(change: RowChange, parameters: Parameters, row: Row) -> str:
@@ -261,20 +304,59 @@ def _update_unless_done(change: RowChange, target: Target, old: Row, *, images: 
     return parameters.done(text, counted=True)
 
 
+def _update_or_insert(change: RowChange, target: Target) -> Statement:
+    """One copy of a keyless row becomes the new one, or that comes: so rows that refer to it keep it."""
+    parameters = Parameters(target)
+    chosen = [column for _, column in statements.writable(target, tuple(change.new))]
+    values = [parameters.add(column.name, change.new[column.name]) for column in chosen]
+    assignments = ", ".join(
+        f"{column.quoted} = {value}" for column, value in zip(chosen, values, strict=True) if column.identity != "a"
+    )
+    where = _which(change, parameters, change.old)
+    found = (
+        f"UPDATE {target.only} t SET {assignments} WHERE {where} RETURNING 1"
+        if assignments
+        else f"SELECT FROM {target.only} t WHERE {where}"
+    )
+    text = (
+        f"WITH found AS ({found}) INSERT INTO {target.quoted} ({', '.join(column.quoted for column in chosen)}) "
+        f"OVERRIDING SYSTEM VALUE SELECT {', '.join(values)} WHERE NOT EXISTS (SELECT FROM found)"
+    )
+    return parameters.done(text, counted=False)
+
+
 def _delete(
     change: RowChange, target: Target, which: Row, *, counted: bool = True, unless: str | None = None
 ) -> Statement:
     """`unless`: a column of `which` that the row must not have: an identity that no UPDATE may set."""
     parameters = Parameters(target)
-    if unless is None:
-        where = _which(change, parameters, which)
-    else:
-        where = f"{parameters.equal(change.key_of(which))} AND NOT ({parameters.equal({unless: which[unless]})})"
+    where = _unless(change, parameters, which, unless)
     return parameters.done(f"DELETE FROM {target.only} t WHERE {where}", counted=counted)
 
 
-def _rename(change: RowChange, target: Target, old_key: Row, new_key: Row) -> list[Statement]:
-    """The row at the old key goes to the new one; where that is taken already, it is a leftover and goes."""
+def _found(change: RowChange, target: Target, which: Row, refuses: str, *, unless: str | None = None) -> Statement:
+    """Instead of deleting a row that must stay: the change is refused where there is one."""
+    parameters = Parameters(target)
+    where = _unless(change, parameters, which, unless)
+    text = f"SELECT {_key_texts(change, target)} FROM {target.only} t WHERE {where}"
+    return parameters.done(text, counted=False, refuses=refuses)
+
+
+def _unless(change: RowChange, parameters: Parameters, which: Row, unless: str | None) -> str:
+    if unless is None:
+        return _which(change, parameters, which)
+    return f"{parameters.equal(change.key_of(which))} AND NOT ({parameters.equal({unless: which[unless]})})"
+
+
+def _key_texts(change: RowChange, target: Target) -> str:
+    return f"ARRAY[{', '.join(f't.{target.column(name).quoted}::text' for name in change.key)}]::text[]"
+
+
+def _rename(change: RowChange, target: Target, old_key: Row, new_key: Row, *, guarded: bool) -> list[Statement]:
+    """The row at the old key goes to the new one; where that is taken already, it is a leftover and goes.
+
+    `guarded`: it may not go.
+    """
     parameters = Parameters(target)
     assignments = ", ".join(
         f"{target.column(name).quoted} = {parameters.add(name, value)}"
@@ -289,12 +371,17 @@ def _rename(change: RowChange, target: Target, old_key: Row, new_key: Row) -> li
         result.append(parameters.done(text, counted=False))
     parameters = Parameters(target)
     # Two texts may be one key (1.0 and 1.00): then it is the row itself.
-    text = f"DELETE FROM {target.only} t WHERE {parameters.equal(old_key)} AND NOT ({parameters.equal(new_key)})"
-    result.append(parameters.done(text, counted=False))
+    where = f"{parameters.equal(old_key)} AND NOT ({parameters.equal(new_key)})"
+    if guarded:
+        text = f"SELECT {_key_texts(change, target)} FROM {target.only} t WHERE {where}"
+        result.append(parameters.done(text, counted=False, refuses=_LEFTOVER if assignments else _IDENTITY))
+    else:
+        result.append(parameters.done(f"DELETE FROM {target.only} t WHERE {where}", counted=False))
     return result
 
 
-def _displace(change: RowChange, target: Target, unique: Unique) -> Statement:
+def _displace(change: RowChange, target: Target, unique: Unique, *, guarded: bool) -> Statement:
+    """`guarded`: rows in the way may not go."""
     parameters = Parameters(target)
     row = ", ".join(
         f"{parameters.add(name, value)} AS {quoted(name)}"
@@ -312,9 +399,12 @@ def _displace(change: RowChange, target: Target, unique: Unique) -> Statement:
     mine = own(change.key_of(change.new))
     if change.old:
         mine = f"{mine} OR {own(change.key_of(change.old))}"
+    keys_of = _key_texts(change, target)
     text = sql_files.render(
         "postgres",
         "replay_displace",
+        begin=f"SELECT {keys_of} FROM {target.only} t," if guarded else f"DELETE FROM {target.only} t USING",
+        end="" if guarded else f"RETURNING {keys_of}",
         target=target.only,
         alias=quoted(target.table.name),
         row=row,
@@ -324,4 +414,4 @@ def _displace(change: RowChange, target: Target, unique: Unique) -> Statement:
         equal=unique.equal,
         own=mine,
     )
-    return parameters.done(text, counted=False)
+    return parameters.done(text, counted=False, displaces=not guarded, refuses=_HELD if guarded else "")

@@ -8,12 +8,12 @@ from typing import Any
 import psycopg
 
 from sluice import sql_files
-from sluice.domain.names import Prefix
+from sluice.domain.names import Prefix, TableName
 from sluice.domain.position import Position
 from sluice.domain.shape import TableShape
 from sluice.errors import Transient
 from sluice.vendors.postgres import catalog, position
-from sluice.vendors.postgres.connection import literal, quoted
+from sluice.vendors.postgres.connection import literal
 
 LOCK_TIMEOUT = "3s"
 """How long reading waits in line behind DDL that itself waits for the application."""
@@ -103,12 +103,9 @@ def reading_exported(
         raise SnapshotGone(f"{table.table} was dropped or renamed since") from gone
     # By SQL the catalogues show what they held in the snapshot.
     shape = catalog.shape(connection, table.table)
-    row = connection.execute(
-        sql_files.render("postgres", "snapshot_whole"), {"schema": table.table.schema, "name": table.table.name}
-    ).fetchone()
     # Never prepared: a plan that was kept would refuse to give other columns than it knew.
-    now = connection.execute(f"SELECT * FROM {_only(table)} LIMIT 0".encode(), prepare=False).description or []
-    if shape is None or not (row and row[0]):
+    now = connection.execute(f"SELECT * FROM {catalog.only(table)} LIMIT 0".encode(), prepare=False).description or []
+    if shape is None or not whole(connection, table.table):
         raise SnapshotGone(f"{table.table} was emptied, rewritten or replaced since")
     if [column.name for column in shape.columns] != [column.name for column in now][: len(shape.columns)]:
         raise SnapshotGone(f"columns of {table.table} were dropped or renamed since")
@@ -119,24 +116,37 @@ def reading_exported(
 
 def _lock_table(connection: psycopg.Connection[Any], table: TableShape, seconds: float | None) -> None:
     """Before the transaction's snapshot is taken: neither SET nor LOCK TABLE takes it."""
-    connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
     connection.execute("SET LOCAL max_parallel_workers_per_gather = 0")
+    timeout = LOCK_TIMEOUT
     if seconds is not None:
         milliseconds = max(1, round(1000 * seconds))
-        for name in ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"):
+        timeout = f"{milliseconds}ms"
+        for name in ("statement_timeout", "idle_in_transaction_session_timeout"):
             connection.execute(f"SET LOCAL {name} = {milliseconds}".encode())
         # A client that hangs while rows are sent to it keeps the locks beyond the statement's time-out.
         connection.execute(f"SET LOCAL tcp_user_timeout = {2 * milliseconds}".encode())
         if connection.info.server_version >= 170000:
             connection.execute(f"SET LOCAL transaction_timeout = {2 * milliseconds}".encode())
     try:
-        connection.execute(f"LOCK TABLE {_only(table)} IN ACCESS SHARE MODE".encode())
+        lock(connection, table, timeout)
     except psycopg.errors.UndefinedTable as error:
         raise TableGone(connection.info.host, table) from error
 
 
-def _only(table: TableShape) -> str:
-    return f"{'' if table.partitioned else 'ONLY '}{quoted(table.table.schema, table.table.name)}"
+def lock(connection: psycopg.Connection[Any], table: TableShape, timeout: str = LOCK_TIMEOUT) -> None:
+    """Locks the table as weakly as any SELECT does. Raises psycopg's `LockNotAvailable`, `UndefinedTable`."""
+    connection.execute(f"SET LOCAL lock_timeout = '{timeout}'")
+    connection.execute(f"LOCK TABLE {catalog.only(table)} IN ACCESS SHARE MODE".encode())
+
+
+def whole(connection: psycopg.Connection[Any], table: TableName) -> bool:
+    """Whether the table still holds what the transaction's snapshot saw of it: it was not emptied, rewritten or
+    replaced since, and has the same partitions. Good for the rest of the transaction once the table is locked.
+    """
+    row = connection.execute(
+        sql_files.render("postgres", "snapshot_whole"), {"schema": table.schema, "name": table.name}
+    ).fetchone()
+    return bool(row and row[0])
 
 
 def begin(connection: psycopg.Connection[Any], exported: str | None = None) -> None:

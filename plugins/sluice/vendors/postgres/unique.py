@@ -22,6 +22,8 @@ class Unique:
     nulls_equal: bool
     columns: tuple[str, ...] | None
     """The columns, when nothing else is in it."""
+    deferrable: bool
+    """Checked at the commit, where the session defers constraints."""
 
     def is_key(self, key: Sequence[str]) -> bool:
         return self.columns is not None and self.predicate is None and set(self.columns) == set(key)
@@ -46,6 +48,13 @@ def read(connection: psycopg.Connection[Any], table: TableName) -> list[Unique]:
         sql_files.render("postgres", "unique_keys"), [table.schema, table.name]
     )
     return [
-        Unique(tuple(expressions), tuple(operators), predicate, nulls_equal, tuple(columns) if columns else None)
-        for expressions, operators, predicate, nulls_equal, columns in rows
+        Unique(
+            tuple(expressions),
+            tuple(operators),
+            predicate,
+            nulls_equal,
+            tuple(columns) if columns else None,
+            deferrable,
+        )
+        for expressions, operators, predicate, nulls_equal, columns, deferrable in rows
     ]

@@ -9,6 +9,7 @@ from sluice import sql_files
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.position import Position
 from sluice.vendors.postgres.connection import literal, quoted
+from sluice.vendors.postgres.queue import Window
 from sluice.vendors.postgres.ranges import value_text
 
 Item = tuple[str, str | None, str | None]
@@ -25,14 +26,8 @@ def read(
     most: int,
 ) -> list[Item]:
     """The changes of `table` in the window `(begins, ends]`, in order; `most` of them. Raises psycopg's errors."""
-    window = sql_files.render(
-        "postgres",
-        "queue_window",
-        floor=str(begins.floor(ends)),
-        ceiling=str(ends.high),
-        selection=f"db_schema = {literal(table.schema)} AND tablename = {literal(table.name)}",
-        **{"from": literal(begins.snapshot), "to": literal(ends.snapshot)},
-    )
+    only = f"db_schema = {literal(table.schema)} AND tablename = {literal(table.name)}"
+    window = Window.between(begins, ends, only).condition
     names = {"prefix": prefix.lower, "schema": quoted(schema)}
     statement = sql_files.render("postgres", "queue_items", window=window, old="true", **names)
     chosen = f"SELECT action, content, oldcontent FROM ({statement}) AS s ORDER BY repl_key LIMIT {most}"

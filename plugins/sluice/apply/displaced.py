@@ -1,0 +1,137 @@
+"""Rows of the slave that had to go in safe mode because another needs a unique value that they held.
+
+Mostly the slave is ahead of the window, and a later change of the window brings such a row back, or deletes it. Where
+the slave's rows had been changed by another hand there is no such change: then the row is read from the master, as it
+was where the window ends, and put back in the same transaction. So no row that lives on is ever lost for another's.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from sluice import vendors
+from sluice.apply.links import Links
+from sluice.domain import content
+from sluice.domain.change import Action, RowChange
+from sluice.domain.names import TableName
+from sluice.domain.position import Position
+
+log = logging.getLogger("sluice.apply")
+
+Row = Mapping[str, str | None]
+
+
+def bring_back(
+    links: Links,
+    displaced: Iterable[Any],
+    at: Position,
+    keep_lease: Callable[[], None],
+    *,
+    may_write: bool = True,
+    deferrable: bool = False,
+) -> None:
+    """Makes those of `displaced` (`Displaced`) that the master has at `at`, and the slave has not, the master's.
+
+    In the transaction in which they went. `may_write`: False where a row may be later than `at` on the slave.
+    `deferrable`: as of `Replayer.replay`. Raises `RowStays` where rows that the master has cannot be on the slave
+    together, `TableChanged`, `ColumnMissing`, outages.
+    """
+    replayer = links.replayer
+    with links.on(links.pair.slave_info):
+        missing = replayer.missing(displaced)
+    if not missing:
+        return
+    done: set[Any] = set()
+    with reading(links, at) as master:
+        while missing:
+            keep_lease()
+            changes = _changes(links, missing, master.rows(missing), done, may_write)
+            displaced = replayer.replay_changes(changes, safe=True, deferrable=deferrable).displaced.values()
+            with links.on(links.pair.slave_info):
+                missing = replayer.missing(displaced)
+
+
+def _changes(
+    links: Links, missing: Sequence[Any], rows: Sequence[Row | None], done: set[Any], may_write: bool
+) -> list[RowChange]:
+    """What puts the rows back; none where the master has deleted it. `done`: those that were put back before."""
+    changes = []
+    for each, row in zip(missing, rows, strict=True):
+        if row is None:
+            continue
+        if not may_write or (each.table, each.key) in done:
+            replay = vendors.module(links.pair.slave_info.vendor, "replay")
+            other = ", ".join(f"{name} = {value!r}" for name, value in each.row.items())
+            reason = f"it needs a unique value that the slave's row {other} has, and the master has both rows"
+            raise replay.RowStays(each.change, reason)
+        done.add((each.table, each.key))
+        changes.append(RowChange(0, each.table, Action.INSERT, each.change.key, row, {}, None, None))
+        log.warning("%s: another hand had changed %s; it is made the master's", links.pair, each)
+    return changes
+
+
+@contextmanager
+def reading(links: Links, at: Position) -> Iterator["Former"]:
+    """The master's rows as they were at `at`. Raises outages."""
+    info, pair = links.pair.master_info, links.pair
+    earlier = links.take_position(at)
+    with links.on(info):
+        session = vendors.module(info.vendor, "connection").connect(
+            info, application=f"{pair.application} at a position", autocommit=True
+        )
+    try:
+        with links.on(info):
+            snapshot = vendors.module(info.vendor, "snapshot")
+            snapshot.begin(session)
+            now = snapshot.position_of(session, pair.prefix, pair.replication.master.schema, earlier, at)
+        yield Former(links, session, at, now)
+    finally:
+        session.close()
+
+
+class Former:
+    """Rows of the master at `at`, read in a transaction whose position is `now`."""
+
+    def __init__(self, links: Links, session: Any, at: Position, now: Position):
+        self.links = links
+        self.session = session
+        self.at = at
+        self.now = now
+
+    def rows(self, wanted: Sequence[Any]) -> list[Row | None]:
+        """For each of `wanted` the row as it was, None where there was none. Raises `TableChanged`, outages."""
+        tables: dict[TableName, list[Any]] = {}
+        for each in wanted:
+            tables.setdefault(each.table, []).append(each)
+        found: dict[Any, Row | None] = {}
+        for table, mine in tables.items():
+            self._read(table, mine, found)
+            self._take_back(table, mine, found)
+        return [found[each.table, each.key] for each in wanted]
+
+    def _read(self, table: TableName, mine: Sequence[Any], found: dict[Any, Row | None]) -> None:
+        """The rows as they are in this transaction."""
+        info, target = self.links.pair.master_info, self.links.merger.targets[table]
+        columns = [target.column(name) for name in mine[0].change.new]
+        typed = [(column.name, column.type) for column in columns if not column.generated]
+        with self.links.on(info):
+            rows = vendors.module(info.vendor, "repair").rows(
+                self.session, table, mine[0].change.key, typed, [each.key for each in mine], alike=True
+            )
+        for each, row in zip(mine, rows, strict=True):
+            found[table, each.key] = row and dict(zip((name for name, _ in typed), row, strict=True))
+
+    def _take_back(self, table: TableName, mine: Sequence[Any], found: dict[Any, Row | None]) -> None:
+        """What happened since is taken back: a row's first change since says what it was before."""
+        key = mine[0].change.key
+        places = {content.key_text(found[table, each.key] or each.row, key): (table, each.key) for each in mine}
+        items = self.links.reader.key_changes(self.at, self.now, guids={table: places}, images=True)
+        for item in items.to_pylist():
+            if (item["schema"], item["table"]) != (table.schema, table.name):
+                continue
+            change = RowChange.of(item, key)
+            for row, was in ((change.old, change.old or None), (change.new, None)):
+                place = places.pop(content.key_text(row, key), None) if row else None
+                if place is not None:
+                    found[place] = was

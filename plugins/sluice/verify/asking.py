@@ -1,0 +1,66 @@
+"""Asking the apply of a slave for something (`sluice.apply.asked`), and what keeps it from answering."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from redis import Redis
+
+from sluice import vendors
+from sluice.domain.state import SlaveState
+from sluice.errors import SluiceError, Transient
+from sluice.pair import Pair
+from sluice.stores import lease
+from sluice.stores.gate import Gate
+from sluice.stores.requests import Requests
+
+PATIENCE_SECONDS = 60.0
+"""How long an answer is waited for."""
+LOOK_SECONDS = 0.01
+
+
+class Unanswered(Transient):
+    """No apply answered in time."""
+
+    def __init__(self, pair: Pair, why: str):
+        super().__init__(f"{pair}: the apply did not answer within {PATIENCE_SECONDS:.0f} s: {why}")
+
+
+@contextmanager
+def asked(pair: Pair, store: "Redis", kind: str, values: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The answer to a request (`sluice.stores.requests`); what the apply holds for it, it holds until the end of
+    the block. Raises `Unanswered`, `StoreUnreachable`, and errors of connecting.
+    """
+    requests = Requests(store, pair.prefix, pair.slave.name)
+    name = requests.ask(kind, values, PATIENCE_SECONDS)
+    try:
+        end = time.monotonic() + PATIENCE_SECONDS
+        while (answer := requests.answered(name)) is None:
+            if time.monotonic() > end:
+                raise Unanswered(pair, why_silent(pair, store))
+            time.sleep(LOOK_SECONDS)
+        yield answer
+    finally:
+        with suppress(SluiceError):  # then it expires
+            requests.withdraw(name)
+
+
+def why_silent(pair: Pair, store: "Redis") -> str:
+    """In words, what keeps the apply from answering."""
+    prefix, slave, info = pair.prefix, pair.slave, pair.slave_info
+    closures = Gate(store, prefix, slave.name).closures()
+    if closures:
+        return "the gate is closed: " + "; ".join(map(str, closures))
+    with vendors.reach(info, f"{pair.application} verify") as session:
+        module = vendors.module(info.vendor, "checkpoint")
+        checkpoint = module.CheckpointStore(session, prefix, slave.schema, slave.name).read()
+    if checkpoint is None:
+        return f"the slave is {SlaveState.UNCONFIGURED}. Start an initial update."
+    if checkpoint.state is not SlaveState.NORMAL:
+        return f"the slave is {checkpoint.state}: {checkpoint.message or 'await its end'}"
+    if lease.holder(store, lease.key(prefix, slave.name)) is None:
+        return "it is not running. Start the DAG cdc_apply."
+    if checkpoint.catching_up:
+        return "the slave is CATCHING_UP with a large window."
+    return "it is busy with a large window, or in safe mode after a crash."

@@ -1,0 +1,29 @@
+"""A load job in a process that can be killed."""
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+from initial_load import load_process
+from initial_load.pair import Pair
+from sluice.domain.blocks import BlockState
+from sluice.initial.update import Update
+
+
+def killable(update: Update) -> "subprocess.Popen[bytes]":
+    root = Path(__file__).resolve().parents[3]
+    process = subprocess.Popen(
+        [sys.executable, load_process.__file__],
+        stdin=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": f"{root / 'plugins'}:{root / 'tests' / 'scenarios'}"},
+    )
+    assert process.stdin is not None
+    process.stdin.write(pickle.dumps(update))
+    process.stdin.close()
+    return process
+
+
+def begun_or_ended(pair: Pair, process: "subprocess.Popen[bytes]") -> bool:
+    return process.poll() is not None or any(block.state is BlockState.BEGUN for block in pair.blocks())

@@ -1,0 +1,52 @@
+"""Rows read for a repair are those that the snapshot saw, or none: a table that is another one by now is refused."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.names import TableName
+from sluice.vendors.postgres import repair, snapshot
+from sluice.vendors.postgres.connection import connect
+
+TABLE = TableName("public", "t")
+COLUMNS = (("id", "integer"), ("v", "text"))
+
+
+@contextmanager
+def of_one_snapshot(info: ConnectionInfo) -> Iterator[tuple["psycopg.Connection[Any]", "psycopg.Connection[Any]"]]:
+    """A session that has its snapshot of a table with one row, and another session."""
+    with (
+        connect(info, application="test", autocommit=True) as reader,
+        connect(info, application="test", autocommit=True) as other,
+    ):
+        other.execute("CREATE TABLE public.t (id int PRIMARY KEY, v text); INSERT INTO public.t VALUES (1, 'a')")
+        snapshot.begin(reader)
+        snapshot.export(reader)
+        yield reader, other
+
+
+@pytest.mark.parametrize("statement", [
+    "TRUNCATE public.t",
+    "ALTER TABLE public.t ALTER v TYPE varchar(9)",
+    "DROP TABLE public.t; CREATE TABLE public.t (id int PRIMARY KEY, v text)",
+    "ALTER TABLE public.t RENAME TO former; CREATE TABLE public.t (id int PRIMARY KEY, v text)",
+    "DROP TABLE public.t",
+])  # fmt: skip
+def test_a_table_that_was_changed_since_has_no_rows_to_give(
+    database: Callable[..., ConnectionInfo], statement: str
+) -> None:
+    with of_one_snapshot(database()) as (reader, other):
+        other.execute(statement.encode())
+        with pytest.raises(repair.TableChanged, match=r"table public\.t (is gone|was .*); look at it again"):
+            repair.rows(reader, TABLE, ["id"], COLUMNS, [("1",), ("2",)])
+
+
+def test_what_came_later_is_not_seen(database: Callable[..., ConnectionInfo]) -> None:
+    with of_one_snapshot(database()) as (reader, other):
+        other.execute("UPDATE public.t SET v = 'b'; INSERT INTO public.t VALUES (2, 'c')")
+        other.execute("ALTER TABLE public.t ADD COLUMN w int DEFAULT 5")
+        assert repair.rows(reader, TABLE, ["id"], COLUMNS, [("1",), ("2",)]) == [("1", "a"), None]

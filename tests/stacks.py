@@ -1,0 +1,45 @@
+"""A stack of a test's own: servers and Airflow, with one replication, and nothing left of them afterwards."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from embedded.airflow_api import ApiUnreachable
+from embedded.stack import Stack
+from tests import waiting
+from tests.traces import nothing_runs
+
+
+@contextmanager
+def running_stack(configuration: str, **options: Any) -> Iterator[Stack]:
+    """All that `Stack.up` starts, not durable. `configuration`: of the replication, YAML; in it, `$FOLDER` stands for
+    an empty folder around the stack's home. `options`: more for `Stack`.
+    """
+    # Not under pytest's own folder: that is closed to the account that runs PostgreSQL.
+    folder = Path(tempfile.mkdtemp(prefix="sluice-test-"))
+    replications = folder / "replications"
+    replications.mkdir()
+    (replications / "DEMO.yaml").write_text(configuration.replace("$FOLDER", str(folder)))
+    stack = Stack(folder / "home", durable=False, replications=replications, **options)
+    try:
+        stack.up()
+        yield stack
+    finally:
+        stack.down()
+        left = not nothing_runs(folder / "home")
+        shutil.rmtree(folder)
+    assert not left, "down left a process"
+
+
+def until(condition: Callable[[], object], seconds: float) -> None:
+    """As that of `tests.waiting`, but seldom enough for what asks Airflow; who gets no answer asks again."""
+
+    def holds() -> bool:
+        with suppress(ApiUnreachable):
+            return bool(condition())
+        return False
+
+    waiting.until(holds, seconds, 0.25)
