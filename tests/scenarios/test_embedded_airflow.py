@@ -10,6 +10,7 @@ import pytest
 
 from embedded.airflow_api import AirflowApi, ApiRefused
 from embedded.stack import Stack
+from tests.stacks import until
 from tests.traces import nothing_runs
 
 
@@ -29,10 +30,8 @@ def stack() -> Iterator[Stack]:
 
 
 def test_every_component_shows_a_heartbeat(stack: Stack) -> None:
-    health = stack.airflow.api().health()
-    assert {name: part["status"] for name, part in health.items()} == dict.fromkeys(
-        ("metadatabase", "scheduler", "triggerer", "dag_processor"), "healthy"
-    )
+    healthy = dict.fromkeys(("metadatabase", "scheduler", "triggerer", "dag_processor"), "healthy")
+    until(lambda: {n: part["status"] for n, part in stack.airflow.api().health().items()} == healthy, 300)
 
 
 def test_only_the_generated_login_opens_the_api(stack: Stack) -> None:

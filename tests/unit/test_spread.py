@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice.apply.spread import ExecutorsFailed, InThreads, attended
+from sluice.apply.spread import InThreads, Stuck, attended
 from sluice.errors import Transient
 
 
@@ -42,7 +42,7 @@ def test_waiting_ends_when_there_is_a_reason() -> None:
 
 def test_waiting_ends_at_its_limit() -> None:
     frozen, looks = threading.Event(), []
-    with pytest.raises(ExecutorsFailed, match=r"within 0 s.*Spark has workers"):
+    with pytest.raises(Stuck, match=r"within 0 s.*Spark has workers"):
         attended(frozen.wait, lambda: looks.append(1), 0.25)
     frozen.set()
     assert looks

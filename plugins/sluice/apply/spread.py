@@ -16,6 +16,10 @@ class ExecutorsFailed(Transient):
     """A task died with its process, again and again. The window is taken anew."""
 
 
+class Stuck(ExecutorsFailed):
+    """No end within the limit: a process may be frozen, or nobody there to do the work."""
+
+
 class SpreadLost(Transient):
     """Nothing can be spread any more by this process: it must end and be started again."""
 
@@ -27,7 +31,7 @@ ATTEND_SECONDS = 0.1
 def attended(work: Callable[[], T], attend: Callable[[], None], limit: float) -> T:
     """What `work` returns or raises. It runs in a thread; what `attend` raises meanwhile ends the waiting for it.
 
-    `limit` in seconds. Raises `ExecutorsFailed` beyond it: a process may be frozen, or nobody there to do the work.
+    `limit` in seconds. Raises `Stuck` beyond it.
     """
     future: Future[T] = Future()
 
@@ -47,7 +51,7 @@ def attended(work: Callable[[], T], attend: Callable[[], None], limit: float) ->
             return future.result()
         attend()
         if time.monotonic() > end:
-            raise ExecutorsFailed(
+            raise Stuck(
                 f"Spark has not come to an end with its share of a window within {limit:.0f} s. It is cancelled and "
                 "taken again. If this goes on, look whether Spark has workers (page of its master), and whether they "
                 "reach both databases."

@@ -17,8 +17,8 @@ from sluice import vendors
 from sluice.apply import net, window
 from sluice.apply.aside import Aside, Passed
 from sluice.apply.links import Links
-from sluice.apply.patience import Patience, size
-from sluice.apply.spread import Spread, T, attended
+from sluice.apply.patience import TRIES, Patience, size
+from sluice.apply.spread import Spread, SpreadLost, Stuck, T, attended
 from sluice.apply.staging import Failure, ShareInterrupted, Span, StageShare
 from sluice.apply.steps import Rows, Step, Truncation
 from sluice.apply.window import CutItem, Run
@@ -168,10 +168,16 @@ class Stages:
         return lambda table: everything()[table]
 
     def _attended(self, work: Callable[[], T], size: int) -> T:
-        """Spark's work, while the lease is kept and a wish to stop is heeded. `size`: of the window."""
+        """Spark's work, while the lease is kept and a wish to stop is heeded. `size`: of the window.
+
+        Raises `SpreadLost` where Spark was stuck again and again.
+        """
         try:
             return attended(work, self._attend, self._patience.limit(size))
-        except Transient:
-            self._patience.failed()
+        except Transient as failure:
             self.spread.cancel()
+            if isinstance(failure, Stuck):
+                self._patience.failed()
+                if self._patience.exhausted:
+                    raise SpreadLost(f"{failure} After {TRIES} times in a row the job starts again.") from failure
             raise

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from sluice.apply import patience
 from sluice.apply.links import ChangesPurged
-from sluice.apply.spread import ExecutorsFailed, InThreads, T
+from sluice.apply.spread import ExecutorsFailed, InThreads, SpreadLost, T
 from sluice.domain.checkpoint import Fenced
 from sluice.domain.origin import MasterReplaced
 from sluice.domain.state import SlaveState
@@ -262,15 +263,16 @@ def test_a_window_with_many_truncations_is_one_job(rig: Callable[..., Rig]) -> N
 
 
 class Frozen(InThreads):
-    """Executors that never come to an end."""
+    """Executors that never come to an end; cancelled, they are, or are `stuck`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, stuck: bool = False) -> None:
         super().__init__()
+        self.stuck = stuck
         self.begun, self.cancelled = threading.Event(), threading.Event()
 
     def map(self, task: Callable[[int], T], parts: int) -> list[T]:
         self.begun.set()
-        self.cancelled.wait()
+        (threading.Event() if self.stuck else self.cancelled).wait()
         raise ExecutorsFailed("cancelled")
 
     def cancel(self) -> None:
@@ -286,6 +288,22 @@ def test_an_apply_that_waits_for_spark_says_so_and_heeds_a_wish_to_stop(rig: Cal
         pair.await_that(frozen.begun.is_set)
         pair.await_that(lambda: "Spark stages" in str(running.loop.status.read().get("activity")))
     assert frozen.cancelled.is_set()
+    with pair.apply():
+        pair.await_current()
+    assert pair.differences() == {}
+
+
+def test_a_spark_that_is_stuck_again_and_again_is_started_anew(
+    rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that cannot start Python workers any more, while its JVM answers."""
+    monkeypatch.setattr(patience, "FIRST_SECONDS", 0.2)
+    pair = rig(TABLES, stage=1000)
+    pair.master.execute("INSERT INTO public.account SELECT g, 'o', g FROM generate_series(1, 5000) g")
+    running = pair.apply()
+    running.loop.batch.stages.spread = Frozen(stuck=True)
+    with pytest.raises(SpreadLost, match="After 3 times in a row the job starts again"):
+        running.loop.run()
     with pair.apply():
         pair.await_current()
     assert pair.differences() == {}

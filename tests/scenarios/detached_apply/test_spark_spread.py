@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from embedded.process import ProcessId, await_true
-from sluice.apply.spread import ExecutorsFailed, SpreadLost, attended
+from sluice.apply.spread import SpreadLost, Stuck, attended
 from spark_jobs import session
 from spark_jobs.session import SparkSpread, one_machine, with_retries
 
@@ -75,7 +75,7 @@ def test_a_frozen_python_worker_is_ended_and_its_share_runs_again(spread: SparkS
         """Nobody minds."""
 
     assert spread.map(lambda number: number, 2) == [0, 1]
-    with pytest.raises(ExecutorsFailed, match="within 2 s"):
+    with pytest.raises(Stuck, match="within 2 s"):
         attended(lambda: spread.map(task, 2), attend, 2.0)
     frozen = ProcessId.of(int(pid.read_text()))
     assert frozen

@@ -156,6 +156,8 @@ class Hand:
                 return self._strike_part("java", idle, freeze=fault is Fault.FREEZE_JVM)
             case Fault.KILL_WORKER | Fault.FREEZE_WORKER:
                 return self._strike_part("worker", idle, freeze=fault is Fault.FREEZE_WORKER)
+            case Fault.FREEZE_DAEMON:
+                return self._strike_part("worker", idle, freeze=True, first=True)
             case Fault.CRASH_SLAVE:
                 return self._kill_server(servers.slave, signal.SIGKILL)
             case Fault.CRASH_MASTER:
@@ -203,7 +205,7 @@ class Hand:
 
         return mend
 
-    def _strike_part(self, what: str, idle: Callable[[], None], *, freeze: bool) -> Mend | None:
+    def _strike_part(self, what: str, idle: Callable[[], None], *, freeze: bool, first: bool = False) -> Mend | None:
         found: list[ProcessId] = []
 
         def there() -> bool:
@@ -214,9 +216,11 @@ class Hand:
         self._wait(STAGING_SECONDS, idle, there)
         if not found:
             return None
-        # The daemon comes first, those it forked after it.
-        found[-1].send(signal.SIGSTOP if freeze else signal.SIGKILL)
-        return (lambda: found[-1].send(signal.SIGCONT)) if freeze else _nothing
+        # The daemon comes first, those it forked after it. The last java may be a child that the JVM is about to turn
+        # into a program of another name: then what the JVM starts hangs, and the JVM answers all the same.
+        struck = found[0 if first else -1]
+        struck.send(signal.SIGSTOP if freeze else signal.SIGKILL)
+        return (lambda: struck.send(signal.SIGCONT)) if freeze else _nothing
 
     def _kill_server(self, server: Server, number: int) -> Mend | None:
         process = server.process()

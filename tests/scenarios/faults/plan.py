@@ -25,6 +25,7 @@ class Fault(StrEnum):
     FREEZE_JVM = "SIGSTOP to the JVM"
     KILL_WORKER = "SIGKILL to a Python worker of Spark"
     FREEZE_WORKER = "SIGSTOP to a Python worker of Spark"
+    FREEZE_DAEMON = "SIGSTOP to the process that forks Spark's Python workers"
     CRASH_SLAVE = "SIGKILL to the slave's postmaster"
     CRASH_MASTER = "SIGKILL to the master's postmaster"
     FREEZE_SLAVE = "SIGSTOP to all of the slave"
@@ -46,7 +47,7 @@ class Fault(StrEnum):
     USURPED = "SIGSTOP to the apply, a second one by force, then SIGCONT to the first"
 
 
-SPARK_ONLY = (Fault.KILL_WORKER, Fault.FREEZE_WORKER, Fault.KILL_JVM, Fault.FREEZE_JVM)
+SPARK_ONLY = (Fault.KILL_WORKER, Fault.FREEZE_WORKER, Fault.KILL_JVM, Fault.FREEZE_JVM, Fault.FREEZE_DAEMON)
 AT_COMMIT = frozenset({
     Fault.KILL_APPLY, Fault.FREEZE_APPLY, Fault.CRASH_SLAVE, Fault.QUIT_SLAVE, Fault.CRASH_MASTER, Fault.FLUSH_REDIS,
     Fault.CUT, Fault.STALL, Fault.USURPED, Fault.FREEZE_SLAVE, Fault.FREEZE_MASTER,
@@ -139,13 +140,15 @@ class Plan:
 
 SPARK_EVERY = 7
 """A session of Spark takes its time to start: one run of so many has one."""
+SPARK_FAULTS = 4
+"""So many of its own strike such a run."""
 REDIS_EVERY = 4
 DEALT = {(False, False): 4, (False, True): 2, (True, False): 1}
 """By kind of run: how many of its faults are dealt from a deck, so that all have their turn, at every place."""
 PAUSES = (0.0, 1.2)
 PATIENCE = 2.0
 """Seconds that Spark is given in these runs, instead of half a minute and more (`sluice.apply.patience`)."""
-LASTING = frozenset({Fault.FREEZE_WORKER, Fault.FREEZE_JVM})
+LASTING = frozenset({Fault.FREEZE_WORKER, Fault.FREEZE_JVM, Fault.FREEZE_DAEMON})
 """What is never mended, in one of two cases: the apply must get over it by itself."""
 
 
@@ -181,7 +184,7 @@ def _strikes(random: Random, seed: int) -> Iterator[Strike]:
     spark, redis = _kind(seed)
     cards = dealt(seed)
     if spark:
-        cards += [Card(fault, "") for fault in SPARK_ONLY]
+        cards += [Card(fault, "") for fault in random.sample(SPARK_ONLY, SPARK_FAULTS)]
         random.shuffle(cards)
     for card in cards:
         yield _strike(random, card)
