@@ -139,7 +139,7 @@ class Plan:
 
 
 SPARK_EVERY = 7
-"""A session of Spark takes its time to start: one run of so many has one. All faults of its own but one strike it."""
+"""A session of Spark takes its time to start: one run of so many has one."""
 REDIS_EVERY = 4
 DEALT = {(False, False): 4, (False, True): 2, (True, False): 1}
 """By kind of run: how many of its faults are dealt from a deck, so that all have their turn, at every place."""
@@ -182,8 +182,7 @@ def _strikes(random: Random, seed: int) -> Iterator[Strike]:
     spark, redis = _kind(seed)
     cards = dealt(seed)
     if spark:
-        spared = SPARK_ONLY[seed // SPARK_EVERY % len(SPARK_ONLY)]
-        cards += [Card(fault, "") for fault in SPARK_ONLY if fault is not spared]
+        cards += [Card(fault, "") for fault in SPARK_ONLY]
         random.shuffle(cards)
     for card in cards:
         yield _strike(random, card)
