@@ -58,10 +58,10 @@ def applying(stack: Stack) -> tuple[str, Job]:
     running = jobs.live(Kind.APPLY, "DEMO_", "dr1")
     if running is None:
         run = stack.airflow.api().trigger(DAG, PAIR)
-        running = await_value(lambda: jobs.live(Kind.APPLY, "DEMO_", "dr1"), 30)
+        running = await_value(lambda: jobs.live(Kind.APPLY, "DEMO_", "dr1"), 300)
     else:
         run = running.owner.run_id
-    await_value(lambda: task_state(stack, run) == "deferred", 30)
+    await_value(lambda: task_state(stack, run) == "deferred", 300)
     return run, running
 
 
@@ -99,18 +99,18 @@ def test_a_killed_job_is_launched_again_by_the_same_run(stack: Stack, applying: 
     time.sleep(max(0.0, job.launched + 6 - time.time()))  # a triggerer that was just killed may still start
     began = time.monotonic()
     os.kill(job.runner.pid, signal.SIGKILL)
-    other = await_value(lambda: successor(job), 60)
+    other = await_value(lambda: successor(job), 300)
     # Three seconds on an idle machine; the tests may run on a busy one.
     assert time.monotonic() - began < 25
     assert other.owner.run_id == run
-    await_value(lambda: task_state(stack, run) == "deferred", 30)
+    await_value(lambda: task_state(stack, run) == "deferred", 300)
 
 
 def test_a_second_run_ends_at_once_and_says_why(stack: Stack, applying: tuple[str, Job]) -> None:
     run, job = applying
     api = stack.airflow.api()
     second = api.trigger(DAG, PAIR)
-    await_value(lambda: api.run_state(DAG, second) == "success", 30)
+    await_value(lambda: api.run_state(DAG, second) == "success", 300)
     assert task_state(stack, second) == "skipped"
     assert f"already being applied by run {run} of cdc_apply" in api.task_log(DAG, second, TASK, 1)
     assert jobs.live(Kind.APPLY, "DEMO_", "dr1") == job
@@ -120,11 +120,11 @@ def test_a_cleared_task_gets_a_new_job_after_the_end_of_the_old_one(stack: Stack
     run, job = applying
     body = {"dry_run": False, "dag_run_id": run, "task_ids": [TASK], "only_failed": False, "reset_dag_runs": True}
     stack.airflow.api().call("POST", f"dags/{DAG}/clearTaskInstances", body)
-    other = await_value(lambda: successor(job), 60)
+    other = await_value(lambda: successor(job), 300)
     assert job.state() is JobState.ENDED
     result = job.result()
     assert result is not None and result.ended <= other.launched
-    await_value(lambda: task_state(stack, run) == "deferred", 30)
+    await_value(lambda: task_state(stack, run) == "deferred", 300)
     assert jobs.live(Kind.APPLY, "DEMO_", "dr1") == other
 
 
@@ -132,7 +132,7 @@ def test_what_the_job_says_is_in_the_task_log_and_no_password_is(stack: Stack, a
     run, _ = applying
     api = stack.airflow.api()
     attempt = api.get(f"dags/{DAG}/dagRuns/{urllib.parse.quote(run)}/taskInstances/{TASK}")["try_number"]
-    await_value(lambda: "held there by a test" in api.task_log(DAG, run, TASK, attempt), 60)
+    await_value(lambda: "held there by a test" in api.task_log(DAG, run, TASK, attempt), 300)
     everything = api.task_log(DAG, run, TASK, attempt)
     assert stack.connection("dr1").password not in everything
     assert stack.redis_url not in everything
@@ -141,6 +141,6 @@ def test_what_the_job_says_is_in_the_task_log_and_no_password_is(stack: Stack, a
 def test_marking_the_run_failed_ends_the_job(stack: Stack, applying: tuple[str, Job]) -> None:
     run, job = applying
     stack.airflow.api().call("PATCH", f"dags/{DAG}/dagRuns/{urllib.parse.quote(run)}", {"state": "failed"})
-    await_value(lambda: job.state() is JobState.ENDED, 30)
+    await_value(lambda: job.state() is JobState.ENDED, 300)
     time.sleep(3)
     assert successor(job) is None

@@ -111,10 +111,10 @@ def test_airflow_killed_with_its_task_each_change_arrives_exactly_once(stack: St
     reader.join(10)
     # Only a triggerer that watches the job can tell it to end, and the one that did was killed.
     now = datetime.now(UTC)
-    assert await_true(lambda: watched_since(api, run, now), 120), "no triggerer took the job over"
+    assert await_true(lambda: watched_since(api, run, now), 300), "no triggerer took the job over"
     api.call("PATCH", f"dags/cdc_apply/dagRuns/{run}", {"state": "failed"})
     job = jobs.live(Kind.APPLY, "DEMO_", "dr1")
-    assert job is None or await_true(lambda: job.state() is JobState.ENDED, 30)
+    assert job is None or await_true(lambda: job.state() is JobState.ENDED, 300)
 
     assert [thread.failure for thread in threads if thread.failure] == []
     lines = rig.master.execute("SELECT writer, n, xid FROM public.log ORDER BY 1, 2").fetchall()
@@ -212,5 +212,5 @@ def kill_part(what: str) -> None:
         found.extend([target] if target else [])
         return bool(found)
 
-    assert await_true(there, 180), f"no {what} to kill"
+    assert await_true(there, 300), f"no {what} to kill"
     found[0].send(signal.SIGKILL)

@@ -102,13 +102,13 @@ def test_the_quick_checklist_from_the_form_to_normal(stack: Stack) -> None:
         files = sorted(os.listdir(stored))
         assert len(files) > 8 and [name[:2] for name in files[-3:]] == ["7-", "8-", "9-"]
         queued = transactions[0]
-        until(lambda: transactions[0] > queued + 100, 60)
+        until(lambda: transactions[0] > queued + 100, 300)
         with slave(stack) as connection:
             assert connection.execute("SELECT count(*) FROM shop.orders").fetchone() == (0,)
         # 7, too early: nothing is there yet, and a person may approve again.
         run.answer("Approve")
-        until(lambda: len(run.answers()) == 1, 60)
-        until(lambda: "cannot be imported. Nothing was loaded" in checkpoint(stack)[1], 60)
+        until(lambda: len(run.answers()) == 1, 300)
+        until(lambda: "cannot be imported. Nothing was loaded" in checkpoint(stack)[1], 300)
         assert "/tasks/approve" in run.question["body"], "a link to the log that lists what is wrong"
         assert "/tasks/approve" in checkpoint(stack)[1]
         assert "cannot be imported. Nothing was loaded" in run.log("approve")
@@ -121,8 +121,8 @@ def test_the_quick_checklist_from_the_form_to_normal(stack: Stack) -> None:
         damaged.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
         gone.rename(folder / "away")
         run.answer("Approve")
-        until(lambda: len(run.answers()) == 2, 60)
-        until(lambda: files[0] in checkpoint(stack)[1], 60)
+        until(lambda: len(run.answers()) == 2, 300)
+        until(lambda: files[0] in checkpoint(stack)[1], 300)
         wrong = f"- {files[0]} is altered: its SHA-256 is another one\n- {files[1]} is missing"
         assert wrong in checkpoint(stack)[1]
         damaged.write_bytes(whole)
@@ -135,9 +135,9 @@ def test_the_quick_checklist_from_the_form_to_normal(stack: Stack) -> None:
     answers = run.answers()
     assert [answer["answer"] for answer in answers] == ["Approve"] * 3
     assert {answer["who"] for answer in answers} == {stack.airflow.api()._user}
-    until(lambda: run.api.run_state(DAG, run.id) == "success", 30)
+    until(lambda: run.api.run_state(DAG, run.id) == "success", 300)
     with stack.master.connect("demo", "demo") as master, slave(stack) as connection:
-        until(lambda: content(connection) == content(master), 60)
+        until(lambda: content(connection) == content(master), 300)
         keys = "SELECT count(*) FROM pg_catalog.pg_constraint WHERE contype = 'f' AND conrelid = 'shop.lines'::regclass"
         assert connection.execute(keys.encode()).fetchone() == (1,)
 
@@ -170,7 +170,7 @@ def test_rejected_the_update_is_cancelled_and_the_next_one_starts_clean(stack: S
     again.await_state("settle", "success")
     assert checkpoint(stack)[0] is SlaveState.NORMAL
     with stack.master.connect("demo", "demo") as master, slave(stack) as connection:
-        until(lambda: content(connection) == content(master), 60)
+        until(lambda: content(connection) == content(master), 300)
 
 
 def paused(stack: Stack, wanted: bool) -> None:
@@ -210,7 +210,7 @@ def test_cancelled_while_it_loads_waits_or_imports_nothing_runs_on_and_the_next_
             run.answer("Approve")
         if task != "approve":
             run.await_state(task, "deferred")
-            until(lambda: waits in checkpoint(stack)[1], 180)
+            until(lambda: waits in checkpoint(stack)[1], 300)
             assert len(running(stack)) > 3
             said = "\n".join(pairs(stack))
             assert f"DEMO_ → dr1: TRANSITION: Initial update {run.id} waits: initial.throttle.pause is set in" in said
@@ -228,4 +228,4 @@ def test_cancelled_while_it_loads_waits_or_imports_nothing_runs_on_and_the_next_
     again.await_state("settle", "success")
     assert checkpoint(stack)[0] is SlaveState.NORMAL
     with stack.master.connect("demo", "demo") as master, slave(stack) as connection:
-        until(lambda: content(connection) == content(master), 60)
+        until(lambda: content(connection) == content(master), 300)

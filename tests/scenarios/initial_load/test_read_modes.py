@@ -212,7 +212,7 @@ def test_locks_give_way_to_the_application_and_come_back(pair_of: MakePair, capl
 def test_a_locked_block_holds_the_application_up_no_longer_than_its_time_out(pair_of: MakePair) -> None:
     pair = pair_of(block_rows=100_000, seconds=30, parallel=1)
     pair.master.execute("CREATE TABLE public.t (id int PRIMARY KEY, v text)")
-    pair.master.execute("INSERT INTO public.t SELECT g, repeat(md5(g::text), 20) FROM generate_series(1, 60000) g")
+    pair.master.execute("INSERT INTO public.t SELECT g, repeat(md5(g::text), 20) FROM generate_series(1, 20000) g")
     pair.capture()
     update = pair.update(read="locked")
     pair.prepare(update)
@@ -224,7 +224,7 @@ def test_a_locked_block_holds_the_application_up_no_longer_than_its_time_out(pai
         chance = random.Random(1)
         while not done.is_set():
             begun = time.monotonic()
-            writer.execute(f"UPDATE public.t SET v = 'x' WHERE id = {chance.randint(1, 60000)}".encode())
+            writer.execute(f"UPDATE public.t SET v = 'x' WHERE id = {chance.randint(1, 20000)}".encode())
             slowest = max(slowest, time.monotonic() - begun)
         writer.close()
 
@@ -235,7 +235,7 @@ def test_a_locked_block_holds_the_application_up_no_longer_than_its_time_out(pai
             locked = max(locked, row[0] if row and row[0] else 0)
 
     # The slave takes rows slowly: locks are not held as long as that lasts.
-    pair.slow_down("public.t", 0.00003)
+    pair.slow_down("public.t", 0.0001)
     threads = [threading.Thread(target=application), threading.Thread(target=look)]
     for thread in threads:
         thread.start()

@@ -83,7 +83,7 @@ def test_a_repair_beyond_the_limit_waits_for_a_person_whose_word_counts(stack: S
         stack.master.connect("demo", "demo") as master,
         connect(stack.connection("dr1"), application="test", autocommit=True) as slave,
     ):
-        until(lambda: rows(slave) == rows(master), 60)
+        until(lambda: rows(slave) == rows(master), 300)
         slave.execute("UPDATE shop.orders SET v = 'spoilt' WHERE id IN (1, 2500)")
         slave.execute("DELETE FROM shop.orders WHERE id = 5000; INSERT INTO shop.orders VALUES (0, 'mine')")
         spoilt = rows(slave)
