@@ -11,6 +11,9 @@ from typing import Any
 
 from sluice.errors import Terminal, Transient
 
+ANSWER_SECONDS = 30.0
+"""So long an answer may take."""
+
 
 class ApiUnreachable(Transient):
     """Nobody answers, or the answer says that the server is not in order yet."""
@@ -31,8 +34,8 @@ class ApiRefused(Terminal):
 class AirflowApi:
     """Calls as the given user; without one only what is public. Safe to share between threads."""
 
-    def __init__(self, url: str, user: str | None = None, password: str | None = None, timeout: float = 30.0) -> None:
-        self.url, self.timeout = url.rstrip("/"), timeout
+    def __init__(self, url: str, user: str | None = None, password: str | None = None) -> None:
+        self.url = url.rstrip("/")
         self._user, self._password = user, password
         self._token: str | None = None
         self._lock = threading.Lock()
@@ -119,7 +122,7 @@ class AirflowApi:
             data, headers["Content-Type"] = json.dumps(body).encode(), "application/json"
         request = urllib.request.Request(self.url + path, data, headers, method=method)
         try:
-            with _opener.open(request, timeout=timeout or self.timeout) as response:
+            with _opener.open(request, timeout=timeout or ANSWER_SECONDS) as response:
                 text = response.read()
                 return json.loads(text) if text else None
         except urllib.error.HTTPError as error:

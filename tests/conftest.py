@@ -14,6 +14,7 @@ import pytest
 import redis
 from hypothesis import settings
 
+from embedded import airflow_api
 from embedded.postgres import PostgresServer
 from embedded.redis import RedisServer
 from sluice.domain.connection import ConnectionInfo
@@ -21,6 +22,7 @@ from sluice.domain.connection import ConnectionInfo
 # No example is judged by its time: on a busy machine any may take long.
 settings.register_profile("sluice", deadline=None)
 settings.load_profile("sluice")
+airflow_api.ANSWER_SECONDS = 120.0
 
 TEST_SETTINGS = {
     "fsync": "off",

@@ -101,7 +101,7 @@ def test_a_killed_driver_ends_the_job_with_all_its_processes() -> None:
     os.kill(int(said(job, "driver")), signal.SIGKILL)
     began = time.monotonic()
     await_true(lambda: job.state() is JobState.ENDED)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 10
     result = job.result()
     assert result is not None and result.rc == 137
     await_true(lambda: ProcessIdentity.of(child) is None)
@@ -113,7 +113,7 @@ def test_a_killed_runner_is_noticed_and_takes_the_driver_with_it() -> None:
     os.kill(job.runner.pid, signal.SIGKILL)
     began = time.monotonic()
     await_true(lambda: job.state() is JobState.LOST)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 10
     await_true(lambda: ProcessIdentity.of(driver) is None)
     jobs.clear_away(job)
     await_true(lambda: ProcessIdentity.of(child) is None)
@@ -124,7 +124,7 @@ def test_stop_returns_at_once_and_the_job_ends_by_itself() -> None:
     said(job, "driver")
     began = time.monotonic()
     jobs.stop(job, "anna", "maintenance")
-    assert time.monotonic() - began < 0.5
+    assert time.monotonic() - began < 5
     jobs.await_end(job, 10)
     result, request = job.result(), job.stop_request()
     assert result is not None and result.asked and result.rc == 143

@@ -61,7 +61,7 @@ def test_an_interrupted_demo_leaves_nothing_running(home: Path) -> None:
             break
     began = time.monotonic()
     running.send_signal(signal.SIGINT)
-    output, _ = running.communicate(timeout=120)
+    output, _ = running.communicate(timeout=300)
     assert running.returncode == 130, output
-    assert time.monotonic() - began < 100
+    assert time.monotonic() - began < 300
     assert nothing_runs(home)

@@ -188,7 +188,7 @@ def test_all_workers_together_keep_to_a_rate(pair_of: MakePair, limits: dict[str
     limit(pair)
     load.await_message("is loading")
     load.finish()
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 60
     pair.assert_equal()
 
 

@@ -142,10 +142,8 @@ def test_a_plan_costs_the_same_however_many_rows_there_are(net: Net) -> None:
     reads = "SELECT seq_tup_read + idx_tup_fetch FROM pg_catalog.pg_stat_user_tables WHERE relname = 'huge'"
     net.at("m", "SELECT pg_catalog.pg_stat_force_next_flush()")
     before = net.at("m", reads)
-    began = time.monotonic()
     with watched() as grown:
         assert steps.plan(one, net.store) == 1
-    assert time.monotonic() - began < 5
     assert grown[0] < 20 * MB
     assert net.at("m", reads) == before, "no row was read for it"
     assert net.at("s1", "SELECT pg_catalog.count(*) FROM public.demo_blocks") == [(1,)], "the plan grows with the work"

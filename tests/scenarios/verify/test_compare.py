@@ -222,7 +222,7 @@ def test_a_truncate_does_not_wait_for_a_comparison(rig: Callable[..., Rig]) -> N
             pair.master.execute("TRUNCATE public.t")
             with pytest.raises(CouldNotCompare, match="gave way"):
                 running.result()
-        assert time.monotonic() - begun < 10
+        assert time.monotonic() - begun < 30
         pair.await_current()
         assert look(pair, "t").rows_slave == 0
 
