@@ -12,7 +12,9 @@ from sluice.orchestration.work import listed
 
 ROOT = Path(__file__).resolve().parents[2]
 DAGS = ROOT / "dags"
-IDS = {"install_resources", "reconcile_tables", "initial_update", "cdc_apply", "rejects", "housekeeping", "resync"}
+IDS = {
+    "install_resources", "reconcile_tables", "initial_update", "cdc_apply", "gate", "rejects", "housekeeping", "resync",
+}  # fmt: skip
 GOOD = "prefix: {prefix}\nmaster: {{conn_id: m}}\nslaves:\n{slaves}\ntables:\n  public.*: {{}}\n"
 
 
@@ -143,6 +145,7 @@ def test_params_are_those_of_the_contract(bag: DagBag) -> None:
             "key_to",
         },
         "cdc_apply": {"prefix", "slave"},
+        "gate": {"prefix", "slave", "action", "reason"},
         "rejects": {"prefix", "slave", "action", "ids", "force"},
         "housekeeping": set(),
         "resync": {"prefix", "slave", "action", "sample"},

@@ -142,6 +142,27 @@ def resync_fields() -> dict[str, Param]:
     }
 
 
+def gate_fields() -> dict[str, Param]:
+    """The form of `gate`."""
+    replications, _ = survey()
+    shown = {
+        "show": "show: print who keeps it closed",
+        "close": "close: nothing is applied from now on",
+        "open": "open: take a closing back",
+    }
+    return {
+        "prefix": prefix_field(replications),
+        "slave": slave_field(replications),
+        "action": Param("show", type="string", enum=list(shown), values_display=shown, title="Action"),
+        "reason": Param(
+            None,
+            type=["null", "string"],
+            title="Reason",
+            description_md="Of **close**: why. Whoever finds the slave standing still reads it.",
+        ),
+    }
+
+
 def _optional(
     choices: list[str], none: str, title: str, description_md: str, shown: dict[str, str] | None = None
 ) -> Param:

@@ -50,9 +50,9 @@ def decide(work: Work) -> str:
             return f"{len(found)} changes are set aside"
         ids = numbers(work.context["params"]["ids"] or "", [reject.id for reject in found])
         if action == "drop":
-            dropped = store.move(ids, RejectStatus.DROPPED, person(work))
+            dropped = store.move(ids, RejectStatus.DROPPED, work.person)
             return f"{len(dropped)} changes are dropped"
-        store.move(ids, RejectStatus.ASKED, person(work), force=bool(work.context["params"]["force"]))
+        store.move(ids, RejectStatus.ASKED, work.person, force=bool(work.context["params"]["force"]))
         return _answers(work, store, ids)
 
 
@@ -67,11 +67,6 @@ def numbers(text: str, known: list[int]) -> list[int]:
     if strange := [number for number in ids if number not in known]:
         raise RejectsUnknown(f"Nothing is set aside under {', '.join(map(str, strange))}, or it is settled already")
     return ids
-
-
-def person(work: Work) -> str:
-    """Who triggered the run."""
-    return str(getattr(work.context.get("dag_run"), "triggering_user_name", None) or "the DAG rejects")
 
 
 def _answers(work: Work, store: Any, ids: list[int]) -> str:

@@ -55,6 +55,12 @@ class Work:
         return Work(self.replication, name, self.context, (name,))
 
     @property
+    def person(self) -> str:
+        """Who triggered the run."""
+        told = getattr(self.context.get("dag_run"), "triggering_user_name", None)
+        return str(told or f"the DAG {self.context['dag'].dag_id}")
+
+    @property
     def update_id(self) -> str:
         """Names an initial update: the run that does it."""
         return update_id(self.context)

@@ -1,13 +1,7 @@
 """An admin holds a slave back, on real servers: Redis emptied, the slave down, a slave of an earlier version."""
 
-import json
-import os
-import re
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +14,6 @@ from sluice.vendors.postgres.connection import DatabaseUnreachable
 from tests.scenarios.apply.rig import Rig, Running
 
 TABLE = "CREATE TABLE public.t (id int PRIMARY KEY, v text)"
-ROOT = Path(__file__).resolve().parents[3]
 WHY = 'anna\'s "index" maintenance, 100 %'
 
 
@@ -153,25 +146,3 @@ def test_a_slave_of_a_version_without_the_column_goes_on_and_is_closed(rig: Call
         assert hold(pair).open()
         pair.await_current()
     assert pair.differences() == {}
-
-
-def test_the_page_on_operations_says_how(rig: Callable[..., Rig], tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-    (way,) = [code for code in re.findall(r"```python\n(.*?)```", page, re.S) if "Hold(" in code]
-    closing, opening = way.split("print(")[0], "hold.open()"
-    assert opening in way
-    pair = rig(TABLE)
-    info = pair.pair.slave_info
-    connection = {"conn_type": info.vendor, "host": info.host, "port": info.port, "schema": info.database,
-                  "login": info.user, "password": info.password}  # fmt: skip
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "plugins"), "AIRFLOW_HOME": str(tmp_path / "airflow"),
-           "SLUICE_REDIS_URL": pair.redis_url, "AIRFLOW_CONN_S": json.dumps(connection)}  # fmt: skip
-    done = subprocess.run([sys.executable, "-c", closing], env=env, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert "index maintenance" in pair.checkpoint.closed
-    assert "index maintenance" in str(hold(pair).gate.closures()[0])
-    done = subprocess.run([sys.executable, "-c", way], env=env, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert "admin (anna, " in done.stdout
-    assert pair.checkpoint.closed == ""
-    assert hold(pair).gate.closures() == []

@@ -1,0 +1,19 @@
+"""# Hold a slave back
+
+For its maintenance, say. Changes wait in ITEMS on the master: nothing is lost, and nothing needs to be stopped.
+
+- `show` prints who keeps the slave's gate closed, since when, and why.
+- `close` closes it. When the task has succeeded nothing is being applied to the slave any more. No restart opens
+  it, of Redis, Airflow or the apply.
+- `open` takes that back. A gate that others keep closed, too, stays closed: an initial update opens it when it
+  is through, and a failed apply when it is started again.
+"""
+
+from airflow.sdk import chain
+
+from sluice.orchestration.forms import gate_fields, lifecycle_dag
+from sluice.orchestration.steps_gate import decide
+from sluice.orchestration.steps_master import check
+
+with lifecycle_dag("gate", __doc__, params=gate_fields()) as dag:
+    chain(check(), decide())

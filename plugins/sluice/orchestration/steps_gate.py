@@ -1,0 +1,45 @@
+"""A person holds a slave back, and lets it go on."""
+
+import logging
+
+from sluice.apply.hold import Hold
+from sluice.errors import Terminal
+from sluice.orchestration.step import step
+from sluice.orchestration.work import Work
+
+log = logging.getLogger("sluice.orchestration")
+
+
+class ReasonMissing(Terminal):
+    """A gate is closed by nobody without a reason."""
+
+    def __init__(self) -> None:
+        super().__init__("Give a reason for closing the gate: whoever finds the slave standing still reads it.")
+
+
+class NothingToHold(Terminal):
+    """The slave has no checkpoint yet, which keeps what a person said."""
+
+    def __init__(self, work: Work) -> None:
+        super().__init__(f"{work}: there is nothing to hold back before the slave's first initial update.")
+
+
+@step
+def decide(work: Work) -> str:
+    """Closes the slave's gate, opens it, or shows who keeps it closed."""
+    params = work.context["params"]
+    action, reason = str(params["action"]), str(params["reason"] or "").strip()
+    slave = work.slave
+    hold = Hold(work.redis, work.prefix, slave, work.info(slave))
+    if action == "close":
+        if not reason:
+            raise ReasonMissing
+        if work.checkpoint(slave) is None:
+            raise NothingToHold(work)
+        hold.close(work.person, reason)
+    elif action == "open" and not hold.open():
+        log.info("%s: no person had closed the gate", work)
+    closures = hold.gate.closures()
+    for closure in closures:
+        log.info("%s: closed: %s", work, closure)
+    return f"{work}: the gate is " + ("closed: " + "; ".join(map(str, closures)) if closures else "open")
