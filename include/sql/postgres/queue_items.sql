@@ -2,10 +2,10 @@
 -- Called by: sluice.vendors.postgres.queue, over ADBC and therefore without parameters.
 -- Placeholders: ${schema} quoted schema, ${prefix} e.g. demo_; ${window} as queue_window.sql says; ${old} when
 --   OLDCONTENT is needed.
--- Result: repl_key, trans_key, schema, table, guid, action, content, oldcontent.
+-- Result: repl_key, trans_key (an xid8), schema, table, guid, action, content, oldcontent.
 -- OLDCONTENT travels only where a key or an old image is taken from it: a plain UPDATE under its key needs none.
 -- Privileges: SELECT on ITEMS. Oldest version: PostgreSQL 14.
-SELECT repl_key, trans_key::text::bigint AS trans_key, db_schema AS "schema", tablename AS "table", guid,
+SELECT repl_key, trans_key, db_schema AS "schema", tablename AS "table", guid,
        db_action AS action, content, CASE WHEN ${old} THEN oldcontent END AS oldcontent
 FROM ${schema}.${prefix}items
 WHERE ${window}

@@ -19,6 +19,7 @@ from typing import Any
 
 import adbc_driver_manager
 import adbc_driver_postgresql.dbapi
+import numpy as np
 import psycopg
 import pyarrow as pa
 
@@ -241,7 +242,7 @@ class Reader:
         floor, ceiling = window.floor, window.ceiling
         room = _Room(max_bytes)
         if streams == 1 or ceiling - floor < STREAMED:
-            return self._rows("queue_items", window, room=room, old=needed).cast(ITEMS)
+            return _items(self._rows("queue_items", window, room=room, old=needed))
         if self._pool is None:
             self._pool = ThreadPoolExecutor(STREAMS, thread_name_prefix="sluice-queue")
         bounds = [floor + (ceiling - floor) * number // streams for number in range(streams + 1)]
@@ -259,7 +260,7 @@ class Reader:
         failures = [failure for each in reading if (failure := each.exception()) is not None]
         if failures:
             raise failures[0]
-        return pa.concat_tables([each.result() for each in reading]).cast(ITEMS)
+        return _items(pa.concat_tables([each.result() for each in reading]))
 
     def _rows(
         self, statement: str, window: Window, stream: int = 0, room: "_Room | None" = None, **placeholders: str
@@ -324,6 +325,19 @@ def _taken(reader: pa.RecordBatchReader, room: _Room | None) -> pa.Table:
             room.take(batch.nbytes)
         batches.append(batch)
     return pa.Table.from_batches(batches, reader.schema)
+
+
+def _items(found: pa.Table) -> pa.Table:
+    """As `ITEMS`. TRANS_KEY comes as the eight bytes of an xid8: making a number of it cost the master a tenth."""
+    place = found.column_names.index("trans_key")
+    chunks = [pa.array(_numbers(chunk.cast(pa.binary()))) for chunk in found.column(place).chunks if len(chunk)]
+    return found.set_column(place, "trans_key", pa.chunked_array(chunks, pa.int64())).cast(ITEMS)
+
+
+def _numbers(eight: Any) -> Any:
+    _, offsets, data = eight.buffers()
+    begin = int(np.frombuffer(offsets, np.int32)[eight.offset])
+    return np.frombuffer(data, ">i8", len(eight), begin).astype(np.int64)
 
 
 def _classified(error: Any, place: str) -> SluiceError:
