@@ -50,12 +50,14 @@ def by_table(items: Any) -> Run:
     names = _codes(items.column("table"))
     (schema_of, schema_words), (name_of, name_words) = schemas, names
     code = schema_of * len(name_words) + name_of
+    each, counts = np.unique(code, return_counts=True)
+    if len(each) > 1:
+        # Once for all tables: it goes through all of a window's texts, however few are taken.
+        items = items.take(pa.array(np.argsort(code, kind="stable")))
+    begins = np.cumsum([0, *counts[:-1]])
     return {
-        TableName(schema_words[each // len(name_words)], name_words[each % len(name_words)]): items
-        if len(found) == items.num_rows
-        else items.take(pa.array(found))
-        for each in np.unique(code).tolist()
-        if (found := np.flatnonzero(code == each)) is not None
+        TableName(schema_words[one // len(name_words)], name_words[one % len(name_words)]): items.slice(begin, count)
+        for one, begin, count in zip(each.tolist(), begins.tolist(), counts.tolist(), strict=True)
     }
 
 
