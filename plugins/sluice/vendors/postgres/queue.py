@@ -242,7 +242,7 @@ class Reader:
         floor, ceiling = window.floor, window.ceiling
         room = _Room(max_bytes)
         if streams == 1 or ceiling - floor < STREAMED:
-            return _items(self._rows("queue_items", window, room=room, old=needed))
+            return taken_over(self._rows("queue_items", window, room=room, old=needed))
         if self._pool is None:
             self._pool = ThreadPoolExecutor(STREAMS, thread_name_prefix="sluice-queue")
         bounds = [floor + (ceiling - floor) * number // streams for number in range(streams + 1)]
@@ -260,7 +260,7 @@ class Reader:
         failures = [failure for each in reading if (failure := each.exception()) is not None]
         if failures:
             raise failures[0]
-        return _items(pa.concat_tables([each.result() for each in reading]))
+        return taken_over(pa.concat_tables([each.result() for each in reading]))
 
     def _rows(
         self, statement: str, window: Window, stream: int = 0, room: "_Room | None" = None, **placeholders: str
@@ -327,7 +327,7 @@ def _taken(reader: pa.RecordBatchReader, room: _Room | None) -> pa.Table:
     return pa.Table.from_batches(batches, reader.schema)
 
 
-def _items(found: pa.Table) -> pa.Table:
+def taken_over(found: pa.Table) -> pa.Table:
     """As `ITEMS`. TRANS_KEY comes as the eight bytes of an xid8: making a number of it cost the master a tenth."""
     place = found.column_names.index("trans_key")
     chunks = [pa.array(_numbers(chunk.cast(pa.binary()))) for chunk in found.column(place).chunks if len(chunk)]

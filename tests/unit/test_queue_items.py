@@ -1,0 +1,31 @@
+"""What the master sends of ITEMS, as the apply takes it."""
+
+import pyarrow as pa
+import pytest
+
+from sluice.vendors.postgres.queue import ITEMS, taken_over
+
+KEYS = [1, 2**32 - 1, 2**32, 2**62, 7]
+
+
+def sent(keys: list[int], kind: pa.DataType) -> pa.Table:
+    eight = pa.array([key.to_bytes(8, "big") for key in keys], pa.binary())
+    columns = {name: pa.nulls(len(keys), pa.string()) for name in ITEMS.names}
+    columns["repl_key"] = pa.array(range(len(keys)), pa.int64())
+    columns["trans_key"] = (
+        pa.ExtensionArray.from_storage(kind, eight) if isinstance(kind, pa.BaseExtensionType) else eight
+    )
+    return pa.table(columns)
+
+
+@pytest.mark.parametrize("kind", [pa.opaque(pa.binary(), "xid8", "PostgreSQL"), pa.binary()], ids=["opaque", "bytes"])
+def test_a_transaction_keeps_its_number_whatever_its_size_and_its_batch(kind: pa.DataType) -> None:
+    whole = sent(KEYS, kind)
+    for table in (whole, whole.slice(1, 3), pa.concat_tables([whole.slice(3), whole.slice(0, 0), whole.slice(1, 2)])):
+        found = taken_over(table)
+        assert found.schema == ITEMS
+        assert found["trans_key"].to_pylist() == [KEYS[place] for place in table["repl_key"].to_pylist()]
+
+
+def test_nothing_is_nothing() -> None:
+    assert taken_over(sent([], pa.binary())).equals(ITEMS.empty_table())
