@@ -156,7 +156,7 @@ class Rig:
     def await_normal_mode(self, running: "Running") -> None:
         """Returns when all is applied and changes must match the slave's rows."""
         self.await_current(60)
-        self.await_that(lambda: not running.loop.mode.on)
+        self.await_that(lambda: running.in_normal_mode)
 
     def await_that(self, condition: Callable[[], bool], seconds: float = 30.0) -> None:
         """Raises what ended the apply, should it end before the condition holds."""
@@ -212,6 +212,13 @@ class Running(AbstractContextManager["Running"]):
         self.stop.set()
         self.thread.join(timeout=20)
         assert not self.thread.is_alive(), "the apply did not stop"
+
+    @property
+    def in_normal_mode(self) -> bool:
+        """Whether it has taken over, which decides the mode, and safe mode is over."""
+        checkpoint = self.loop.checkpoint
+        told = checkpoint is not None and self.loop.status.read().get("epoch") == checkpoint.epoch
+        return told and not self.loop.mode.on
 
     def _run(self) -> None:
         try:

@@ -98,7 +98,7 @@ def test_drift_stops_the_apply_and_closes_the_gate(rig: Callable[..., Rig]) -> N
     gate = Gate(redis_store.connect(pair.redis_url), pair.pair.prefix, "dr1")
     with pair.apply() as running:
         pair.await_current()
-        pair.await_that(lambda: not running.loop.mode.on)
+        pair.await_that(lambda: running.in_normal_mode)
         pair.slave.execute("DELETE FROM public.account WHERE id = 2")
         pair.master.execute("UPDATE public.account SET balance = 3 WHERE id = 2")
         with pytest.raises(Drift, match=r"public\.account, row id = '2'"):
@@ -171,7 +171,7 @@ def test_conflicts_are_set_aside_where_the_policy_says_so(rig: Callable[..., Rig
     pair.master.execute("INSERT INTO public.account VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3)")
     with pair.apply() as running:
         pair.await_current()
-        pair.await_that(lambda: not running.loop.mode.on)
+        pair.await_that(lambda: running.in_normal_mode)
         pair.slave.execute("DELETE FROM public.account WHERE id = 2")
         pair.master.execute("UPDATE public.account SET balance = balance + 1")
         pair.await_current()

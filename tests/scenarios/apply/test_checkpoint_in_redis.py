@@ -334,7 +334,7 @@ def test_a_failed_batch_leaves_an_exit_point_here_too(kept: Callable[..., Rig]) 
     pair.master.execute("INSERT INTO public.t VALUES (1, 'a'), (2, 'b')")
     with pair.apply() as running:
         pair.await_applied(running)
-        pair.await_that(lambda: not running.loop.mode.on)
+        pair.await_that(lambda: running.in_normal_mode)
         pair.slave.execute("DELETE FROM public.t WHERE id = 2")
         pair.master.execute("UPDATE public.t SET v = 'c' WHERE id = 2")
         with pytest.raises(Drift):
@@ -356,7 +356,7 @@ def test_what_was_decided_about_a_change_set_aside_stays(kept: Callable[..., Rig
     rejects = RejectStore(pair.slave, pair.pair.prefix, "public", "dr1")
     with pair.apply() as running:
         pair.await_applied(running)
-        pair.await_that(lambda: not running.loop.mode.on)
+        pair.await_that(lambda: running.in_normal_mode)
         pair.await_that(lambda: position_in_redis(pair) == running.loop.seen)
         before = take(pair)
         pair.slave.execute("UPDATE public.t SET a = 'mine' WHERE id = 2; INSERT INTO public.t VALUES (7, 'mine', 7)")

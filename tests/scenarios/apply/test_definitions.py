@@ -96,7 +96,7 @@ def test_a_change_of_definition_cuts_the_stream(rig: Callable[..., Rig], case: s
         if when == "while applying":
             pair.master.execute(fill.encode())
             pair.await_current()
-            pair.await_that(lambda: not running.loop.mode.on)
+            pair.await_that(lambda: running.in_normal_mode)
             change()
         pair.await_current(60)
         assert pair.differences() == {}

@@ -112,7 +112,7 @@ def test_the_mode_is_on_while_the_exit_point_goes(
                 pair.slave.execute("SELECT pg_terminate_backend(%s)", held_up(pair))
                 pair.await_that(lambda: pair.checkpoint.epoch == 2)
         pair.slave.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
-        pair.await_that(lambda: not running.loop.mode.on)
+        pair.await_that(lambda: running.in_normal_mode)
         assert pair.checkpoint.safemode_exit is None
         pair.await_that(lambda: OFF in caplog.text)
 

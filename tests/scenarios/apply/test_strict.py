@@ -15,7 +15,7 @@ LARGE = 21_000
 
 def settled(pair: Rig, running: Any) -> None:
     pair.await_current(60)
-    pair.await_that(lambda: not running.loop.mode.on)
+    pair.await_that(lambda: running.in_normal_mode)
 
 
 def silent(pair: Rig, *statements: str) -> None:
