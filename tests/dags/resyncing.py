@@ -10,6 +10,7 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 
 from sluice.domain.connection import ConnectionInfo
+from tests.airflow_connections import connect_airflow
 from tests.scenarios.apply.rig import Rig
 
 DAGS = Path(__file__).resolve().parents[2] / "dags"
@@ -28,11 +29,7 @@ def pair(
     monkeypatch.setenv("SLUICE_REDIS_URL", redis_url)
     made = Rig.build(database, redis_url, tmp_path, TABLES)
     for name, info in (("M", made.pair.master_info), ("S", made.pair.slave_info)):
-        values = {
-            "conn_type": "postgres", "host": info.host, "port": info.port, "schema": info.database,
-            "login": info.user, "password": info.password,
-        }  # fmt: skip
-        monkeypatch.setenv(f"AIRFLOW_CONN_{name}", json.dumps(values))
+        connect_airflow(monkeypatch, name, info)
     made.master.execute("INSERT INTO public.people SELECT i, 'n' || i, 'hidden' || i FROM generate_series(1, 100) i")
     made.master.execute("INSERT INTO public.log SELECT 'l' FROM generate_series(1, 10) i")
     yield made

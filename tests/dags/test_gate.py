@@ -17,6 +17,7 @@ from sluice.stores import redis_store
 from sluice.stores.gate import INITIAL_UPDATE, Gate
 from sluice.vendors.postgres.checkpoint import CheckpointStore
 from sluice.vendors.postgres.connection import connect
+from tests.airflow_connections import connect_airflow
 
 DEMO = Prefix("DEMO_")
 
@@ -27,11 +28,7 @@ def slave(
 ) -> ConnectionInfo:
     """Configured as `a` of DEMO_."""
     info = database()
-    values = {
-        "conn_type": "postgres", "host": info.host, "port": info.port, "schema": info.database,
-        "login": info.user, "password": info.password,
-    }  # fmt: skip
-    monkeypatch.setenv("AIRFLOW_CONN_A", json.dumps(values))
+    connect_airflow(monkeypatch, "a", info)
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
     monkeypatch.setenv("SLUICE_REDIS_URL", redis_url)
     (tmp_path / "DEMO.yaml").write_text(

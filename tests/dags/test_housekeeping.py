@@ -18,6 +18,7 @@ from sluice.orchestration.work import Work
 from sluice.vendors.postgres import position
 from sluice.vendors.postgres.checkpoint import CheckpointStore
 from sluice.vendors.postgres.connection import connect
+from tests.airflow_connections import connect_airflow
 
 DEMO = Prefix("DEMO_")
 
@@ -59,11 +60,7 @@ class World:
 def world(database: Callable[..., ConnectionInfo], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     databases = {name: database() for name in ("master", "a", "b")}
     for name, info in databases.items():
-        values = {
-            "conn_type": "postgres", "host": info.host, "port": info.port, "schema": info.database,
-            "login": info.user, "password": info.password,
-        }  # fmt: skip
-        monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", json.dumps(values))
+        connect_airflow(monkeypatch, name, info)
     (tmp_path / "DEMO.yaml").write_text(
         "prefix: DEMO_\nmaster: {conn_id: master}\nslaves:\n  a: {conn_id: a}\n  b: {conn_id: b}\n"
         "tables:\n  public.*: {}\n"

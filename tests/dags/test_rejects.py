@@ -1,6 +1,5 @@
 """The DAG `rejects` on a real slave: what a person sees, asks for and is answered."""
 
-import json
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from sluice.orchestration.work import Work
 from sluice.vendors.postgres.checkpoint import CheckpointStore
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.rejects import RejectStore
+from tests.airflow_connections import connect_airflow
 
 DEMO = Prefix("DEMO_")
 
@@ -29,11 +29,7 @@ def store(
 ) -> Iterator[RejectStore]:
     """A slave with two changes set aside, configured as `a` of DEMO_."""
     info = database()
-    values = {
-        "conn_type": "postgres", "host": info.host, "port": info.port, "schema": info.database,
-        "login": info.user, "password": info.password,
-    }  # fmt: skip
-    monkeypatch.setenv("AIRFLOW_CONN_A", json.dumps(values))
+    connect_airflow(monkeypatch, "a", info)
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
     (tmp_path / "DEMO.yaml").write_text(
         "prefix: DEMO_\nmaster: {conn_id: m}\nslaves:\n  a: {conn_id: a}\ntables:\n  public.*: {}\n"

@@ -27,6 +27,7 @@ from sluice.orchestration.steps_update import _settle, begin, create_tables, mak
 from sluice.orchestration.work import Work
 from sluice.vendors.postgres.checkpoint import CheckpointStore
 from sluice.vendors.postgres.connection import connect
+from tests.airflow_connections import connect_airflow
 
 RUN = "manual__2026"
 
@@ -94,9 +95,7 @@ def slaves(
 ) -> dict[str, ConnectionInfo]:
     infos = {name: database() for name in ("m", "one", "two", "three")}
     for name, info in infos.items():
-        values = {"conn_type": "postgres", "host": info.host, "port": info.port, "schema": info.database,
-                  "login": info.user, "password": info.password}  # fmt: skip
-        monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", json.dumps(values))
+        connect_airflow(monkeypatch, name, info)
     (tmp_path / "conf").mkdir()
     (tmp_path / "out").mkdir()
     (tmp_path / "conf" / "DEMO.yaml").write_text(

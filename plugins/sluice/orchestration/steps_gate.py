@@ -36,7 +36,7 @@ def decide(work: Work) -> str:
             raise ReasonMissing
         if work.checkpoint(slave) is None:
             raise NothingToHold(work)
-        hold.close(work.person, reason)
+        hold.close(work.person("the DAG gate"), reason)
     elif action == "open" and not hold.open():
         log.info("%s: no person had closed the gate", work)
     closures = hold.gate.closures()

@@ -50,9 +50,9 @@ def decide(work: Work) -> str:
             return f"{len(found)} changes are set aside"
         ids = numbers(work.context["params"]["ids"] or "", [reject.id for reject in found])
         if action == "drop":
-            dropped = store.move(ids, RejectStatus.DROPPED, work.person)
+            dropped = store.move(ids, RejectStatus.DROPPED, work.person("the DAG rejects"))
             return f"{len(dropped)} changes are dropped"
-        store.move(ids, RejectStatus.ASKED, work.person, force=bool(work.context["params"]["force"]))
+        store.move(ids, RejectStatus.ASKED, work.person("the DAG rejects"), force=bool(work.context["params"]["force"]))
         return _answers(work, store, ids)
 
 

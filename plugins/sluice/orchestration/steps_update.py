@@ -56,7 +56,7 @@ def begin(work: Work) -> str:
 
 
 def _begin(work: Work) -> bool:
-    update, by = update_of(work), _person(work)
+    update, by = update_of(work), work.person("initial update")
     try:
         return steps.begin(update, work.redis, by=by)
     except ForbiddenMove:
@@ -216,9 +216,3 @@ def _reason(context: Mapping[str, Any], states: Mapping[str, Any]) -> str:
     if said and said.startswith(steps.INTERRUPTED):
         return str(said)
     return f"Initial Update failed in {failed}: {said}" if said else f"{steps.INTERRUPTED} in {failed}"
-
-
-def _person(work: Work) -> str:
-    """Who triggered the run, for the gate's closure."""
-    run = work.context.get("dag_run")
-    return str(getattr(run, "triggering_user_name", None) or "initial update")

@@ -54,11 +54,9 @@ class Work:
         """The same for one of several slaves."""
         return Work(self.replication, name, self.context, (name,))
 
-    @property
-    def person(self) -> str:
-        """Who triggered the run."""
-        told = getattr(self.context.get("dag_run"), "triggering_user_name", None)
-        return str(told or f"the DAG {self.context['dag'].dag_id}")
+    def person(self, nobody: str) -> str:
+        """Who triggered the run; `nobody` where no person did."""
+        return str(getattr(self.context.get("dag_run"), "triggering_user_name", None) or nobody)
 
     @property
     def update_id(self) -> str:

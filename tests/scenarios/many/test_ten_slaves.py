@@ -1,7 +1,7 @@
 """Ten slaves of one prefix: each with its own position; the slowest holds the purge, and says so."""
 
-import json
 import logging
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +14,7 @@ from sluice.initial import steps
 from sluice.initial.progress import progress
 from sluice.orchestration.steps_housekeeping import purge_items
 from sluice.orchestration.work import Work
+from tests.airflow_connections import connect_airflow
 
 NAMES = [f"dr{number}" for number in range(1, 11)]
 CONFIG = """
@@ -87,11 +88,9 @@ def test_a_slave_that_is_down_holds_the_purge_until_it_is_taken_out_and_then_nee
     for name in NAMES:
         steps_to_normal(net, name)
     for conn_id, info in net.infos.items():
-        values = {"conn_type": "postgres", "host": info.host, "port": info.port, "schema": info.database,
-                  "login": info.user, "password": info.password}  # fmt: skip
-        monkeypatch.setenv(f"AIRFLOW_CONN_{conn_id.upper()}", json.dumps(values))
+        connect_airflow(monkeypatch, conn_id, info)
     up = [("DEMO_", name) for name in NAMES[:9]]
-    monkeypatch.setenv("AIRFLOW_CONN_S_DR10", json.dumps({**values, "port": 1}))
+    connect_airflow(monkeypatch, "s_dr10", replace(net.infos["s_dr10"], port=1))
     with net.applying(*up) as running:
         net.at("m", "INSERT INTO public.orders SELECT g, 'more' FROM generate_series(5001, 5500) g")
         for pair in up:

@@ -1,0 +1,16 @@
+"""Databases of a test as Airflow's connections."""
+
+import json
+
+import pytest
+
+from sluice.domain.connection import ConnectionInfo
+
+
+def connect_airflow(monkeypatch: pytest.MonkeyPatch, conn_id: str, info: ConnectionInfo) -> None:
+    """For this test `conn_id` leads to the database `info`."""
+    values = {
+        "conn_type": info.vendor, "host": info.host, "port": info.port, "schema": info.database,
+        "login": info.user, "password": info.password,
+    }  # fmt: skip
+    monkeypatch.setenv(f"AIRFLOW_CONN_{conn_id.upper()}", json.dumps(values))
