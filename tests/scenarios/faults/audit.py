@@ -18,6 +18,7 @@ PLUGIN = "test_decoding"
 _LINE = re.compile(r"table (?:public|\"public\")\.(\w+): (INSERT|UPDATE|DELETE|TRUNCATE): ?(.*)", re.DOTALL)
 _VALUE = re.compile(r"\"?(\w+)\"?\[[^\]]+\]:('(?:[^']|'')*'|\S+)")
 _NEW = "new-tuple: "
+TRIES = 5
 CHANGES = "SELECT xid::text::bigint, data FROM pg_logical_slot_get_changes(%s, NULL, NULL, 'include-timestamp', 'off')"
 
 
@@ -60,7 +61,7 @@ def end(slave: psycopg.Connection[Any], slot: str) -> None:
 def commits(slave: psycopg.Connection[Any], slot: str) -> Iterator[Commit]:
     """What was committed since `begin`, or since the last call, that changed replicated rows or the checkpoint."""
     commit: Commit | None = None
-    for xid, line in slave.execute(CHANGES, [slot]).fetchall():
+    for xid, line in _lines(slave, slot):
         if line.startswith("BEGIN"):
             commit = Commit(xid)
         elif line.startswith("COMMIT"):
@@ -70,6 +71,22 @@ def commits(slave: psycopg.Connection[Any], slot: str) -> Iterator[Commit]:
         elif not line.startswith("message:"):  # a message in the log changes nothing
             assert commit is not None
             read(commit, line)
+
+
+def _lines(slave: psycopg.Connection[Any], slot: str) -> list[tuple[int, str]]:
+    """Transaction and text of each line of the plugin.
+
+    An invalidation that arrives while the plugin writes a row (autovacuum sends some) can take the table's columns from
+    under it: "cache lookup failed for type 0". Nothing is consumed then, so it is asked again.
+    """
+    tries = 0
+    while True:
+        try:
+            return slave.execute(CHANGES, [slot]).fetchall()
+        except psycopg.errors.InternalError_:
+            tries += 1
+            if tries == TRIES:
+                raise
 
 
 def read(commit: Commit, line: str) -> None:

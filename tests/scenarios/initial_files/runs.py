@@ -1,6 +1,5 @@
 """Runs of `initial_update` in a stack, with what a person sees of them; and tables to load."""
 
-import time
 import urllib.parse
 from typing import Any
 
@@ -8,6 +7,7 @@ import psycopg
 
 from embedded.airflow_api import AirflowApi, ApiRefused
 from embedded.stack import Stack
+from tests.questions import Question
 from tests.stacks import until
 
 DAG = "initial_update"
@@ -36,6 +36,7 @@ class Run:
         self.stack = stack
         self.api: AirflowApi = stack.airflow.api()
         self.id = run_id
+        self._approval = Question(stack, DAG, run_id, "approve")
         self.path = f"dags/{DAG}/dagRuns/{urllib.parse.quote(run_id, safe='')}"
 
     @classmethod
@@ -63,29 +64,11 @@ class Run:
 
     @property
     def question(self) -> dict[str, Any]:
-        """Nothing asked between two tries."""
-        try:
-            return dict(self.api.get(f"{self.path}/taskInstances/approve/-1/hitlDetails"))
-        except ApiRefused as refused:
-            if refused.status != 404:
-                raise
-            return {"subject": "", "body": "", "response_received": True}
+        return self._approval.detail
 
     def answer(self, chosen: str) -> None:
-        """Answers as a person does, who reads the question first, and answers again when it is asked again.
-
-        A task that is back before Airflow's executor has noticed that it left is taken for killed, and asks again (see
-        sluice.orchestration.residence); the API does not tell when that has passed.
-        """
         before = self.answers()
-        body = {"chosen_options": [chosen], "params_input": {}}
-        deadline = time.monotonic() + 600
-        while not (given := self.answers()) or given[-1] in before:
-            assert time.monotonic() < deadline, "no answer arrived"
-            if self.state("approve") == "awaiting_input" and not self.question["response_received"]:
-                time.sleep(5)
-                self.api.call("PATCH", f"{self.path}/taskInstances/approve/-1/hitlDetails", body)
-            time.sleep(1)
+        self._approval.answer(chosen, lambda: bool(given := self.answers()) and given[-1] not in before)
 
     def answers(self) -> list[dict[str, str]]:
         try:

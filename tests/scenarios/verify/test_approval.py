@@ -1,7 +1,5 @@
 """A person is asked before a large repair: rejected, nothing is touched; approved, the slave is mended and verified."""
 
-import time
-import urllib.parse
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +8,7 @@ import pytest
 
 from embedded.stack import Stack
 from sluice.vendors.postgres.connection import connect
+from tests.questions import Question
 from tests.stacks import running_stack, until
 
 DAG = "resync"
@@ -46,31 +45,24 @@ class Run:
     def __init__(self, stack: Stack):
         self.api = stack.airflow.api()
         self.id = self.api.trigger(DAG, {"prefix": "DEMO_", "slave": "dr1", "action": "repair"})
-        self.path = f"dags/{DAG}/dagRuns/{urllib.parse.quote(self.id, safe='')}/taskInstances/approve_repair"
+        self._approval = Question(stack, DAG, self.id, "approve_repair")
 
     def states(self) -> dict[str, str | None]:
         return {name: state for name, _, state in self.api.task_states(DAG, self.id)}
 
     @property
     def question(self) -> dict[str, Any]:
-        return dict(self.api.get(f"{self.path}/-1/hitlDetails"))
+        return self._approval.detail
 
     def answer(self, chosen: str) -> None:
-        """Once it is asked; whoever is asked again answers again."""
-        end = time.monotonic() + 240
-        while self.states()["approve_repair"] != "success":
-            assert time.monotonic() < end, self.states()
-            if self.states()["approve_repair"] == "awaiting_input" and not self.question["response_received"]:
-                body = {"chosen_options": [chosen], "params_input": {}}
-                self.api.call("PATCH", f"{self.path}/-1/hitlDetails", body)
-            time.sleep(1)
+        self._approval.answer(chosen, lambda: self.states()["approve_repair"] == "success")
 
     def asked(self) -> bool:
         assert self.api.run_state(DAG, self.id) not in ("failed", "success"), self.states()
         return self.states().get("approve_repair") == "awaiting_input"
 
     def end(self) -> str:
-        until(lambda: self.api.run_state(DAG, self.id) in ("success", "failed"), 240)
+        until(lambda: self.api.run_state(DAG, self.id) in ("success", "failed"), 600)
         return str(self.api.run_state(DAG, self.id))
 
 
@@ -88,7 +80,7 @@ def test_a_repair_beyond_the_limit_waits_for_a_person_whose_word_counts(stack: S
         slave.execute("DELETE FROM shop.orders WHERE id = 5000; INSERT INTO shop.orders VALUES (0, 'mine')")
         spoilt = rows(slave)
         rejected = Run(stack)
-        until(rejected.asked, 240)
+        until(rejected.asked, 600)
         question = rejected.question
         assert question["subject"] == "Repair the differences?" and "report" in question["body"]
         rejected.answer("Reject")
@@ -97,7 +89,7 @@ def test_a_repair_beyond_the_limit_waits_for_a_person_whose_word_counts(stack: S
         assert states["repair"] == states["approved"] == "skipped" and states["verdict"] == "failed"
         assert rows(slave) == spoilt
         approved = Run(stack)
-        until(approved.asked, 240)
+        until(approved.asked, 600)
         assert rows(slave) == spoilt
         approved.answer("Approve")
         assert approved.end() == "success", approved.states()

@@ -10,7 +10,7 @@ from sluice.verify.findings import Outcome
 from sluice.verify.resync import Action, TableResult, resync
 from tests.scenarios.apply.rig import Rig
 from tests.scenarios.verify.test_compare import CHURN, FILL, T
-from tests.scenarios.verify.verifying import Traffic, counts, look
+from tests.scenarios.verify.verifying import Traffic, by_hand, counts, look
 
 
 def mend(pair: Rig, table: str = "t", limit: int | None = 1_000) -> TableResult:
@@ -45,8 +45,8 @@ def test_rows_the_applications_change_all_the_time_are_mended_exactly(rig: Calla
         change = "UPDATE public.t SET n = n + 1 WHERE id % 7 = {turn} % 7; SELECT 1"
         with Traffic(pair, change, rows=28, writers=1):
             for _ in range(5):
-                pair.slave.execute("UPDATE public.t SET v = 'spoilt' WHERE id % 3 = 0")
-                pair.slave.execute("DELETE FROM public.t WHERE id % 5 = 0")
+                by_hand(pair, "UPDATE public.t SET v = 'spoilt' WHERE id % 3 = 0")
+                by_hand(pair, "DELETE FROM public.t WHERE id % 5 = 0")
                 mend(pair)
         pair.await_current()
         assert pair.differences() == {} and look(pair, "t").outcome is Outcome.IDENTICAL

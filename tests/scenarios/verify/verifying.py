@@ -1,8 +1,10 @@
 """A verification of a rig, and traffic on its master."""
 
 import threading
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any
+
+import psycopg
 
 from sluice.domain.names import TableName
 from sluice.stores import redis_store
@@ -22,6 +24,14 @@ def look(rig: Rig, table: str, actions: str = "IUD", sample: int = 0, **options:
 def counts(finding: TableFinding) -> dict[str, int]:
     """Rows that differ, by kind."""
     return {str(kind): finding.found[kind].count for kind in Kind if finding.found[kind].count}
+
+
+def by_hand(rig: Rig, statement: str) -> None:
+    """Changes the slave as a person does beside its apply: who loses a deadlock gives the statement again."""
+    while True:
+        with suppress(psycopg.errors.DeadlockDetected):
+            rig.slave.execute(statement.encode())
+            return
 
 
 class Traffic(AbstractContextManager["Traffic"]):
