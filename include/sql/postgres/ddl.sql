@@ -55,7 +55,8 @@ BEGIN
 END
 $sluice$;
 
--- After objects were dropped. An index may have been the key of a table that cannot be told any more.
+-- After objects were dropped, and with CASCADE what hung on them: a table, a column of it or its default. An index may
+-- have been the key of a table that cannot be told any more.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}ddl_drop() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -64,14 +65,22 @@ DECLARE
     relids oid[] := '{}';
     indexes boolean := false;
 BEGIN
-    FOR gone IN SELECT * FROM pg_event_trigger_dropped_objects() d WHERE d.classid = 'pg_class'::regclass AND NOT d.is_temporary LOOP
+    FOR gone IN
+        SELECT * FROM pg_event_trigger_dropped_objects() d
+        WHERE d.classid IN ('pg_class'::regclass, 'pg_attrdef'::regclass) AND NOT d.is_temporary
+    LOOP
         IF gone.object_type = 'index' THEN
             indexes := true;
-        ELSIF gone.objsubid = 0 THEN
+        ELSIF gone.classid = 'pg_attrdef'::regclass THEN
+            -- NULL where the table went, too: array_append then appends what equals nothing.
+            relids := relids || to_regclass(format('%I.%I', gone.address_names[1], gone.address_names[2]))::oid;
+        ELSE
             relids := relids || gone.objid;
         END IF;
     END LOOP;
-    PERFORM ${schema}.${prefix}ddl_check(CASE WHEN NOT indexes OR TG_TAG <> 'DROP INDEX' THEN relids END);
+    IF indexes OR relids <> '{}' THEN
+        PERFORM ${schema}.${prefix}ddl_check(CASE WHEN NOT indexes OR TG_TAG <> 'DROP INDEX' THEN relids END);
+    END IF;
 END
 $sluice$;
 

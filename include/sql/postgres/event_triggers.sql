@@ -1,30 +1,45 @@
 -- Event triggers that notice DDL on replicated tables in the transaction of the DDL, hence in the right place among the
--- changes of rows. Where there are none, sluice.structure_check finds changes by comparison, a little later.
+-- changes of rows. Where there are none, and for what they are not told of, ${prefix}check_structure() finds it by comparison,
+-- a little later.
 -- Called by: sluice.install, which makes them when its account is a superuser; by hand, when an administrator makes them
 --   for an account that is none, after the installation:
 --   sed -e 's/${prefix}/demo_/g' -e 's/${schema}/public/g' event_triggers.sql | psql -1 -v ON_ERROR_STOP=1 DATABASE
--- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none. What exists stays as it is.
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none. Those of an older version are made anew; what
+--   an administrator has disabled stays disabled.
 --   They fire for what an apply does, too: captures must follow a table whose definition was replicated to here.
 -- Privileges: superuser; any other account gets a notice and no triggers. Oldest version: PostgreSQL 14.
 DO $sluice$
 DECLARE
     -- Event triggers belong to the database, not to a schema.
     mark text := left(md5($s$ ${schema}$s$::regnamespace::text), 8);
-    name text;
+    wanted record;
 BEGIN
-    IF NOT EXISTS (SELECT FROM pg_catalog.pg_event_trigger e WHERE e.evtname = '${prefix}ddl_end_' || mark) THEN
-        EXECUTE format('CREATE EVENT TRIGGER %I ON ddl_command_end WHEN TAG IN (''CREATE TABLE'', ''CREATE TABLE AS'','
-            ' ''SELECT INTO'', ''ALTER TABLE'', ''CREATE INDEX'', ''ALTER INDEX'', ''CREATE TRIGGER'', ''ALTER SCHEMA'')'
-            ' EXECUTE FUNCTION %s()', '${prefix}ddl_end_' || mark, ${schema}.${prefix}own('ddl_end'));
-    END IF;
-    IF NOT EXISTS (SELECT FROM pg_catalog.pg_event_trigger e WHERE e.evtname = '${prefix}ddl_drop_' || mark) THEN
-        EXECUTE format('CREATE EVENT TRIGGER %I ON sql_drop WHEN TAG IN (''DROP TABLE'', ''DROP SCHEMA'', ''DROP INDEX'','
-            ' ''DROP OWNED'', ''DROP TYPE'', ''DROP DOMAIN'', ''DROP EXTENSION'')'
-            ' EXECUTE FUNCTION %s()', '${prefix}ddl_drop_' || mark, ${schema}.${prefix}own('ddl_drop'));
-    END IF;
-    FOR name IN SELECT e.evtname FROM pg_catalog.pg_event_trigger e
-                WHERE e.evtenabled = 'O' AND e.evtname IN ('${prefix}ddl_end_' || mark, '${prefix}ddl_drop_' || mark) LOOP
-        EXECUTE format('ALTER EVENT TRIGGER %I ENABLE ALWAYS', name);
+    FOR wanted IN
+        SELECT '${prefix}' || w.name || '_' || mark AS name, w.event, w.tags, ${schema}.${prefix}own(w.name) AS function
+        FROM (VALUES
+            ('ddl_end', 'ddl_command_end', ARRAY[
+                'CREATE TABLE', 'CREATE TABLE AS', 'SELECT INTO', 'ALTER TABLE', 'CREATE INDEX', 'ALTER INDEX',
+                'CREATE TRIGGER', 'ALTER SCHEMA']),
+            -- Whatever may take a table or a column along with CASCADE. ALTER TABLE is heard of above.
+            ('ddl_drop', 'sql_drop', ARRAY[
+                'DROP TABLE', 'DROP SCHEMA', 'DROP INDEX', 'DROP OWNED', 'DROP TYPE', 'DROP DOMAIN', 'DROP EXTENSION',
+                'DROP FUNCTION', 'DROP ROUTINE', 'DROP AGGREGATE', 'DROP LANGUAGE', 'DROP OPERATOR', 'DROP OPERATOR CLASS',
+                'DROP OPERATOR FAMILY', 'DROP COLLATION', 'DROP SEQUENCE', 'DROP ACCESS METHOD',
+                'DROP TEXT SEARCH CONFIGURATION'])
+        ) AS w (name, event, tags)
+    LOOP
+        IF EXISTS (SELECT FROM pg_catalog.pg_event_trigger e
+                   WHERE e.evtname = wanted.name AND e.evtenabled <> 'D' AND e.evttags IS DISTINCT FROM wanted.tags) THEN
+            EXECUTE format('DROP EVENT TRIGGER %I', wanted.name);
+        END IF;
+        IF NOT EXISTS (SELECT FROM pg_catalog.pg_event_trigger e WHERE e.evtname = wanted.name) THEN
+            EXECUTE format('CREATE EVENT TRIGGER %I ON %s WHEN TAG IN (%s) EXECUTE FUNCTION %s()', wanted.name, wanted.event,
+                (SELECT string_agg(quote_literal(t.tag), ', ' ORDER BY t.place)
+                 FROM unnest(wanted.tags) WITH ORDINALITY AS t (tag, place)), wanted.function);
+        END IF;
+        IF EXISTS (SELECT FROM pg_catalog.pg_event_trigger e WHERE e.evtname = wanted.name AND e.evtenabled = 'O') THEN
+            EXECUTE format('ALTER EVENT TRIGGER %I ENABLE ALWAYS', wanted.name);
+        END IF;
     END LOOP;
 EXCEPTION WHEN insufficient_privilege THEN
     RAISE NOTICE '${prefix}: no event triggers, as % is no superuser; changes of structure are found by comparison', current_user;

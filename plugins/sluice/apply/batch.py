@@ -75,8 +75,6 @@ class Batch:
         self._keep_lease = keep_lease
         self._rejecting = pair.slave.on_conflict == "reject"
         self._comparing = False
-        self.told_of_ddl = True
-        """Whether every change of a definition is queued with what it changed, in one transaction."""
         self._believing = True
         self._pause = pause
         self.aside = Aside(links)
@@ -95,7 +93,7 @@ class Batch:
         `Drift` and other `Terminal`s after rolling back, `Transient` for outages.
         """
         self._comparing = not safe and self.pair.slave.compare_values
-        self._believing = self.told_of_ddl or safe or checkpoint.catching_up
+        self._believing = safe or checkpoint.catching_up
         try:
             return self._apply(checkpoint, seen, target, safe)
         except vendors.module(self.pair.slave_info.vendor, "drift").Misfit as misfit:

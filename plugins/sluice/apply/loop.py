@@ -50,6 +50,8 @@ SUMMARY_SECONDS = 60.0
 STATUS_SECONDS = 0.5
 COMPARE_SECONDS, COMPARE_SHARE = 1.0, 20.0
 """Between two comparisons of definitions at least so long, and so many times as long as one takes."""
+COMPARE_TOLD_SECONDS = 30.0
+"""The same where event triggers tell of DDL: not of all (`DROP FUNCTION … CASCADE` takes generated columns along)."""
 LONGEST_BACKOFF_SECONDS = 15.0
 
 
@@ -216,13 +218,14 @@ class Apply:
         return self.asked.target(self.checkpoint, self.seen, exact=not ahead)
 
     def _compare_structure(self) -> None:
-        """Where no event trigger tells of DDL, looks for it now and then, and spends little time on it."""
-        if self._told_of_ddl or time.monotonic() < self._compare_at:
+        """Looks now and then for DDL that no event trigger tells of, and spends little time on it."""
+        if time.monotonic() < self._compare_at:
             return
         started = time.monotonic()
         changed = self.links.compare_structure()
         ended = time.monotonic()
-        self._compare_at = ended + max(COMPARE_SECONDS, COMPARE_SHARE * (ended - started))
+        least = COMPARE_TOLD_SECONDS if self._told_of_ddl else COMPARE_SECONDS
+        self._compare_at = ended + max(least, COMPARE_SHARE * (ended - started))
         if changed:
             log.info("%s: %d changed definitions found on the master by comparison", self.pair, changed)
 
@@ -250,7 +253,7 @@ class Apply:
         self._begun = True
         self.batch.stages.drop(claimed.epoch)
         self.batch.aside.begin()
-        self._told_of_ddl = self.batch.told_of_ddl = self.links.told_of_ddl()
+        self._told_of_ddl = self.links.told_of_ddl()
         self.checkpoint = claimed
         self.seen = claimed.position
         self.mode = self._mode_at_start(claimed)

@@ -1,6 +1,5 @@
 """Finds changes of structure on a PostgreSQL master by comparison, where no event trigger reports them."""
 
-import hashlib
 from typing import Any
 
 import psycopg
@@ -35,16 +34,9 @@ def compare(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) ->
 
 def told(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> bool:
     """Whether event triggers of this installation are in place and enabled."""
-    names = [f"{prefix.lower}{event}_{_mark(schema)}" for event in ("ddl_end", "ddl_drop")]
-    row = connection.execute(
-        "SELECT count(*) FROM pg_catalog.pg_event_trigger WHERE evtname = ANY (%s) AND evtenabled <> 'D'", [names]
-    ).fetchone()
-    return row is not None and row[0] == len(names)
-
-
-def _mark(schema: str) -> str:
-    # As event_triggers.sql makes it: event triggers belong to the database, not to a schema.
-    return hashlib.md5(quoted(schema).encode(), usedforsecurity=False).hexdigest()[:8]
+    function = quoted(schema, f"{prefix.lower}has_event_triggers")
+    row = connection.execute(f"SELECT {function}()".encode()).fetchone()
+    return row is not None and bool(row[0])
 
 
 def _check(prefix: Prefix, schema: str) -> bytes:

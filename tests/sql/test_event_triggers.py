@@ -1,0 +1,87 @@
+"""What event triggers are told of, and what becomes of those of an older version."""
+
+import pytest
+from master import Master
+
+from sluice import sql_files
+from sluice.domain import definition
+from sluice.domain.names import Prefix
+from sluice.vendors.postgres import structure
+
+TAKEN_ALONG = {
+    "DROP TYPE mood CASCADE": ("CREATE TYPE mood AS ENUM ('a')", "ADD m mood"),
+    "DROP DOMAIN word CASCADE": ("CREATE DOMAIN word AS text", "ADD m word"),
+    "DROP COLLATION other CASCADE": ("CREATE COLLATION other (LOCALE = 'C')", "ADD m text COLLATE other"),
+    "DROP SCHEMA away CASCADE": ("CREATE SCHEMA away CREATE TABLE row_type (a int)", "ADD m away.row_type"),
+    "DROP FUNCTION twice CASCADE": (
+        "CREATE FUNCTION twice(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 2 * $1'",
+        "ADD m int GENERATED ALWAYS AS (twice(id)) STORED",
+    ),
+}
+"""What makes it, and what of ORDERS hangs on it."""
+
+
+def columns(master: Master) -> list[str]:
+    last = master.items(0, ddl=True)
+    (alter, *_) = [item for item in reversed(last) if item.action == "ALTER"]
+    return [column.name for column in definition.parse(alter.content or "").shape.columns]
+
+
+@pytest.mark.parametrize("drop", TAKEN_ALONG)
+def test_a_column_that_goes_along_with_something_else_is_noticed_and_no_statement_fails(
+    any_master: Master, drop: str
+) -> None:
+    make, column = TAKEN_ALONG[drop]
+    any_master.sql(make, f"ALTER TABLE orders {column}", "SELECT demo_check_structure()")
+    after = any_master.last_key()
+    any_master.sql(drop, "INSERT INTO orders VALUES (2, 'b', 20)", "UPDATE orders SET n = 21 WHERE id = 2")
+    items = any_master.items(after, ddl=True)
+    assert [item.action for item in items] == ["ALTER", "INSERT", "UPDATE"]
+    assert columns(any_master) == ["id", "v", "n"]
+    assert any_master.value("SELECT demo_check_structure()") == 0
+
+
+def test_a_default_that_goes_along_with_its_sequence_is_noticed(any_master: Master) -> None:
+    any_master.sql("CREATE SEQUENCE numbers", "ALTER TABLE orders ALTER n SET DEFAULT nextval('numbers')")
+    any_master.sql("SELECT demo_check_structure()")
+    after = any_master.last_key()
+    any_master.sql("DROP SEQUENCE numbers CASCADE", "INSERT INTO orders (id) VALUES (2)")
+    any_master.sql("SELECT demo_check_structure()")
+    assert sorted(item.action for item in any_master.items(after, ddl=True)) == ["ALTER", "INSERT"]
+
+
+def test_what_concerns_no_replicated_table_queues_nothing(any_master: Master) -> None:
+    any_master.sql("CREATE TYPE mood AS ENUM ('a')", "CREATE TABLE mine (id serial PRIMARY KEY, m mood)")
+    after = any_master.last_key()
+    any_master.sql("DROP TYPE mood CASCADE", "DROP TABLE mine", "CREATE TEMP TABLE t (id serial)", "DROP TABLE t")
+    assert any_master.items(after, ddl=True) == []
+
+
+@pytest.mark.parametrize("schema", ["public", "Odd Schema", "select"])
+def test_the_apply_knows_whether_they_tell_of_ddl(database, schema: str) -> None:  # type: ignore[no-untyped-def]
+    master = Master(database(), schema=schema)
+    master.sql(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
+    master.install()
+    assert structure.told(master.connection, Prefix("DEMO_"), schema)
+    ((name,), *_) = master.rows("SELECT evtname FROM pg_event_trigger")
+    master.sql(f"ALTER EVENT TRIGGER {name} DISABLE")
+    assert not structure.told(master.connection, Prefix("DEMO_"), schema)
+
+
+def test_those_of_an_older_version_are_made_anew_and_disabled_ones_stay_disabled(master: Master) -> None:
+    def found() -> dict[str, tuple[str, list[str] | None]]:
+        rows = master.rows("SELECT evtname, evtenabled, evttags FROM pg_event_trigger")
+        return {name.rsplit("_", 1)[0]: (enabled, tags) for name, enabled, tags in rows}
+
+    new = found()
+    assert set(new) == {"demo_ddl_end", "demo_ddl_drop"} and {enabled for enabled, _ in new.values()} == {"A"}
+    full = {name.rsplit("_", 1)[0]: name for (name,) in master.rows("SELECT evtname FROM pg_event_trigger")}
+    for name, event in (("demo_ddl_end", "ddl_command_end"), ("demo_ddl_drop", "sql_drop")):
+        tag = "ALTER TABLE" if event == "ddl_command_end" else "DROP TABLE"
+        master.sql(
+            f"DROP EVENT TRIGGER {full[name]}",
+            f"CREATE EVENT TRIGGER {full[name]} ON {event} WHEN TAG IN ('{tag}') EXECUTE FUNCTION {name}()",
+        )
+    master.sql(f"ALTER EVENT TRIGGER {full['demo_ddl_drop']} DISABLE")
+    master.sql(sql_files.render("postgres", "event_triggers", prefix="demo_", schema='"public"'))
+    assert found() == {"demo_ddl_end": new["demo_ddl_end"], "demo_ddl_drop": ("D", ["DROP TABLE"])}
