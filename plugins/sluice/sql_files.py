@@ -30,8 +30,11 @@ SHIPPED = "sql"
 def folder() -> Path:
     """Where the statements lie: `SLUICE_SQL`, else `include/sql` of this checkout, else in the library's archive."""
     configured = os.environ.get("SLUICE_SQL")
-    if configured:
-        return Path(configured)
+    return Path(configured) if configured else _own_folder()
+
+
+@cache
+def _own_folder() -> Path:
     archive = _archive()
     return (
         Path(archive.archive, "sluice", SHIPPED) if archive else Path(__file__).resolve().parents[2] / "include" / "sql"
@@ -45,14 +48,18 @@ def _archive() -> zipimport.zipimporter | None:
 
 
 @cache
-def _read(path: Path) -> str:
+def _read(path: Path) -> tuple[str, frozenset[str]]:
+    """The statement without its header, and its placeholders."""
     archive = _archive()
     try:
         if archive and path.is_relative_to(archive.archive):
-            return archive.get_data(path.relative_to(archive.archive).as_posix()).decode()
-        return path.read_text(encoding="utf-8")
+            whole = archive.get_data(path.relative_to(archive.archive).as_posix()).decode()
+        else:
+            whole = path.read_text(encoding="utf-8")
     except OSError as missing:
         raise SqlFileMissing(path) from missing
+    text = "\n".join(line for line in whole.split("\n") if not line.startswith("--"))
+    return text, frozenset(_PLACEHOLDER.findall(text))
 
 
 def render(vendor: str, name: str, **placeholders: str) -> str:
@@ -64,8 +71,7 @@ def render(vendor: str, name: str, **placeholders: str) -> str:
     Raises `SqlFileMissing`, `KeyError` for a placeholder without a value, `ValueError` for a
     value that the file does not use (`prefix` and `schema` may go unused).
     """
-    text = "\n".join(line for line in _read(folder() / vendor / f"{name}.sql").split("\n") if not line.startswith("--"))
-    used = set(_PLACEHOLDER.findall(text))
+    text, used = _read(folder() / vendor / f"{name}.sql")
     unused = set(placeholders) - used - {"prefix", "schema"}
     if unused:
         raise ValueError(f"{vendor}/{name}.sql has no placeholder {', '.join(sorted(unused))}")
