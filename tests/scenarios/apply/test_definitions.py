@@ -69,6 +69,14 @@ CASES: dict[str, tuple[str, list[str]]] = {
             "INSERT INTO public.t2 VALUES (-3, 1, 'a')",
         ],
     ),
+    "a column goes along with its type": (
+        f"{KEYED}; CREATE DOMAIN public.word AS text; ALTER TABLE public.t ADD w public.word",
+        [
+            "UPDATE public.t SET w = 'x' WHERE id = 3",
+            "DROP DOMAIN public.word CASCADE",
+            "INSERT INTO public.t VALUES (-2, 99, 'a')",
+        ],
+    ),
     "a table is truncated": (
         KEYED,
         ["UPDATE public.t SET v = 'b'", "TRUNCATE public.t", "INSERT INTO public.t VALUES (1, 1, 'c')"],
