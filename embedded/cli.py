@@ -114,7 +114,9 @@ def parser() -> argparse.ArgumentParser:
     status = _command(commands, "status", "show what runs", STATUS, "status")
     status.add_argument("--json", action="store_true", help="for programs")
     status.add_argument(
-        "--secrets", action="store_true", help="show logins also where the output is no terminal, and Redis' URL"
+        "--secrets",
+        action="store_true",
+        help="show log-ins also where the output is no terminal, and the URLs of databases and Redis",
     )
     return top
 

@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from urllib.parse import quote
 
 from embedded import verified
 from embedded.runner import Report, State
@@ -64,7 +65,7 @@ def status(args: argparse.Namespace) -> int:
     else:
         print(table(found.services, time.time()))
         print("\n".join(["", *pairs(stack)]))
-        print(places(stack, secrets=args.secrets or sys.stdout.isatty(), redis=args.secrets))
+        print(places(stack, secrets=args.secrets or sys.stdout.isatty(), urls=args.secrets))
     return 0 if found.is_up else NOT_UP
 
 
@@ -82,16 +83,24 @@ def table(reports: list[Report], now: float) -> str:
     return "\n".join(lines)
 
 
-def places(stack: Stack, *, secrets: bool, redis: bool = False) -> str:
-    """Where a person finds the parts. The passwords are generated, and good on this machine alone."""
+def places(stack: Stack, *, secrets: bool, urls: bool = False) -> str:
+    """Where a person finds the parts; `urls`: with those of databases and Redis, log-ins in them.
+
+    The passwords are generated, and good on this machine alone.
+    """
     lines = []
     if stack.blueprint.airflow:
         login = stack.airflow.password if secrets else "(./sluice status --secrets)"
         lines.append(f"Airflow    {stack.airflow.url}  user {stack.airflow.user}  password {login}")
     for place in ("master", *stack.blueprint.slaves):
-        port = stack.connection(place).port
+        info = stack.connection(place)
+        port = info.port
         lines.append(f"{place:<10} 127.0.0.1:{port}  database {DATABASE}  user {ROLE}  Airflow connection demo_{place}")
-    if redis:
+        if urls:
+            lines.append(
+                f"{'':<10} postgresql://{info.user}:{quote(info.password, safe='')}@127.0.0.1:{port}/{DATABASE}"
+            )
+    if urls:
         lines.append(f"Redis      {stack.redis_url}")
     lines.append(f"logs       {stack.home.logs}")
     return "\n" + "\n".join(lines)

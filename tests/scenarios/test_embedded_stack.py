@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -19,6 +20,7 @@ import pytest
 import redis
 
 from embedded import leftovers
+from embedded.commands import places
 from embedded.home import Home, HomeUnusable
 from embedded.pairs import pairs
 from embedded.ports import PortInUse, free_port
@@ -288,3 +290,14 @@ def test_status_tells_each_pair_whatever_state_its_slave_is_in(stack: Stack) -> 
         slave.execute(
             "DROP TABLE public.demo_checkpoint, public.demo_blocks, public.demo_rejects, public.demo_throttle"
         )
+
+
+def test_passwords_are_told_to_who_asks_for_them_and_let_in(stack: Stack) -> None:
+    assert "://" not in places(stack, secrets=True)
+    urls = re.findall(r"\S+://\S+", places(stack, secrets=True, urls=True))
+    databases, stores = ([url for url in urls if url.startswith(kind)] for kind in ("postgresql:", "redis:"))
+    assert len(databases) == 1 + len(stack.slaves) and len(stores) == 1
+    for url in databases:
+        with psycopg.connect(url) as connection:
+            assert connection.execute("SELECT current_user::text, current_database()").fetchone() == (ROLE, "demo")
+    assert redis.from_url(stores[0]).ping()
