@@ -13,6 +13,7 @@ TAKEN_ALONG = {
     "DROP DOMAIN word CASCADE": ("CREATE DOMAIN word AS text", "ADD m word"),
     "DROP COLLATION other CASCADE": ("CREATE COLLATION other (LOCALE = 'C')", "ADD m text COLLATE other"),
     "DROP SCHEMA away CASCADE": ("CREATE SCHEMA away CREATE TABLE row_type (a int)", "ADD m away.row_type"),
+    "DROP VIEW shown CASCADE": ("CREATE VIEW shown AS SELECT 1 AS a", "ADD m shown"),
     "DROP FUNCTION twice CASCADE": (
         "CREATE FUNCTION twice(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 2 * $1'",
         "ADD m int GENERATED ALWAYS AS (twice(id)) STORED",
@@ -48,6 +49,19 @@ def test_a_default_that_goes_along_with_its_sequence_is_noticed(any_master: Mast
     any_master.sql("DROP SEQUENCE numbers CASCADE", "INSERT INTO orders (id) VALUES (2)")
     any_master.sql("SELECT demo_check_structure()")
     assert sorted(item.action for item in any_master.items(after, ddl=True)) == ["ALTER", "INSERT"]
+
+
+def test_a_table_of_a_type_follows_it_and_no_statement_fails(any_master: Master) -> None:
+    any_master.sql("CREATE TYPE entry AS (id int, v text, n int)", "CREATE TABLE lines OF entry (PRIMARY KEY (id))")
+    any_master.register("lines")
+    for number, (change, column) in enumerate((("DROP", "n"), ("ADD", "w int"), ("RENAME", "v TO x")), 1):
+        after = any_master.last_key()
+        any_master.sql(
+            f"ALTER TYPE entry {change} ATTRIBUTE {column} CASCADE", f"INSERT INTO lines (id) VALUES ({number})"
+        )
+        expected = {"DROP": ["id", "v"], "ADD": ["id", "v", "w"], "RENAME": ["id", "x", "w"]}[change]
+        alter, insert = any_master.items(after, ddl=True)
+        assert (alter.action, insert.action, list(insert.new)) == ("ALTER", "INSERT", expected)
 
 
 def test_what_concerns_no_replicated_table_queues_nothing(any_master: Master) -> None:

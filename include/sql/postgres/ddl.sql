@@ -33,6 +33,11 @@ DECLARE
 BEGIN
     IF current_setting('sluice.capturing', true) = '${prefix}' THEN
         RETURN;  -- create_trigger makes a trigger.
+    ELSIF TG_TAG = 'ALTER TYPE' THEN
+        -- Tables that were made OF a type follow it, and the command does not name them.
+        SELECT coalesce(array_agg(c.oid), '{}') INTO relids FROM pg_class c WHERE c.reloftype <> 0;
+        PERFORM ${schema}.${prefix}ddl_check(relids);
+        RETURN;
     END IF;
     WITH RECURSIVE named (relid, objid) AS (
         SELECT coalesce(i.indrelid, g.tgrelid, p.relid, c.objid), c.objid

@@ -19,13 +19,13 @@ BEGIN
         FROM (VALUES
             ('ddl_end', 'ddl_command_end', ARRAY[
                 'CREATE TABLE', 'CREATE TABLE AS', 'SELECT INTO', 'ALTER TABLE', 'CREATE INDEX', 'ALTER INDEX',
-                'CREATE TRIGGER', 'ALTER SCHEMA']),
+                'CREATE TRIGGER', 'ALTER SCHEMA', 'ALTER TYPE']),
             -- Whatever may take a table or a column along with CASCADE. ALTER TABLE is heard of above.
             ('ddl_drop', 'sql_drop', ARRAY[
                 'DROP TABLE', 'DROP SCHEMA', 'DROP INDEX', 'DROP OWNED', 'DROP TYPE', 'DROP DOMAIN', 'DROP EXTENSION',
                 'DROP FUNCTION', 'DROP ROUTINE', 'DROP AGGREGATE', 'DROP LANGUAGE', 'DROP OPERATOR', 'DROP OPERATOR CLASS',
                 'DROP OPERATOR FAMILY', 'DROP COLLATION', 'DROP SEQUENCE', 'DROP ACCESS METHOD',
-                'DROP TEXT SEARCH CONFIGURATION'])
+                'DROP TEXT SEARCH CONFIGURATION', 'DROP VIEW', 'DROP MATERIALIZED VIEW', 'DROP FOREIGN TABLE'])
         ) AS w (name, event, tags)
     LOOP
         IF EXISTS (SELECT FROM pg_catalog.pg_event_trigger e
