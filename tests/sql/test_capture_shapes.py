@@ -5,6 +5,7 @@ import pytest
 from master import Master, Model, wanted
 
 from sluice.domain.names import TableName
+from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.tables_registry import TablesUnfit
 
 PARTITIONED = (
@@ -194,6 +195,46 @@ def test_what_triggers_of_the_application_do_ends_right(master: Master, kind: st
         if item.action in ("UPDATE", "INSERT"):
             last[item.new["id"] or ""] = tuple(item.new.items())
     assert {row for row in last.values() if row} == set(master.contents("t"))
+
+
+@pytest.mark.parametrize("statement", ["UPDATE ONLY t SET v = '77' WHERE id = NEW.id", "DELETE FROM ONLY t"])
+def test_what_triggers_do_beside_a_table_that_inherits_ends_right(master: Master, statement: str) -> None:
+    master.sql(
+        "CREATE TABLE t (id int PRIMARY KEY, v text)",
+        "CREATE TABLE child (PRIMARY KEY (id)) INHERITS (t)",
+        "INSERT INTO child VALUES (5, 'of the child')",
+        f"CREATE FUNCTION busy() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {statement}; RETURN NULL; END $$",
+        "CREATE TRIGGER busy AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION busy()",
+    )
+    master.register("t")
+    master.sql("INSERT INTO t VALUES (5, 'x')")
+    last = [item.new.get("v") if item.content else None for item in master.items() if item.table.name == "t"][-1]
+    assert [last] == [v for (v,) in master.rows("SELECT v FROM ONLY t")] or (last is None and "DELETE" in statement)
+
+
+def test_a_key_over_a_generated_column_is_none(master: Master) -> None:
+    master.sql("CREATE TABLE g (a int, b int GENERATED ALWAYS AS (a * 2) STORED PRIMARY KEY)")
+    master.register("g")
+    master.sql("INSERT INTO g VALUES (1)")
+    assert [item.guid for item in master.items()] == [""]
+    assert catalog.shapes(master.connection, [TableName("public", "g")])[TableName("public", "g")].key == ()
+
+
+def test_a_column_that_is_not_null_only_for_new_rows_may_hold_nulls(master: Master) -> None:
+    master.sql("CREATE TABLE t (id int PRIMARY KEY, v text, n int)", "CREATE UNIQUE INDEX ON t (v)")
+    master.register("t")
+    master.sql("INSERT INTO t VALUES (1, NULL, NULL)")
+    master.sql("ALTER TABLE t ADD CONSTRAINT later NOT NULL v NOT VALID, ADD CONSTRAINT more NOT NULL n NOT VALID")
+    after = master.last_key()
+    master.sql("DELETE FROM t")
+    (delete,) = master.items(after)
+    assert delete.old_row == {"id": "1", "v": None, "n": None}
+    master.sql("ALTER TABLE t DROP CONSTRAINT t_pkey")
+    shape = catalog.shapes(master.connection, [TableName("public", "t")])[TableName("public", "t")]
+    assert shape.key == () and [column.nullable for column in shape.columns] == [False, True, True]
+    master.sql("ALTER TABLE t VALIDATE CONSTRAINT later")
+    shape = catalog.shapes(master.connection, [TableName("public", "t")])[TableName("public", "t")]
+    assert [column.name for column in shape.key] == ["v"]
 
 
 def test_a_trigger_that_only_sets_a_column_costs_no_row_triggers(master: Master) -> None:

@@ -1,7 +1,7 @@
 """What event triggers are told of, and what becomes of those of an older version."""
 
 import pytest
-from master import Master
+from master import ORDERS, Master
 
 from sluice import sql_files
 from sluice.domain import definition
@@ -88,7 +88,8 @@ def test_those_of_an_older_version_are_made_anew_and_disabled_ones_stay_disabled
         return {name.rsplit("_", 1)[0]: (enabled, tags) for name, enabled, tags in rows}
 
     new = found()
-    assert set(new) == {"demo_ddl_end", "demo_ddl_drop"} and {enabled for enabled, _ in new.values()} == {"A"}
+    assert set(new) == {"demo_ddl_end", "demo_ddl_drop", "demo_ddl_rewrite"}
+    assert {enabled for enabled, _ in new.values()} == {"A"}
     full = {name.rsplit("_", 1)[0]: name for (name,) in master.rows("SELECT evtname FROM pg_event_trigger")}
     for name, event in (("demo_ddl_end", "ddl_command_end"), ("demo_ddl_drop", "sql_drop")):
         tag = "ALTER TABLE" if event == "ddl_command_end" else "DROP TABLE"
@@ -98,4 +99,66 @@ def test_those_of_an_older_version_are_made_anew_and_disabled_ones_stay_disabled
         )
     master.sql(f"ALTER EVENT TRIGGER {full['demo_ddl_drop']} DISABLE")
     master.sql(sql_files.render("postgres", "event_triggers", prefix="demo_", schema='"public"'))
-    assert found() == {"demo_ddl_end": new["demo_ddl_end"], "demo_ddl_drop": ("D", ["DROP TABLE"])}
+    assert found() == {**new, "demo_ddl_drop": ("D", ["DROP TABLE"])}
+
+
+def test_values_that_a_rewrite_changed_are_queued_though_the_definition_is_the_same(master: Master) -> None:
+    master.sql(ORDERS, "INSERT INTO orders VALUES (1, 'a', 10), (2, 'b', NULL)")
+    master.register("orders")
+    after = master.last_key()
+    master.sql("ALTER TABLE orders ALTER n TYPE int USING n * 100")
+    items = master.items(after, ddl=True)
+    assert [(item.action, item.new["id"], item.new["n"]) for item in items] == [
+        ("UPDATE", "1", "1000"),
+        ("UPDATE", "2", None),
+    ]
+    after = master.last_key()
+    master.sql("ALTER TABLE orders SET UNLOGGED", "ALTER TABLE orders SET LOGGED", "VACUUM FULL orders")
+    master.sql("ALTER TABLE orders ADD g int GENERATED ALWAYS AS (id * 2) STORED")
+    assert [item.action for item in master.items(after, ddl=True)] == ["ALTER"], "no row looks different to a slave"
+
+
+def test_who_disables_our_triggers_is_warned(master: Master) -> None:
+    master.sql(ORDERS)
+    master.register("orders")
+    heard: list[str] = []
+    master.connection.add_notice_handler(lambda notice: heard.append(notice.message_primary or ""))
+    master.sql("ALTER TABLE orders DISABLE TRIGGER ALL")
+    assert heard == [
+        "The triggers that capture public.orders are disabled: no slave gets what changes until they are enabled again"
+    ]
+    heard.clear()
+    master.sql("ALTER TABLE orders ENABLE TRIGGER ALL", "ALTER TABLE orders ADD w int", "INSERT INTO orders VALUES (1)")
+    assert heard == [] and [item.action for item in master.items(0, ddl=True)][-1] == "INSERT"
+
+
+def test_an_attribute_that_a_composite_type_gets_is_written_exactly(any_master: Master) -> None:
+    any_master.sql("CREATE TYPE pair AS (a int, b int)", "ALTER TABLE orders ADD p pair")
+    any_master.sql("SELECT demo_check_structure()")
+    any_master.sql("ALTER TYPE pair ADD ATTRIBUTE t text", "ALTER TYPE pair ADD ATTRIBUTE d date")
+    any_master.sql("SELECT demo_check_structure()", "SET datestyle = 'SQL, DMY'")
+    hostile = '</col><col name="id">666'
+    any_master.sql(f"INSERT INTO orders VALUES (3, 'c', 30, ROW(1, 2, '{hostile}', DATE '2024-02-01'))")
+    assert any_master.items()[-1].new == {
+        "id": "3", "v": "c", "n": "30", "p": '(1,2,"' + hostile.replace('"', '""') + '",2024-02-01)',
+    }  # fmt: skip
+
+
+def test_values_that_come_from_a_domain_are_queued(any_master: Master) -> None:
+    any_master.sql("CREATE DOMAIN guid AS uuid DEFAULT gen_random_uuid()")
+    after = any_master.last_key()
+    any_master.sql("ALTER TABLE orders ADD g guid", "SELECT demo_check_structure()")
+    alter, update = any_master.items(after, ddl=True)
+    assert (alter.action, update.action) == ("ALTER", "UPDATE")
+    assert update.new["g"] == str(any_master.value("SELECT g FROM orders"))
+
+
+@pytest.mark.parametrize("change", ["ALTER TYPE mood RENAME TO humour", "ALTER TYPE mood SET SCHEMA other"])
+def test_a_type_that_goes_by_another_name_fails_no_statement(any_master: Master, change: str) -> None:
+    any_master.sql("CREATE SCHEMA other", "CREATE TYPE mood AS ENUM ('a', 'b')", "ALTER TABLE orders ADD m mood")
+    any_master.sql("SELECT demo_check_structure()", "INSERT INTO orders VALUES (2, 'b', 20, 'a'), (3, 'c', 30, 'b')")
+    after = any_master.last_key()
+    any_master.sql(change, "UPDATE orders SET n = n + 1", "DELETE FROM orders")
+    changes = [item for item in any_master.items(after, ddl=True) if item.action != "ALTER"]
+    assert [item.action for item in changes] == ["UPDATE"] * 3 + ["DELETE"] * 3
+    assert [item.new["m"] for item in changes[:3]] == [None, "a", "b"]

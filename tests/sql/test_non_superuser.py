@@ -72,6 +72,19 @@ def test_the_whole_life_of_a_replication_as_that_account(granted: tuple[Master, 
     assert administrator.value("SELECT count(*) FROM pg_trigger WHERE tgrelid = 'app.orders'::regclass") == 0
 
 
+def test_types_that_the_account_may_not_use_fail_no_statement(granted: tuple[Master, Master]) -> None:
+    administrator, master = granted
+    master.install()
+    administrator.sql("CREATE SCHEMA types", "CREATE TYPE types.mood AS ENUM ('a', 'b')")
+    administrator.sql("ALTER TABLE app.orders ADD m types.mood")
+    master.register(ORDERS)
+    administrator.sql("INSERT INTO app.orders VALUES (1, 'x', 'a'), (2, 'y', 'b')", "UPDATE app.orders SET v = 'z'")
+    administrator.sql("DELETE FROM app.orders")
+    changes = [(item.action, item.new.get("m")) for item in master.items() if item.action == "UPDATE"]
+    assert changes == [("UPDATE", "a"), ("UPDATE", "b")]
+    assert Model().replay(master.items()).contents(ORDERS) == administrator.contents(ORDERS)
+
+
 def test_a_table_dropped_and_made_again_is_captured_again(granted: tuple[Master, Master]) -> None:
     administrator, master = granted
     master.install()

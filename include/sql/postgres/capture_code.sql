@@ -44,8 +44,9 @@ $sluice$;
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}has_event_triggers() RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    SELECT count(*) = 2 FROM pg_event_trigger e
-    WHERE e.evtname IN ('${prefix}ddl_end_' || left(md5($s$ ${schema}$s$::regnamespace::text), 8), '${prefix}ddl_drop_' || left(md5($s$ ${schema}$s$::regnamespace::text), 8))
+    SELECT count(*) = 3 FROM pg_event_trigger e
+    WHERE e.evtname IN (SELECT '${prefix}' || w.name || left(md5($s$ ${schema}$s$::regnamespace::text), 8)
+                        FROM (VALUES ('ddl_end_'), ('ddl_drop_'), ('ddl_rewrite_')) AS w (name))
       AND e.evtenabled IN ('O', 'A')
 $sluice$;
 
@@ -96,7 +97,8 @@ $sluice$;
 -- The code that pairs the rows of an update of many rows. Both transition tables list the rows in the order in which
 -- the statement changed them, a row that it changed twice included (a foreign key to the same table can do that), so
 -- reading them side by side pairs old and new whatever happened to the keys, and keeps REPL_KEY in that order.
--- A join over row numbers does the same at twice the cost; only it has room for more than 800 columns.
+-- A join over row numbers does the same at twice the cost. Only it has room for more than 800 columns, and only it names
+-- no types: one that is not PostgreSQL's own may be renamed, moved, or lie in a schema that this account may not use.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}lockstep_code(p_relid oid, p_insertion text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -106,11 +108,14 @@ AS $sluice$
             string_agg(format('c%s %s', n, c.atttype), ', ' ORDER BY n) AS types,
             string_agg('o' || n, ', ' ORDER BY n) AS old, string_agg('n' || n, ', ' ORDER BY n) AS new,
             string_agg(format('x.o%s AS %I', n, c.attname), ', ' ORDER BY n) AS old_as,
-            string_agg(format('x.n%s AS %I', n, c.attname), ', ' ORDER BY n) AS new_as
+            string_agg(format('x.n%s AS %I', n, c.attname), ', ' ORDER BY n) AS new_as,
+            bool_and(y.typnamespace = 'pg_catalog'::regnamespace) AS usual
         FROM ${schema}.${prefix}captured_columns(p_relid) WITH ORDINALITY AS
             c (attname, opening, atttype, nullable, keypos, plain, exact, direct, settings, n)
+        JOIN pg_attribute a ON a.attrelid = p_relid AND a.attname = c.attname
+        JOIN pg_type y ON y.oid = a.atttypid
     )
-    SELECT CASE WHEN number BETWEEN 1 AND 800 THEN
+    SELECT CASE WHEN usual AND number BETWEEN 1 AND 800 THEN
         format(E'    OPEN old_rows NO SCROLL FOR SELECT %s FROM sluice_old;\n', names)
         || format(E'    OPEN new_rows NO SCROLL FOR SELECT %s FROM sluice_new;\n    LOOP\n    ', names)
         || p_insertion
@@ -184,20 +189,23 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     WITH keys AS (
         SELECT string_agg(format('c.%1$I OPERATOR(pg_catalog.=) %2$s.%1$I', k.attname, CASE p_event WHEN 'DELETE' THEN 'OLD' ELSE 'NEW' END),
-            ' AND ' ORDER BY k.keypos) AS same
+            ' AND ' ORDER BY k.keypos) AS same,
+            -- Rows of a table that inherits are its own.
+            (SELECT format(CASE c.relkind WHEN 'p' THEN '%I.%I' ELSE 'ONLY %I.%I' END, p_schema, p_table)
+             FROM pg_class c WHERE c.oid = p_relid) AS here
         FROM ${schema}.${prefix}captured_columns(p_relid) k WHERE k.keypos > 0
     )
     SELECT coalesce(E'    IF pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1 THEN\n'
         '        PERFORM pg_catalog.set_config(''sluice.nested'', ''yes'', true);\n    END IF;\n'
         '    IF pg_catalog.current_setting(''sluice.nested'', true) OPERATOR(pg_catalog.=) ''yes'' THEN\n'
         || CASE WHEN p_event = 'DELETE' THEN
-            format(E'    %s\n    FROM %I.%I c WHERE %s;\n',
-                ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'INSERT', 'c', NULL), p_schema, p_table, same)
+            format(E'    %s\n    FROM %s c WHERE %s;\n',
+                ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'INSERT', 'c', NULL), here, same)
         ELSE
-            format(E'    %s\n    FROM %I.%I c WHERE %s AND %s OPERATOR(pg_catalog.<>) %s;\n',
-                ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'UPDATE', 'c', 'NEW'), p_schema, p_table, same,
+            format(E'    %s\n    FROM %s c WHERE %s AND %s OPERATOR(pg_catalog.<>) %s;\n',
+                ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'UPDATE', 'c', 'NEW'), here, same,
                 ${schema}.${prefix}content_code(p_relid, 'c', ''), ${schema}.${prefix}content_code(p_relid, 'NEW', ''))
-            || format(E'    IF NOT EXISTS (SELECT FROM %I.%I c WHERE %s) THEN\n    %s;\n    END IF;\n', p_schema, p_table, same,
+            || format(E'    IF NOT EXISTS (SELECT FROM %s c WHERE %s) THEN\n    %s;\n    END IF;\n', here, same,
                 ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'DELETE', NULL, 'NEW'))
         END || E'    END IF;\n', '')
     FROM keys

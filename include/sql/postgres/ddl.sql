@@ -34,8 +34,14 @@ BEGIN
     IF current_setting('sluice.capturing', true) = '${prefix}' THEN
         RETURN;  -- create_trigger makes a trigger.
     ELSIF TG_TAG = 'ALTER TYPE' THEN
-        -- Tables that were made OF a type follow it, and the command does not name them.
-        SELECT coalesce(array_agg(c.oid), '{}') INTO relids FROM pg_class c WHERE c.reloftype <> 0;
+        -- Tables that were made OF a type follow it, and the command does not name them; nor those with columns of it,
+        -- or of one that it is a part of.
+        SELECT coalesce(array_agg(DISTINCT h.relid), '{}') INTO relids
+        FROM ${schema}.${prefix}captures h
+        JOIN pg_class c ON c.oid = h.relid
+        JOIN pg_attribute a ON a.attrelid = h.relid AND a.attnum > 0 AND NOT a.attisdropped
+        JOIN pg_type y ON y.oid = a.atttypid
+        WHERE c.reloftype <> 0 OR y.typnamespace <> 'pg_catalog'::regnamespace;
         PERFORM ${schema}.${prefix}ddl_check(relids);
         RETURN;
     END IF;
@@ -89,4 +95,18 @@ BEGIN
 END
 $sluice$;
 
-REVOKE ALL ON FUNCTION ${schema}.${prefix}ddl_end(), ${schema}.${prefix}ddl_drop() FROM PUBLIC;
+-- Before the rows of a table are written anew. With other values perhaps, though the definition stays the same (ALTER
+-- COLUMN … TYPE … USING): then ddl_end queues them. 4: a column's type was named.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}ddl_rewrite() RETURNS event_trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $sluice$
+BEGIN
+    IF pg_event_trigger_table_rewrite_reason() & 4 <> 0 THEN
+        UPDATE ${schema}.${prefix}captures h SET rewritten = true
+        WHERE h.mode <> 'dropped'
+          AND (h.relid = pg_event_trigger_table_rewrite_oid() OR pg_event_trigger_table_rewrite_oid() = ANY (h.leaves));
+    END IF;
+END
+$sluice$;
+
+REVOKE ALL ON FUNCTION ${schema}.${prefix}ddl_end(), ${schema}.${prefix}ddl_drop(), ${schema}.${prefix}ddl_rewrite() FROM PUBLIC;

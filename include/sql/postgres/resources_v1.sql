@@ -84,7 +84,11 @@ SELECT r.schemaname,
        a.attname::text AS attname,
        a.atttypid,
        pg_catalog.format_type(a.atttypid, a.atttypmod) AS atttype,
-       a.attnotnull,
+       -- A constraint that is not validated says nothing about the rows that are there (PostgreSQL 18).
+       a.attnotnull AND NOT EXISTS (
+           SELECT FROM pg_catalog.pg_constraint u
+           WHERE u.conrelid = a.attrelid AND u.contype = 'n' AND NOT u.convalidated AND u.conkey = ARRAY[a.attnum]
+       ) AS attnotnull,
        pg_catalog.pg_get_expr(d.adbin, d.adrelid) AS attdefault,
        a.attidentity::text AS attidentity,
        a.attgenerated::text AS attgenerated,
@@ -108,7 +112,9 @@ LEFT JOIN LATERAL (
       AND NOT EXISTS (
           SELECT FROM pg_catalog.pg_attribute k
           WHERE k.attrelid = i.indrelid AND k.attnum = ANY (i.indkey[0:i.indnkeyatts - 1])
-            AND (NOT k.attnotnull OR k.attgenerated <> ''))
+            AND (NOT k.attnotnull OR k.attgenerated <> '' OR EXISTS (
+                SELECT FROM pg_catalog.pg_constraint u
+                WHERE u.conrelid = k.attrelid AND u.contype = 'n' AND NOT u.convalidated AND u.conkey = ARRAY[k.attnum])))
     ORDER BY i.indisprimary DESC, i.indexrelid
     LIMIT 1
 ) k ON true;

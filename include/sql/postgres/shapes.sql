@@ -16,13 +16,19 @@ WITH wanted AS (
     FROM pg_catalog.pg_index i
     JOIN wanted w ON w.oid = i.indrelid
     WHERE i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
-      AND (i.indisprimary OR NOT EXISTS (
-          SELECT 1 FROM pg_catalog.pg_attribute k
-          WHERE k.attrelid = i.indrelid AND k.attnum = ANY (i.indkey[0:i.indnkeyatts - 1]) AND NOT k.attnotnull))
+      -- As COLS_VIEW chooses it.
+      AND NOT EXISTS (
+          SELECT FROM pg_catalog.pg_attribute k
+          WHERE k.attrelid = i.indrelid AND k.attnum = ANY (i.indkey[0:i.indnkeyatts - 1])
+            AND (NOT k.attnotnull OR k.attgenerated <> '' OR EXISTS (
+                SELECT FROM pg_catalog.pg_constraint u
+                WHERE u.conrelid = k.attrelid AND u.contype = 'n' AND NOT u.convalidated AND u.conkey = ARRAY[k.attnum])))
     ORDER BY i.indrelid, i.indisprimary DESC, i.indexrelid
 )
 SELECT w.nspname::text, w.relname::text, w.relkind = 'p',
-       a.attname::text, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnum::int, NOT a.attnotnull,
+       a.attname::text, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnum::int, NOT a.attnotnull OR EXISTS (
+           SELECT FROM pg_catalog.pg_constraint u
+           WHERE u.conrelid = a.attrelid AND u.contype = 'n' AND NOT u.convalidated AND u.conkey = ARRAY[a.attnum]),
        coalesce((SELECT p.ordinal::int FROM unnest(k.indkey[0:k.indnkeyatts - 1]) WITH ORDINALITY AS p (attnum, ordinal)
                  WHERE p.attnum = a.attnum), 0),
        CASE WHEN a.attgenerated = '' THEN pg_catalog.pg_get_expr(d.adbin, d.adrelid) END,

@@ -59,7 +59,9 @@ AS $sluice$
             ON c.schemaname = p_schema AND c.tablename = p_table AND c.attnum = v.attnum
         WHERE v.schemaname = p_schema AND v.tablename = p_table AND v.attgenerated = ''
           AND (c.atttype <> v.atttype OR c.attgenerated <> ''
-               OR (c.attnum IS NULL AND v.attmissing IS NULL AND (v.attdefault IS NOT NULL OR v.attidentity <> ''))))
+               OR (c.attnum IS NULL AND v.attmissing IS NULL AND (v.attdefault IS NOT NULL OR v.attidentity <> ''
+                   -- A domain may have a default of its own.
+                   OR EXISTS (SELECT FROM pg_type y WHERE y.oid = v.atttypid AND y.typdefault IS NOT NULL)))))
 $sluice$;
 
 -- Compares one registered table with its snapshot and does what the difference asks for; what was found, NULL: nothing.
@@ -177,6 +179,12 @@ BEGIN
     ELSIF ${schema}.${prefix}leaves(relid) <> had.leaves THEN
         RAISE WARNING 'Partitions of the replicated table %.% came or went unnoticed; if they held rows, start an initial update',
             quote_ident(p_schema), quote_ident(p_table);
+    END IF;
+    IF p_in_ddl AND EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = ANY (relid || had.leaves)
+                            AND g.tgname = ANY (had.triggers) AND g.tgenabled = 'D') THEN
+        RAISE WARNING 'The triggers that capture %.% are disabled: no slave gets what changes until they are enabled again',
+            quote_ident(p_schema), quote_ident(p_table)
+            USING HINT = 'Afterwards let the DAG resync repair the table, or start an initial update of it.';
     END IF;
     new_desc := ${schema}.${prefix}describe(p_schema, p_table);
     -- The value of old rows counts only when its column is new: a rewrite of the table writes it into the rows.

@@ -9,7 +9,10 @@ JOIN pg_catalog.pg_index i ON i.indrelid = c.oid
 JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid
 LEFT JOIN pg_catalog.pg_constraint k ON k.conindid = i.indexrelid AND k.conrelid = i.indrelid AND k.contype IN ('p', 'u')
 WHERE i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
-  AND (i.indisprimary OR NOT EXISTS (
+  AND NOT EXISTS (
       SELECT FROM pg_catalog.pg_attribute a
-      WHERE a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey[0:i.indnkeyatts - 1]) AND NOT a.attnotnull))
+      WHERE a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey[0:i.indnkeyatts - 1])
+        AND (NOT a.attnotnull OR a.attgenerated <> '' OR EXISTS (
+            SELECT FROM pg_catalog.pg_constraint u
+            WHERE u.conrelid = a.attrelid AND u.contype = 'n' AND NOT u.convalidated AND u.conkey = ARRAY[a.attnum])))
 ORDER BY i.indrelid, i.indisprimary DESC, i.indexrelid

@@ -9,7 +9,7 @@ DECLARE
     name text;
     functions text;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['ddl_end_', 'ddl_drop_'] LOOP
+    FOREACH name IN ARRAY ARRAY['ddl_end_', 'ddl_drop_', 'ddl_rewrite_'] LOOP
         EXECUTE format('DROP EVENT TRIGGER IF EXISTS %I', '${prefix}' || name || mark);
     END LOOP;
     IF to_regclass($s$ ${schema}.${prefix}tables$s$) IS NOT NULL THEN
@@ -23,8 +23,8 @@ BEGIN
       AND p.proname = ANY (SELECT '${prefix}' || f FROM unnest(ARRAY[
         'always_code', 'basis', 'body_code', 'capture_code', 'capture_faults', 'capture_mode', 'captured_columns',
         'changed_code', 'check_structure', 'check_table', 'col2xml', 'concat_code', 'content_code',
-        'create_trigger', 'dbid_code', 'ddl_check', 'ddl_drop', 'ddl_end', 'ddl_item', 'debug', 'desc_column', 'describe',
-        'described', 'drop_trigger', 'filenode', 'follow_partitions', 'foreign_triggers', 'forget',
+        'create_trigger', 'dbid_code', 'ddl_check', 'ddl_drop', 'ddl_end', 'ddl_item', 'ddl_rewrite', 'debug', 'desc_column',
+        'describe', 'described', 'drop_trigger', 'filenode', 'follow_partitions', 'foreign_triggers', 'forget',
         'guard_code', 'guid_code', 'has_event_triggers', 'hold_off_writers', 'increment', 'insertion_code',
         'key_index', 'late_code', 'leaves', 'lockstep_code', 'make_trigger', 'needs_prot',
         'next_rows', 'oldcontent_code', 'origins', 'own', 'partition_code', 'position', 'purge', 'recapture', 'remember',

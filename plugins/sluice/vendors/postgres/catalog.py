@@ -15,7 +15,7 @@ def shapes(connection: psycopg.Connection[Any], tables: Iterable[TableName]) -> 
     """The shape of each of `tables` that exists; absent ones are absent in the answer.
 
     One statement whatever the number of tables. The key is the primary key, else the oldest
-    unique index that is immediate, plain and all NOT NULL.
+    unique index that is immediate, plain and all NOT NULL; never one over a generated column.
     """
     wanted = list(dict.fromkeys(tables))
     rows = connection.execute(

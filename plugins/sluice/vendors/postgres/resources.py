@@ -112,8 +112,9 @@ class Installation:
 
 
 def digest() -> str:
-    """Identifies the text of all function files of this release."""
-    text = "\0".join(sql_files.render("postgres", name, prefix="prefix_", schema="schema") for name in FUNCTIONS)
+    """Identifies the text of all files of functions and event triggers of this release."""
+    files = (*FUNCTIONS, EVENT_TRIGGERS)
+    text = "\0".join(sql_files.render("postgres", name, prefix="prefix_", schema="schema") for name in files)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
