@@ -75,6 +75,7 @@ def test_what_concerns_no_replicated_table_queues_nothing(any_master: Master) ->
 def test_the_apply_knows_whether_they_tell_of_ddl(database, schema: str) -> None:  # type: ignore[no-untyped-def]
     master = Master(database(), schema=schema)
     master.sql(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
+    assert not structure.told(master.connection, Prefix("DEMO_"), schema), "nothing is installed"
     master.install()
     assert structure.told(master.connection, Prefix("DEMO_"), schema)
     ((name,), *_) = master.rows("SELECT evtname FROM pg_event_trigger")

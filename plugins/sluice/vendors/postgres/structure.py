@@ -33,9 +33,12 @@ def compare(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) ->
 
 
 def told(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> bool:
-    """Whether event triggers of this installation are in place and enabled."""
-    function = quoted(schema, f"{prefix.lower}has_event_triggers")
-    row = connection.execute(f"SELECT {function}()".encode()).fetchone()
+    """Whether event triggers of this installation are in place and enabled; not, where nothing is installed."""
+    function = f"{quoted(schema, f'{prefix.lower}has_event_triggers')}()"
+    row = connection.execute("SELECT to_regprocedure(%s) IS NOT NULL", [function]).fetchone()
+    if row is None or not row[0]:
+        return False
+    row = connection.execute(f"SELECT {function}".encode()).fetchone()
     return row is not None and bool(row[0])
 
 
