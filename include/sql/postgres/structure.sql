@@ -1,6 +1,6 @@
 -- Finds out that the structure of replicated tables changed, writes the DDL items, and renews the captures.
 -- Called by: the event triggers of ddl.sql in the transaction of the change itself; the apply's poll and housekeeping
---   (SELECT ${schema}.${prefix}check_structure()) where no event triggers could be made.
+--   (SELECT ${schema}.${prefix}check_structure()), for what no event trigger tells of.
 -- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
 -- Privileges: CREATE on the schema. Oldest version: PostgreSQL 14.
 --

@@ -51,7 +51,7 @@ STATUS_SECONDS = 0.5
 COMPARE_SECONDS, COMPARE_SHARE = 1.0, 20.0
 """Between two comparisons of definitions at least so long, and so many times as long as one takes."""
 COMPARE_TOLD_SECONDS = 30.0
-"""The same where event triggers tell of DDL: not of all (`DROP FUNCTION … CASCADE` takes generated columns along)."""
+"""The same where event triggers tell of DDL: there may be some that PostgreSQL has no event for."""
 LONGEST_BACKOFF_SECONDS = 15.0
 
 

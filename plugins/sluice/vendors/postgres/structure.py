@@ -1,4 +1,4 @@
-"""Finds changes of structure on a PostgreSQL master by comparison, where no event trigger reports them."""
+"""Finds changes of structure on a PostgreSQL master by comparison: those that no event trigger reports."""
 
 from typing import Any
 
