@@ -1,27 +1,43 @@
-"""`./sluice test`: the whole suite, or what the arguments of pytest select."""
+"""`./sluice test`: the tests of every change, or with --all every test; of these what arguments of pytest select."""
 
 import argparse
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-WHOLE = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")
-"""Of a run of every test: files side by side, each with servers of its own. Most of the time goes into waiting, so even
-two cores carry three of them in little more than half the time of one. `tests/conftest.py` says in which order."""
+QUICK = ("-m", "not long", "--hypothesis-profile", "quick")
+"""Without --all: what takes long is left out, and a property is tried with a third of the examples."""
 
+SIDE_BY_SIDE = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "2")
+"""Files side by side, each with servers of its own. Most of the time goes into waiting, so even two cores carry three
+of them in little more than half the time of one. `tests/conftest.py` says in which order. A test that hangs ends its
+worker with a stack trace (`faulthandler_timeout`); the third one ends the run."""
+
+SLOWEST = ("--durations=25", "--durations-min=2")
+NO_TESTS = 5
+"""Exit code of pytest when it ran none."""
+
+_ALONE = ("-s", "--capture=no", "--pdb", "--trace", "--collect-only", "--co")
+"""Options that make sense in one process alone; besides `-p no:xdist`."""
 _SETTINGS = ("AIRFLOW", "SLUICE_", "PYTEST_", "PG", "SPARK_", "AWS_", "REDIS")
 """Beginnings of variables that would make the tests reach for somebody's real servers."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Everything is passed on to pytest; without arguments every test runs, `WHOLE`."""
+    """For the help alone: `run` takes --all out, and everything else goes to pytest as it is."""
     parser.description = __doc__
-    parser.epilog = "Examples: ./sluice test    ./sluice test tests/unit -x    ./sluice test -k compose"
+    parser.epilog = (
+        "Examples: ./sluice test    ./sluice test --all    ./sluice test tests/unit -x    ./sluice test -k compose\n\n"
+        "Files run side by side, unless only one is named or -n, -s, --pdb or -p no:xdist is given."
+    )
+    parser.add_argument("--all", action="store_true", help="also the tests that take long (marked `long`)")
+    parser.add_argument("--run-number", type=int, metavar="N", help="repeats what a run with this number chose")
+    parser.add_argument("--junitxml", metavar="FILE", help="write results and durations there, as JUnit does")
     parser.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="arguments of pytest (default: every test)")
 
 
@@ -30,9 +46,35 @@ def run(args: argparse.Namespace) -> int:
 
     State goes to a folder of its own, so that tests never touch a stack that is up.
     """
+    given: list[str] = args.arguments
     with tempfile.TemporaryDirectory(prefix="sluice-test-", ignore_cleanup_errors=True) as home:
-        command = [sys.executable, "-m", "pytest", "--durations=10", *(args.arguments or WHOLE)]
-        return subprocess.call(command, cwd=ROOT, env=environment(os.environ, Path(home)))
+        command = [sys.executable, "-m", "pytest", *options(given)]
+        status = subprocess.call(command, cwd=ROOT, env=environment(os.environ, Path(home)))
+    if status == NO_TESTS and "--all" not in given:
+        print("No test was selected. Those marked `long` run with: ./sluice test --all …")
+    return status
+
+
+def options(given: Sequence[str]) -> list[str]:
+    """All that pytest is told. What is given comes last, and so prevails."""
+    passed = [argument for argument in given if argument != "--all"]
+    return [
+        *SLOWEST,
+        *(() if "--all" in given else QUICK),
+        *(() if _processes_are_decided(passed) else SIDE_BY_SIDE),
+        *passed,
+    ]
+
+
+def _processes_are_decided(given: Sequence[str]) -> bool:
+    """Whether the arguments say how many processes, ask for one, or name one file alone, which one worker would get."""
+    places = {ROOT / argument.split("::", 1)[0] for argument in given if not argument.startswith("-")}
+    tests = [place for place in places if place.is_dir() or place.suffix == ".py"]
+    return (
+        any(argument in _ALONE or argument.startswith(("-n", "--numprocesses")) for argument in given)
+        or "no:xdist" in " ".join(given)
+        or (len(tests) == 1 and tests[0].is_file())
+    )
 
 
 def environment(given: Mapping[str, str], home: Path) -> dict[str, str]:

@@ -7,6 +7,7 @@ import itertools
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,10 +19,12 @@ from embedded import airflow_api
 from embedded.postgres import PostgresServer
 from embedded.redis import RedisServer
 from sluice.domain.connection import ConnectionInfo
+from tests.scenarios.faults import seeds
 
 # No example is judged by its time: on a busy machine any may take long.
-settings.register_profile("sluice", deadline=None)
-settings.load_profile("sluice")
+settings.register_profile("all", deadline=None, max_examples=100)
+settings.register_profile("quick", deadline=None, max_examples=33)
+settings.load_profile("all")
 airflow_api.ANSWER_SECONDS = 120.0
 
 TEST_SETTINGS = {
@@ -40,6 +43,21 @@ _numbers = itertools.count(1)
 
 LONG = ("faults", "bench", "initial_files", "verify", "demo", "many", "initial_load", "detached_apply", "scenarios")
 """Folders with the files that take longest, longest first."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--run-number", type=int, metavar="N", help="decides what changes from run to run (default: new)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.run_number is None:  # workers are given the number of the run
+        config.option.run_number = int(time.time() // 60) % 10_000_000
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    number = config.option.run_number
+    chosen = ", ".join(str(seed) for seed in (*seeds.FIXED, *seeds.rotating(number)))
+    return f"run number {number}: fault seeds {chosen}; the same again: ./sluice test --run-number {number}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -115,23 +115,36 @@ def test_arguments_of_pytest_reach_it_as_they_are(checkout: Path, tmp_path: Path
     assert run.stdout.startswith("ran|['test', '-x', 'tests/unit']|"), run.stderr
 
 
+QUICK, BESIDE = [*testing.QUICK], [*testing.SIDE_BY_SIDE]
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (["test"], [*testing.WHOLE]),
-        (["test", "-x", "tests/unit"], ["-x", "tests/unit"]),
-        (["test", "-k", "a"], ["-k", "a"]),
+        ([], [*QUICK, *BESIDE]),
+        (["--all"], BESIDE),
+        (["-x", "tests/unit"], [*QUICK, *BESIDE, "-x", "tests/unit"]),
+        (["-k", "a", "--all"], [*BESIDE, "-k", "a"]),
+        (["tests/sql/test_queue.py", "tests/sql/test_purge.py"],
+         [*QUICK, *BESIDE, "tests/sql/test_queue.py", "tests/sql/test_purge.py"]),
+        (["tests/sql/test_queue.py::test_x", "-x"], [*QUICK, "tests/sql/test_queue.py::test_x", "-x"]),
+        (["-n", "2", "tests"], [*QUICK, "-n", "2", "tests"]),
+        (["-n2"], [*QUICK, "-n2"]),
+        (["--numprocesses=2"], [*QUICK, "--numprocesses=2"]),
+        (["-p", "no:xdist"], [*QUICK, "-p", "no:xdist"]),
+        (["--pdb"], [*QUICK, "--pdb"]),
+        (["-s"], [*QUICK, "-s"]),
     ],
-)
-def test_without_arguments_every_test_runs_side_by_side(
+)  # fmt: skip
+def test_files_run_side_by_side_without_the_long_tests_unless_told_otherwise(
     monkeypatch: pytest.MonkeyPatch, given: list[str], told: list[str]
 ) -> None:
     run: list[list[str]] = []
     monkeypatch.setattr(testing.subprocess, "call", lambda command, **_: run.append(command) or 0)
     # As the command line arrives: through the bootstrap, then through the parser.
     monkeypatch.setattr(bootstrap.os, "execve", lambda program, command, environment: cli.main(command[4:]))
-    bootstrap._become(Path(sys.executable), given, {})
-    assert run[0][run[0].index("--durations=10") + 1 :] == told
+    bootstrap._become(Path(sys.executable), ["test", *given], {})
+    assert run[0][3:] == [*testing.SLOWEST, *told]
 
 
 def test_whatever_starts_spark_is_given_a_java(checkout: Path, tmp_path: Path) -> None:

@@ -4,16 +4,22 @@ from collections import Counter
 
 from tests.scenarios.faults.plan import AT_COMMIT, PLACES, Fault, plan
 from tests.scenarios.faults.proxy import Moment
-from tests.scenarios.faults.test_faults import SEEDS
+from tests.scenarios.faults.seeds import EVERY, FIXED, kind, rotating
 
 
 def test_the_same_seed_gives_the_same_plan() -> None:
-    assert [plan(seed) for seed in SEEDS] == [plan(seed) for seed in SEEDS]
+    assert [plan(seed) for seed in EVERY] == [plan(seed) for seed in EVERY]
     assert plan(1) != plan(2)
 
 
-def test_every_fault_strikes_in_the_seeds_of_the_suite() -> None:
-    strikes = [strike for seed in SEEDS for strike in plan(seed).strikes]
+def test_every_run_has_a_seed_of_each_kind_and_those_of_run_after_run_follow_each_other() -> None:
+    assert sorted(kind(plan(seed)) for seed in FIXED) == ["plain", "redis", "spark"]
+    assert rotating(7)[-1] + 1 == rotating(8)[0] and rotating(0)[0] not in EVERY
+    assert {kind(plan(seed)) for number in range(10) for seed in rotating(number)} == {"plain", "redis", "spark"}
+
+
+def test_every_fault_strikes_in_the_seeds_of_all_tests() -> None:
+    strikes = [strike for seed in EVERY for strike in plan(seed).strikes]
     times = Counter(strike.fault for strike in strikes)
     assert set(times) == set(Fault) and min(times.values()) >= 2
     assert {strike.moment for strike in strikes} == set(Moment)
@@ -24,12 +30,12 @@ def test_every_fault_strikes_in_the_seeds_of_the_suite() -> None:
 
 def test_no_seeds_in_a_row_leave_a_fault_out() -> None:
     for first in range(1, 1000, 50):
-        strikes = [strike for seed in range(first, first + 2 * len(SEEDS)) for strike in plan(seed).strikes]
+        strikes = [strike for seed in range(first, first + 2 * len(EVERY)) for strike in plan(seed).strikes]
         assert {strike.fault for strike in strikes} == set(Fault)
 
 
 def test_where_the_checkpoint_is_kept_in_redis_applies_are_killed_and_redis_is_emptied() -> None:
-    plans = [each for seed in SEEDS if (each := plan(seed)).kept == "redis"]
+    plans = [each for seed in EVERY if (each := plan(seed)).kept == "redis"]
     assert len(plans) >= 4
     for each in plans:
         faults = [strike.fault for strike in each.strikes]
@@ -45,7 +51,7 @@ def test_only_what_can_strike_at_a_commit_does() -> None:
 
 
 def test_the_ways_of_staging_are_all_used_in_the_suite() -> None:
-    plans = [plan(seed) for seed in SEEDS]
+    plans = [plan(seed) for seed in EVERY]
     for option in ("spark", "lazy", "safe", "ordinary"):
         assert {getattr(each, option) for each in plans} == {True, False}
     assert {each.policy for each in plans} == {"stop", "reject", "overwrite"}

@@ -34,7 +34,13 @@ def play(pair: Rig, statements: tuple[str, ...]) -> list[Position]:
     return [*places, here()]
 
 
-@pytest.mark.parametrize("shape", [name for name, shape in SHAPES.items() if shape.again])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        pytest.param(name, marks=pytest.mark.long if place % 4 else ())
+        for place, name in enumerate(name for name, shape in SHAPES.items() if shape.again)
+    ],
+)
 def test_what_was_applied_comes_again(rig: Callable[..., Rig], shape: str) -> None:
     pair = rig(SHAPES[shape].tables)
     pair.slave.execute(SHAPES[shape].slave or "SELECT")

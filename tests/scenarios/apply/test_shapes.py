@@ -23,7 +23,7 @@ IN_THE_WAY = (
 """Where rows that came later are in the way of those that come again, and may not go because others refer to them."""
 
 
-@pytest.mark.parametrize("windows", ["one a transaction", "one", "one, staged"])
+@pytest.mark.parametrize("windows", ["one a transaction", pytest.param("one", marks=pytest.mark.long), "one, staged"])
 @pytest.mark.parametrize(
     ("shape", "ordinary"), [*((name, False) for name in SHAPES), *((name, True) for name in ORDINARY)]
 )
@@ -48,7 +48,7 @@ def test_a_history_is_applied_as_it_happened(rig: Callable[..., Rig], shape: str
         assert pair.differences() == {}
 
 
-@pytest.mark.parametrize("windows", ["one a transaction", "one"])
+@pytest.mark.parametrize("windows", [pytest.param("one a transaction", marks=pytest.mark.long), "one"])
 @pytest.mark.parametrize(
     ("shape", "ordinary"), [*((name, False) for name in SHAPES), *((name, True) for name in ORDINARY)]
 )
@@ -66,7 +66,13 @@ def test_safe_mode_follows_a_history_as_well(rig: Callable[..., Rig], shape: str
         assert running.loop.mode.reason == "configured"
 
 
-@pytest.mark.parametrize("shape", [name for name in ORDINARY if SHAPES[name].again])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        pytest.param(name, marks=() if name in IN_THE_WAY or place % 4 == 0 else pytest.mark.long)
+        for place, name in enumerate(name for name in ORDINARY if SHAPES[name].again)
+    ],
+)
 def test_what_was_applied_comes_again_where_foreign_keys_act(rig: Callable[..., Rig], shape: str) -> None:
     pair = rig(SHAPES[shape].tables, slave_role=True)
     places = []

@@ -53,6 +53,7 @@ def test_a_demo_proves_that_all_tables_are_equal_and_leaves_nothing_running(home
     assert nothing_runs(home)
 
 
+@pytest.mark.long
 def test_an_interrupted_demo_leaves_nothing_running(home: Path) -> None:
     running = demo(home, "--scale", "1", "--seed", "1")
     assert running.stdout is not None

@@ -1,10 +1,21 @@
-"""The servers of the fault runs."""
+"""The servers of the fault runs, and their seeds."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.scenarios.faults import seeds
+from tests.scenarios.faults.plan import plan
+from tests.scenarios.faults.run import Result, run
 from tests.scenarios.faults.servers import Servers
+
+Results = Callable[[int], Result]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that asks for a `seed` runs with those of the `KIND` of its file."""
+    if "seed" in metafunc.fixturenames:
+        metafunc.parametrize("seed", seeds.parameters(metafunc.module.KIND, metafunc.config.option.run_number))
 
 
 @pytest.fixture(scope="package")
@@ -12,3 +23,16 @@ def servers() -> Iterator[Servers]:
     """A master, a slave and a Redis that tests may kill."""
     with Servers() as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def results(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """Of a seed the result; each is run once."""
+    known: dict[int, Result] = {}
+
+    def result(seed: int) -> Result:
+        if seed not in known:
+            known[seed] = run(plan(seed), servers, tmp_path_factory.mktemp(f"seed-{seed}-"))
+        return known[seed]
+
+    return result

@@ -83,6 +83,7 @@ def rig(stack: Stack) -> Rig:
     return made
 
 
+@pytest.mark.long
 def test_airflow_killed_with_its_task_each_change_arrives_exactly_once(stack: Stack, rig: Rig) -> None:
     with stack.slaves["dr1"].connect(rig.pair.slave_info.database) as admin:
         audit.begin(admin, SLOT)

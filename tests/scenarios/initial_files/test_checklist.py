@@ -142,6 +142,7 @@ def test_the_quick_checklist_from_the_form_to_normal(stack: Stack) -> None:
         assert connection.execute(keys.encode()).fetchone() == (1,)
 
 
+@pytest.mark.long
 def test_a_location_that_cannot_be_written_is_answered_before_anything_is_touched(stack: Stack) -> None:
     folder = stack.home.root.parent
     before = checkpoint(stack)
@@ -153,18 +154,27 @@ def test_a_location_that_cannot_be_written_is_answered_before_anything_is_touche
     assert checkpoint(stack) == before
 
 
-def test_rejected_the_update_is_cancelled_and_the_next_one_starts_clean(stack: Stack) -> None:
-    folder = stack.home.root.parent
-    run = begun(stack, folder / "out")
+def reject(stack: Stack) -> None:
+    """An update that waits for its files is begun, and rejected."""
+    run = begun(stack, stack.home.root.parent / "out")
     run.await_state("approve", "awaiting_input")
     run.answer("Reject")
     run.await_state("settle", "failed")
+
+
+def test_rejected_the_update_is_cancelled(stack: Stack) -> None:
+    reject(stack)
     state, message = checkpoint(stack)
     assert state is SlaveState.INCONSISTENT
     assert message.startswith("Initial Update interrupted by the ADMIN (the transfer was rejected by ")
     with redis_store.connect(stack.redis_url) as store:
         assert Gate(store, Prefix("DEMO_"), "dr1").closures() == []
-    again = begun(stack, folder / "in")
+
+
+@pytest.mark.long
+def test_after_a_rejected_update_the_next_one_starts_clean(stack: Stack) -> None:
+    reject(stack)
+    again = begun(stack, stack.home.root.parent / "in")
     again.await_state("approve", "awaiting_input")
     again.answer("Approve")
     again.await_state("settle", "success")
@@ -197,6 +207,7 @@ def running(stack: Stack) -> list[str]:
     return found
 
 
+@pytest.mark.long
 def test_cancelled_while_it_loads_waits_or_imports_nothing_runs_on_and_the_next_one_starts_clean(stack: Stack) -> None:
     folder = stack.home.root.parent
     waits = "waits: initial.throttle.pause is set in "

@@ -25,7 +25,10 @@ from tests.waiting import until
 ROOT = Path(__file__).resolve().parents[3]
 CLUSTER = {"master": "local-cluster[2,1,512]", "conf": {"spark.executor.memory": "512m"}}
 """A master, two workers and their executors, each a process of its own, that live and die with the job."""
-everywhere = pytest.mark.parametrize("spark", [{"master": "local[*]"}, CLUSTER], ids=["threads", "cluster"])
+everywhere = pytest.mark.parametrize(
+    "spark",
+    [pytest.param({"master": "local[*]"}, id="threads"), pytest.param(CLUSTER, id="cluster", marks=pytest.mark.long)],
+)
 
 
 @pytest.fixture

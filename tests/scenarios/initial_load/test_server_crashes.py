@@ -37,7 +37,12 @@ def some_stored_or_ended(pair: Pair, process: "subprocess.Popen[bytes]") -> bool
 
 
 @pytest.mark.parametrize(
-    ("side", "read"), [("slave", "committed"), ("slave", "snapshot"), *(("master", r) for r in READS)]
+    ("side", "read"),
+    [
+        ("slave", "committed"),
+        pytest.param("slave", "snapshot", marks=pytest.mark.long),
+        *(pytest.param("master", read, marks=() if read == "snapshot" else pytest.mark.long) for read in READS),
+    ],
 )
 def test_a_crash_of_either_side_is_recovered_from(pair_of: MakePair, side: str, read: str) -> None:
     with servers() as make:

@@ -22,6 +22,7 @@ from sluice.vendors.postgres.connection import connect
 from tests.stacks import running_stack, until
 
 __all__ = ["s3"]
+pytestmark = pytest.mark.long
 CONFIG = """
 prefix: DEMO_
 master: {conn_id: demo_master, vendor: postgres}

@@ -11,6 +11,7 @@ from sluice.vendors.postgres.connection import connect
 from tests.questions import Question
 from tests.stacks import running_stack, until
 
+pytestmark = pytest.mark.long
 DAG = "resync"
 CONFIG = """
 prefix: DEMO_

@@ -171,15 +171,15 @@ def scene(
 @pytest.mark.parametrize(
     ("what", "outcome"),
     [
-        ("kill master", NOT_COMPARED),
-        ("kill slave", NOT_COMPARED),
+        pytest.param("kill master", NOT_COMPARED, marks=pytest.mark.long),
+        pytest.param("kill slave", NOT_COMPARED, marks=pytest.mark.long),
         ("freeze master", NOT_COMPARED),
-        ("freeze slave", NOT_COMPARED),
+        pytest.param("freeze slave", NOT_COMPARED, marks=pytest.mark.long),
         ("cut master", NOT_COMPARED),
         ("cut slave", NOT_COMPARED),
-        ("kill apply", "different"),  # whose snapshots were taken over
-        ("freeze apply", "different"),
-        ("kill job", None),
+        pytest.param("kill apply", "different", marks=pytest.mark.long),  # whose snapshots were taken over
+        pytest.param("freeze apply", "different", marks=pytest.mark.long),
+        pytest.param("kill job", None, marks=pytest.mark.long),
         ("freeze job", NOT_COMPARED),  # once it thaws
     ],
 )
@@ -215,7 +215,17 @@ def test_in_the_middle_of_a_comparison(scene: Scene, what: str, outcome: str | N
     scene.goes_on()
 
 
-@pytest.mark.parametrize("what", ["kill apply", "kill master", "kill slave", "kill job", "freeze job", "freeze apply"])
+@pytest.mark.parametrize(
+    "what",
+    [
+        "kill apply",
+        "kill master",
+        pytest.param("kill slave", marks=pytest.mark.long),
+        pytest.param("kill job", marks=pytest.mark.long),
+        pytest.param("freeze job", marks=pytest.mark.long),
+        "freeze apply",
+    ],
+)
 def test_before_the_apply_answers(scene: Scene, what: str) -> None:
     apply = scene.applies.current
     assert apply is not None
@@ -241,7 +251,16 @@ def test_before_the_apply_answers(scene: Scene, what: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "what", ["kill apply", "freeze apply", "kill master", "kill slave", "freeze slave", "kill job", "freeze job"]
+    "what",
+    [
+        pytest.param("kill apply", marks=pytest.mark.long),
+        pytest.param("freeze apply", marks=pytest.mark.long),
+        pytest.param("kill master", marks=pytest.mark.long),
+        "kill slave",
+        "freeze slave",
+        "kill job",
+        pytest.param("freeze job", marks=pytest.mark.long),
+    ],
 )
 def test_in_the_middle_of_a_repair(scene: Scene, what: str) -> None:
     """Two rows go at a time; the apply is at the third and fourth."""

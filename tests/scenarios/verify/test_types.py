@@ -44,7 +44,9 @@ EXTENSIONS = ("public.hstore", "public.citext", "public.vector(2)")
 FELL_BACK = {"latin1": "LATIN1", "ascii": "SQL_ASCII"}
 
 
-@pytest.fixture(params=list(SLAVES))
+@pytest.fixture(
+    params=[pytest.param(kind, marks=() if kind in ("builtin", "latin1") else pytest.mark.long) for kind in SLAVES]
+)
 def pair(
     request: pytest.FixtureRequest, database: Callable[..., ConnectionInfo], postgres: PostgresServer, redis_url: str,
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch,

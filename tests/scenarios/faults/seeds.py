@@ -1,0 +1,33 @@
+"""Which seeds the suite runs: some in every run, some that change from run to run, and those of `--all`."""
+
+import pytest
+
+from tests.scenarios.faults.plan import Plan, plan
+
+EVERY = range(1, 21)
+"""Of `--all`: each fault strikes at least twice in them, and at every place."""
+FIXED = (3, 6, 7)
+"""Of every run: one with the checkpoint in Redis, one plain, one with Spark."""
+ROTATING = 3
+FIRST = 1000
+"""Of those that change; none of them is in `EVERY`."""
+
+
+def kind(plan: Plan) -> str:
+    """`spark`, `redis` or `plain`: each has a file of tests."""
+    return "spark" if plan.spark else "redis" if plan.kept == "redis" else "plain"
+
+
+def rotating(run_number: int) -> list[int]:
+    """Seeds in a row; the next run number has the next ones."""
+    first = FIRST + ROTATING * run_number
+    return list(range(first, first + ROTATING))
+
+
+def parameters(of_kind: str, run_number: int) -> list[object]:
+    """The seeds of a kind, with their marks."""
+    seeds = [
+        *(pytest.param(seed, marks=() if seed in FIXED else pytest.mark.long) for seed in EVERY),
+        *(pytest.param(seed) for seed in rotating(run_number)),
+    ]
+    return [parameter for parameter in seeds if kind(plan(int(str(parameter.values[0])))) == of_kind]
