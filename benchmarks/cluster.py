@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import itertools
 import os
+import secrets
 import subprocess
 import sys
 import time
@@ -28,6 +29,7 @@ from benchmarks.side import SideFailed
 from benchmarks.workload import Mix
 from embedded.ports import HOST, free_port
 from embedded.process import await_true
+from spark_jobs import session
 
 CONF = {
     "spark.executor.memory": "512m",
@@ -47,12 +49,16 @@ class Cluster:
     def __init__(self, folder: Path, workers: int = 2) -> None:
         self.folder = folder
         self.url = f"spark://{HOST}:{free_port()}"
+        self.secret = secrets.token_hex(16)
         self.workers: dict[str, subprocess.Popen[bytes]] = {}
         self._names = itertools.count(1)
         self._master: subprocess.Popen[bytes] | None = None
         self._count = workers
 
     def __enter__(self) -> "Cluster":
+        defaults = {**session.PROTECTED, "spark.authenticate.secret": self.secret}
+        text = "".join(f"{name} {value}\n" for name, value in defaults.items())
+        (self.folder / "spark-defaults.conf").write_text(text)
         try:
             port = self.url.rpartition(":")[2]
             self._master = self._start("master.Master", "--host", HOST, "--port", port, "--webui-port", "0")
@@ -100,6 +106,7 @@ class Cluster:
         # Executors have the library from the driver alone, as on another machine.
         given.pop("PYTHONPATH", None)
         given["SPARK_DAEMON_MEMORY"] = "256m"
+        given["SPARK_CONF_DIR"] = str(self.folder)
         with open(self.folder / "cluster.log", "ab") as log:
             return subprocess.Popen(
                 [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments],
@@ -135,7 +142,8 @@ def run(args: argparse.Namespace) -> Report:
         cluster = stack.enter_context(Cluster(folder))
         alone = _alone(servers, args, mix) if args.side != "ours" and "steady" in wanted else []
         args.spark_master = cluster.url
-        ours = Ours(servers, args, workload.DDL, CONF, stage_above=STAGE_ABOVE)
+        conf = {**CONF, "spark.authenticate.secret": cluster.secret}
+        ours = Ours(servers, args, workload.DDL, conf, stage_above=STAGE_ABOVE)
         stack.callback(ours.close)
         ours.beside = cluster.roots
         ours.start()

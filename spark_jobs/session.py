@@ -4,6 +4,7 @@ import atexit
 import logging
 import os
 import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 
 from sluice import sql_files
 from sluice.apply.spread import ExecutorsFailed, SpreadLost
+from sluice.errors import Terminal
 
 log = logging.getLogger("sluice.job")
 
@@ -24,6 +26,8 @@ _ROOT = Path(__file__).resolve().parents[1]
 _LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
 
 _SCRATCH = "driver-"
+_SECRET_LACKING = "A secret key must be specified"  # noqa: S105
+_SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 
 ANSWER_SECONDS = 10.0
 """So long Spark's driver process has to do what takes it a moment; a frozen one never would."""
@@ -41,13 +45,22 @@ DEFAULTS = {
 }
 """Settings of every job; the connection `spark_default` may replace them."""
 
+PROTECTED = {
+    # Spark listens on ports even in `local[N]`, where it makes a secret of its own.
+    "spark.authenticate": "true",
+    "spark.network.crypto.enabled": "true",
+}
+"""Settings that nothing replaces: who does not know the secret is refused, and what travels is encrypted."""
+
+_CONFIDENTIAL = re.compile("secret|password|token|credential", re.IGNORECASE)
+
 
 class SparkSpread:
     """Spark's executors. The session starts in the background, so that small work need not wait for it."""
 
     def __init__(self, name: str, master: str, conf: Mapping[str, str] | None = None):
         self._name = name
-        self._conf = {**DEFAULTS, **(conf or {})}
+        self._conf = {**DEFAULTS, **(conf or {}), **PROTECTED}
         self._master = with_retries(master, self._conf["spark.task.maxFailures"])
         self._session: Any = None
         self._failure: BaseException | None = None
@@ -99,9 +112,11 @@ class SparkSpread:
             self._answered(self._session.sparkContext.cancelAllJobs)
 
     def check(self) -> None:
-        """Raises `SpreadLost` when Spark's driver process has died or never came up."""
+        """Raises `SpreadLost` when Spark's driver process has died or never came up, `SparkSecretMissing`."""
         if not self._started.is_set():
             return
+        if isinstance(self._failure, SparkSecretMissing):
+            raise self._failure
         if self._failure is not None:
             raise SpreadLost(f"Spark did not start: {self._failure}. The job starts again.") from self._failure
         process = self._session.sparkContext._gateway.proc
@@ -149,14 +164,15 @@ class SparkSpread:
             from pyspark.sql import SparkSession
 
             builder = SparkSession.builder.appName(self._name).master(self._master)
-            for key, value in self._conf.items():
+            for key, value in _public(self._conf).items():
                 builder = builder.config(key, value)
-            session = builder.getOrCreate()
+            with _confidential(self._conf):
+                session = builder.getOrCreate()
             if not one_machine(self._master):
                 _ship_library(session)
             self._session = session
         except BaseException as failure:  # told to whoever asks for the session
-            self._failure = failure
+            self._failure = SparkSecretMissing(self._master) if _SECRET_LACKING in str(failure) else failure
         finally:
             self._started.set()
 
@@ -164,6 +180,54 @@ class SparkSpread:
 def one_machine(master: str) -> bool:
     """Whether there are no executors but this machine's own session: `local`, `local[N]`, `local[*,failures]`."""
     return re.fullmatch(r"local(\[[^\]]*\])?", master) is not None
+
+
+class SparkSecretMissing(Terminal):
+    """A cluster was named, and not the secret that it shares with its drivers."""
+
+    def __init__(self, master: str):
+        super().__init__(
+            f"Spark at {master} is used with authentication only, and no secret is known here. Put the cluster's "
+            "spark.authenticate.secret into the password of the connection spark_default, or into spark-defaults.conf "
+            "in SPARK_CONF_DIR."
+        )
+
+
+def _public(conf: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in conf.items() if not _CONFIDENTIAL.search(key) or key in DEFAULTS}
+
+
+@contextmanager
+def _confidential(conf: Mapping[str, str]) -> Iterator[None]:
+    """Gives Spark's driver the settings that hold secrets in a file of this user.
+
+    pyspark passes all others as arguments of a process, which every user of the machine can read.
+    """
+    public = _public(conf)
+    hidden = {key: value for key, value in conf.items() if key not in public}
+    if not hidden:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="sluice-spark-") as folder:
+        path = Path(folder) / "secrets.properties"
+        path.touch(mode=0o600)
+        path.write_text("".join(f"{key}={_property(value)}\n" for key, value in hidden.items()))
+        given = os.environ.get(_SUBMIT_ARGUMENTS)
+        file = f"--properties-file {shlex.quote(str(path))} --load-spark-defaults"
+        os.environ[_SUBMIT_ARGUMENTS] = f"{file} {given or 'pyspark-shell'}"
+        try:
+            yield
+        finally:
+            if given is None:
+                del os.environ[_SUBMIT_ARGUMENTS]
+            else:
+                os.environ[_SUBMIT_ARGUMENTS] = given
+
+
+def _property(value: str) -> str:
+    """`value` as java.util.Properties reads it back."""
+    units = value.encode("utf-16-be")
+    return "".join(f"\\u{units[place]:02x}{units[place + 1]:02x}" for place in range(0, len(units), 2))
 
 
 @contextmanager

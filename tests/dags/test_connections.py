@@ -70,11 +70,16 @@ def test_a_vendor_nobody_knows_is_refused(connection: Any) -> None:
 def test_spark_runs_here_unless_a_connection_says_otherwise(connection: Any) -> None:
     assert connections.spark() == {"master": "local[*]", "conf": {}}
     extra = {"spark.executor.memory": "2g", "conf": {"spark.cores.max": "8"}, "queue": "x"}
-    connection("spark_default", conn_type="spark", host="spark://head", port=7077, extra=extra)
+    connection("spark_default", conn_type="spark", host="spark://head", port=7077, extra=extra, password=None)
     assert connections.spark() == {
         "master": "spark://head:7077",
         "conf": {"spark.executor.memory": "2g", "spark.cores.max": "8"},
     }
+
+
+def test_the_password_of_the_spark_connection_is_the_secret_of_the_cluster(connection: Any) -> None:
+    connection("spark_default", conn_type="spark", host="spark://head", port=7077, password="p@ss", extra={})
+    assert connections.spark() == {"master": "spark://head:7077", "conf": {"spark.authenticate.secret": "p@ss"}}
 
 
 def test_a_spark_that_jobs_cannot_use_is_refused(connection: Any) -> None:

@@ -100,7 +100,8 @@ def converted(connection: Any, extra: Mapping[str, Any], conn_id: str, vendor: s
 def spark() -> dict[str, Any]:
     """`{"master": …, "conf": {…}}` from the connection `spark_default`; `local[*]` where there is none.
 
-    Extras: `conf`, a mapping of Spark settings, and any `spark.…` key beside it.
+    Extras: `conf`, a mapping of Spark settings, and any `spark.…` key beside it. The password is the secret that the
+    cluster shares with its drivers.
     """
     try:
         connection = BaseHook.get_connection(SPARK_CONNECTION)
@@ -123,7 +124,8 @@ def spark() -> dict[str, Any]:
         raise ConnectionUnusable(
             SPARK_CONNECTION, 'has an extra conf that is no mapping like {"spark.cores.max": "8"}.'
         )
-    return {"master": master, "conf": {**settings, **conf}}
+    secret = {"spark.authenticate.secret": connection.password} if connection.password else {}
+    return {"master": master, "conf": {**settings, **conf, **secret}}
 
 
 def s3(conn_id: str | None, used_for: str) -> S3Access:

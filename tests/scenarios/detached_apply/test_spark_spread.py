@@ -2,11 +2,14 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from embedded.process import ProcessId, await_true
@@ -83,6 +86,60 @@ def test_a_frozen_python_worker_is_ended_and_its_share_runs_again(spread: SparkS
     assert attended(lambda: spread.map(task, 2), attend, 20.0) == [0, 1]
     assert await_true(lambda: not frozen.alive(), 10.0), "a frozen worker is left"
     spread.check()
+
+
+def test_nobody_speaks_to_spark_without_its_secret(spread: SparkSpread) -> None:
+    conf = spread.session.sparkContext.getConf()
+    address = f"spark://endpoint@{conf.get('spark.driver.host')}:{conf.get('spark.driver.port')}"
+    home = Path(pyspark.__file__).parent
+    stranger = ["spark-class", "org.apache.spark.executor.CoarseGrainedExecutorBackend", "--driver-url", address,
+                "--executor-id", "1", "--hostname", "127.0.0.1", "--cores", "1", "--app-id", "x",
+                "--bind-address", "127.0.0.1", "--resourceProfileId", "0"]  # fmt: skip
+    said = subprocess.run(
+        [str(home / "bin" / stranger[0]), *stranger[1:]],
+        env={**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+    )
+    assert said.returncode != 0
+    assert "Cannot find endpoint" not in said.stderr, "a stranger was answered"
+    assert "Expected SaslMessage" in said.stderr
+
+
+SECRET = "of $tests=\\: ü🗝"
+ON_A_CLUSTER = f"""
+import sys, psutil
+from spark_jobs.session import SparkSecretMissing, SparkSpread
+
+conf = {{"spark.executor.memory": "512m", "spark.executor.cores": "1"}}
+if sys.argv[1:] == ["secret"]:
+    conf["spark.authenticate.secret"] = {SECRET!r}
+spread = SparkSpread("test", "local-cluster[1,1,512]", conf)
+try:
+    print(spread.map(lambda number: number, 2))
+    print(spread.session.sparkContext.getConf().get("spark.authenticate.secret") == {SECRET!r})
+    lines = [" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])]
+    print([line for line in lines if "of $tests" in line and "spread.map" not in line])
+except SparkSecretMissing as error:
+    print(error)
+finally:
+    spread.stop()
+"""
+
+
+def test_the_secret_of_a_cluster_is_on_no_command_line() -> None:
+    assert on_a_cluster("secret") == ["[0, 1]", "True", "[]"]
+
+
+def test_a_cluster_without_its_secret_is_refused_with_the_remedy() -> None:
+    (said,) = on_a_cluster()
+    assert "Put the cluster's spark.authenticate.secret into the password of the connection spark_default" in said
+
+
+def on_a_cluster(*arguments: str) -> list[str]:
+    """What a driver of its own says; a JVM that runs already has its arguments."""
+    command = [sys.executable, "-c", ON_A_CLUSTER, *arguments]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
 
 
 @pytest.fixture

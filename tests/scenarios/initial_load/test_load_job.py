@@ -23,7 +23,10 @@ from sluice.stores.gate import Gate
 from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
-CLUSTER = {"master": "local-cluster[2,1,512]", "conf": {"spark.executor.memory": "512m"}}
+CLUSTER = {
+    "master": "local-cluster[2,1,512]",
+    "conf": {"spark.executor.memory": "512m", "spark.authenticate.secret": "of the test"},
+}
 """A master, two workers and their executors, each a process of its own, that live and die with the job."""
 everywhere = pytest.mark.parametrize(
     "spark",
