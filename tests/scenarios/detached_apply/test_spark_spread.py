@@ -127,10 +127,12 @@ finally:
 """
 
 
+@pytest.mark.long
 def test_the_secret_of_a_cluster_is_on_no_command_line() -> None:
     assert on_a_cluster("secret") == ["[0, 1]", "True", "[]"]
 
 
+@pytest.mark.long
 def test_a_cluster_without_its_secret_is_refused_with_the_remedy() -> None:
     (said,) = on_a_cluster()
     assert "Put the cluster's spark.authenticate.secret into the password of the connection spark_default" in said
