@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sluice.counted import counted
+
 if TYPE_CHECKING:
     from sluice.domain.connection import ConnectionInfo
 
@@ -57,12 +59,16 @@ def run(args: argparse.Namespace) -> int:
     print(f"{target}: checking {carried.location}", flush=True)
     manifest = transfer.examine(target, carried)
     rows = sum(block.rows for block in manifest.blocks)
-    print(f"{target}: {len(manifest.blocks)} files with {rows:,} rows are as they were sent", flush=True)
+    print(
+        f"{target}: checked, all as sent: {counted(len(manifest.blocks), 'file')} with {counted(rows, 'row')}",
+        flush=True,
+    )
     if args.check:
         return 0
     report = import_in_threads(target, carried, manifest, max(1, args.parallel))
     print(
-        f"{target}: {report.rows:,} rows of {report.blocks} files loaded in {report.seconds:.1f} s. "
+        f"{target}: {counted(report.rows, 'row')} of {counted(report.blocks, 'file')} loaded in "
+        f"{report.seconds:.1f} s. "
         "All files are on the slave: approve the transfer in Airflow, and the changes queued meanwhile follow."
     )
     return 0

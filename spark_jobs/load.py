@@ -19,6 +19,7 @@ from typing import Any
 
 from sluice import config
 from sluice.apply.spread import InThreads, Spread
+from sluice.counted import counted
 from sluice.domain.location import Location, S3Access
 from sluice.domain.manifest import Manifest
 from sluice.domain.state import SlaveState
@@ -159,7 +160,7 @@ def _load(load: LoadJob, held: HeldSnapshot, spread: Spread, stop: threading.Eve
     try:
         tables = [entry.table for entry in progress(update, expected={}).tables]
         expected = estimates(update, tables)
-        log.info("%s: %s loaders, %s tables", update, len(loaders), len(tables))
+        log.info("%s: %s, %s", update, counted(len(loaders), "loader"), counted(len(tables), "table"))
         while not all(loader.done for loader in loaders):
             ended.wait(TICK_SECONDS)
             ended.clear()
@@ -185,8 +186,9 @@ def _load(load: LoadJob, held: HeldSnapshot, spread: Spread, stop: threading.Eve
     reports = [loader.report for loader in loaders if loader.report]
     rows, seconds = sum(report.rows for report in reports), max(report.seconds for report in reports)
     log.info(
-        "%s: loaded: %s rows in %s blocks, %.1f MB, %.1f s, %.0f rows/s",
-        update, f"{rows:,}", sum(report.blocks for report in reports), sum(report.bytes for report in reports) / 1e6,
+        "%s: loaded: %s in %s, %.1f MB, %.1f s, %.0f rows/s",
+        update, counted(rows, "row"), counted(sum(report.blocks for report in reports), "block"),
+        sum(report.bytes for report in reports) / 1e6,
         seconds, rows / max(seconds, 0.001),
     )  # fmt: skip
 

@@ -7,6 +7,9 @@ Every message names the place, the reason and the remedy. What a program wants t
 in attributes by the subclasses, each of which lives beside the noun it is about.
 """
 
+RESTART_APPLY = "clear the task apply of the DAG cdc_apply"
+"""What a person does in Airflow to start an apply again."""
+
 
 class SluiceError(Exception):
     """Root of all errors Sluice raises on purpose."""

@@ -54,15 +54,15 @@ def run(action: str, ids: str | None = None, *, force: bool = False) -> str:
 
 def test_what_is_set_aside_is_listed(store: RejectStore, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    assert run("list") == "2 changes are set aside"
+    assert run("list") == "set aside: 2 changes"
     assert "set aside  public.t DELETE (1): found none" in caplog.text
 
 
 def test_a_person_drops(store: RejectStore) -> None:
-    assert run("drop", "2") == "1 changes are dropped"
+    assert run("drop", "2") == "1 change dropped"
     (dropped,) = store.read([RejectStatus.DROPPED])
     assert (dropped.id, dropped.settled_by) == (2, "anna")
-    assert run("drop", "all") == "1 changes are dropped"
+    assert run("drop", "all") == "1 change dropped"
     assert store.open() == []
 
 
@@ -84,7 +84,7 @@ def test_the_answers_of_the_apply_are_told(store: RejectStore) -> None:
 
     thread = threading.Thread(target=answer)
     thread.start()
-    with pytest.raises(RejectsRefused, match=r"1 changes stay set aside\. 2: the row is another one"):
+    with pytest.raises(RejectsRefused, match=r"^Not applied: 1 change\. 2: the row is another one\. Mend"):
         run("apply", "1 2", force=True)
     thread.join()
     assert [reject.force for reject in store.read(RejectStatus)] == [True, True]

@@ -22,6 +22,7 @@ LAYERS: dict[str, int] = {
     "stores": 1,
     "domain": 0,
     "config": 0,
+    "counted": 0,
     "configuration": 0,
     "errors": 0,
     "exit_status": 0,

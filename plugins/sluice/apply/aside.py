@@ -133,7 +133,9 @@ class Aside:
                     # What came before must not come again on top of it.
                     checkpoints.advance(checkpoint, checkpoint, cut=True)
                 keep_lease()
-        except (drift.Misfit, connections.StatementFailed) as refused:
+        except drift.Misfit as refused:
+            answer = refused.finding
+        except connections.StatementFailed as refused:
             answer = str(refused)  # at the commit
         if answer is None:
             checkpoints.committed(checkpoint)

@@ -100,7 +100,7 @@ class Batch:
             if self._believing:
                 raise
             # Rows that a change of definition made anew differ until the comparison of definitions queues them.
-            log.info("%s: a second look at the definitions, because: %s", self.pair, misfit)
+            log.info("%s: a second look at the definitions, because: %s", self.pair, misfit.finding)
             self._believing = True
             self.links.definitions.clear()
             self.links.compare_structure()
@@ -289,7 +289,7 @@ class Batch:
                 singly = ordered or self._rejecting or self.links.merger.cascades
                 if every <= ordered or not self._believing or not singly:
                     raise
-                told = f"{self.pair}: {misfit} The changes are now taken one by one."
+                told = f"{self.pair}: {misfit.finding} The changes are now taken one by one."
                 self._seldom.say(logging.INFO, f"misfit {misfit.table}", told)
                 ordered |= every if ordered else self._apart(misfit.table, every)
             except connections.StatementFailed as failure:

@@ -13,7 +13,7 @@ import psycopg
 from sluice import vendors
 from sluice.apply.links import Links
 from sluice.domain.names import TableName
-from sluice.errors import Terminal
+from sluice.errors import RESTART_APPLY, Terminal
 from sluice.pair import Pair
 
 
@@ -23,10 +23,10 @@ class ActsAlone(Terminal):
     def __init__(self, pair: Pair, found: Sequence[Any]):
         told = "; ".join(f"{each.name} of {each.key.child}: {each.definition}" for each in found)
         super().__init__(
-            f"{pair}: on {pair.slave_info.place} rows that the master keeps could go, or change, by a foreign key "
+            f"{pair}: on {pair.slave_info.place}: rows that the master keeps could go, or change, by a foreign key "
             f"that the master does not have ({told}). GRANT SET ON PARAMETER session_replication_role to this account "
             "on the slave (PostgreSQL 15 or later), or drop the constraint there, or make it without ON DELETE and ON "
-            "UPDATE; then start applying again."
+            f"UPDATE; then {RESTART_APPLY}."
         )
         self.tables: tuple[TableName, ...] = tuple(each.key.child for each in found)
 

@@ -15,7 +15,7 @@ from sluice.domain.change import Action
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
 from sluice.domain.shape import TableShape
-from sluice.errors import DataLost, Terminal
+from sluice.errors import RESTART_APPLY, DataLost, Terminal
 
 if TYPE_CHECKING:
     from sluice.apply.links import Links
@@ -42,7 +42,7 @@ class KeyNeeded(Terminal):
         names = ", ".join(map(str, self.tables))
         super().__init__(
             f"{pair}: with checkpoint: redis changes may come twice, and without a key they would be applied twice: "
-            f"{names}. Set checkpoint: slave for this slave and start applying again; or add a primary key on the "
+            f"{names}. Set checkpoint: slave for this slave and {RESTART_APPLY}; or add a primary key on the "
             f"master, or take {'it' if len(self.tables) == 1 else 'them'} out of the replication's tables, and start "
             "an initial update."
         )

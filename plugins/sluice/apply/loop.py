@@ -24,6 +24,7 @@ from sluice.apply.batch import Batch
 from sluice.apply.checkpoints import InRedis, OnSlave
 from sluice.apply.links import Links
 from sluice.apply.spread import Spread, SpreadLost
+from sluice.counted import counted
 from sluice.domain import safemode
 from sluice.domain.checkpoint import Checkpoint, CheckpointMoved, Fenced
 from sluice.domain.position import Position
@@ -227,7 +228,7 @@ class Apply:
         least = COMPARE_TOLD_SECONDS if self._told_of_ddl else COMPARE_SECONDS
         self._compare_at = ended + max(least, COMPARE_SHARE * (ended - started))
         if changed:
-            log.info("%s: %d changed definitions found on the master by comparison", self.pair, changed)
+            log.info("%s: found on the master by comparison: %s", self.pair, counted(changed, "changed definition"))
 
     def _leave_safe_mode(self, applied: Position) -> None:
         assert self.checkpoint is not None
@@ -258,11 +259,11 @@ class Apply:
         self.seen = claimed.position
         self.mode = self._mode_at_start(claimed)
         log.info(
-            "%s: epoch %d, state %s, %d changes applied so far, safe mode %s",
+            "%s: epoch %d, state %s, %s applied so far, safe mode %s",
             self.pair,
             claimed.epoch,
             claimed.state,
-            claimed.changes,
+            counted(claimed.changes, "change"),
             self.mode.explain(time.monotonic()),
         )
 
@@ -366,10 +367,10 @@ class Apply:
         tally, self.tally, seconds = self.tally, Tally(), now - self._summed
         self._summed = now
         log.info(
-            "%s: %d changes in %d windows in %.0f s (%.0f/s), busy %.0f %%, current as of %s, safe mode %s",
+            "%s: %s in %s in %.0f s (%.0f/s), busy %.0f %%, current as of %s, safe mode %s",
             self.pair,
-            tally.changes,
-            tally.windows,
+            counted(tally.changes, "change"),
+            counted(tally.windows, "window"),
             seconds,
             tally.changes / seconds,
             100 * tally.busy_seconds / seconds,

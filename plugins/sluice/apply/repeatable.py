@@ -7,7 +7,7 @@ from sluice.apply.definitions import KeyNeeded
 from sluice.apply.links import Links
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.names import TableName
-from sluice.errors import Terminal
+from sluice.errors import RESTART_APPLY, Terminal
 from sluice.pair import Pair
 
 
@@ -19,7 +19,7 @@ class TriggersAct(Terminal):
             f"{pair}: with checkpoint: redis changes may come twice, and on {', '.join(map(str, tables))} foreign keys "
             "or triggers of the slave act on each: rows that live on could go with a parent that is replaced. GRANT "
             "SET ON PARAMETER session_replication_role to this account on the slave (PostgreSQL 15 or later), or set "
-            "checkpoint: slave; then start applying again."
+            f"checkpoint: slave; then {RESTART_APPLY}."
         )
         self.tables = tuple(tables)
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from sluice.counted import counted
+
 
 @dataclass(frozen=True)
 class Backlog:
@@ -18,7 +20,7 @@ class Backlog:
     """By the master's clock, when housekeeping met the first of them."""
 
     def __str__(self) -> str:
-        amount = f"ITEMS has about {self.changes:,} changes, {self.bytes / 1e6:,.1f} MB"
+        amount = f"ITEMS has about {counted(self.changes, 'change')}, {self.bytes / 1e6:,.1f} MB"
         if not self.held_by:
             return amount
         since = f" since {self.held_since:%Y-%m-%d %H:%M:%S} UTC" if self.held_since else ""

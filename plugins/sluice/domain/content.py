@@ -17,6 +17,7 @@ import binascii
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from sluice.counted import counted
 from sluice.errors import Terminal
 
 Row = list[tuple[str, str | None]]
@@ -132,5 +133,5 @@ def key_values(guid: str, parts: int) -> list[str]:
         at = match.end() + int(match[1])
         values.append(guid[match.end() : at])
     if len(values) != parts or at != len(guid):
-        raise ValueError(f"{guid!r} is no key of {parts} columns")
+        raise ValueError(f"{guid!r} is no key of {counted(parts, 'column')}")
     return values

@@ -8,7 +8,7 @@ a server that was promoted begins a new timeline, and continues the former one u
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sluice.errors import DataLost, Terminal
+from sluice.errors import RESTART_APPLY, DataLost, Terminal
 
 _PAGE, _HEADERS = 8192, (24, 40)
 """Of the log. The place behind a full page is told with the next page's header by one function, without by another."""
@@ -33,7 +33,7 @@ class FailOverUnproven(Terminal):
         super().__init__(
             f"The master failed over, from {former} to {now}, and this account cannot see whether commits were lost. "
             "GRANT EXECUTE ON FUNCTION pg_catalog.pg_read_file(text, bigint, bigint, boolean) TO it on the master, so "
-            "that it can read the timeline's history, and start applying again; or start an initial update."
+            f"that it can read the timeline's history, and {RESTART_APPLY}; or start the DAG initial_update."
         )
         self.former = former
         self.now = now

@@ -10,6 +10,7 @@ again, in safe mode, and ITEMS is purged only behind the anchor.
 
 from dataclasses import dataclass, replace
 
+from sluice.counted import counted
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.position import Position
 
@@ -48,8 +49,9 @@ def _doubt(row: Checkpoint, stored: Stored | None) -> str:
         return "Redis holds no checkpoint of this slave: there never was one, or Redis was emptied"
     if stored.epoch > row.epoch or (stored.epoch == row.epoch and stored.changes > row.changes):
         return (
-            f"the slave is older than its checkpoint in Redis (epoch {row.epoch} and {row.changes} changes against "
-            f"epoch {stored.epoch} and {stored.changes}): it was restored from a backup or failed over"
+            f"the slave is older than its checkpoint in Redis (epoch {row.epoch} and "
+            f"{counted(row.changes, 'change')} against epoch {stored.epoch} and {stored.changes}): "
+            "it was restored from a backup or failed over"
         )
     if stored.epoch < row.epoch:
         return f"the checkpoint in Redis is of epoch {stored.epoch}, the slave's is {row.epoch}: an old one came back"

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from sluice.counted import counted
 from sluice.domain.location import (
     END_PRIORITY,
     INCOMPLETE,
@@ -139,7 +140,7 @@ class Carried:
 
     def end_message(self, count: int, rows: int) -> File:
         """Writes the first end-of-update message: all blocks were written."""
-        text = f"End of the initial data: {count} files, {rows} rows. The manifest follows.\n"
+        text = f"End of the initial data: {counted(count, 'file')}, {counted(rows, 'row')}. The manifest follows.\n"
         return self.write(file_name(END_PRIORITY, time.time_ns()), [text.encode()], compressed=False)
 
     def _text(self, name: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from psycopg import Connection
 
 from sluice import vendors
+from sluice.counted import counted
 from sluice.domain.blocks import Block, Key
 from sluice.domain.names import TableName
 from sluice.domain.parts import Part, Range, joined
@@ -64,7 +65,7 @@ def parts(update: Update, master: Connection[Any], slave: Connection[Any], captu
     runs = _matching(update, master, slave, ours, theirs, (lo, hi))
     if not runs:
         raise CannotChoose(update, f"where: no row of {tables[0]} meets {update.choice.where!r}, here or there")
-    log.info("%s: %s ranges of %s are loaded", update, len(runs), tables[0])
+    log.info("%s: %s of %s to load", update, counted(len(runs), "range"), tables[0])
     return [Part(tables[0], tuple(runs))]
 
 
@@ -117,7 +118,10 @@ def _clear(update: Update, master: Connection[Any], slave: Connection[Any], shap
         vendors.module(here, "copying").clear(slave, own, Block(shape.table, 1))
     else:
         count = _delete(update, master, slave, order.shape, own, part)
-        log.info("%s: %s rows of %s deleted: both databases order its keys differently", update, count, shape.table)
+        log.info(
+            "%s: %s of %s deleted: both databases order its keys differently",
+            update, counted(count, "row"), shape.table,
+        )  # fmt: skip
 
 
 def _expect_normal(update: Update, slave: Connection[Any]) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from psycopg import Connection, Error
 
 from sluice import vendors
+from sluice.counted import counted
 from sluice.domain.position import Position
 from sluice.initial import steps
 from sluice.initial.access import SnapshotLost
@@ -73,8 +74,8 @@ class HeldSnapshot:
         stored = [progress for progress in store.progress() if progress.stored or progress.exported]
         if stored:
             log.warning(
-                "%s: the snapshot that the load began with is gone: it starts over with a new one, and %s rows that "
-                "were read are read again", update, f"{sum(progress.rows for progress in stored):,}",
+                "%s: the snapshot that the load began with is gone: it starts over with a new one, and what was "
+                "read is read again: %s", update, counted(sum(progress.rows for progress in stored), "row"),
             )  # fmt: skip
         with on_master(update) as master:
             for _ in range(steps.PLAN_TRIES):

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from sluice.counted import counted
 from sluice.domain.manifest import Manifest
 from sluice.errors import Transient
 from sluice.initial.carried import Carried
@@ -54,7 +55,9 @@ def import_in_threads(
                 for thread in threads:
                     thread.join(max(deadline - time.monotonic(), 0.0))
                 left = job.tick()
-                log.info("%s: %s of %s files to import", target, left.begun + left.exported, len(manifest.blocks))
+                log.info(
+                    "%s: to import: %s of %s", target, left.begun + left.exported, counted(len(manifest.blocks), "file")
+                )
         except BaseException as failure:
             failures.append(failure)
             for thread in threads:

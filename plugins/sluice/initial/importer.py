@@ -12,6 +12,7 @@ from typing import Any
 from psycopg import Connection
 
 from sluice import vendors
+from sluice.counted import counted
 from sluice.domain.blocks import Block
 from sluice.domain.manifest import FileBlock, Manifest
 from sluice.domain.names import TableName
@@ -117,7 +118,8 @@ class _Importer(BlockWorker):
             rows = copying.copy_in(slave, block.table, columns, _with_each(pieces, self._beat(block)))
             if rows != listed.rows:
                 raise FileDamaged(
-                    self.carried.location.below(listed.file.name), f"has {rows} rows instead of {listed.rows}"
+                    self.carried.location.below(listed.file.name),
+                    f"has {counted(rows, 'row')} instead of {listed.rows}",
                 )
             if not self._blocks(slave).store(block, self.loader, listed.marker, rows, listed.bytes):
                 raise BlockOvertaken(f"block {block.number} of {block.table} was taken away while it was imported")

@@ -19,6 +19,7 @@ from typing import Any
 from psycopg import Connection
 
 from sluice import vendors
+from sluice.counted import counted
 from sluice.errors import SluiceError
 from sluice.initial.owner import expect_loading
 from sluice.initial.sides import blocks_of, checkpoints_of, throttle_of
@@ -65,7 +66,7 @@ class LoadJob:
                 updates.hold(self._slave, self.name)
                 ended = updates.end_sessions(self._slave, self.update.loader_application)
             if ended:
-                log.info("%s: ended %s sessions that loaders of a former job left", self.update, ended)
+                log.info("%s: ended %s of loaders that a former job left", self.update, counted(ended, "session"))
             self._give_all_back()
             self.tick()
             self._unthrottled()
@@ -103,7 +104,7 @@ class LoadJob:
             updates.no_claims(self._slave, self.update.prefix, self.update.slave.name)
             given_back = self._store().release()
         if given_back:
-            log.info("%s: %s blocks that were being read are planned again", self.update, given_back)
+            log.info("%s: planned again because they were being read: %s", self.update, counted(given_back, "block"))
 
     def tick(self) -> Left:
         """What is left to do. Raises `LoadEnded` when the update is over, `Transient` when this job is cut off."""

@@ -8,6 +8,7 @@ from typing import Any
 from psycopg import Connection
 
 from sluice import vendors
+from sluice.counted import counted
 from sluice.domain.names import TableName
 from sluice.domain.restraint import Restraint
 from sluice.domain.state import SlaveState
@@ -64,7 +65,9 @@ class TableState:
 
     def __str__(self) -> str:
         if self.state == "waiting":
-            return f"{self.table} waiting" + (f", about {self.expected:,} rows" if self.expected is not None else "")
+            return f"{self.table} waiting" + (
+                f", about {counted(self.expected, 'row')}" if self.expected is not None else ""
+            )
         told = f"{self.table} {self.state}, {_amount(self.rows, self.expected, self.bytes)}"
         return told if self.state in ("stored", "exported") else told + _pace(self.rows_per_second, self.seconds_left)
 
@@ -112,10 +115,10 @@ class Progress:
         return [table for table in self.tables if table.state == "loading"]
 
     def __str__(self) -> str:
-        tables = f"{self.stored_tables} of {len(self.tables)} tables"
+        tables = f"{self.stored_tables} of {counted(len(self.tables), 'table')}"
         size = _amount(self.rows, self.expected, self.bytes)
         if exported := sum(table.exported for table in self.tables):
-            size += f", {exported} blocks in files"
+            size += f", {counted(exported, 'block')} in files"
         rate = f" ({allowed})" if (allowed := rate_of(self.held)) else ""
         held = f"; paused: {self.held.reason}" if self.held.paused else ""
         return f"{tables}, {size}{_pace(self.rows_per_second, self.seconds_left)}{rate}{held}"
@@ -133,7 +136,7 @@ def _left(expected: int | None, rows: int, rate: float) -> float | None:
 
 def _amount(rows: int, expected: int | None, size: int) -> str:
     share = f" of about {expected:,}" if expected and expected != rows else ""
-    return f"{rows:,} rows{share}, {size / 1e6:,.1f} MB"
+    return f"{rows:,}{share} {'row' if rows == 1 and not share else 'rows'}, {size / 1e6:,.1f} MB"
 
 
 def _pace(rate: float, seconds: float | None) -> str:

@@ -14,6 +14,7 @@ from psycopg import Connection
 from redis import Redis
 
 from sluice import vendors
+from sluice.counted import counted
 from sluice.domain.names import TableName
 from sluice.domain.parts import Part
 from sluice.domain.reject import RejectStatus
@@ -91,7 +92,10 @@ def begin(update: Update, store: Redis, by: str = "initial update") -> bool:
                 # Nothing is applied from here to TRANSITION: the slave stays at this position.
                 blocks_of(update, slave).choose(part, found.position, place)
         log.info(
-            "%s: initial update %s begins; %s blocks of earlier ones forgotten", update, update.update_id, forgotten
+            "%s: initial update %s begins; %s of earlier ones forgotten",
+            update,
+            update.update_id,
+            counted(forgotten, "block"),
         )
         return True
 
@@ -164,8 +168,8 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Any:
         done.extend(made_here.complete_constraints(slave, read_there.constraints(master, names), names, stopped))
         moved = sequences.advance(slave, sequences.read(master, names))
         log.info(
-            "%s: %s indexes and constraints made, %s left out, %s sequences set",
-            update, len(done.made), len(done.left_out), moved,
+            "%s: indexes and constraints: %s made, %s left out; %s set",
+            update, len(done.made), len(done.left_out), counted(moved, "sequence"),
         )  # fmt: skip
         return done
 
@@ -214,7 +218,7 @@ def end_sessions(update: Update) -> int:
     except SluiceError as error:
         log.warning("%s: sessions of an update that is over may be left for a moment: %s", update, error)
     if ended:
-        log.info("%s: ended %s sessions that the update had left", update, ended)
+        log.info("%s: ended %s that the update had left", update, counted(ended, "session"))
     return ended
 
 
@@ -261,7 +265,7 @@ def prepare(update: Update, master: Connection[Any], slave: Connection[Any]) -> 
     emptied = make_way(update, preparation)
     made = preparation.make()
     log.info(
-        "%s: %s tables made, %s emptied, %s as they were",
+        "%s: tables: %s made, %s emptied, %s as they were",
         update, len(made), len(emptied), len(preparation.tables) - len(made) - len(emptied),
     )  # fmt: skip
     return made
@@ -332,7 +336,9 @@ def _plan(update: Update, master: Connection[Any], slave: Connection[Any], held:
                 checkpoints.start_at(start)
                 _forget_rejects(update, slave)
                 checkpoints.move(SlaveState.TRANSITION, f"Initial update {update.update_id} is loading")
-            log.info("%s: %s tables planned, applying starts at %s", update, len(preparation.tables), start.time)
+            log.info(
+                "%s: %s planned, applying starts at %s", update, counted(len(preparation.tables), "table"), start.time
+            )
             return len(preparation.tables)
         log.info("%s: %s changed on the master meanwhile, prepared again", update, ", ".join(map(str, unfit)))
         prepare(update, master, slave)

@@ -10,6 +10,7 @@ from typing import Any
 
 from sluice import vendors
 from sluice.config import SlaveConfig
+from sluice.counted import counted
 from sluice.domain.blocks import Block, BlockState
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.location import (
@@ -86,8 +87,9 @@ def seal(update: Update, carried: Carried, others: Sequence[Update] = ()) -> Man
         if each.slave.name in manifest.names:
             _say_waiting(each, carried)
     log.info(
-        "%s: %s files with %s rows are in %s: carry that folder to the slave's location, then approve",
-        update, len(manifest.blocks), f"{sum(block.rows for block in manifest.blocks):,}", carried.location,
+        "%s: written to %s: %s with %s. Carry that folder to the slave's location, then approve",
+        update, carried.location, counted(len(manifest.blocks), "file"),
+        counted(sum(block.rows for block in manifest.blocks), "row"),
     )  # fmt: skip
     return manifest
 
@@ -199,7 +201,7 @@ def _manifest(update: Update, carried: Carried, others: Sequence[Update]) -> Man
         blocks = _all(update, slave)
     unfinished = [block for block in blocks if block.file is None or block.state is not BlockState.EXPORTED]
     if unfinished:
-        raise NotComplete(carried.location, f"lacks {len(unfinished)} of {len(blocks)} blocks")
+        raise NotComplete(carried.location, f"lacks {len(unfinished)} of {counted(len(blocks), 'block')}")
     with on_master(update) as master:
         tables = _tables(update, master, list(dict.fromkeys(block.table for block in blocks)))
     named = {str(block.file) for block in blocks}

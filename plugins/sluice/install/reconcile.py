@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 
 from sluice.configuration.resolve import ResolvedTable
+from sluice.counted import counted
 from sluice.domain.names import Prefix, TableName
 from sluice.errors import Terminal
 from sluice.install.plan import Add, Alter, Remove, Reorder, Step, plan
@@ -45,7 +46,9 @@ class ReconcileReport:
     notices: tuple[str, ...]
 
     def __str__(self) -> str:
-        lines = [f"{self.prefix}: {len(self.steps)} steps" if self.steps else f"{self.prefix}: nothing to do"]
+        lines = [
+            f"{self.prefix}: {counted(len(self.steps), 'step')}" if self.steps else f"{self.prefix}: nothing to do"
+        ]
         return "\n".join([*lines, *(f"  {step}" for step in self.steps), *(f"  note: {note}" for note in self.notices)])
 
 

@@ -12,6 +12,7 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk.exceptions import AirflowSkipException, TaskAwaitingInput
 from airflow.sdk.execution_time.hitl import upsert_hitl_detail
 
+from sluice.counted import counted
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.initial import steps, transfer
 from sluice.initial.owner import LoadEnded
@@ -90,7 +91,7 @@ class ApproveTransfer(HITLOperator):
             log.error("%s", wrong)
             self._leave_word(work, f"{wrong}\nAll of it: {log_url}")
             return str(wrong)
-        log.info("%s: %s files at %s are as they were sent", work, len(manifest.blocks), carried.location)
+        log.info("%s: %s at %s checked, all as sent", work, counted(len(manifest.blocks), "file"), carried.location)
         return None
 
     def _leave_word(self, work: Work, text: str) -> None:

@@ -9,6 +9,7 @@ from airflow.sdk import NEVER_EXPIRE, BaseOperator  # type: ignore[attr-defined]
 from airflow.sdk.exceptions import AirflowSkipException
 
 from sluice import config
+from sluice.counted import counted
 from sluice.domain.location import Location
 from sluice.errors import Terminal, Transient
 from sluice.initial import steps, transfer
@@ -177,7 +178,9 @@ class SparkJobOperator(BaseOperator):
     def _clear_away(self, prefix: str, slave: str) -> None:
         last = jobs.last(self.kind, prefix, slave)
         if last is not None and (left := jobs.clear_away(last)):
-            self.log.warning("Killed %d processes that the lost job %s left behind.", left, last.id)
+            self.log.warning(
+                "Killed %s that the lost job %s left behind.", counted(left, "process", "processes"), last.id
+            )
 
     def _connections(self, replication: config.Replication) -> dict[str, Any]:
         return connections.all_of(replication, self.slave)

@@ -9,6 +9,7 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from sluice.counted import counted
 from sluice.orchestration import jobs
 from sluice.orchestration.job import Job, JobState, Kind
 from sluice.orchestration.job_output import JobOutput
@@ -103,7 +104,7 @@ class JobTrigger(BaseTrigger):
             left_out += len(lines) - len(shown)
             await asyncio.to_thread(output.keep)
         if left_out:
-            self.log.warning("%d more lines are only in %s", left_out, output.path)
+            self.log.warning("%s more only in %s", counted(left_out, "line"), output.path)
         return copied + left_out > 0
 
     async def _handed_over(self) -> bool:

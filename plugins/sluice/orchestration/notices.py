@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from html import escape
 from typing import Any
 
+from sluice.counted import counted
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.state import SlaveState
 from sluice.stores.gate import ERROR, Closure
@@ -62,7 +63,7 @@ def of_comparisons(pair: str, seen: Mapping[str, Mapping[str, Any]], link: Calla
             told.append(
                 Notice(
                     f"{pair}: {outcome}: {run}",
-                    f"{subject}: {_counted(len(lines))}",
+                    f"{subject}: {counted(len(lines), 'table')}",
                     "\n".join([*_listed(lines), remedy]),
                     link(run),
                 )
@@ -86,7 +87,7 @@ def of_age(pair: str, seen: Mapping[str, Mapping[str, Any]], days: int, now: dat
     return [
         Notice(
             f"{pair}: not verified: {_last(seen[eldest])}: {old[eldest] // timedelta(days=days)}",
-            f"{pair} has not been verified for {days} days: {_counted(len(old))}",
+            f"{pair} has not been verified for {counted(days, 'day')}: {counted(len(old), 'table')}",
             "\n".join([*_listed(lines), "See why the DAG resync does not run, or finds them other than identical."]),
         )
     ]
@@ -124,13 +125,9 @@ def _last(seen: Mapping[str, Any]) -> str:
 
 
 def _rows(number: int) -> str:
-    return "1 row differs" if number == 1 else f"{number:,} rows differ"
-
-
-def _counted(tables: int) -> str:
-    return "1 table" if tables == 1 else f"{tables} tables"
+    return f"{counted(number, 'row')} {'differs' if number == 1 else 'differ'}"
 
 
 def _listed(lines: list[str]) -> list[str]:
     rest = len(lines) - LISTED
-    return lines if rest <= 0 else [*lines[:LISTED], f"and {_counted(rest)} more"]
+    return lines if rest <= 0 else [*lines[:LISTED], f"and {counted(rest, 'table')} more"]

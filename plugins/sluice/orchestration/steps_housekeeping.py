@@ -14,6 +14,7 @@ from airflow.sdk import get_current_context, task
 
 from sluice import vendors
 from sluice.config import SlaveConfig, VerifyOptions
+from sluice.counted import counted
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
 from sluice.errors import SluiceError
@@ -84,11 +85,17 @@ def purge_items(work: Work) -> str:
             return f"held: {reasons}"
         purged = module.purge(master, work.prefix, schema, [now, *positions.values()])
         left = module.backlog(master, work.prefix, schema)
-    log.info("%s: %d changes purged from ITEMS; %d slaves have them all. %s", work, purged, len(positions), left)
+    log.info(
+        "%s: purged from ITEMS: %s, which every slave of %d has. %s",
+        work,
+        counted(purged, "change"),
+        len(positions),
+        left,
+    )
     if positions:
         last = min(positions, key=lambda name: positions[name].high)
         log.info("%s: the last one is slave %s, current as of %.19s", work, last, positions[last].time or "unknown")
-    return f"{purged} changes purged"
+    return f"{counted(purged, 'change')} purged"
 
 
 @per_prefix
@@ -99,8 +106,8 @@ def check_structure(work: Work) -> str:
             return "not installed"
         structure = vendors.module(work.replication.master.vendor, "structure")
         found = structure.check(master, work.prefix, work.replication.master.schema)
-    log.info("%s: %d changes of structure found by comparison", work, found)
-    return f"{found} changes of structure"
+    log.info("%s: found by comparison: %s", work, counted(found, "change of structure", "changes of structure"))
+    return counted(found, "change of structure", "changes of structure")
 
 
 @per_prefix
@@ -123,7 +130,7 @@ def forget_reports() -> int:
         if days and time.time() - folder.stat().st_mtime > days * 24 * 3600:
             shutil.rmtree(folder, ignore_errors=True)
             forgotten += 1
-    log.info("%d reports forgotten", forgotten)
+    log.info("%s forgotten", counted(forgotten, "report"))
     return forgotten
 
 
@@ -142,7 +149,7 @@ def end_orphans() -> int:
             log.warning("The job %s is ended: %s, which watched it, is over", job.id, job.owner)
             jobs.stop(job, "housekeeping", "the run that watched it is over")
             ended += 1
-    log.info("%d jobs without a run were ended", ended)
+    log.info("%s without a run ended", counted(ended, "job"))
     return ended
 
 
@@ -161,7 +168,9 @@ def forget_jobs() -> int:
     for job in old:
         jobs.forget(job)
     strays = _strays({job.id for job in known})
-    log.info("%d jobs forgotten, %d files of lost ones removed, %d jobs kept", len(old), strays, len(known) - len(old))
+    log.info(
+        "Jobs: %d forgotten, %d kept; %s of lost ones removed", len(old), len(known) - len(old), counted(strays, "file")
+    )
     return len(old)
 
 

@@ -3,6 +3,7 @@
 import logging
 from typing import Any
 
+from sluice.counted import counted
 from sluice.errors import SluiceError
 from sluice.initial import transfer
 from sluice.initial.gauges import try_out
@@ -63,7 +64,7 @@ def install_resources(work: Work) -> str:
     with work.master() as master:
         place = work.replication.master
         report = resources.install(master, work.prefix, place.schema, place.cascade)
-    return f"version {report.after}, {len(report.files)} files run"
+    return f"version {report.after}, {counted(len(report.files), 'file')} run"
 
 
 @step
@@ -81,7 +82,7 @@ def reconcile(work: Work) -> str:
     with work.master() as master:
         tables = replication.resolve(work.existing_tables(master))
         report = reconciling.reconcile(master, work.prefix, replication.master.schema, tables)
-    log.info("%s: %d tables are captured, %d steps were taken", work, len(tables), len(report.steps))
+    log.info("%s: captured: %s; taken: %s", work, counted(len(tables), "table"), counted(len(report.steps), "step"))
     return str(report)
 
 

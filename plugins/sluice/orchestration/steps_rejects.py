@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from sluice import vendors
+from sluice.counted import counted
 from sluice.domain.reject import OPEN, Reject, RejectStatus
 from sluice.errors import Terminal
 from sluice.orchestration.step import step
@@ -28,9 +29,10 @@ class RejectsRefused(Terminal):
     """The apply did not apply all that was asked for; `answers` says why, by number."""
 
     def __init__(self, answers: dict[int, str]):
-        lines = "; ".join(f"{number}: {answer}" for number, answer in answers.items())
+        lines = "; ".join(f"{number}: {answer.rstrip('.')}" for number, answer in answers.items())
         super().__init__(
-            f"{len(answers)} changes stay set aside. {lines}. Mend the rows, ask again, ask with force, or drop them."
+            f"Not applied: {counted(len(answers), 'change')}. {lines}. Mend the rows and start the DAG rejects with "
+            "the action apply again, or with force, which overwrites them, or with the action drop."
         )
         self.answers = answers
 
@@ -47,11 +49,11 @@ def decide(work: Work) -> str:
         for reject in found:
             log.info("%s: %s", work, reject)
         if action == "list":
-            return f"{len(found)} changes are set aside"
+            return f"set aside: {counted(len(found), 'change')}"
         ids = numbers(work.context["params"]["ids"] or "", [reject.id for reject in found])
         if action == "drop":
             dropped = store.move(ids, RejectStatus.DROPPED, work.person("the DAG rejects"))
-            return f"{len(dropped)} changes are dropped"
+            return f"{counted(len(dropped), 'change')} dropped"
         store.move(ids, RejectStatus.ASKED, work.person("the DAG rejects"), force=bool(work.context["params"]["force"]))
         return _answers(work, store, ids)
 
@@ -84,7 +86,7 @@ def _answers(work: Work, store: Any, ids: list[int]) -> str:
         log.info("%s: applied: %s", work, reject)
     if answers:
         raise RejectsRefused(answers)
-    told = f"{len(applied)} changes are applied"
+    told = f"{counted(len(applied), 'change')} applied"
     if waiting:
         told += f", {len(waiting)} wait for the apply: it answers when it runs, its gate is open and safe mode is over"
         log.warning("%s: %s", work, told)

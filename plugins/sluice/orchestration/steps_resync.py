@@ -11,6 +11,7 @@ from typing import Any
 from airflow.sdk import get_current_context, task
 
 from sluice import config
+from sluice.counted import counted
 from sluice.domain.names import TableName
 from sluice.errors import SluiceError, Terminal
 from sluice.orchestration import forms, notify, places
@@ -60,7 +61,7 @@ def due() -> list[Entry]:
             for slave in slaves:
                 for entry in _entries(replication, replication.slave(slave).name, action, context):
                     found.append({**entry, "sample": params["sample"] or replication.verify.sample})
-        log.info("%d tables to compare", len(found))
+        log.info("%s to compare", counted(len(found), "table"))
         return found
 
 
@@ -275,7 +276,7 @@ def _tell(entries: list[Entry], context: Any) -> None:
 def _summary(whole: Mapping[str, Any]) -> str:
     tables = whole["tables"]
     faults = sum(table["to_repair"] for table in tables)
-    return f"{whole['outcome']}; {len(tables)} tables, {faults} rows differ"
+    return f"{whole['outcome']}; {counted(len(tables), 'table')}, {counted(faults, 'row')} different"
 
 
 def _started(context: Any) -> str:

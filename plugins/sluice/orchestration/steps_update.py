@@ -9,6 +9,7 @@ from typing import Any
 from airflow.sdk import get_current_context, task
 
 from sluice.config import ConfigError, UnknownPrefix, UnknownSlave
+from sluice.counted import counted
 from sluice.domain.state import ForbiddenMove, SlaveState
 from sluice.errors import Terminal
 from sluice.initial import steps, transfer
@@ -72,7 +73,7 @@ def create_tables(work: Work) -> str:
     for name, tables in made.items():
         for table in tables:
             log.info("%s → %s: made table %s", work.prefix, name, table)
-    return f"{sum(map(len, made.values()))} tables made"
+    return f"{counted(sum(map(len, made.values())), 'table')} made"
 
 
 @step
@@ -82,8 +83,8 @@ def plan(work: Work) -> str:
     held = work.slave_name is None  # The job that exports takes the blocks of the slave that leads.
     planned = several.each(work, lambda one: _plan(one, held))
     count = max(planned.values())
-    log.info("%s: %d tables are to be loaded", work, count)
-    return f"{count} tables planned"
+    log.info("%s: to be loaded: %s", work, counted(count, "table"))
+    return f"{counted(count, 'table')} planned"
 
 
 def _plan(work: Work, held: bool) -> int:
@@ -115,7 +116,7 @@ def finish(work: Work) -> str:
     done = steps.finish(update_of(work))
     for left_out in done.left_out:
         log.warning("%s: left out: %s", work, left_out)
-    return f"{len(done.made)} indexes and constraints made, {len(done.left_out)} left out"
+    return f"indexes and constraints: {len(done.made)} made, {len(done.left_out)} left out"
 
 
 def settle() -> Any:

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
+from sluice.counted import counted
+
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2430; --soft: #5c6675; --line: #dfe3e9; --paper: #fff; --card: #f6f8fa;
   --good: #1a7f4b; --bad: #c0392b; --unknown: #a86a00; }
@@ -71,8 +73,8 @@ def _pair(anchor: str, report: Mapping[str, Any]) -> str:
     summary = ", ".join(f"{count:,} {outcome_of(outcome)}" for outcome, count in ended.most_common())
     return (
         f"<h1>{escape(report['prefix'])} → {escape(report['slave'])}: {outcome_of(report['outcome'])}</h1>"
-        f"<p>{_counted(len(tables), 'table')}: {summary}.</p>"
-        f"<p class=soft>Started {clock(report['started'])} UTC; {_counted(compared, 'row')}, {seconds:.1f} s; "
+        f"<p>{counted(len(tables), 'table')}: {summary}.</p>"
+        f"<p class=soft>Started {clock(report['started'])} UTC; {counted(compared, 'row')}, {seconds:.1f} s; "
         f"action {escape(report['action'])}.</p>"
         "<div class=scroll><table><tr><th>Table<th>Outcome<th class=n>Rows<th class=n>Missing<th class=n>Extra"
         f"<th class=n>Different<th class=n>Repaired<th>As of (UTC)</tr>{rows}</table></div>{details}"
@@ -102,10 +104,6 @@ def _line(anchor: str, table: Mapping[str, Any]) -> str:
     )
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
-
-
 def outcome_of(outcome: str) -> str:
     """An outcome in its colour."""
     return f"<span class={outcome.replace(' ', '-')}>{escape(outcome)}</span>"
@@ -116,7 +114,7 @@ def _details(anchor: str, table: Mapping[str, Any]) -> str:
     parts += [f"<p>{sentence}</p>" for sentence in _sentences(table)]
     if table["columns"]:
         named = ", ".join(f"<code>{escape(name)}</code> ({count:,})" for name, count in table["columns"].items())
-        parts.append(f"<p>Columns that differ, in {_counted(table['looked_at'], 'row')} looked at: {named}.</p>")
+        parts.append(f"<p>Columns that differ, in {counted(table['looked_at'], 'row')} looked at: {named}.</p>")
     if table["examples"]:
         parts.append(_examples(table["examples"]))
     parts.append("</section>")
@@ -130,8 +128,8 @@ def _sentences(table: Mapping[str, Any]) -> Iterable[str]:
     if table["sampled"]:
         share = f"{100 * table['upper_bound']:.3g}"
         yield (
-            f"{table['rows_master']:,} rows of the master and {table['rows_slave']:,} of the slave were drawn at "
-            f"random and looked for on the other side, as of {clock(table['position_time'])}: "
+            f"{counted(table['rows_master'], 'row')} of the master and {table['rows_slave']:,} of the slave were drawn "
+            f"at random and looked for on the other side, as of {clock(table['position_time'])}: "
             f"{table['to_repair']:,} were wrong. With a confidence of 95 %, at most {share} % of either side's rows "
             "are."
         )
@@ -140,7 +138,7 @@ def _sentences(table: Mapping[str, Any]) -> Iterable[str]:
     if table["waiting"] is not None:
         yield (
             "The apply did not run: the slave was compared where it stands. "
-            f"{_counted(table['waiting'], 'change')} of this table waited for it."
+            f"{counted(table['waiting'], 'change')} of this table waited for it."
         )
     for kind, words in WORDS.items():
         if table[kind]:
@@ -159,8 +157,8 @@ def _sentences(table: Mapping[str, Any]) -> Iterable[str]:
     if table["repaired"]:
         after = table["after_repair"]
         changes = table["rejects_settled"]
-        settled = f", {_counted(changes, 'change')} in REJECTS settled" if changes else ""
-        rows = _counted(table["repaired"], "row")
+        settled = f", {counted(changes, 'change')} in REJECTS settled" if changes else ""
+        rows = counted(table["repaired"], "row")
         yield f"Repaired: <b>{rows}</b>{settled}; after that: {outcome_of(after['found'])}."
     if table["not_repaired_because"]:
         yield escape(table["not_repaired_because"])
@@ -168,8 +166,9 @@ def _sentences(table: Mapping[str, Any]) -> Iterable[str]:
 
 def _whole(table: Mapping[str, Any]) -> str:
     return (
-        f"{table['rows_master']:,} rows on the master, {table['rows_slave']:,} on the slave, both as of "
-        f"{clock(table['position_time'])} UTC; {table['blocks_different']:,} of {table['blocks']:,} blocks differ. "
+        f"{counted(table['rows_master'], 'row')} on the master, {table['rows_slave']:,} on the slave, both as of "
+        f"{clock(table['position_time'])} UTC; different: {table['blocks_different']:,} of "
+        f"{counted(table['blocks'], 'block')}. "
         f"It took {table['seconds']:.1f} s, and {1000 * table['apply_seconds']:.0f} ms of the apply."
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from redis import Redis
 
+from sluice.counted import counted
 from sluice.domain.names import TableName
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.pair import Pair
@@ -27,8 +28,8 @@ class RepairTooLarge(Terminal):
 
     def __init__(self, table: TableName, rows: int, limit: int):
         super().__init__(
-            f"{table}: {rows:,} rows would have to be repaired, and max_repair_rows is {limit:,}. See the report. If "
-            "it is right, approve the repair, or raise max_repair_rows; an initial update may be the better way."
+            f"{table}: a repair would change {counted(rows, 'row')}, and max_repair_rows is {limit:,}. See the report. "
+            "If it is right, approve the repair, or raise max_repair_rows; an initial update may be the better way."
         )
         self.table = table
         self.rows = rows
@@ -40,7 +41,7 @@ class NotRepaired(Transient):
 
     def __init__(self, finding: TableFinding, done: int, reason: str):
         rows = len(finding.to_repair)
-        super().__init__(f"{finding.table}: {done:,} of {rows:,} rows were repaired, the others not: {reason}")
+        super().__init__(f"{finding.table}: repaired {done:,} of {counted(rows, 'row')}, the others not: {reason}")
         self.table = finding.table
         self.done = done
 
@@ -65,7 +66,7 @@ def repair(pair: Pair, store: "Redis", finding: TableFinding, limit: int | None 
         raise NotRepaired(finding, done, str(lost)) from lost
     if refusals:
         raise NotRepaired(finding, done, refusals[0])
-    log.info("%s: %d rows of %s repaired", pair, done, finding.table)
+    log.info("%s: %s of %s repaired", pair, counted(done, "row"), finding.table)
     return done
 
 

@@ -84,6 +84,7 @@ def test_what_is_set_aside_says_what_was_expected_and_what_the_slave_held(
     changed, gone, deleted, there = rejects(pair)
     assert (changed.action, changed.keys, changed.status) == ("UPDATE", ("1",), RejectStatus.SET_ASIDE)
     assert "expected a = 'a' on the slave and found a = 'mine'" in changed.reason
+    assert "on_conflict" not in changed.reason, "it is set already"
     assert '<col name="b">11</col>' in (changed.content or "")
     assert '<col name="b">1</col>' in (changed.oldcontent or "")
     assert changed.held == '<col name="id">1</col><col name="a">mine</col><col name="b">1</col>'

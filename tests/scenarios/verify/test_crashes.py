@@ -280,7 +280,7 @@ def test_in_the_middle_of_a_repair(scene: Scene, what: str) -> None:
                 # Without an apply, the slave is compared where it stands.
                 assert told["outcome"] == "different" if "apply" in what else told["outcome"] == NOT_COMPARED, told
                 assert told["repaired"] == 2, told
-                assert "2 of 6 rows were repaired, the others not" in told["refused"]
+                assert "repaired 2 of 6 rows, the others not" in told["refused"]
         scene.mend()
     scene.mend()
     scene.nothing_is_held()

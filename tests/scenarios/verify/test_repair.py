@@ -76,7 +76,7 @@ def test_a_repair_that_would_rewrite_a_table_asks_and_touches_nothing(rig: Calla
         pair.await_current()
         pair.slave.execute("UPDATE public.t SET v = 'spoilt'")
         result = mend(pair, limit=99)
-        assert "100 rows would have to be repaired, and max_repair_rows is 99" in result.refused
+        assert "a repair would change 100 rows, and max_repair_rows is 99" in result.refused
         assert result.repaired == 0 and result.outcome is Outcome.DIFFERENT
         assert counts(look(pair, "t")) == {"different": 100}
         assert mend(pair, limit=None).outcome is Outcome.IDENTICAL
@@ -99,7 +99,7 @@ def test_a_repair_that_the_slave_does_not_take_says_why_and_the_apply_goes_on(ri
         pair.slave.execute("DELETE FROM public.t WHERE id = 3")
         pair.slave.execute("ALTER TABLE public.t ADD CONSTRAINT c CHECK (id <> 3)")
         result = mend(pair)
-        assert "0 of 1 rows were repaired" in result.refused and 'check constraint "c"' in result.refused
+        assert "repaired 0 of 1 row, the others not" in result.refused and 'check constraint "c"' in result.refused
         assert result.repaired == 0 and result.outcome is Outcome.DIFFERENT
         pair.master.execute("INSERT INTO public.t VALUES (11, 'x', 1)")
         pair.await_current()

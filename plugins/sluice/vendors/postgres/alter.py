@@ -20,7 +20,7 @@ from sluice.domain.change import Action
 from sluice.domain.definition import Definition
 from sluice.domain.names import TableName
 from sluice.domain.shape import Column, TableShape
-from sluice.errors import Terminal
+from sluice.errors import RESTART_APPLY, Terminal
 from sluice.vendors.postgres import catalog, columns, tables
 from sluice.vendors.postgres import connection as connections
 from sluice.vendors.postgres.connection import literal, quoted
@@ -39,7 +39,7 @@ class DefinitionRefused(Terminal):
         super().__init__(
             f"{table}: the slave refuses to follow the master's change of its definition: {reason}. The statement was: "
             f"{statement}. Remove what is in the way on the slave (a view, a constraint, a column of its own) or make "
-            "the change there by hand, then start applying again."
+            f"the change there by hand, then {RESTART_APPLY}."
         )
         self.table = table
         self.statement = statement
@@ -79,7 +79,7 @@ class Alterer:
         elif item.action is Action.ALTER:
             self._alter(definitions.parse(item.oldcontent or ""), definitions.parse(item.content or ""))
         else:
-            raise ValueError(f"{item.action} changes no definition")
+            raise ValueError(f"{item.action} is no change of a definition")
         self.targets.forget()
 
     def truncate(self, tables: Sequence[TableName]) -> None:

@@ -5,8 +5,9 @@ from typing import Any
 
 import psycopg
 
+from sluice.counted import counted
 from sluice.domain.names import TableName
-from sluice.errors import SluiceError, Terminal
+from sluice.errors import RESTART_APPLY, SluiceError, Terminal
 from sluice.vendors.postgres.connection import quoted
 
 _REFUSING = ("21", "2F", "38", "39", "44", "45", "54", "P0")
@@ -20,9 +21,15 @@ def refuses(error: psycopg.Error) -> bool:
 
 
 class Misfit(Terminal):
-    """A change does not fit the slave's `table`. With `on_conflict: reject` it is replayed and set aside."""
+    """A change does not fit the slave's `table`. With `on_conflict: reject` it is replayed and set aside.
 
-    table: TableName
+    `finding`: what was found, without the remedy, which is for an apply that stops.
+    """
+
+    def __init__(self, table: TableName, finding: str, remedy: str):
+        super().__init__(f"{finding}. {remedy}")
+        self.table = table
+        self.finding = f"{finding}."
 
 
 class Drift(Misfit):
@@ -44,12 +51,13 @@ class Drift(Misfit):
         row = ", ".join(f"{name} = {_shown(value)}" for name, value in key.items()) or "a row"
         leave = ", or compare_values: false," if differing else ""
         super().__init__(
-            f"{table}, row {row}: {action} expected {expected} on the slave and found {found}. Somebody else changes "
-            "this slave, or a trigger or rule of it does. Mend the row by hand, or set on_conflict: overwrite or "
-            f"reject{leave} for this slave, then start applying again. Safe mode after the start makes a row that "
-            "nobody mended the master's."
+            table,
+            f"{table}, row {row}: {action} expected {expected} on the slave and found {found}",
+            "The row was changed on the slave, by a person, a program, a trigger or a rule, or it was never loaded. "
+            "Make it what the change expects; or load the table again, with the DAG initial_update and tables: "
+            f'["{table}"]; or set on_conflict: overwrite or reject{leave} for this slave. Then {RESTART_APPLY}: it '
+            "begins in safe mode, which overwrites rows that still differ.",
         )
-        self.table = table
         self.key = dict(key)
         self.action = action
         self.expected = expected
@@ -110,7 +118,7 @@ class Collision(SluiceError):
 
 
 def rows_found(number: int) -> str:
-    return "none" if number == 0 else "one" if number == 1 else f"{number} rows"
+    return "none" if number == 0 else "one" if number == 1 else counted(number, "row")
 
 
 def _described(values: Mapping[str, tuple[str | None, str | None]], side: int) -> str:

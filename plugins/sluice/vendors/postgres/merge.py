@@ -23,6 +23,7 @@ from typing import Any
 
 import psycopg
 
+from sluice.counted import counted
 from sluice.domain.change import NetChanges
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import connection as connections
@@ -357,7 +358,7 @@ class Merger:
                 step.target.table,
                 {},
                 step.kind.upper(),
-                f"{step.rows.count} rows",
+                counted(step.rows.count, "row"),
                 f"{count} (a trigger or rule of the slave interferes)",
             )
         finally:

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 
 from sluice import sql_files
+from sluice.counted import counted
 
 SETTINGS = {"statement_timeout": "5s", "lock_timeout": "1s", "default_transaction_read_only": "on"}
 """Of the session: what measures must never be a burden itself."""
@@ -49,7 +50,7 @@ def number(connection: psycopg.Connection[Any], query: str) -> float:
         raise NoNumber("it returns nothing")
     rows = cursor.fetchmany(2)
     if len(rows) != 1 or len(rows[0]) != 1:
-        found = "no row" if not rows else "more than one row" if len(rows) > 1 else f"{len(rows[0])} columns"
+        found = "no row" if not rows else "more than one row" if len(rows) > 1 else counted(len(rows[0]), "column")
         raise NoNumber(f"it returns {found} instead of one number")
     (value,) = rows[0]
     if isinstance(value, bool | int | float | Decimal) and value == value:  # NaN is unlike itself

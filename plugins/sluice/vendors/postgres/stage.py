@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from sluice.domain.change import NetChanges
 from sluice.domain.names import Prefix, TableName
+from sluice.errors import RESTART_APPLY
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.drift import Misfit
 from sluice.vendors.postgres.target import Target, TargetColumn
@@ -38,10 +39,11 @@ class ValueUnfit(Misfit):
         where = f"{table}, column {column!r}" if column else str(table)
         what = f"the value {_short(value)}" if value is not None else "a row"
         super().__init__(
-            f"{where}: {what} of the master does not fit on the slave: {reason}. Give the slave's column the master's "
-            "type and constraints (ALTER TABLE), or take the table out of the replication, then start applying again."
+            table,
+            f"{where}: {what} of the master does not fit on the slave: {reason}",
+            "Give the slave's column the master's type and constraints (ALTER TABLE), or take the table out of the "
+            f"replication, then {RESTART_APPLY}.",
         )
-        self.table = table
         self.column = column
         self.value = value
         self.reason = reason

@@ -17,7 +17,7 @@ from sluice import sql_files
 from sluice.domain import precedence
 from sluice.domain.foreign_key import ForeignKey
 from sluice.domain.names import TableName
-from sluice.errors import Terminal
+from sluice.errors import RESTART_APPLY, Terminal
 from sluice.vendors.postgres import foreign_keys
 from sluice.vendors.postgres.connection import quoted
 
@@ -39,8 +39,8 @@ class ColumnMissing(Terminal):
     def __init__(self, table: TableName, column: str, known: Iterable[str]):
         super().__init__(
             f"Table {table} has no column {column!r} on the slave (it has {', '.join(known)}). Add it there with the "
-            "master's type (ALTER TABLE … ADD COLUMN) and start applying again; to get the values of rows that are "
-            "there already, start an initial update."
+            f"master's type (ALTER TABLE … ADD COLUMN) and {RESTART_APPLY}; to get the values of rows that are there "
+            "already, start the DAG initial_update."
         )
         self.table = table
         self.column = column
