@@ -148,7 +148,7 @@ class Airflow:
             **SETTINGS,
             "CORE__DAGS_FOLDER": str(REPOSITORY / "dags"),
             "CORE__PLUGINS_FOLDER": str(REPOSITORY / "plugins"),
-            "CORE__FERNET_KEY": self._fernet_key(),
+            "CORE__FERNET_KEY": self.fernet_key,
             "CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
             "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self._passwords),
             # Without the second one Airflow guesses a driver (asyncpg) for its asynchronous half.
@@ -189,7 +189,9 @@ class Airflow:
     def _passwords(self) -> Path:
         return self.directory / "secrets" / "passwords.json"
 
-    def _fernet_key(self) -> str:
+    @property
+    def fernet_key(self) -> str:
+        """What connections are encrypted with in the database."""
         return keep(self.directory / "secrets" / "fernet", lambda: base64.urlsafe_b64encode(os.urandom(32)).decode())
 
 

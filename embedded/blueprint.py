@@ -9,6 +9,7 @@ from embedded.home import REPOSITORY
 from embedded.secret import write_private
 from sluice.errors import Terminal
 
+REPLICATIONS = REPOSITORY / "include" / "replications"
 SLAVE_NAME = re.compile(r"[a-z][a-z0-9_]{0,29}")
 
 
@@ -44,8 +45,8 @@ class Blueprint:
     """Whether Airflow and its metadata database run; without them only the databases and Redis do."""
     ports: dict[str, int] = field(default_factory=dict)
     """Given ports by service name; the other services choose free ones."""
-    replications: str = str(REPOSITORY / "include" / "replications")
-    """The folder with the configuration of the replications, SLUICE_REPLICATIONS for everything that runs."""
+    replications: str = str(REPLICATIONS)
+    """The folder with the user's configuration of replications; that of a demo lies in the home."""
 
     durable: bool = True
     """Whether the databases wait for the disk; without, they outlive a killed process, but no loss of power."""
@@ -63,6 +64,8 @@ class Blueprint:
         """The remembered one, None on a first start. Raises `BlueprintUnreadable`."""
         try:
             values = json.loads(path.read_text())
+            if values.get("replications") == str(path.with_name("replications")):
+                del values["replications"]  # the demo's, which earlier releases remembered for every later `up`
             return cls(**{**values, "slaves": tuple(values["slaves"])})
         except (FileNotFoundError, NotADirectoryError):
             return None

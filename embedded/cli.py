@@ -37,9 +37,11 @@ what was left by a supervisor that was killed. All data stay for the next 'up'.
 
 STATUS = """\
 Shows each service: state, pid, port, for how long, how often it was started again, and why it does not run. Below them
-each pair of a master and a slave of this stack: the slave's state and message, how old its newest applied position is,
-whether safe mode is on, why and until when, while an initial update loads rows, bytes, rate and estimated end, as a
-whole and of each table; and through which time and position each table was verified.
+the folders of replications that are in force, and every configured replication, wherever its databases are: what is
+installed on the master, how many tables and rows, how much waits; each slave's state and message, of which moment of
+the master it is, whether an apply runs, in safe mode why and until when, who keeps the gate closed; while an initial
+update loads rows, bytes, rate and estimated end; and through which time and position each table was verified.
+A database that is down is said, and delays nothing by more than some seconds.
 Exit status: 0 when all services run, 3 when not.
 """
 
@@ -100,7 +102,8 @@ def parser() -> argparse.ArgumentParser:
     up.add_argument(
         "--replications",
         metavar="DIR",
-        help="folder of the replications' configuration (default: SLUICE_REPLICATIONS, else include/replications)",
+        help="folder of the replications' configuration (first default: SLUICE_REPLICATIONS, else include/replications); "
+        "may be changed while everything runs",
     )
     up.add_argument(
         "--no-airflow", dest="airflow", action="store_false", default=None, help="databases and Redis alone"

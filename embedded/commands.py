@@ -6,12 +6,20 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import quote
 
-from embedded import verified
+from embedded.blueprint import REPLICATIONS
+from embedded.connections import Connections
 from embedded.runner import Report, State
 from embedded.services import DATABASE, ROLE
 from embedded.stack import Stack
+from sluice import config
+from sluice.cli import status as replications
+from sluice.cli import verified
+from sluice.cli.words import duration
+from sluice.config import Survey
+from sluice.errors import SluiceError
 
 NOT_UP = 3
 """Exit status of `status` when not everything runs."""
@@ -26,6 +34,7 @@ def up(args: argparse.Namespace) -> int:
     stack.up(_say(args.quiet))
     if not args.quiet:
         print(places(stack, secrets=sys.stdout.isatty()))
+        print("\n".join(configuration(stack)))
     return 0
 
 
@@ -39,8 +48,6 @@ def down(args: argparse.Namespace) -> int:
 
 def status(args: argparse.Namespace) -> int:
     """Show what runs."""
-    from embedded.pairs import pairs
-
     stack = Stack()
     found = stack.status()
     if args.json:
@@ -50,9 +57,10 @@ def status(args: argparse.Namespace) -> int:
             "leftovers": found.leftovers,
             "supervisor": found.supervisor.pid if found.supervisor else None,
             "services": [report.to_dict() for report in found.services],
+            "replications": [str(place) for place in stack.replications],
             "pairs": pairs(stack) if found.supervisor else [],
             "airflow": {"url": stack.airflow.url, "user": stack.airflow.user} if found.supervisor else None,
-            "verified": verified.of_pairs(stack) if found.supervisor else [],
+            "verified": _verified(stack) if found.supervisor else [],
         }
         if args.secrets and found.supervisor:
             values["airflow"] = {**(values["airflow"] or {}), "password": stack.airflow.password}  # type: ignore[dict-item]
@@ -60,13 +68,43 @@ def status(args: argparse.Namespace) -> int:
         print(json.dumps(values, indent=1))
     elif found.supervisor is None:
         print(f"nothing runs in {stack.home.root}: start it with ./sluice up")
+        print("\n".join(configuration(stack)))
         if found.leftovers:
             print("Processes are left of a supervisor that was killed: ./sluice up goes on, ./sluice down ends them.")
     else:
         print(table(found.services, time.time()))
-        print("\n".join(["", *pairs(stack)]))
+        print("\n".join(["", *configuration(stack), "", *pairs(stack)]))
         print(places(stack, secrets=args.secrets or sys.stdout.isatty(), urls=args.secrets))
     return 0 if found.is_up else NOT_UP
+
+
+def configuration(stack: Stack) -> list[str]:
+    """Which folders of replications are in force, and which files are not."""
+    return [
+        *replications.folders(stack.replications, _survey(stack)),
+        *replications.unused(stack.replications, REPLICATIONS),
+    ]
+
+
+def pairs(stack: Stack) -> list[str]:
+    """Some lines for every configured replication; never raises because of a configuration or an outage."""
+    try:
+        found = config.survey(*stack.replications)
+    except SluiceError as error:
+        return [str(error)]
+    return replications.replications(found, Connections(stack), stack.redis_url)
+
+
+def _survey(stack: Stack) -> Survey | None:
+    try:
+        return config.survey(*stack.replications)
+    except SluiceError:
+        return None
+
+
+def _verified(stack: Stack) -> list[dict[str, Any]]:
+    found = _survey(stack)
+    return verified.of_pairs(found, stack.redis_url) if found else []
 
 
 def table(reports: list[Report], now: float) -> str:
@@ -104,14 +142,6 @@ def places(stack: Stack, *, secrets: bool, urls: bool = False) -> str:
         lines.append(f"Redis      {stack.redis_url}")
     lines.append(f"logs       {stack.home.logs}")
     return "\n" + "\n".join(lines)
-
-
-def duration(seconds: float) -> str:
-    """12 s, 5 min, 3 h, 2 d."""
-    for limit, unit, size in ((120, "s", 1), (7200, "min", 60), (172800, "h", 3600)):
-        if seconds < limit:
-            return f"{max(seconds, 0) / size:.0f} {unit}"
-    return f"{seconds / 86400:.0f} d"
 
 
 def _say(quiet: bool) -> Callable[[str], None]:

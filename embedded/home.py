@@ -7,6 +7,8 @@
     postgres/<service>/   one cluster each: master, slave-<name>, metadata
     redis/  airflow/      the others' files
     spark/                scratch space of Spark jobs
+    replications/         the configuration that ./sluice makes itself: the demo's
+    configuration         a link to the folder of the user's own (--replications), SLUICE_REPLICATIONS names both
 
 Removing the folder, while nothing of it runs, starts afresh.
 """
@@ -52,6 +54,8 @@ class Home:
         self.redis = self.root / "redis"
         self.airflow = self.root / "airflow"
         self.spark = self.root / "spark"
+        self.replications = self.root / "replications"
+        self.configuration = self.root / "configuration"
 
     def log(self, service: str) -> Path:
         return self.logs / f"{service}.log"
@@ -62,7 +66,8 @@ class Home:
     def create(self) -> None:
         """Make the folders; only the owner can list them. Raises `HomeUnusable`."""
         try:
-            for folder in (self.root, self.run, self.jobs, self.logs, self.spark, self.root / "postgres"):
+            own = (self.run, self.jobs, self.logs, self.spark, self.replications)
+            for folder in (self.root, *own, self.root / "postgres"):
                 folder.mkdir(parents=True, exist_ok=True)
                 if folder.stat().st_uid == os.geteuid():
                     # Another account runs PostgreSQL for root, and must pass through to its clusters.
@@ -72,6 +77,13 @@ class Home:
                 probe.write(b"probe")
         except OSError as error:
             raise HomeUnusable(self.root, self._explain(error)) from error
+
+    def use_configuration(self, folder: Path) -> None:
+        """From now on the replications of `folder` are in force, in everything that runs."""
+        new = self.configuration.with_name(f".configuration.{os.getpid()}")
+        new.unlink(missing_ok=True)
+        new.symlink_to(folder)
+        new.replace(self.configuration)
 
     def require_space(self) -> None:
         """Raises `HomeUnusable` when its disk is too full for a start."""

@@ -87,7 +87,7 @@ class Services:
         """Environment of Airflow, of its tasks and of the jobs they start."""
         return {
             "SLUICE_HOME": str(self.home.root),
-            "SLUICE_REPLICATIONS": self.blueprint.replications,
+            "SLUICE_REPLICATIONS": os.pathsep.join(map(str, (self.home.replications, self.home.configuration))),
             "SLUICE_REDIS_URL": self.redis.url,
             "SPARK_LOCAL_DIRS": str(self.home.spark),
             MARKER: str(self.home.root),

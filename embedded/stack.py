@@ -149,6 +149,12 @@ class Stack:
         """The database `demo` of `master` or of a slave, as its owner: what the Airflow connections `demo_*` say."""
         return self.services.connection(place)
 
+    @property
+    def replications(self) -> tuple[Path, ...]:
+        """The folders of the configuration, the first with precedence: what a demo made, and the user's own."""
+        own = (self.home.replications,) if self.home.replications.is_dir() else ()
+        return (*own, Path(self.blueprint.replications))
+
     def environment(self) -> dict[str, str]:
         """For programs that belong to the stack, e.g. writers: they find it, and `down` finds and ends them."""
         return {**os.environ, **self.services.exports()}
@@ -171,6 +177,7 @@ class Stack:
             else:
                 self._prepare()
             self.blueprint.write(self.home.blueprint)
+            self.home.use_configuration(Path(self.blueprint.replications))
             began = time.monotonic()
             if supervisor:
                 supervisor.send(signal.SIGHUP)
@@ -258,8 +265,6 @@ class Stack:
             raise MustBeDown("A port")
         if before.airflow != self.blueprint.airflow:
             raise MustBeDown("Whether Airflow runs")
-        if before.replications != self.blueprint.replications:
-            raise MustBeDown("The folder of the replications")
 
     def _current_port(self, name: str) -> int | None:
         reported = "airflow-api-server" if name == "airflow" else name

@@ -95,11 +95,8 @@ class Course:
         self.stack.home.create()
         os.environ["SLUICE_HOME"] = str(self.stack.home.root)
         leftovers.clear(self.stack, say)
-        folder = self.stack.home.root / "replications"
-        replications.write(folder, self.names)
-        self.stack.blueprint = replace(
-            self.stack.blueprint, slaves=(self.names[0],), airflow=True, replications=str(folder)
-        )
+        replications.write(self.stack.home.replications, self.names)
+        self.stack.blueprint = replace(self.stack.blueprint, slaves=(self.names[0],), airflow=True)
         self.memory.start()
         start(self.stack, self.scale, self._start_traffic, self.events.say, self._enter)
         self._is_up = True

@@ -1,6 +1,7 @@
 """The configuration of replications: `load` one prefix, `load_all`, or `survey` what is there.
 
-One file a prefix in the folder `SLUICE_REPLICATIONS` (default `include/replications`), in one of
+One file a prefix in the folder `SLUICE_REPLICATIONS` (default `include/replications`; several with `:` between them,
+of two files with one name that of the earlier folder counts), in one of
 
 - `.yaml` or `.yml`: design §3;
 - `.properties`: the ReplicationAgent's `master.properties`;
@@ -13,7 +14,8 @@ and what would be right. A broken file stops its own replication and no other on
 import contextlib
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sluice.configuration import properties_file, xml_file, yaml_file
@@ -58,7 +60,7 @@ __all__ = [
     "UnknownPrefix",
     "UnknownSlave",
     "VerifyOptions",
-    "folder",
+    "folders",
     "load",
     "load_all",
     "survey",
@@ -70,19 +72,20 @@ _SUFFIXES = frozenset({".yaml", ".yml", ".properties", ".xml"})
 class UnknownPrefix(Terminal):
     """No file configures `prefix`; `known` lists those that are configured."""
 
-    def __init__(self, prefix: str, known: tuple[str, ...], place: Path, unread: tuple[Path, ...] = ()):
+    def __init__(self, prefix: str, known: tuple[str, ...], places: Iterable[Path], unread: tuple[Path, ...] = ()):
         self.prefix = prefix
         self.known = known
         also = f" No prefix was found in {', '.join(str(file) for file in unread)}." if unread else ""
+        where = " or ".join(str(place) for place in places)
         super().__init__(
-            f"No replication {prefix!r} is configured in {place}; {suggestion(prefix, known, 'prefixes')}."
+            f"No replication {prefix!r} is configured in {where}; {suggestion(prefix, known, 'prefixes')}."
             f"{also} Use one of these, or add a file for it."
         )
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What a folder of replication files holds."""
+    """What the folders of replication files hold."""
 
     replications: tuple[Replication, ...]
     """Those without a mistake, by prefix."""
@@ -91,12 +94,15 @@ class Survey:
     """For each prefix that cannot be used as far as it can be told: why."""
     unread: tuple[Path, ...]
     """Files in which no prefix could be found."""
+    hidden: Mapping[Path, Path] = field(default_factory=dict)
+    """Files that do not count, each with the file of the same name in an earlier folder."""
 
 
-def folder() -> Path:
+def folders() -> tuple[Path, ...]:
     """Where the files lie: `SLUICE_REPLICATIONS`, else `include/replications` of this checkout."""
-    configured = os.environ.get("SLUICE_REPLICATIONS")
-    return Path(configured) if configured else Path(__file__).resolve().parents[2] / "include" / "replications"
+    configured = [part for part in os.environ.get("SLUICE_REPLICATIONS", "").split(os.pathsep) if part]
+    chosen = [Path(part) for part in configured] or [Path(__file__).parents[2] / "include" / "replications"]
+    return tuple(place.resolve() for place in chosen)
 
 
 def load(prefix: str) -> Replication:
@@ -105,10 +111,10 @@ def load(prefix: str) -> Replication:
     Raises `ConfigError` when its file has mistakes, `UnknownPrefix` when no file configures it.
     Mistakes in other files do not matter here.
     """
-    return _of(survey(), prefix, folder())
+    return _of(survey(), prefix, folders())
 
 
-def _of(found: Survey, prefix: str, place: Path) -> Replication:
+def _of(found: Survey, prefix: str, places: Sequence[Path]) -> Replication:
     wanted = prefix.strip().upper()
     for replication in found.replications:
         if replication.prefix.name == wanted:
@@ -116,7 +122,7 @@ def _of(found: Survey, prefix: str, place: Path) -> Replication:
     if wanted in found.broken:
         raise ConfigError(found.broken[wanted])
     known = (*(replication.prefix.name for replication in found.replications), *found.broken)
-    raise UnknownPrefix(prefix, known, place, found.unread)
+    raise UnknownPrefix(prefix, known, places, found.unread)
 
 
 def load_all() -> list[Replication]:
@@ -129,21 +135,25 @@ def load_all() -> list[Replication]:
 
 def again(replication: Replication) -> Replication:
     """The same replication as its folder has it now, wherever that is. Raises what `load` raises."""
-    return _of(survey(replication.source.parent), replication.prefix.name, replication.source.parent)
+    own = replication.source.parent
+    places = folders()
+    if own.resolve() not in places:
+        places = (own,)
+    return _of(survey(*places), replication.prefix.name, places)
 
 
-def survey(place: Path | None = None) -> Survey:
-    """All replications that can be used, and all mistakes, of a folder (default: `folder()`).
+def survey(*places: Path) -> Survey:
+    """All replications that can be used, and all mistakes, of folders (default: `folders()`).
 
-    Raises `ConfigError` when there is no folder.
+    Raises `ConfigError` when there is no such folder.
     """
-    place = place or folder()
-    try:
-        files = sorted(file for file in place.iterdir() if file.suffix in _SUFFIXES and not file.name.startswith("."))
-    except OSError as wrong:
-        raise ConfigError(
-            [Mistake(place, 0, "", f"cannot be listed: {wrong.strerror}", "create it or set SLUICE_REPLICATIONS")]
-        ) from wrong
+    named: dict[str, Path] = {}
+    hidden: dict[Path, Path] = {}
+    for place in places or folders():
+        for file in _files(place):
+            if named.setdefault(file.name, file) != file:
+                hidden[file] = named[file.name]
+    files = list(named.values())
     readings = [reading for file in files for reading in _readings(file)]
     _refuse_twins(readings)
     _refuse_loops(readings)
@@ -158,7 +168,17 @@ def survey(place: Path | None = None) -> Survey:
         tuple(dict.fromkeys(mistake for reading in readings for mistake in reading.mistakes)),
         broken,
         tuple(reading.file for reading in readings if reading.prefix is None),
+        hidden,
     )
+
+
+def _files(place: Path) -> list[Path]:
+    try:
+        return sorted(file for file in place.iterdir() if file.suffix in _SUFFIXES and not file.name.startswith("."))
+    except OSError as wrong:
+        raise ConfigError(
+            [Mistake(place, 0, "", f"cannot be listed: {wrong.strerror}", "create it or set SLUICE_REPLICATIONS")]
+        ) from wrong
 
 
 @dataclass

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from embedded.airflow_api import AirflowApi, ApiRefused
+from embedded.commands import pairs
 from embedded.stack import Stack
 from tests.stacks import until
 from tests.traces import nothing_runs
@@ -62,6 +63,26 @@ def test_a_connection_that_a_person_changed_stays_changed(stack: Stack) -> None:
 def test_a_new_slave_is_known_to_airflow_at_once(stack: Stack) -> None:
     stack.add_slave("dr2")
     assert stack.airflow.api().get("connections/demo_dr2")["port"] == stack.slaves["dr2"].port
+
+
+def test_status_shows_a_replication_whose_connections_a_person_made(stack: Stack) -> None:
+    own = stack.home.root.parent / "own"
+    own.mkdir()
+    (own / "SHOP.yaml").write_text(
+        "prefix: SHOP_\nmaster: {conn_id: shop_master}\nslaves: {eu: {conn_id: shop_eu}, us: {conn_id: shop_us}}\n"
+        "tables: {'public.*': {}}\n"
+    )
+    Stack(stack.home.root, replications=own).up()
+    for name, place in (("shop_master", "master"), ("shop_eu", "dr1")):
+        info = stack.connection(place)
+        entry = {"connection_id": name, "conn_type": "postgres", "host": info.host, "port": info.port}
+        entry |= {"schema": info.database, "login": info.user, "password": info.password}
+        stack.airflow.api().set_connections([entry])
+    assert pairs(Stack(stack.home.root)) == [
+        f"SHOP_ from shop_master ({stack.connection('master').place}): nothing is installed on the master yet",
+        "SHOP_ → eu: UNCONFIGURED: no initial update yet",
+        "SHOP_ → us: Airflow has no connection 'shop_us': add it under Admin, Connections.",
+    ]
 
 
 def test_a_killed_scheduler_comes_back_with_all_its_workers_replaced(stack: Stack) -> None:

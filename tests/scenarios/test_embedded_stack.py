@@ -1,6 +1,7 @@
 """The stack as a service manager runs it: brought up once, mended after accidents, taken down without a trace."""
 
 import contextlib
+import dataclasses
 import json
 import os
 import re
@@ -20,13 +21,17 @@ import pytest
 import redis
 
 from embedded import leftovers
-from embedded.commands import places
+from embedded.blueprint import REPLICATIONS
+from embedded.commands import configuration, pairs, places
+from embedded.connections import Connections
 from embedded.home import Home, HomeUnusable
-from embedded.pairs import pairs
 from embedded.ports import PortInUse, free_port
 from embedded.process import await_true
 from embedded.services import MARKER, ROLE
 from embedded.stack import MustBeDown, Stack, StackNotUp, UnknownService, UpFailed
+from sluice import config
+from sluice.cli import status as replications
+from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix
 from sluice.domain.state import SlaveState
 from sluice.stores import redis_store
@@ -266,30 +271,80 @@ def test_the_files_of_a_stack_are_closed_to_other_accounts(stack: Stack) -> None
 
 
 def test_status_tells_each_pair_whatever_state_its_slave_is_in(stack: Stack) -> None:
-    assert "DEMO_ → dr1: UNCONFIGURED: no initial update yet" in pairs(stack)
+    place = stack.connection("master").place
+    assert pairs(stack) == [
+        f"DEMO_ from demo_master ({place}): nothing is installed on the master yet",
+        "DEMO_ → dr1: UNCONFIGURED: no initial update yet",
+    ]
     with stack.slaves["dr1"].connect("demo", ROLE) as slave:
         store = CheckpointStore(slave, Prefix("DEMO_"), "public", "dr1")
         store.ensure()
         store.move(SlaveState.INITIAL, "being prepared")
-    assert pairs(stack)[:3] == [
-        "DEMO_: nothing is installed on the master yet",
-        "DEMO_ → dr1: INITIAL: being prepared",
-        "    0 of 0 tables, 0 rows, 0.0 MB, 0 rows/s",
-    ]
+    stopped = "    no apply runs: start the DAG cdc_apply, or clear the task apply of its last run"
+    told = ["DEMO_ → dr1: INITIAL: being prepared", "    0 of 0 tables, 0 rows, 0.0 MB, 0 rows/s", stopped]
+    assert pairs(stack)[1:] == told
     client = redis_store.connect(stack.redis_url)
     mode = "on after an abnormal stop, until everything up to 2026-11-21 is applied"
     Status(client, Prefix("DEMO_"), "dr1").write({"safe_mode": mode})
-    assert f"    safe mode {mode}" not in pairs(stack), "the apply that said it has ended"
+    assert pairs(stack)[1:] == told, "the apply that said it has ended"
     lease = Lease(client, Prefix("DEMO_"), "dr1", 10.0)
     lease.acquire()
     try:
-        assert pairs(stack)[3] == f"    safe mode {mode}"
+        assert pairs(stack)[3] == f"    an apply runs, safe mode {mode}"
     finally:
         lease.release()
     with stack.slaves["dr1"].connect("demo", ROLE) as slave:
         slave.execute(
             "DROP TABLE public.demo_checkpoint, public.demo_blocks, public.demo_rejects, public.demo_throttle"
         )
+
+
+def test_a_folder_of_replications_is_in_force_at_once_and_what_is_not_is_said(stack: Stack, shared: Path) -> None:
+    own = shared.parent / "own"
+    own.mkdir()
+    (own / "SHOP.yaml").write_text(
+        "prefix: SHOP_\nmaster: {conn_id: shop_master}\nslaves: {dr1: {conn_id: demo_dr1}}\ntables: {'public.*': {}}\n"
+    )
+    made = Stack(shared, replications=own)
+    made.up()
+    assert pids(made) == pids(stack), "nothing was started anew"
+    in_force = made.services.exports()["SLUICE_REPLICATIONS"].split(os.pathsep)
+    assert [Path(place).resolve() for place in in_force] == [shared / "replications", own]
+    told = "\n".join(configuration(made))
+    assert str(own) in told
+    # A demo's own file, and one of the same name that it makes void.
+    (shared / "replications" / "DEMO.yaml").write_text((REPLICATIONS / "DEMO.yaml").read_text())
+    (own / "DEMO.yaml").write_text("prefix: OTHER_\n")
+    assert f"{own}/DEMO.yaml does not count: {shared}/replications/DEMO.yaml has its name" in "\n".join(
+        configuration(made)
+    )
+    said = "\n".join(pairs(made))
+    assert "SHOP_ from Airflow has no connection 'shop_master'" in said, "one that is unknown hinders no other"
+    assert "SHOP_ → dr1: UNCONFIGURED" in said and "DEMO_ → dr1: UNCONFIGURED" in said and "OTHER_" not in said
+    shutil.rmtree(own)
+    (shared / "replications" / "DEMO.yaml").unlink()
+    Stack(shared, replications=REPLICATIONS).up()
+
+
+def test_a_database_that_is_down_costs_the_status_of_the_others_nothing(stack: Stack, shared: Path) -> None:
+    port = free_port()
+    connections = Connections(stack)
+    down = dataclasses.replace(stack.connection("dr1"), port=port)
+    found = config.survey(*stack.replications)
+
+    def reach(conn_id: str, vendor: str) -> ConnectionInfo:
+        return connections(conn_id, vendor) if conn_id == "demo_master" else down
+
+    lines = replications.replications(found, reach, stack.redis_url)
+    assert lines[0].startswith("DEMO_ from demo_master") and "nothing is installed" in lines[0]
+    assert lines[1].startswith("DEMO_ → dr1: ") and str(port) in lines[1]
+
+
+def test_the_folder_that_a_former_demo_left_in_force_is_no_longer(folder: Path) -> None:
+    made = Stack(folder, replications=folder / "replications")
+    made.home.create()
+    made.blueprint.write(made.home.blueprint)
+    assert Stack(folder).replications == (folder / "replications", REPLICATIONS)
 
 
 def test_passwords_are_told_to_who_asks_for_them_and_let_in(stack: Stack) -> None:

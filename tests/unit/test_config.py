@@ -1,5 +1,6 @@
 """What a replication file in each format means."""
 
+import os
 import re
 from pathlib import Path
 
@@ -262,3 +263,23 @@ def test_the_examples_of_the_page_are_right(folder: Path) -> None:
     assert demo.initial == InitialOptions()
     assert len(demo.tables) == 5
     assert test.slave("dr1").conn_id == "test_dr1"
+
+
+def test_of_two_files_with_one_name_that_of_the_earlier_folder_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder, names in ((first, ["A", "B"]), (second, ["B", "C"])):
+        folder.mkdir()
+        for name in names:
+            text = f"prefix: {name}_\nmaster: {{conn_id: {folder.name}}}\n"
+            text += "slaves: {dr1: {conn_id: s}}\ntables: {'a.b': {}}\n"
+            (folder / f"{name}.yaml").write_text(text)
+    monkeypatch.setenv("SLUICE_REPLICATIONS", f"{first}{os.pathsep}{second}")
+    found = config.survey()
+    masters = {str(one.prefix): one.master.conn_id for one in found.replications}
+    assert masters == {"A_": "first", "B_": "first", "C_": "second"} and not found.mistakes
+    assert found.hidden == {second / "B.yaml": first / "B.yaml"}
+    assert config.again(config.load("C_")).master.conn_id == "second"
+    with pytest.raises(config.UnknownPrefix, match=f"is configured in {first} or {second}"):
+        config.load("D_")

@@ -16,13 +16,14 @@ import pytest
 from embedded import cli
 from embedded.account import Account, make_enterable, make_readable
 from embedded.blueprint import BadSlaveName, Blueprint, BlueprintUnreadable
-from embedded.commands import duration, table
+from embedded.commands import table
 from embedded.logs import rotate
 from embedded.ports import free_port, holder, is_free
 from embedded.process import ProcessId, await_true, descendants, end, marked, processes_in, session
 from embedded.runner import Report, State, back_off
 from embedded.secret import keep, keep_secret, write_private
 from embedded.server import kept_port
+from sluice.cli.words import duration
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 

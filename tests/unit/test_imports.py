@@ -12,6 +12,7 @@ LIBRARY = ROOT / "plugins" / "sluice"
 LAYERS: dict[str, int] = {
     "orchestration": 3,
     "monitor": 3,
+    "cli": 3,
     "install": 2,
     "capture": 2,
     "redo": 2,

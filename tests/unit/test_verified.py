@@ -2,7 +2,7 @@
 
 import json
 
-from embedded.verified import LISTED, told
+from sluice.cli.verified import LISTED, told
 
 POSITION = {"snapshot": "811:815:812,813", "low": 1, "high": 2, "next": None, "floors": {}, "gap_floor": 0, "time": ""}
 GOOD = {

@@ -8,7 +8,8 @@ from airflow.sdk.exceptions import AirflowNotFoundException, AirflowRuntimeError
 
 from sluice import vendors
 from sluice.config import Endpoint, Replication, SlaveConfig
-from sluice.domain.connection import OPTIONS, ConnectionInfo, option_fault
+from sluice.domain.airflow_connection import ConnectionUnusable, converted
+from sluice.domain.connection import ConnectionInfo
 from sluice.domain.location import S3Access
 from sluice.errors import Terminal, Transient
 from sluice.stores import redis_store
@@ -17,7 +18,6 @@ SPARK_CONNECTION = "spark_default"
 SPARK_MASTER = "local[*]"
 """Where jobs run when Airflow has no `spark_default`."""
 
-DEFAULT_PORTS = {"postgres": 5432}
 _WHERE = "Add it in Airflow under Admin, Connections, or as AIRFLOW_CONN_{variable}."
 
 
@@ -28,14 +28,6 @@ class ConnectionMissing(Terminal):
         super().__init__(
             f"Airflow has no connection {conn_id!r}, which {used_for} names. {_WHERE.format(variable=conn_id.upper())}"
         )
-        self.conn_id = conn_id
-
-
-class ConnectionUnusable(Terminal):
-    """The connection `conn_id` cannot be what the configuration says it is."""
-
-    def __init__(self, conn_id: str, reason: str):
-        super().__init__(f"The Airflow connection {conn_id!r} {reason} Correct it under Admin, Connections.")
         self.conn_id = conn_id
 
 
@@ -60,7 +52,7 @@ def all_of(replication: Replication, *slaves: str) -> dict[str, ConnectionInfo]:
 def info(conn_id: str, vendor: str, used_for: str) -> ConnectionInfo:
     """One connection, inside a task. `used_for` names the file that refers to it."""
     connection = _connection(conn_id, used_for)
-    return converted(connection, connection.extra_dejson, conn_id, vendor)
+    return _converted(connection, connection.extra_dejson, conn_id, vendor)
 
 
 async def info_async(conn_id: str, vendor: str, used_for: str) -> ConnectionInfo:
@@ -70,31 +62,13 @@ async def info_async(conn_id: str, vendor: str, used_for: str) -> ConnectionInfo
     except (AirflowNotFoundException, AirflowRuntimeError) as error:
         # A trigger waits anyway: whether it is missing or Airflow is restarting, the next look tells.
         raise ConnectionsUnavailable(conn_id, str(error)) from error
-    return converted(connection, await connection.aextra_dejson(), conn_id, vendor)
+    return _converted(connection, await connection.aextra_dejson(), conn_id, vendor)
 
 
-def converted(connection: Any, extra: Mapping[str, Any], conn_id: str, vendor: str) -> ConnectionInfo:
-    """An Airflow connection with its extras as `ConnectionInfo`. Raises `ConnectionUnusable`, `UnknownVendor`."""
+def _converted(connection: Any, extra: Mapping[str, Any], conn_id: str, vendor: str) -> ConnectionInfo:
     if vendor not in vendors.names():
         raise vendors.UnknownVendor(vendor)
-    if connection.conn_type != vendor:
-        raise ConnectionUnusable(conn_id, f"is of type {connection.conn_type!r}; it must be {vendor!r}.")
-    for what, value in (("host", connection.host), ("login", connection.login), ("database", connection.schema)):
-        if not value:
-            raise ConnectionUnusable(conn_id, f"has no {what}.")
-    # The other extras are for Airflow's own hooks.
-    options = {name: str(value) for name, value in extra.items() if name in OPTIONS and value not in ("", None)}
-    if fault := option_fault(options):
-        raise ConnectionUnusable(conn_id, fault)
-    return ConnectionInfo(
-        vendor,
-        connection.host,
-        connection.port or DEFAULT_PORTS[vendor],
-        connection.schema,
-        connection.login,
-        connection.password or "",
-        options,
-    )
+    return converted(connection, extra, conn_id, vendor)
 
 
 def spark() -> dict[str, Any]:

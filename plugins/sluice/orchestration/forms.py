@@ -68,8 +68,10 @@ def prefix_field(replications: Iterable[Replication]) -> Param:
     return _choice(
         shown,
         title="Replication",
-        nothing="No replication is configured: add a file to the folder SLUICE_REPLICATIONS.",
-        description_md="The **prefix** of the replication, as its configuration file names it.",
+        nothing="No replication is configured: add a file to that folder.",
+        description_md="The **prefix** of the replication, as its configuration file names it. Files are read from "
+        + " and ".join(str(place) for place in config.folders())
+        + ".",
     )
 
 

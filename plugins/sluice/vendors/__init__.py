@@ -36,13 +36,14 @@ def module(vendor: str, noun: str) -> ModuleType:
 
 
 @contextmanager
-def reach(info: ConnectionInfo, application: str) -> Iterator[Any]:
+def reach(info: ConnectionInfo, application: str, seconds: int | None = None) -> Iterator[Any]:
     """A session in autocommit mode that ends with the block; the driver's errors come out classified.
 
-    Raises `DatabaseUnreachable`, `DatabaseRefused`.
+    `seconds`: so long each statement may take. Raises `DatabaseUnreachable`, `DatabaseRefused`.
     """
     driver = module(info.vendor, "connection")
-    session = driver.connect(info, application=application, autocommit=True)
+    settings = {} if seconds is None else {"statement_timeout": f"{seconds}s"}
+    session = driver.connect(info, application=application, autocommit=True, settings=settings)
     try:
         with driver.classified(info):
             yield session

@@ -12,7 +12,7 @@ import psutil
 import psycopg
 import pytest
 
-from embedded.pairs import pairs
+from embedded.commands import pairs
 from embedded.stack import Stack
 from initial_files.runs import DAG, Run, content, make_tables
 from sluice.domain.names import Prefix

@@ -1,12 +1,10 @@
 """What `./sluice status` says of verification: through which time and position each table of a pair is verified."""
 
 from collections.abc import Mapping
-from pathlib import Path
+from contextlib import closing
 from typing import Any
 
-from embedded.stack import Stack
-from sluice import config
-from sluice.domain.names import Prefix
+from sluice.config import Survey
 from sluice.domain.position import Position
 from sluice.errors import SluiceError
 from sluice.stores import redis_store
@@ -19,21 +17,17 @@ Tables = Mapping[str, Mapping[str, Any]]
 """As `stores.verified` has them."""
 
 
-def of_pairs(stack: Stack) -> list[dict[str, Any]]:
+def of_pairs(found: Survey, store_url: str) -> list[dict[str, Any]]:
     """Every configured pair with `prefix`, `slave` and `tables`; none while Redis does not answer."""
     try:
-        return [
-            {"prefix": str(one.prefix), "slave": slave, "tables": tables(stack, one.prefix, slave)}
-            for one in config.survey(Path(stack.blueprint.replications)).replications
-            for slave in one.slaves
-        ]
+        with closing(redis_store.connect(store_url)) as client:
+            return [
+                {"prefix": str(one.prefix), "slave": slave, "tables": Verified(client, one.prefix, slave).read()}
+                for one in found.replications
+                for slave in one.slaves
+            ]
     except SluiceError:
         return []
-
-
-def tables(stack: Stack, prefix: Prefix, slave: str) -> Tables:
-    """Of one pair. Raises `StoreUnreachable`."""
-    return Verified(redis_store.connect(stack.redis_url), prefix, slave).read()
 
 
 def told(found: Tables) -> list[str]:

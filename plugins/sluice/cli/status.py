@@ -1,0 +1,191 @@
+"""What `status` says of every configured replication, wherever its databases are.
+
+All databases are looked at side by side, each for a few seconds at most: one that is down costs the rest nothing.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from sluice import config, vendors
+from sluice.cli import verified
+from sluice.cli.words import counted, duration
+from sluice.config import Replication, Survey
+from sluice.domain.checkpoint import Checkpoint
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.names import Prefix
+from sluice.domain.state import SlaveState
+from sluice.errors import SluiceError
+from sluice.initial.progress import progress
+from sluice.initial.sides import checkpoints_of
+from sluice.initial.update import Update
+from sluice.pair import Pair
+from sluice.stores import lease, redis_store
+from sluice.stores.gate import Gate
+from sluice.stores.status import Status
+from sluice.stores.verified import Verified
+
+APPLICATION = "sluice status"
+LOADING = (SlaveState.INITIAL, SlaveState.TRANSITION)
+LOOK_SECONDS = 3
+"""So long a connection, and each statement, may take."""
+SIDE_BY_SIDE = 16
+FAULTS_TOLD = 5
+
+Connections = Callable[[str, str], ConnectionInfo]
+"""The database that a connection of Airflow leads to, by its id and vendor. Raises `SluiceError`."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """What Redis knows of the apply of a pair."""
+
+    applies: bool
+    safe_mode: str = ""
+    current_as_of: datetime | None = None
+    closures: tuple[str, ...] = ()
+    verified: tuple[str, ...] = ()
+
+
+def folders(places: Sequence[Path], found: Survey | None) -> list[str]:
+    """Which folders of replications are in force, and which of their files do not count."""
+    lines = [f"{'replications' if not number else '':<13} {place}" for number, place in enumerate(reversed(places))]
+    for file, other in (found.hidden if found else {}).items():
+        lines.append(f"{'':<13} {file} does not count: {other} has its name. Remove or rename one of them.")
+    return lines
+
+
+def unused(places: Iterable[Path], usual: Path) -> list[str]:
+    """Files of the `usual` folder, where it is none of those in force; the shipped example is no loss."""
+    if usual.resolve() in [place.resolve() for place in places] or not usual.is_dir():
+        return []
+    try:
+        found = config.survey(usual)
+    except SluiceError:
+        return []
+    files = sorted({one.source for one in found.replications} | {mistake.file for mistake in found.mistakes})
+    return [
+        f"{'':<13} {file} is not in force. To use its folder: ./sluice up --replications {usual}"
+        for file in files
+        if file.name != "DEMO.yaml"
+    ]
+
+
+def replications(found: Survey, connections: Connections, store_url: str) -> list[str]:
+    """Some lines a replication; never raises because of a configuration or an outage."""
+    lines = [str(mistake) for mistake in found.mistakes]
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        looks = []
+        for one in found.replications:
+            looks.append(pool.submit(_told, f"{one.prefix} from", partial(master, one, connections)))
+            for name in one.slaves:
+                of_slave = partial(slave, one, name, connections, store_url)
+                looks.append(pool.submit(_told, f"{one.prefix} → {name}:", of_slave))
+        for look in looks:
+            lines += look.result()
+    return lines or ["no replication is configured: ./sluice add makes one"]
+
+
+def master(replication: Replication, connections: Connections) -> list[str]:
+    """What is installed on the master, what is captured and how much waits. Raises `SluiceError`."""
+    place = replication.master
+    info = quick(connections(place.conn_id, place.vendor))
+    head = f"{replication.prefix} from {place.conn_id} ({info.place})"
+    with vendors.reach(info, APPLICATION, LOOK_SECONDS) as session:
+        have = vendors.module(place.vendor, "resources").installed(session, replication.prefix, place.schema)
+        if have is None:
+            return [f"{head}: nothing is installed on the master yet"]
+        captured = vendors.module(place.vendor, "captured").read(session, replication.prefix, place.schema)
+        sizes = vendors.module(place.vendor, "estimates").read(session, list(captured))
+        backlog = vendors.module(place.vendor, "purge").backlog(session, replication.prefix, place.schema)
+    installed = f"DbResources version {have.version}"
+    if not have.current:
+        installed += " (not of this release: start the DAG install_resources)"
+    rows = sum(size.rows or 0 for size in sizes.values())
+    lines = [f"{head}: {installed}; {counted(len(captured), 'table')}, about {counted(rows, 'row')}; {backlog}"]
+    faults = [f"    {table}: {fault}" for table, fault in captured.items() if fault]
+    more = [f"    and {len(faults) - FAULTS_TOLD} more"] if len(faults) > FAULTS_TOLD else []
+    return lines + faults[:FAULTS_TOLD] + more
+
+
+def slave(replication: Replication, name: str, connections: Connections, store_url: str) -> list[str]:
+    """State, message and age of a slave, how far its load is, what its apply does. Raises `SluiceError`."""
+    place = replication.slaves[name]
+    info = quick(connections(place.conn_id, place.vendor))
+    # Of a load that is under way the master's statistics are told, too; else the master is not needed.
+    pair = Pair(replication, place, info, info)
+    loading: list[str] = []
+    with vendors.reach(info, APPLICATION, LOOK_SECONDS) as session:
+        checkpoint = checkpoints_of(Update.named(pair, "status"), session).read()
+        if checkpoint is None:
+            return [f"{pair}: {SlaveState.UNCONFIGURED}: no initial update yet"]
+        if checkpoint.state in LOADING:
+            try:
+                source = quick(connections(replication.master.conn_id, replication.master.vendor))
+                update = Update.named(replace(pair, master_info=source), "status")
+                loading = [f"    {line}" for line in progress(update, session).lines()]
+            except SluiceError as error:
+                loading = [f"    {error}"]
+    running, trouble = _running(store_url, replication.prefix, name)
+    return [state(str(pair), checkpoint, running), *loading, *activity(checkpoint.state, running), *trouble]
+
+
+def state(pair: str, checkpoint: Checkpoint, running: Running | None, now: datetime | None = None) -> str:
+    """The line of a slave: its state, of which moment of the master it is, its message."""
+    times = [running.current_as_of if running and running.applies else None]
+    if checkpoint.position and checkpoint.position.time:
+        times.append(datetime.fromisoformat(checkpoint.position.time))
+    newest = max((_aware(time) for time in times if time), default=None)
+    age = ""
+    if checkpoint.state is SlaveState.NORMAL and newest:
+        age = f", as the master was {duration(((now or datetime.now(UTC)) - newest).total_seconds())} ago"
+    return f"{pair}: {checkpoint.state}{age}" + (f": {checkpoint.message}" if checkpoint.message else "")
+
+
+def activity(state: SlaveState, running: Running | None) -> list[str]:
+    """Whether changes are applied, how, and what holds them back; through when the tables are verified."""
+    if running is None:
+        return []
+    lines = []
+    if running.applies:
+        lines.append(f"    an apply runs, safe mode {running.safe_mode or 'not known'}")
+    elif state in (SlaveState.NORMAL, *LOADING):
+        lines.append("    no apply runs: start the DAG cdc_apply, or clear the task apply of its last run")
+    lines += [f"    the gate is closed: {closure}" for closure in running.closures]
+    return lines + list(running.verified)
+
+
+def quick(info: ConnectionInfo) -> ConnectionInfo:
+    """The same database, given up soon where it does not answer."""
+    return replace(info, options={**info.options, "connect_timeout": str(LOOK_SECONDS)})
+
+
+def _told(head: str, look: Callable[[], list[str]]) -> list[str]:
+    try:
+        return look()
+    except SluiceError as error:
+        return [f"{head} {error}"]
+
+
+def _running(store_url: str, prefix: Prefix, name: str) -> tuple[Running | None, list[str]]:
+    try:
+        with closing(redis_store.connect(store_url)) as client:
+            said = Status(client, prefix, name).read()
+            moment = said.get("current_as_of")
+            return Running(
+                lease.held(client, prefix, name),
+                str(said.get("safe_mode") or ""),
+                datetime.fromisoformat(str(moment)) if moment else None,
+                tuple(str(closure) for closure in Gate(client, prefix, name).closures()),
+                tuple(verified.told(Verified(client, prefix, name).read())),
+            ), []
+    except SluiceError as error:
+        return None, [f"    {error}"]
+
+
+def _aware(time: datetime) -> datetime:
+    return time if time.tzinfo else time.replace(tzinfo=UTC)

@@ -1,0 +1,61 @@
+"""What `./sluice status` says of a slave, in words."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from sluice.cli.status import Running, activity, folders, state, unused
+from sluice.config import Survey
+from sluice.domain.checkpoint import Checkpoint
+from sluice.domain.position import Position
+from sluice.domain.state import SlaveState
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+def checkpoint(state: SlaveState, seconds: float | None = None, message: str = "") -> Checkpoint:
+    time = (NOW - timedelta(seconds=seconds)).isoformat() if seconds is not None else ""
+    return Checkpoint("dr1", state, message, Position(1, 1, time=time))
+
+
+@pytest.mark.parametrize(
+    ("found", "running", "said"),
+    [
+        (checkpoint(SlaveState.NORMAL, 3), None, "NORMAL, as the master was 3 s ago"),
+        (checkpoint(SlaveState.NORMAL, 700), Running(False), "NORMAL, as the master was 12 min ago"),
+        # An idle master: the apply has looked since, and wrote no checkpoint.
+        (
+            checkpoint(SlaveState.NORMAL, 700),
+            Running(True, current_as_of=NOW - timedelta(seconds=1)),
+            "NORMAL, as the master was 1 s ago",
+        ),
+        (checkpoint(SlaveState.NORMAL, 3, "stopped"), None, "NORMAL, as the master was 3 s ago: stopped"),
+        (checkpoint(SlaveState.NORMAL), None, "NORMAL"),
+        (checkpoint(SlaveState.INCONSISTENT, 3, "lost"), None, "INCONSISTENT: lost"),
+    ],
+)
+def test_a_slave_in_a_line(found: Checkpoint, running: Running | None, said: str) -> None:
+    assert state("SHOP_ → dr1", found, running, NOW) == f"SHOP_ → dr1: {said}"
+
+
+def test_an_apply_that_should_run_and_does_not_is_said_with_what_starts_it() -> None:
+    assert "start the DAG cdc_apply" in activity(SlaveState.NORMAL, Running(False))[0]
+    assert activity(SlaveState.INCONSISTENT, Running(False)) == []
+    assert activity(SlaveState.NORMAL, None) == [], "Redis is down, which a line of its own says"
+    held = activity(SlaveState.NORMAL, Running(True, "off", closures=("admin (ann, 11:00 UTC): backup",)))
+    assert held == ["    an apply runs, safe mode off", "    the gate is closed: admin (ann, 11:00 UTC): backup"]
+
+
+def test_files_of_the_usual_folder_that_do_not_count_are_said(tmp_path: Path) -> None:
+    usual, other = tmp_path / "usual", tmp_path / "other"
+    usual.mkdir()
+    other.mkdir()
+    (usual / "DEMO.yaml").write_text("prefix: DEMO_\n")
+    assert unused([other], usual) == []
+    (usual / "SHOP.yaml").write_text("prefix: SHOP_\n")
+    (said,) = unused([other], usual)
+    assert f"{usual}/SHOP.yaml is not in force" in said and f"./sluice up --replications {usual}" in said
+    assert unused([other, usual], usual) == []
+    shown = folders([other, usual], Survey((), (), {}, (), {usual / "A.yaml": other / "A.yaml"}))
+    assert [line.split()[-1] for line in shown[:2]] == [str(usual), str(other)] and "does not count" in shown[2]
