@@ -102,8 +102,8 @@ def parser() -> argparse.ArgumentParser:
     up.add_argument(
         "--replications",
         metavar="DIR",
-        help="folder of the replications' configuration (first default: SLUICE_REPLICATIONS, else include/replications); "
-        "may be changed while everything runs",
+        help="folder of the replications' configuration, which may change while all runs"
+        " (default: SLUICE_REPLICATIONS, else include/replications)",
     )
     up.add_argument(
         "--no-airflow", dest="airflow", action="store_false", default=None, help="databases and Redis alone"
