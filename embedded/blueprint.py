@@ -64,7 +64,7 @@ class Blueprint:
         """The remembered one, None on a first start. Raises `BlueprintUnreadable`."""
         try:
             values = json.loads(path.read_text())
-            if values.get("replications") == str(path.with_name("replications")):
+            if "replications" in values and values["replications"] == str(path.with_name("replications")):
                 del values["replications"]  # the demo's, which earlier releases remembered for every later `up`
             return cls(**{**values, "slaves": tuple(values["slaves"])})
         except (FileNotFoundError, NotADirectoryError):
