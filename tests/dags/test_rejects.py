@@ -19,6 +19,7 @@ from sluice.vendors.postgres.checkpoint import CheckpointStore
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.rejects import RejectStore
 from tests.airflow_connections import connect_airflow
+from tests.waiting import until
 
 DEMO = Prefix("DEMO_")
 
@@ -77,8 +78,7 @@ def test_the_answers_of_the_apply_are_told(store: RejectStore) -> None:
     def answer() -> None:
         with connect(info_of(store), application="answers", autocommit=True) as connection:
             mine = RejectStore(connection, DEMO, "public", "a")
-            while len(mine.read([RejectStatus.ASKED])) < 2:
-                pass
+            until(lambda: len(mine.read([RejectStatus.ASKED])) == 2)
             mine.move([1], RejectStatus.APPLIED, "anna")
             mine.move([2], RejectStatus.SET_ASIDE, answer="the row is another one")
 

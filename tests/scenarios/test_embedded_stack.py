@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,12 +79,10 @@ def pids(stack: Stack) -> dict[str, int | None]:
     return {report.name: report.process and report.process.pid for report in stack.status().services}
 
 
-def test_a_second_up_changes_nothing_and_takes_no_time(stack: Stack, shared: Path) -> None:
+def test_a_second_up_changes_nothing(stack: Stack, shared: Path) -> None:
     before = pids(stack)
     assert set(before) >= {"redis", "master", "slave-dr1"}
-    began = time.monotonic()
     Stack(shared).up()
-    assert time.monotonic() - began < 10
     assert pids(stack) == before
 
 

@@ -15,6 +15,7 @@ from sluice.vendors.postgres import connection
 from sluice.vendors.postgres.drift import Collision
 from sluice.vendors.postgres.merge import Merger
 from sluice.vendors.postgres.replay import Replayer
+from tests.examples import examples
 from tests.unit.changes import History
 
 TEXTS = st.one_of(
@@ -88,7 +89,9 @@ def same(history: History, slave: Slave) -> None:
     assert slave.rows() == sorted(history.rows, key=repr)
 
 
-SETTINGS = settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+SETTINGS = settings(
+    max_examples=examples(80), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 @pytest.mark.parametrize("cascades", [False, True], ids=["rows may go and come", "others refer to the rows"])

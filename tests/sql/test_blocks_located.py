@@ -11,6 +11,7 @@ from sluice.domain.names import TableName
 from sluice.domain.shape import TableShape
 from sluice.vendors.postgres import blocks, catalog, ranges
 from sluice.vendors.postgres.connection import connect
+from tests.examples import examples
 
 TEXTS = st.text(
     st.characters(codec="utf-8", exclude_characters="\x00", exclude_categories=["Cs"])
@@ -68,7 +69,7 @@ def shape_of(connection: psycopg.Connection[Any], name: str) -> TableShape:
 
 
 @pytest.mark.parametrize("name", KEYS)
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_located_as_plain_comparisons_by_the_master_say(master: psycopg.Connection[Any], name: str, data: Any) -> None:
     shape = shape_of(master, name)
@@ -89,7 +90,7 @@ def test_located_as_plain_comparisons_by_the_master_say(master: psycopg.Connecti
 
 
 @pytest.mark.parametrize("name", KEYS)
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_ranges_between_bounds_hold_each_row_once_and_where_it_is_located(
     master: psycopg.Connection[Any], name: str, data: Any

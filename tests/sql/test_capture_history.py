@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from master import Master, Model
 
 from sluice.domain.connection import ConnectionInfo
+from tests.examples import examples
 
 TABLES = {
     "keyed": "CREATE TABLE keyed (id int PRIMARY KEY, v text, n numeric)",
@@ -120,7 +121,7 @@ def played(request: pytest.FixtureRequest, database: Callable[..., ConnectionInf
 
 
 @given(history=st.lists(st.one_of(changes(), changes(), changes(), BORDERS), max_size=40))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_history_replays_to_the_rows_of_the_master(played: Master, history: list[Step]) -> None:
     model = Model()
     for table in TABLES:

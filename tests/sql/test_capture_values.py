@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from master import Master, Model
 
 from sluice.domain import content
+from tests.examples import examples
 
 HOSTILE_SETTINGS = {
     "DateStyle": "German, DMY",
@@ -276,7 +277,7 @@ TEXTS = st.text(st.characters(exclude_characters="\x00", exclude_categories=("Cs
 
 
 @given(values=st.lists(st.tuples(st.none() | TEXTS, st.none() | TEXTS, st.none() | TEXTS), min_size=1, max_size=6))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_comes_back(master: Master, values: list[tuple[str | None, str | None, str | None]]) -> None:
     if not master.value("SELECT to_regclass('t') IS NOT NULL"):
         master.sql("CREATE TABLE t (id int, a text, b varchar, c text NOT NULL DEFAULT '')")

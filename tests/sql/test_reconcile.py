@@ -1,7 +1,6 @@
 """TABLES and the triggers become what the configuration says, without disturbing anybody."""
 
 import threading
-import time
 
 import psycopg
 import pytest
@@ -12,6 +11,7 @@ from sluice.install import reconcile
 from sluice.install.plan import Remove
 from sluice.install.reconcile import TablesBusy
 from sluice.vendors.postgres.connection import connect
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -57,8 +57,7 @@ def test_a_busy_table_is_tried_again_after_the_others(master: Master, monkeypatc
     writer.execute("INSERT INTO busy VALUES (1)")
     running = threading.Thread(target=lambda: master.register("busy", "a"))
     running.start()
-    while master.rows("SELECT 1 FROM demo_tables WHERE tablename = 'a' AND status = 'OK'") == []:
-        time.sleep(0.02)
+    until(lambda: master.rows("SELECT 1 FROM demo_tables WHERE tablename = 'a' AND status = 'OK'"))
     writer.commit()
     running.join(30)
     assert [row[2] for row in state(master)] == ["OK", "OK"]

@@ -15,6 +15,7 @@ from sluice.vendors.postgres import connection
 from sluice.vendors.postgres.drift import Collision
 from sluice.vendors.postgres.merge import Merger
 from sluice.vendors.postgres.replay import Replayer
+from tests.examples import examples
 from tests.unit.changes import History, Values
 
 COLUMNS = ("id", "u", "a", "b", "v")
@@ -42,7 +43,9 @@ PART = st.integers(0, 10).map(lambda tenths: tenths / 10)
 """Of what there is: a place in a history."""
 RUNS = st.lists(st.tuples(PART, PART, PART), max_size=4)
 WAYS = st.lists(st.sampled_from(["merge", "replay"]), min_size=1, max_size=5)
-SETTINGS = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+SETTINGS = settings(
+    max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 @pytest.fixture

@@ -346,3 +346,17 @@ def test_tests_see_no_setting_that_leads_to_real_servers(tmp_path: Path) -> None
     assert "SLUICE_REDIS_URL" not in seen
     assert seen["SLUICE_HOME"].startswith(str(tmp_path))
     assert seen["AIRFLOW_HOME"].startswith(str(tmp_path))
+
+
+def test_a_test_that_hangs_ends_the_run_and_shows_where(tmp_path: Path) -> None:
+    (tmp_path / "test_hangs.py").write_text("import time\n\n\ndef test_waits():\n    time.sleep(600)\n")
+    for processes in ("0", "1"):
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(tmp_path),
+             "-p", "no:cacheprovider", "-n", processes, "--max-worker-restart", "0",
+             "-o", "faulthandler_timeout=1", str(tmp_path)],
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 1, done.stdout + done.stderr
+        assert "Timeout (0:00:01)!" in done.stderr
+        assert 'test_hangs.py", line 5 in test_waits' in done.stderr

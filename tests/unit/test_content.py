@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from sluice.apply import content as arrow
 from sluice.domain import content
 from sluice.domain.content import MalformedContent
+from tests.examples import examples
 
 # What a database can hold: any text without NUL and without surrogates.
 VALUES = st.one_of(
@@ -27,7 +28,7 @@ NAMES = st.lists(
     unique=True,
 )
 
-EXAMPLES = settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EXAMPLES = settings(max_examples=examples(300), suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(autouse=True)

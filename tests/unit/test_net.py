@@ -12,6 +12,7 @@ from sluice.apply import content, images, net
 from sluice.domain import content as reference
 from sluice.domain.change import NetChanges
 from sluice.domain.names import TableName
+from tests.examples import examples
 from tests.unit.changes import History, Values
 
 KEY = st.sampled_from(["1", "2", "3", "4"])
@@ -22,7 +23,7 @@ STEPS = st.lists(
 )
 
 
-EXAMPLES = settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EXAMPLES = settings(max_examples=examples(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(autouse=True, params=["few", "many"])

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.initial import sealing
+from tests.examples import examples
 
 KEY = bytes(range(32))
 FRAME = sealing.FRAME_BYTES
@@ -32,7 +33,7 @@ def test_any_length_travels_in_any_pieces(length: int, size: int) -> None:
     assert unseal(b"".join(sealing.sealed(cut(data, size), KEY, "a")), size=size) == data
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.binary(max_size=300), st.data())
 def test_a_byte_altered_or_cut_anywhere_is_found(data: bytes, chosen: st.DataObject) -> None:
     whole = seal(data)

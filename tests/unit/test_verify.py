@@ -12,6 +12,7 @@ from sluice.verify.compare import sums, unequal
 from sluice.verify.findings import Kind, Outcome, causes
 from sluice.verify.report import masked
 from sluice.verify.sample import upper_bound
+from tests.examples import examples
 
 
 def test_nothing_wrong_in_n_rows_is_the_rule_of_three() -> None:
@@ -27,7 +28,7 @@ def test_a_bound_lies_above_the_share_that_was_seen(checked: int, data: st.DataO
     assert wrong / checked <= upper_bound(checked, wrong) <= 1.0
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(1, 80), st.floats(0.0005, 0.9995))
 def test_the_true_share_lies_above_the_bound_in_five_of_a_hundred_samples_at_most(checked: int, share: float) -> None:
     """Exactly, not by drawing: over every number of wrong rows that can come up."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sluice.apply.cascades import ActsAlone
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.drift import Drift
+from tests.examples import examples
 from tests.scenarios.apply.rig import Rig, Running
 
 TABLES = """
@@ -75,7 +76,7 @@ def running(rig: Callable[..., Rig], request: pytest.FixtureRequest) -> Iterator
         yield running
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps=STEPS)
 def test_any_interleaving_of_cascades_is_followed(running: Running, steps: Sequence[tuple[int, str, int, int]]) -> None:
     pair = running.rig

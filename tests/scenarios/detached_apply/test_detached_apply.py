@@ -102,11 +102,8 @@ def test_the_job_goes_on_while_components_of_airflow_are_killed(stack: Stack, ap
 def test_a_killed_job_is_launched_again_by_the_same_run(stack: Stack, applying: tuple[str, Job]) -> None:
     run, job = applying
     time.sleep(max(0.0, job.launched + 6 - time.time()))  # a triggerer that was just killed may still start
-    began = time.monotonic()
     os.kill(job.runner.pid, signal.SIGKILL)
     other = await_value(lambda: successor(job), 300)
-    # Three seconds on an idle machine.
-    assert time.monotonic() - began < 100
     assert other.owner.run_id == run
     await_value(lambda: task_state(stack, run) == "deferred", 300)
 

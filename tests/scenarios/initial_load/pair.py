@@ -33,6 +33,8 @@ from sluice.vendors.postgres.checkpoint import CheckpointStore
 from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.tables_registry import Registry
 
+HELD = 7
+"""Of an advisory lock."""
 CONFIG = """
 prefix: DEMO_
 master: {{conn_id: m, vendor: postgres}}
@@ -117,6 +119,15 @@ class Pair:
             f"CREATE TRIGGER slow BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION public.slow()".encode()
         )
         self.slave.execute(f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER slow".encode())
+
+    def hold(self, *tables: str) -> "psycopg.Connection[Any]":
+        """No row of them is stored on the slave before the session that this returns is closed."""
+        holder = connect(self.slave_info, application="holder", autocommit=True)
+        holder.execute(f"SELECT pg_advisory_lock({HELD})".encode())
+        for table in tables:
+            self.slow_down(table, 0)
+        self._slow(f"PERFORM pg_advisory_xact_lock_shared({HELD});")
+        return holder
 
     def full_speed(self) -> None:
         """Rows stored from now on take no longer than they do."""

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sluice.verify.findings import Kind, Outcome
+from tests.examples import examples
 from tests.scenarios.apply.rig import Rig
 from tests.scenarios.verify.test_repair import mend
 from tests.scenarios.verify.verifying import Traffic, counts, look
@@ -47,7 +48,7 @@ COPIES = st.dictionaries(
 )
 
 
-@settings(max_examples=12, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(12), suppress_health_check=list(HealthCheck))
 @given(changed=PLACES, gone=PLACES, more=BESIDE, fewer=COPIES, copies=COPIES)
 def _all_is_found(
     pair: Rig, changed: set[int], gone: set[int], more: set[int], fewer: dict[object, int], copies: dict[object, int]

@@ -17,6 +17,7 @@ from sluice.vendors.postgres.catalog import shape
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.digest import Digest, Method
 from sluice.verify.findings import Kind, Outcome
+from tests.examples import examples
 from tests.scenarios.apply.rig import Rig
 from tests.scenarios.verify.values import EQUAL, KEYS, PREPARE, TYPES, text
 from tests.scenarios.verify.verifying import counts, look
@@ -158,7 +159,7 @@ def test_no_two_values_of_a_type_have_the_same_digest(database: Callable[..., Co
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(one=NUMBERS, flip=st.integers(0, 63), cents=st.integers(-(10**14), 10**14), more=st.integers(-9, 9))
 def test_numbers_and_times_that_are_alike_bit_by_bit_have_other_digests(
     numbers: "psycopg.Connection[Any]", one: int, flip: int, cents: int, more: int
