@@ -17,6 +17,7 @@ from sluice.vendors.postgres.connection import (
     classified,
     classify,
     connect,
+    in_one_line,
 )
 from tests.file_limit import limit_files
 
@@ -34,6 +35,30 @@ def test_a_refused_log_in_is_a_matter_for_a_person(info: ConnectionInfo, change:
     with pytest.raises(DatabaseRefused, match="Check user, password and database of the Airflow connection") as caught:
         connect(replace(info, **change), application="test")  # type: ignore[arg-type]
     assert info.password not in str(caught.value)
+
+
+def test_the_airflow_connection_is_named_beside_the_host(info: ConnectionInfo) -> None:
+    named = ConnectionInfo.from_dict({**info.to_dict(), "conn_id": "shop_master"})
+    place = rf"@127\.0\.0\.1:{info.port}/{info.database} \(connection shop_master\): "
+    with pytest.raises(DatabaseRefused, match=place):
+        connect(replace(named, password="wrong"), application="test")
+    with pytest.raises(DatabaseUnreachable, match=r"\(connection shop_master\): .*The server is down"):
+        connect(replace(named, port=1), application="test")
+
+
+def test_an_error_is_told_in_one_line_without_the_piece_of_the_statement(info: ConnectionInfo) -> None:
+    with connect(info, application="test", autocommit=True) as connection:
+        with pytest.raises(StatementFailed) as caught, classified(info):
+            connection.execute("SELECT 1,\n  pg_catalog.upper('LINE 1: x', id)\n FROM nowhere")
+        told = str(caught.value)
+        assert 'relation "nowhere" does not exist' in told and "LINE" not in told and "^" not in told
+        with pytest.raises(StatementFailed, match="does not exist HINT: No function matches"), classified(info):
+            connection.execute("SELECT pg_catalog.min('{}'::pg_catalog.int4[], 1)")
+
+
+def test_an_error_that_came_as_text_loses_its_piece_of_the_statement_too() -> None:
+    text = 'ERROR:  relation "x" does not exist\nLINE 1: SELECT a FROM x\n                      ^\nDETAIL:  none'
+    assert in_one_line(OSError(text)) == 'ERROR: relation "x" does not exist DETAIL: none'
 
 
 def test_a_server_that_is_down_is_an_outage(info: ConnectionInfo) -> None:

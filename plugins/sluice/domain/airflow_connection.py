@@ -48,4 +48,4 @@ def converted(connection: AirflowConnection, extra: Mapping[str, object], conn_i
     if fault := option_fault(options):
         raise ConnectionUnusable(conn_id, fault)
     port = connection.port or DEFAULT_PORTS[vendor]
-    return ConnectionInfo(vendor, host, port, database, login, connection.password or "", options)
+    return ConnectionInfo(vendor, host, port, database, login, connection.password or "", options, conn_id)

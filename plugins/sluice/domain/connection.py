@@ -30,19 +30,22 @@ class ConnectionInfo:
     password: str = field(repr=False)
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Driver options, of `OPTIONS`."""
+    conn_id: str = field(default="", compare=False)
+    """The name of the Airflow connection that these values come from; empty where there is none."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
 
     @property
     def place(self) -> str:
-        """For messages: `user@host:port/database`."""
-        return f"{self.user}@{self.host}:{self.port}/{self.database}"
+        """For messages: `user@host:port/database`, behind it the connection's name."""
+        address = f"{self.user}@{self.host}:{self.port}/{self.database}"
+        return f"{address} (connection {self.conn_id})" if self.conn_id else address
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, password included: only for a channel no one else reads."""
-        values = {name: getattr(self, name) for name in ("vendor", "host", "port", "database", "user", "password")}
-        return {**values, "options": dict(self.options)}
+        names = ("vendor", "host", "port", "database", "user", "password", "conn_id")
+        return {**{name: getattr(self, name) for name in names}, "options": dict(self.options)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "ConnectionInfo":

@@ -101,7 +101,7 @@ class Throttler:
             self._gauges.close()
             reasons = exceeded(self._limits, Readings(), str(source))
             if self._measures or not isinstance(error, Terminal):  # who is refused without any limit fails by itself
-                reasons.append(" ".join(str(error).split()))
+                reasons.append(vendors.module(self.update.master_info.vendor, "connection").in_one_line(error))
         held = restraint(self._limits, reasons, self.loaders)
         self._note_pause(held)
         try:

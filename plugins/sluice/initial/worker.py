@@ -243,12 +243,13 @@ class BlockWorker(ABC):
     @contextmanager
     def _on_slave(self, table: TableName | None = None) -> Iterator[None]:
         """Errors of the slave classified; with `table`, a row that does not fit in it is `NotYet`."""
-        with vendors.module(self.target.slave_info.vendor, "connection").classified(self.target.slave_info):
+        driver = vendors.module(self.target.slave_info.vendor, "connection")
+        with driver.classified(self.target.slave_info):
             try:
                 yield
             except Error as error:
                 if table is not None and error.sqlstate in NOT_YET:
-                    raise NotYet(table, " ".join(str(error).split())) from error
+                    raise NotYet(table, driver.in_one_line(error)) from error
                 raise
 
     def _linked(self, connection: Connection[Any] | None) -> Connection[Any]:

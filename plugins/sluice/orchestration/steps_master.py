@@ -40,9 +40,7 @@ def check(work: Work) -> None:
                 raise
             log.warning("%s: not reached, and left out if it stays so: %s", work, error)
             continue
-        log.info(
-            "%s: reached %s (connection %s, %s %d)", work, info.place, place.conn_id, place.vendor, version // 10000
-        )
+        log.info("%s: reached %s, %s %d", work, info.place, place.vendor, version // 10000)
     with classified():
         work.redis.ping()
     log.info("%s: reached Redis", work)

@@ -91,7 +91,7 @@ def classify(error: BaseException, place: str) -> SluiceError:
         return error
     place = getattr(error, "place", place)
     sqlstate = getattr(error, "sqlstate", None)
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = in_one_line(error)
     # What libpq says by itself, in the middle of a COPY for instance, is of no finer class.
     by_libpq = (
         isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) or type(error) is psycopg.DatabaseError
@@ -104,7 +104,8 @@ def classify(error: BaseException, place: str) -> SluiceError:
     if code.startswith(_REFUSED):
         return DatabaseRefused(f"{place}: {text}. {_CHECK_CONNECTION}")
     if code == "42501":
-        return DatabaseRefused(f"{place}: {text}. Grant the privilege (see include/sql/postgres/grants.sql).")
+        remedy = "Grant the privilege; what a master's account needs is in include/sql/postgres/grants.sql."
+        return DatabaseRefused(f"{place}: {text}. {remedy}")
     if code.startswith(_UNREACHABLE):
         return DatabaseUnreachable(f"{place}: {text}")
     if code.startswith(_INTERRUPTED):
@@ -113,6 +114,21 @@ def classify(error: BaseException, place: str) -> SluiceError:
         remedy = "A quota or a limit on the size of files is in the way on that server. Raise it."
         return StatementInterrupted(f"{place}: {text} {remedy}", sqlstate)
     return StatementFailed(f"{place}: {text} (SQLSTATE {sqlstate or 'none'})", sqlstate)
+
+
+_PIECE = re.compile(r"^LINE \d+: .*(\n\s*\^\s*$)?", re.MULTILINE)
+"""The piece of a statement that PostgreSQL shows below its message, with the caret under the place."""
+
+
+def in_one_line(error: BaseException) -> str:
+    """What an error says. Of a server's error its parts by name, without the piece of the statement and the caret
+    under it, which mean nothing once they are moved."""
+    diag = error.diag if isinstance(error, psycopg.Error) else None
+    if diag is None or not diag.message_primary:
+        return " ".join(_PIECE.sub("", str(error)).split()) or type(error).__name__
+    more = {"DETAIL": diag.message_detail, "HINT": diag.message_hint, "CONTEXT": diag.context}
+    parts = [diag.message_primary, *(f"{name}: {text}" for name, text in more.items() if text)]
+    return " ".join(" ".join(parts).split())
 
 
 @contextmanager

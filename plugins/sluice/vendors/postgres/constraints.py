@@ -21,7 +21,7 @@ import psycopg
 from sluice import sql_files
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import catalog
-from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.connection import in_one_line, quoted
 
 log = logging.getLogger("sluice.initial")
 
@@ -210,7 +210,7 @@ def strip(
             _patiently(connection, statement)
             dropped.append(f"{name} on {table}")
         except (psycopg.errors.InsufficientPrivilege, psycopg.errors.DependentObjectsStillExist) as error:
-            log.info("%s on %s stays during the load: %s", name, table, " ".join(str(error).split()))
+            log.info("%s on %s stays during the load: %s", name, table, in_one_line(error))
     return dropped
 
 
@@ -273,7 +273,7 @@ def _attempt(done: Completed, what: str, make: Callable[[], None]) -> None:
     except psycopg.Error as error:
         if not (error.sqlstate or "").startswith(_LEFT_OUT):
             raise
-        reason = " ".join(str(error).split())
+        reason = in_one_line(error)
         done.left_out.append((what, reason))
         log.warning("%s left out on the slave: %s", what, reason)
     else:

@@ -12,7 +12,7 @@ from sluice.domain.parts import Range
 from sluice.domain.shape import TableShape
 from sluice.errors import Terminal
 from sluice.vendors.postgres.blocks import array_literal, array_type
-from sluice.vendors.postgres.connection import literal, quoted
+from sluice.vendors.postgres.connection import in_one_line, literal, quoted
 from sluice.vendors.postgres.ranges import KeyOrder, typed, value_text
 
 FETCHED_ROWS = 5_000
@@ -47,7 +47,7 @@ def key_of(connection: psycopg.Connection[Any], shape: TableShape, text: str) ->
     try:
         row = connection.execute(f"SELECT {expressions}".encode()).fetchone()
     except psycopg.DataError as error:
-        raise NoSuchPart(f"{text!r} is no key of {shape.table} ({names}): {_said(error)}") from error
+        raise NoSuchPart(f"{text!r} is no key of {shape.table} ({names}): {in_one_line(error)}") from error
     assert row is not None
     return tuple(row)
 
@@ -62,7 +62,7 @@ def check(connection: psycopg.Connection[Any], order: KeyOrder, where: str, plac
             connection.execute(f"EXPLAIN {statement}".encode(), prepare=True)
         except (psycopg.ProgrammingError, psycopg.DataError, psycopg.NotSupportedError) as error:
             table = order.shape.table
-            raise NoSuchPart(f"where: {where!r} is no condition on {table} at {place}: {_said(error)}") from error
+            raise NoSuchPart(f"where: {where!r} is no condition on {table} at {place}: {in_one_line(error)}") from error
 
 
 def runs(
@@ -148,7 +148,9 @@ def _rows(connection: psycopg.Connection[Any], statement: str, order: KeyOrder, 
                 cursor.execute(statement.encode())
                 yield from cursor
     except (psycopg.ProgrammingError, psycopg.DataError) as error:
-        raise NoSuchPart(f"where: {where!r} cannot be evaluated on {order.shape.table}: {_said(error)}") from error
+        raise NoSuchPart(
+            f"where: {where!r} cannot be evaluated on {order.shape.table}: {in_one_line(error)}"
+        ) from error
 
 
 def _texts(order: KeyOrder) -> str:

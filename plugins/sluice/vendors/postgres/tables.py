@@ -20,7 +20,7 @@ from sluice import sql_files
 from sluice.domain.names import TableName
 from sluice.domain.shape import Column, TableShape
 from sluice.vendors.postgres import catalog, columns, constraints, sequences
-from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.connection import in_one_line, quoted
 from sluice.vendors.postgres.sequences import SequenceDefinition
 from sluice.vendors.postgres.types import create_schema
 
@@ -202,4 +202,4 @@ def _set_default(connection: psycopg.Connection[Any], definition: TableDefinitio
         with connection.transaction():
             connection.execute(statement.encode())
     except psycopg.ProgrammingError as error:
-        log.warning("%s.%s: default left out on the slave: %s", definition.table, column.name, error)
+        log.warning("%s.%s: default left out on the slave: %s", definition.table, column.name, in_one_line(error))
