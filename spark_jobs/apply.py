@@ -10,7 +10,7 @@ import threading
 import pyarrow as pa
 
 from sluice import config
-from sluice.apply.loop import Apply
+from sluice.apply.reconfigured import keep_applying
 from sluice.apply.staging import WarmUp
 from sluice.pair import Pair
 from sluice.stores import redis_store
@@ -24,7 +24,7 @@ def run(job: JobInput, stop: threading.Event) -> None:
     spread = SparkSpread(f"sluice apply {pair}", job.spark_master, job.spark_conf)
     spread.warm_up(WarmUp(pair.master_info.vendor, pair.slave_info.vendor))
     try:
-        Apply(pair, redis_store.connect(job.redis_url), spread, stop).run()
+        keep_applying(pair, job.connections, redis_store.connect(job.redis_url), spread, stop)
     finally:
         spread.stop()
 

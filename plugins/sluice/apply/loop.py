@@ -24,6 +24,8 @@ from sluice.apply.batch import Batch
 from sluice.apply.checkpoints import InRedis, OnSlave
 from sluice.apply.links import Links
 from sluice.apply.spread import Spread, SpreadLost
+from sluice.config import Replication
+from sluice.configuration.watched import WatchedFile, used_by_apply
 from sluice.counted import counted
 from sluice.domain import safemode
 from sluice.domain.checkpoint import Checkpoint, CheckpointMoved, Fenced
@@ -54,6 +56,8 @@ COMPARE_SECONDS, COMPARE_SHARE = 1.0, 20.0
 COMPARE_TOLD_SECONDS = 30.0
 """The same where event triggers tell of DDL: there may be some that PostgreSQL has no event for."""
 LONGEST_BACKOFF_SECONDS = 15.0
+REREAD_SECONDS = 1.0
+"""How often the configuration file is looked at."""
 
 
 class NotConfigured(Terminal):
@@ -80,10 +84,10 @@ class Tally:
 
 
 class Apply:
-    """Applies one pair until told to stop. One instance a process.
+    """Applies one pair until told to stop or its configuration changes. One at a time in a process.
 
-    `run` returns when `stop` is set; it raises `Fenced` when another apply took over, `LeaseHeld`
-    when one is active already, and any other `Terminal` after closing the gate.
+    `run` returns when `stop` is set, or with the new configuration; it raises `Fenced` when another apply took over,
+    `LeaseHeld` when one is active already, and any other `Terminal` after closing the gate.
     """
 
     def __init__(self, pair: Pair, store: redis.Redis, spread: Spread, stop: threading.Event):
@@ -104,6 +108,11 @@ class Apply:
         self.seen: Position | None = None
         self.mode = safemode.OFF
         self.tally = Tally()
+        self._file = WatchedFile(pair.replication)
+        self._reread_at = 0.0
+        self._changed: Replication | None = None
+        self._mistake = ""
+        """Why the configuration file cannot be used as it is now."""
         self._waiting_for = ""
         self._begun = False
         self._told_of_ddl = True
@@ -111,11 +120,11 @@ class Apply:
         self._patience: float | None = None
         self._written = self._summed = self._said = time.monotonic()
 
-    def run(self) -> None:
-        """Until `stop` is set."""
+    def run(self) -> Replication | None:
+        """Until `stop` is set (None), or the configuration changes: then what it is now."""
         backoff = 0.0
         try:
-            while not self.stop.is_set():
+            while not self.stop.is_set() and not self._reconfigured():
                 try:
                     if self.checkpoint is None:
                         self._take_over()
@@ -145,6 +154,7 @@ class Apply:
             self._forget()
             self.gate.forget()
             self.lease.release()
+        return self._changed
 
     def turn(self) -> None:
         """One turn. Raises `Transient` for outages, `Terminal` for what a person must mend."""
@@ -170,6 +180,27 @@ class Apply:
             return
         self._waiting_for = ""
         self._apply_next()
+
+    def _reconfigured(self) -> bool:
+        """Whether the configuration file says now what this apply does not go by."""
+        if time.monotonic() < self._reread_at:
+            return False
+        self._reread_at = time.monotonic() + REREAD_SECONDS
+        slave = self.pair.slave.name
+        try:
+            found = self._file.again()
+            if found is None:
+                return False
+            different = used_by_apply(found, slave) != used_by_apply(self.pair.replication, slave)
+        except Terminal as mistake:
+            log.warning("%s: the apply goes on with the configuration it has: %s", self.pair, mistake)
+            self._mistake = str(mistake)
+            return False
+        self._mistake = ""
+        if different:
+            log.info("%s: %s has changed: the apply begins anew with it", self.pair, found.source)
+            self._changed = found
+        return different
 
     def _apply_next(self) -> None:
         assert self.checkpoint is not None and self.seen is not None
@@ -354,6 +385,7 @@ class Apply:
             "epoch": checkpoint.epoch if checkpoint else None,
             "safe_mode": self.mode.explain(now),
             "checkpoint": self.checkpoints.explain(),
+            "configuration": self._mistake,
         }
         try:
             self.status.write(values)

@@ -12,13 +12,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from psycopg import Connection, Error
 
-from sluice import config, vendors
+from sluice import vendors
+from sluice.configuration.watched import WatchedFile
 from sluice.domain.restraint import Restraint
 from sluice.errors import SluiceError, Terminal
 from sluice.initial.gauges import Gauges
@@ -50,7 +50,7 @@ class Throttler:
         self.loaders = loaders
         self._gauges = Gauges(update, reads_master=reads_master, stores=stores, redis_url=redis_url)
         self._limits = update.options.throttle
-        self._read_at: tuple[int, int, int] | None = None
+        self._file = WatchedFile(update.replication)
         self._mistakes = ""
         self._held: Restraint | None = None
         self._paused_at: float | None = None
@@ -125,20 +125,18 @@ class Throttler:
 
     def _reread(self) -> None:
         source = self.update.replication.source
-        mark = _mark(source)
-        if mark is None or mark == self._read_at:
-            return
-        self._read_at = mark
         try:
-            limits = config.again(self.update.replication).initial.throttle
-            self._mistakes = ""
+            changed = self._file.again()
         except Terminal as error:
             log.warning("%s: the limits stay as they are: %s", self.update, error)
             self._mistakes = f"; the limits are those from before {source.name} was changed: it has mistakes"
             return
-        if limits != self._limits:
+        if changed is None:
+            return
+        self._mistakes = ""
+        if changed.initial.throttle != self._limits:
             log.info("%s: limits of the load changed in %s", self.update, source)
-            self._limits = limits
+            self._limits = changed.initial.throttle
 
     def _note_pause(self, held: Restraint) -> None:
         """Into the log when a pause begins or ends; in between its reason changes with every number."""
@@ -171,12 +169,3 @@ class Throttler:
         if self._slave is not None:
             self._slave.close()
             self._slave = None
-
-
-def _mark(file: Path) -> tuple[int, int, int] | None:
-    """Changes when the file does, however it is replaced."""
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino

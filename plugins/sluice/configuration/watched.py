@@ -1,0 +1,49 @@
+"""The file of a replication, read again when it has changed."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sluice import config
+from sluice.configuration.model import Replication
+
+Mark = tuple[int, int, int]
+
+
+class WatchedFile:
+    """Of one replication; `again` is cheap while nothing changes."""
+
+    def __init__(self, replication: Replication):
+        self.path = replication.source
+        self._replication = replication
+        self._read_at: Mark | None = None
+
+    def again(self) -> Replication | None:
+        """The replication as its file has it now; None where the file is as it was at the last call.
+
+        The first call reads it: it may have changed since the replication was built. Raises what `config.load`
+        raises, once a change.
+        """
+        mark = _mark(self.path)
+        if mark == self._read_at:
+            return None
+        self._read_at = mark
+        return config.again(self._replication)
+
+
+def used_by_apply(replication: Replication, slave: str) -> tuple[Any, ...]:
+    """What the apply of a slave goes by: where two of these are equal, a change of the file does not concern it.
+
+    Raises `UnknownSlave`.
+    """
+    of_apply = replace(replication.slave(slave), existing_tables="", initial_files_location=None)
+    return replication.master, of_apply, replication.apply, replication.tables
+
+
+def _mark(file: Path) -> Mark | None:
+    """Changes when the file does, however it is replaced."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -1,0 +1,121 @@
+"""The configuration file changes while its apply runs."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from sluice.apply.reconfigured import keep_applying
+from sluice.apply.spread import InThreads
+from sluice.stores import redis_store
+from sluice.stores.status import Status
+from tests.scenarios.apply.rig import Rig
+
+TABLE = "CREATE TABLE public.t (id int PRIMARY KEY, a text)"
+
+
+@contextmanager
+def applying(pair: Rig) -> Iterator[threading.Thread]:
+    """As the job does it, with this rig's connections."""
+    stop = threading.Event()
+    connections = {"m": pair.pair.master_info, "s": pair.pair.slave_info}
+
+    def run() -> None:
+        try:
+            keep_applying(pair.pair, connections, redis_store.connect(pair.redis_url), InThreads(2), stop)
+        except BaseException as error:
+            pair.failure = error
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield thread
+    finally:
+        stop.set()
+        thread.join(20)
+        assert not thread.is_alive(), "the apply did not stop"
+
+
+def edit(pair: Rig, old: str, new: str) -> None:
+    source = pair.pair.replication.source
+    text = source.read_text()
+    assert old in text
+    source.write_text(text.replace(old, new))
+
+
+def status(pair: Rig) -> Status:
+    return Status(redis_store.connect(pair.redis_url), pair.pair.prefix, "dr1")
+
+
+def strict(pair: Rig, epoch: int) -> bool:
+    """Whether an apply of a later epoch is in normal mode."""
+    said = status(pair).read()
+    return said["epoch"] > epoch and str(said["safe_mode"]).startswith("off")
+
+
+def test_a_new_policy_is_in_force_without_a_restart(rig: Callable[..., Rig]) -> None:
+    pair = rig(TABLE, policy="stop")
+    pair.master.execute("INSERT INTO public.t SELECT g, 'a' FROM generate_series(1, 3) g")
+    with applying(pair):
+        pair.await_current()
+        epoch = pair.checkpoint.epoch
+        edit(pair, "on_conflict: stop", "on_conflict: reject")
+        pair.await_that(lambda: strict(pair, epoch))
+        pair.slave.execute("UPDATE public.t SET a = 'mine' WHERE id = 1")
+        pair.master.execute("UPDATE public.t SET a = 'b'")
+        pair.await_current()
+    assert pair.rows(pair.slave, pair.tables(pair.slave)[0]) == ["(1,mine)", "(2,b)", "(3,b)"]
+    assert pair.slave.execute("SELECT count(*) FROM public.demo_rejects").fetchone() == (1,)
+
+
+def test_nothing_is_lost_while_the_file_changes_again_and_again(rig: Callable[..., Rig]) -> None:
+    pair = rig(TABLE)
+    with applying(pair):
+        pair.await_current()
+        for turn in range(3):
+            epoch, former = pair.checkpoint.epoch, f"lease: {2.0 + turn}"
+            edit(pair, former, f"lease: {3.0 + turn}")
+            row = 0
+            while pair.checkpoint.epoch == epoch:  # traffic until the new one has taken over
+                row += 1
+                pair.master.execute("INSERT INTO public.t VALUES (%s, 'x')", [turn * 100_000 + row])
+                pair.await_that(lambda: True)
+        pair.await_current()
+    assert pair.differences() == {}
+
+
+def test_what_does_not_concern_the_apply_leaves_it_alone(rig: Callable[..., Rig]) -> None:
+    pair = rig(TABLE)
+    with applying(pair):
+        pair.await_current()
+        epoch = pair.checkpoint.epoch
+        source = pair.pair.replication.source
+        source.write_text(f"{source.read_text()}\nverify: {{schedule: weekly}}\n")
+        edit(pair, "schedule: weekly", "schedules: weekly")  # the mistake shows that the file was read
+        pair.await_that(lambda: "schedules" in str(status(pair).read().get("configuration")))
+        edit(pair, "schedules: weekly", "schedule: never")
+        pair.await_that(lambda: status(pair).read().get("configuration") == "")
+        assert pair.checkpoint.epoch == epoch
+
+
+def test_a_broken_file_changes_nothing_and_is_told(rig: Callable[..., Rig]) -> None:
+    pair = rig(TABLE)
+    with applying(pair):
+        pair.await_current()
+        epoch = pair.checkpoint.epoch
+        edit(pair, "on_conflict: stop", "on_conflict: stopp")
+        pair.await_that(lambda: "DEMO.yaml" in str(status(pair).read().get("configuration")))
+        pair.master.execute("INSERT INTO public.t VALUES (1, 'a')")
+        pair.await_current()
+        assert (pair.checkpoint.epoch, pair.differences()) == (epoch, {})
+        edit(pair, "on_conflict: stopp", "on_conflict: reject")
+        pair.await_that(lambda: pair.checkpoint.epoch > epoch)
+        pair.await_that(lambda: status(pair).read().get("configuration") == "")
+
+
+def test_another_connection_ends_the_job_so_that_it_starts_again_with_it(rig: Callable[..., Rig]) -> None:
+    pair = rig(TABLE)
+    with applying(pair) as thread:
+        pair.await_current()
+        edit(pair, "conn_id: s,", "conn_id: elsewhere,")
+        pair.await_that(lambda: not thread.is_alive())
+    assert pair.failure is None
