@@ -156,6 +156,60 @@ def test_an_application_can_neither_write_to_the_queue_nor_forge_changes(granted
             application.execute(statement)  # type: ignore[call-overload]
 
 
+PARTITIONED = (
+    "CREATE TABLE app.events (id int PRIMARY KEY, v text) PARTITION BY RANGE (id)",
+    "CREATE TABLE app.events_1 PARTITION OF app.events FOR VALUES FROM (0) TO (10)",
+)
+
+
+def test_capture_functions_that_partitions_need_do_nothing_for_other_tables(granted: tuple[Master, Master]) -> None:
+    administrator, master = granted
+    master.install()
+    administrator.sql(*PARTITIONED, f"GRANT ALL ON ALL TABLES IN SCHEMA app TO {master.info.user}")
+    master.register(TableName("app", "events"))
+    administrator.sql(
+        "GRANT USAGE ON SCHEMA sluice TO application",
+        "GRANT CREATE ON SCHEMA app TO application",
+        "SET ROLE application",
+        "CREATE TABLE app.mine (id int, v text)",
+        "CREATE TABLE app.parted (id int, v text) PARTITION BY RANGE (id)",
+        "CREATE TABLE app.parted_1 PARTITION OF app.parted FOR VALUES FROM (0) TO (10)",
+        "CREATE TABLE app.heir () INHERITS (app.mine)",
+    )
+    functions = [
+        f for (f,) in administrator.rows("SELECT oid::regproc::text FROM pg_proc WHERE proname ~ '_capture_.*_[iud]$'")
+    ]
+    assert len(functions) == 3
+    for number, (table, function) in enumerate((t, f) for t in ("mine", "parted", "heir") for f in functions):
+        event = {"i": "INSERT", "u": "UPDATE", "d": "DELETE"}[function[-1]]
+        administrator.sql(
+            f"CREATE TRIGGER t{number} AFTER {event} ON app.{table} FOR EACH ROW EXECUTE FUNCTION {function}()",
+            f"CREATE TRIGGER s{number} AFTER {event} ON app.{table} FOR EACH STATEMENT EXECUTE FUNCTION {function}()",
+        )
+    with master.captured() as found:
+        for table in ("mine", "parted", "heir"):
+            administrator.sql(f"INSERT INTO app.{table} VALUES (1, 'x'), (2, 'y')", f"UPDATE app.{table} SET v = 'z'")
+            administrator.sql(f"DELETE FROM app.{table}")
+        administrator.sql("RESET ROLE", "INSERT INTO app.events VALUES (1, 'true')")
+    assert [(item.table.name, item.new["v"]) for item in found] == [("events", "true")]
+
+
+def test_a_lost_right_to_make_partitions_is_found_and_given_back(granted: tuple[Master, Master]) -> None:
+    administrator, master = granted
+    master.install()
+    administrator.sql(*PARTITIONED, f"GRANT ALL ON ALL TABLES IN SCHEMA app TO {master.info.user}")
+    events = TableName("app", "events")
+    master.register(events)
+    assert master.reconcile(wanted(events)).steps == ()
+    master.sql(
+        "DO $$ BEGIN EXECUTE (SELECT format('REVOKE EXECUTE ON FUNCTION %s() FROM PUBLIC', oid::regproc) "
+        "FROM pg_proc WHERE proname ~ '_capture_.*_i$'); END $$"
+    )
+    (step,) = master.reconcile(wanted(events)).steps
+    assert "nobody may make partitions" in str(step)
+    assert master.reconcile(wanted(events)).steps == ()
+
+
 def test_partitions_need_the_same_privileges_and_new_ones_never_fail(granted: tuple[Master, Master]) -> None:
     administrator, master = granted
     master.install()

@@ -15,6 +15,8 @@ AS $sluice$
         WHEN g.tgenabled NOT IN ('O', 'A') THEN format('trigger %I is disabled', p_trigger)
         WHEN g.tgenabled = 'O' AND ${schema}.${prefix}origins() <> ARRAY['']
             THEN format('trigger %I does not fire for what is passed on', p_trigger)
+        WHEN ${schema}.${prefix}is_inherited(p_relid, p_function) AND NOT has_function_privilege('public', g.tgfoid, 'EXECUTE')
+            THEN format('nobody may make partitions with trigger %I', p_trigger)
     END
     FROM (VALUES (true)) AS one (row)
     LEFT JOIN pg_trigger g ON g.tgrelid = p_relid AND g.tgname = p_trigger AND NOT g.tgisinternal
@@ -29,7 +31,7 @@ DECLARE
     t record;
 BEGIN
     FOR t IN
-        SELECT x.*, to_regclass(format('%I.%I', x.schemaname, x.tablename))::oid AS now_relid,
+        SELECT x.*, ${schema}.${prefix}relation(x.schemaname, x.tablename) AS now_relid,
                h.relid, h.mode, h.stem, h.basis, h.triggers, h.leaves
         FROM ${schema}.${prefix}tables x
         LEFT JOIN ${schema}.${prefix}captures h ON h.schemaname = x.schemaname AND h.tablename = x.tablename
@@ -63,6 +65,21 @@ BEGIN
             RETURN NEXT;
         END IF;
     END LOOP;
+END
+$sluice$;
+
+-- Lets everybody execute the functions that partitions get (see partition_guard_code), and nobody the others.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}grant_execute(p_relid oid, p_function text) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    inherited boolean := ${schema}.${prefix}is_inherited(p_relid, p_function);
+    function regproc := to_regproc(${schema}.${prefix}own(p_function));
+BEGIN
+    IF has_function_privilege('public', function, 'EXECUTE') <> inherited THEN
+        EXECUTE format(CASE WHEN inherited THEN 'GRANT EXECUTE ON FUNCTION %s TO PUBLIC' ELSE 'REVOKE ALL ON FUNCTION %s FROM PUBLIC' END,
+            function);
+    END IF;
 END
 $sluice$;
 
@@ -101,7 +118,7 @@ BEGIN
     now := had;
     now.schemaname := p_schema;
     now.tablename := p_table;
-    now.relid := to_regclass(format('%I.%I', p_schema, p_table));
+    now.relid := ${schema}.${prefix}relation(p_schema, p_table);
     IF now.relid IS NULL THEN
         RAISE EXCEPTION 'Table %.% does not exist', quote_ident(p_schema), quote_ident(p_table) USING ERRCODE = 'undefined_table';
     END IF;
@@ -119,15 +136,23 @@ BEGIN
     now.triggers := ARRAY(SELECT DISTINCT t FROM unnest(trigger_names) t WHERE t IS NOT NULL ORDER BY t);
     now.functions := ARRAY(SELECT DISTINCT f FROM unnest(function_names) f ORDER BY f);
     now.fingerprint := md5(array_to_string(function_codes || trigger_codes, ''));
-    -- Without the table's name: a rename changes no trigger.
-    now.trigger_fingerprint := md5(replace(array_to_string(trigger_codes, ''), format('%I.%I', p_schema, p_table), ''));
+    -- Without the table's name: a rename changes no trigger. Without those on the partitions: they are all alike, and to make
+    -- one of the table's anew needs TRIGGER on each partition.
+    now.trigger_fingerprint := md5(replace(array_to_string(ARRAY(
+        SELECT u.code FROM unnest(target_of, trigger_codes) WITH ORDINALITY AS u (target, code, place)
+        WHERE u.target = now.relid ORDER BY u.place), ''), format('%I.%I', p_schema, p_table), ''));
     now.filenode := ${schema}.${prefix}filenode(now.relid);
     now.signature := ${schema}.${prefix}signature(now.relid);
     now.basis := ${schema}.${prefix}basis(p_schema, p_table, now.relid);
     now.leaves := ${schema}.${prefix}leaves(now.relid);
     now.rewritten := coalesce(had.rewritten, false);
-    IF p_light AND (had.trigger_fingerprint IS DISTINCT FROM now.trigger_fingerprint OR had.triggers IS DISTINCT FROM now.triggers) THEN
-        RETURN NULL;
+    IF p_light THEN
+        IF had.trigger_fingerprint IS DISTINCT FROM now.trigger_fingerprint OR had.triggers IS DISTINCT FROM now.triggers THEN
+            RETURN NULL;
+        END IF;
+        -- Triggers of partitions need a lock: those are left to the next comparison.
+        now.leaves := had.leaves;
+        now.signature := CASE WHEN ${schema}.${prefix}leaves(now.relid) = had.leaves THEN now.signature ELSE had.signature END;
     END IF;
 
     IF EXISTS (SELECT FROM ${schema}.${prefix}captures x WHERE x.stem = now.stem AND x.stem <> ''
@@ -143,10 +168,10 @@ BEGIN
         IF had.fingerprint IS DISTINCT FROM now.fingerprint
             OR to_regproc(${schema}.${prefix}own(function_names[n])) IS NULL THEN
             EXECUTE function_codes[n];
-            EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', ${schema}.${prefix}own(function_names[n]));
         END IF;
-        CONTINUE WHEN trigger_names[n] IS NULL;
-        IF had.trigger_fingerprint IS DISTINCT FROM now.trigger_fingerprint
+        PERFORM ${schema}.${prefix}grant_execute(now.relid, function_names[n]);
+        CONTINUE WHEN target_of[n] IS NULL OR trigger_names[n] IS NULL OR (p_light AND target_of[n] <> now.relid);
+        IF (target_of[n] = now.relid AND had.trigger_fingerprint IS DISTINCT FROM now.trigger_fingerprint)
             OR ${schema}.${prefix}trigger_fault(target_of[n], trigger_names[n], function_names[n]) IS NOT NULL THEN
             IF EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = target_of[n] AND g.tgname = trigger_names[n]
                        AND g.tgfoid IS DISTINCT FROM to_regprocedure(${schema}.${prefix}own(function_names[n]) || '()')) THEN
@@ -248,14 +273,14 @@ AS $sluice$
 BEGIN
     IF ${schema}.${prefix}describe(p_schema, p_table) IS NOT DISTINCT FROM ${schema}.${prefix}described(p_schema, p_table)
         AND NOT EXISTS (SELECT relid FROM ${schema}.${prefix}cols_table c WHERE c.schemaname = p_schema AND c.tablename = p_table
-                        EXCEPT SELECT to_regclass(format('%I.%I', p_schema, p_table))::oid) THEN
+                        EXCEPT SELECT ${schema}.${prefix}relation(p_schema, p_table)) THEN
         RETURN;
     END IF;
     PERFORM ${schema}.${prefix}forget(p_schema, p_table);
     INSERT INTO ${schema}.${prefix}cols_table
         SELECT * FROM ${schema}.${prefix}cols_view v WHERE v.schemaname = p_schema AND v.tablename = p_table;
     INSERT INTO ${schema}.${prefix}current_tables (schemaname, relname)
-        SELECT p_schema, p_table WHERE to_regclass(format('%I.%I', p_schema, p_table)) IS NOT NULL;
+        SELECT p_schema, p_table WHERE ${schema}.${prefix}relation(p_schema, p_table) IS NOT NULL;
 END
 $sluice$;
 
@@ -290,7 +315,7 @@ BEGIN
     IF TG_OP = 'DELETE' THEN
         PERFORM ${schema}.${prefix}drop_trigger(OLD.schemaname, OLD.tablename);
         PERFORM ${schema}.${prefix}forget(OLD.schemaname, OLD.tablename);
-    ELSIF to_regclass(format('%I.%I', NEW.schemaname, NEW.tablename)) IS NOT NULL THEN
+    ELSIF ${schema}.${prefix}relation(NEW.schemaname, NEW.tablename) IS NOT NULL THEN
         PERFORM ${schema}.${prefix}ddl_item('CREATE', NEW.schemaname, NEW.tablename,
             ${schema}.${prefix}describe(NEW.schemaname, NEW.tablename), NULL);
     END IF;

@@ -230,6 +230,9 @@ BEGIN
             body := body || ${schema}.${prefix}guard_code(p_schema, p_table, p_relid, p_event);
         END IF;
     END IF;
+    IF p_by_row AND (SELECT c.relkind = 'p' FROM pg_class c WHERE c.oid = p_relid) THEN
+        body := ${schema}.${prefix}partition_guard_code(p_relid, p_event);
+    END IF;
     IF p_by_row OR p_event = 'TRUNCATE' THEN
         body := body || '    ' || insertion || E';\n';
     ELSIF p_event = 'UPDATE' THEN
@@ -282,7 +285,7 @@ LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
     t ${schema}.${prefix}tables;
-    relid oid := to_regclass(format('%I.%I', p_schema, p_table));
+    relid oid := ${schema}.${prefix}relation(p_schema, p_table);
     stem text;
     mark text;
     event text;

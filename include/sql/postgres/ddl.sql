@@ -12,7 +12,7 @@ BEGIN
     FOR t IN
         SELECT h.schemaname, h.tablename FROM ${schema}.${prefix}captures h
         WHERE p_relids IS NULL OR h.relid = ANY (p_relids) OR h.leaves && p_relids
-           OR to_regclass(format('%I.%I', h.schemaname, h.tablename)) = ANY (p_relids)
+           OR ${schema}.${prefix}relation(h.schemaname, h.tablename) = ANY (p_relids)
         -- Parents first, as on a slave whose tables inherit as well the child then has followed already.
         ORDER BY (WITH RECURSIVE up (relid, height) AS (
             SELECT h.relid, 0 UNION SELECT i.inhparent, u.height + 1 FROM up u JOIN pg_inherits i ON i.inhrelid = u.relid)
@@ -84,7 +84,7 @@ BEGIN
             indexes := true;
         ELSIF gone.classid = 'pg_attrdef'::regclass THEN
             -- NULL where the table went, too: array_append then appends what equals nothing.
-            relids := relids || to_regclass(format('%I.%I', gone.address_names[1], gone.address_names[2]))::oid;
+            relids := relids || ${schema}.${prefix}relation(gone.address_names[1], gone.address_names[2]);
         ELSE
             relids := relids || gone.objid;
         END IF;

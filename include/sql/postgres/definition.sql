@@ -7,6 +7,14 @@
 -- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
 -- Privileges: CREATE on the schema. Oldest version: PostgreSQL 14.
 
+-- The table of a name, in a schema too that this account may not use: an owner may move a table there. NULL: there is none.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}relation(p_schema text, p_table text) RETURNS oid
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = p_schema AND c.relname = p_table
+$sluice$;
+
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}desc_column(c ${schema}.${prefix}cols_table) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN '<colname pos="' || c.attnum || '" type="' || ${schema}.${prefix}xml_escape(c.atttype)
@@ -31,7 +39,7 @@ AS $sluice$
         || coalesce(string_agg(${schema}.${prefix}desc_column(ROW(v.*)::${schema}.${prefix}cols_table), '' ORDER BY v.attnum), '') || '</desc>'
     FROM ${schema}.${prefix}cols_view v
     WHERE v.schemaname = p_schema AND v.tablename = p_table
-    HAVING to_regclass(format('%I.%I', p_schema, p_table)) IS NOT NULL
+    HAVING ${schema}.${prefix}relation(p_schema, p_table) IS NOT NULL
 $sluice$;
 
 -- The definition for which the capture of a table was written; NULL when it has none.

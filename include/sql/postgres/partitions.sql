@@ -13,8 +13,32 @@ AS $sluice$
     WHERE t.isleaf AND t.relid <> p_relid
 $sluice$;
 
+-- Whether partitions of a table get this function's trigger as their own: those by row, which end in _i, _u and _d.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}is_inherited(p_relid oid, p_function text) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT c.relkind = 'p' AND right(p_function, 2) IN ('_i', '_u', '_d') FROM pg_class c WHERE c.oid = p_relid
+$sluice$;
+
+-- The code that lets a row trigger's function do nothing for tables that are not the captured one or its partitions. Who
+-- makes a partition needs EXECUTE on the functions of the row triggers that it gets, so PUBLIC has it (create_trigger): an
+-- EXECUTE for the table's owner alone would fail the next owner's statements, and DROP ROLE of a former owner. So anybody
+-- may have them called for a table of his own.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}partition_guard_code(p_relid oid, p_event text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT format(E'    IF TG_LEVEL OPERATOR(pg_catalog.<>) %L OR TG_WHEN OPERATOR(pg_catalog.<>) %L'
+            ' OR TG_OP OPERATOR(pg_catalog.<>) %L THEN\n        RETURN NULL;\n    END IF;\n', 'ROW', 'AFTER', p_event)
+        -- The partitions there are now are known without a look at the catalogue.
+        || format(E'    IF TG_RELID OPERATOR(pg_catalog.<>) ALL (%L::pg_catalog.oid[]) THEN\n'
+            '        IF NOT EXISTS (SELECT FROM pg_catalog.pg_partition_ancestors(TG_RELID) a (relid)\n'
+            '                       WHERE a.relid::pg_catalog.oid OPERATOR(pg_catalog.=) %s::pg_catalog.oid) THEN\n'
+            '            RETURN NULL;\n        END IF;\n    END IF;\n', ${schema}.${prefix}leaves(p_relid), p_relid)
+$sluice$;
+
 -- Triggers for TRUNCATE: one on the table, that tells those on its partitions to keep quiet, and one on each partition,
--- that queues the rows about to go as DELETEs.
+-- that queues the rows about to go as DELETEs. The function of the latter comes once without a target, for a table that
+-- has no partitions yet.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}partition_code(
     p_schema text, p_table text, p_relid oid, p_trigger text, p_stem text,
     OUT target oid, OUT triggername text, OUT functionname text, OUT function_code text, OUT trigger_code text
@@ -47,6 +71,9 @@ BEGIN
             '        OR pg_partition_root(TG_RELID) IS DISTINCT FROM %s::oid::regclass THEN\n        RETURN NULL;\n    END IF;\n'
             '    PERFORM %s(%L, %L, ''DELETE'', TG_RELID);\n    RETURN NULL;\nEND\n',
             ${schema}.${prefix}replayed_code(), p_relid::text, p_relid, ${schema}.${prefix}own('recapture'), p_schema, p_table));
+    target := NULL;
+    trigger_code := NULL;
+    RETURN NEXT;
     FOREACH leaf IN ARRAY ${schema}.${prefix}leaves(p_relid) LOOP
         -- Reconcile refuses the table where this is lacking; a new partition must not fail for it.
         CONTINUE WHEN NOT has_table_privilege(leaf, 'TRIGGER');

@@ -24,9 +24,11 @@ SET "DateStyle" = 'ISO, YMD' SET "TimeZone" = 'UTC' SET "IntervalStyle" = 'postg
 SET bytea_output = 'hex' SET lc_monetary = 'C' SET quote_all_identifiers = off
 AS $sluice$
 DECLARE
-    relid oid := to_regclass(format('%I.%I', p_schema, p_table));
+    relid oid := ${schema}.${prefix}relation(p_schema, p_table);
     kind "char" := (SELECT c.relkind FROM pg_class c WHERE c.oid = relid);
     keyless boolean := NOT EXISTS (SELECT FROM ${schema}.${prefix}captured_columns(relid) WHERE keypos > 0);
+    -- A partition that may not be read is read by way of its table; otherwise not, as that locks the table as well.
+    by_table boolean := p_from = ANY (${schema}.${prefix}leaves(relid)) AND NOT has_table_privilege(p_from, 'SELECT');
     written bigint;
 BEGIN
     IF coalesce(current_setting('sluice.origin', true), '') <> ALL (${schema}.${prefix}origins()) THEN
@@ -37,12 +39,14 @@ BEGIN
     END IF;
     EXECUTE format(
         'INSERT INTO %s (dbid, tablename, guid, db_action, db_schema, content, oldcontent, version)'
-        ' SELECT %s, %L, %s, %L, %L, %s, %s, %L FROM %s %s n',
+        ' SELECT %s, %L, %s, %L, %L, %s, %s, %L FROM %s %s n %s',
         ${schema}.${prefix}own('items'), ${schema}.${prefix}dbid_code(), p_table, ${schema}.${prefix}guid_code(relid, 'n'), p_action, p_schema,
         CASE WHEN p_action = 'DELETE' THEN 'NULL' ELSE ${schema}.${prefix}content_code(relid, 'n', '') END,
         -- Of a rewritten row nobody knows the former values.
         CASE WHEN p_action = 'DELETE' THEN ${schema}.${prefix}content_code(relid, 'n', '') ELSE 'NULL' END,
-        '1', CASE WHEN kind = 'p' AND p_from IS NULL THEN '' ELSE 'ONLY' END, coalesce(p_from, relid)::regclass);
+        '1', CASE WHEN kind = 'p' THEN '' ELSE 'ONLY' END, coalesce(CASE WHEN NOT by_table THEN p_from END, relid)::regclass,
+        CASE WHEN by_table THEN format('WHERE n.tableoid = %s AND %s', p_from, coalesce(pg_get_partition_constraintdef(p_from), 'true'))
+            ELSE '' END);
     GET DIAGNOSTICS written = ROW_COUNT;
     RETURN written;
 END
@@ -77,7 +81,7 @@ SET bytea_output = 'hex' SET lc_monetary = 'C' SET quote_all_identifiers = off S
 AS $sluice$
 DECLARE
     had ${schema}.${prefix}captures;
-    relid oid := to_regclass(format('%I.%I', p_schema, p_table));
+    relid oid := ${schema}.${prefix}relation(p_schema, p_table);
     new_schema text;
     new_table text;
     old_desc text;
@@ -90,7 +94,7 @@ BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended(${schema}.${prefix}own('captures'), 0))
     FROM ${schema}.${prefix}captures x
     WHERE x.schemaname = p_schema AND x.tablename = p_table AND x.mode <> 'dropped'
-      AND x.relid IS DISTINCT FROM to_regclass(format('%I.%I', p_schema, p_table));
+      AND x.relid IS DISTINCT FROM ${schema}.${prefix}relation(p_schema, p_table);
     SELECT * INTO had FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table FOR UPDATE;
     IF had.tablename IS NULL THEN
         RETURN NULL;  -- Being registered just now.
@@ -99,7 +103,7 @@ BEGIN
 
     IF had.mode = 'dropped' OR NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = had.relid) THEN
         SELECT x.schemaname, x.tablename INTO new_schema, new_table FROM ${schema}.${prefix}captures x
-        WHERE x.relid = to_regclass(format('%I.%I', p_schema, p_table)) AND x.mode <> 'dropped'
+        WHERE x.relid = ${schema}.${prefix}relation(p_schema, p_table) AND x.mode <> 'dropped'
           AND (x.schemaname, x.tablename) <> (p_schema, p_table);
         IF new_table IS NOT NULL THEN
             -- A registered table took the name.
@@ -226,7 +230,7 @@ BEGIN
     IF had.tablename IS NULL THEN
         RETURN 'SELECT';
     END IF;
-    IF p_event <> 'BEFORE' AND to_regclass(format('%I.%I', had.schemaname, had.tablename)) = p_relid
+    IF p_event <> 'BEFORE' AND ${schema}.${prefix}relation(had.schemaname, had.tablename) = p_relid
         AND NOT pg_try_advisory_xact_lock(turn) THEN
         PERFORM ${schema}.${prefix}ddl_item('ALTER', had.schemaname, had.tablename,
             ${schema}.${prefix}describe(had.schemaname, had.tablename), ${schema}.${prefix}described(had.schemaname, had.tablename));
@@ -318,7 +322,7 @@ BEGIN
     IF aside IS NOT NULL THEN
         PERFORM ${schema}.${prefix}check_table(p_new_schema, aside, p_light);
     END IF;
-    IF to_regclass(format('%I.%I', p_schema, p_table)) IS NOT NULL THEN
+    IF ${schema}.${prefix}relation(p_schema, p_table) IS NOT NULL THEN
         PERFORM ${schema}.${prefix}check_table(p_schema, p_table, p_light);
     END IF;
 END
@@ -338,8 +342,8 @@ BEGIN
         LEFT JOIN ${schema}.${prefix}tables x ON x.schemaname = h.schemaname AND x.tablename = h.tablename
         ORDER BY x.repl_key
     LOOP
-        IF (CASE WHEN t.mode = 'dropped' THEN to_regclass(format('%I.%I', t.schemaname, t.tablename)) IS NOT NULL
-            ELSE t.rewritten OR t.relid IS DISTINCT FROM to_regclass(format('%I.%I', t.schemaname, t.tablename))
+        IF (CASE WHEN t.mode = 'dropped' THEN ${schema}.${prefix}relation(t.schemaname, t.tablename) IS NOT NULL
+            ELSE t.rewritten OR t.relid IS DISTINCT FROM ${schema}.${prefix}relation(t.schemaname, t.tablename)
                 OR ${schema}.${prefix}signature(t.relid) <> t.signature END) THEN
             BEGIN
                 IF ${schema}.${prefix}check_table(t.schemaname, t.tablename) IS NOT NULL THEN

@@ -25,9 +25,10 @@ BEGIN
         'changed_code', 'check_structure', 'check_table', 'col2xml', 'concat_code', 'content_code',
         'create_trigger', 'dbid_code', 'ddl_check', 'ddl_drop', 'ddl_end', 'ddl_item', 'ddl_rewrite', 'debug', 'desc_column',
         'describe', 'described', 'drop_trigger', 'filenode', 'follow_partitions', 'foreign_triggers', 'forget',
-        'guard_code', 'guid_code', 'has_event_triggers', 'hold_off_writers', 'increment', 'insertion_code',
-        'key_index', 'late_code', 'leaves', 'lockstep_code', 'make_trigger', 'needs_prot',
-        'next_rows', 'oldcontent_code', 'origins', 'own', 'partition_code', 'position', 'purge', 'recapture', 'remember',
+        'grant_execute', 'guard_code', 'guid_code', 'has_event_triggers', 'hold_off_writers', 'increment', 'insertion_code',
+        'is_inherited', 'key_index', 'late_code', 'leaves', 'lockstep_code', 'make_trigger', 'needs_prot',
+        'next_rows', 'oldcontent_code', 'origins', 'own', 'partition_code', 'partition_guard_code', 'position', 'purge', 'recapture', 'relation',
+        'remember',
         'rename', 'replayed_code', 'settings_code', 'settle_code', 'signature', 'signature_code',
         'tables_trigger', 'transition_code', 'trigger_fault', 'type_traits', 'value_code', 'values_changed',
         'xml_escape'

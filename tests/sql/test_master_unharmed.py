@@ -1,0 +1,176 @@
+"""Whatever the application may do without Sluice it may do with it: the same rows, results and errors."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import application_definitions
+import application_partitions
+import application_rows
+import psycopg
+import pytest
+from application import ADMINISTRATOR, ROLES, SCHEMA, TABLES, Scenario
+from master import Master
+from psycopg import sql
+
+from embedded.postgres import PostgresServer
+from sluice import sql_files
+from sluice.domain.names import TableName
+
+ACCOUNT = "sluice account"
+"""Has what grants.sql gives, and owns nothing."""
+
+SCENARIOS = {
+    **application_rows.SCENARIOS,
+    **application_partitions.SCENARIOS,
+    **application_definitions.SCENARIOS,
+}
+
+DROPPING = (
+    "partitions attached",
+    "partitions dropped with rows",
+    "partitions rotated in one transaction",
+    "partitions by a member of the owner",
+    "REASSIGN OWNED, DROP OWNED and DROP ROLE",
+    "code in blocks",
+)
+"""What event triggers refuse: a partition that is dropped with its rows, or detached where they may not be read."""
+
+_copies = count(1)
+
+
+@dataclass(frozen=True)
+class Templates:
+    """Databases with the schema of the application, to be copied."""
+
+    pristine: str
+    captured: str
+    told: str
+    """Captured, with event triggers."""
+
+
+@pytest.fixture(scope="module")
+def templates(postgres: PostgresServer) -> Iterator[Templates]:
+    names = Templates("unharmed pristine", "unharmed captured", "unharmed told")
+    for role in ROLES:
+        postgres.create_role(role)
+    postgres.create_role(ACCOUNT)
+    postgres.create_database(names.pristine)
+    with postgres.connect(names.pristine) as administrator:
+        for role, statement in SCHEMA:
+            _become(administrator, role)
+            administrator.execute(statement)  # type: ignore[call-overload]
+    _copy(postgres, names.pristine, names.captured)
+    with postgres.connect(names.captured) as administrator:
+        administrator.execute("CREATE SCHEMA sluice")
+        account = f'"{ACCOUNT}"'
+        administrator.execute(sql_files.render("postgres", "grants", role=account, schema="sluice", tables="app"))
+    master = Master(postgres.info(names.captured, ACCOUNT), schema="sluice")
+    master.install()
+    master.register(*(TableName("app", name) for name in TABLES))
+    master.connection.close()
+    _copy(postgres, names.captured, names.told)
+    with postgres.connect(names.told) as administrator:
+        administrator.execute(sql_files.render("postgres", "event_triggers", prefix="demo_", schema="sluice"))
+    Master(postgres.info(names.told, ACCOUNT), schema="sluice").register(*(TableName("app", name) for name in TABLES))
+    yield names
+    for name in (names.pristine, names.captured, names.told):
+        _drop(postgres, name)
+    with postgres.connect() as connection:
+        for role in (*ROLES, ACCOUNT):
+            connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(role)))
+
+
+Outcome = tuple[str, tuple[str, ...]]
+
+
+@pytest.mark.parametrize("compared", [False, True], ids=["never compared", "compared after each statement"])
+@pytest.mark.parametrize("scenario", list(SCENARIOS))
+def test_by_comparison_every_statement_ends_as_without_capture(
+    postgres: PostgresServer, templates: Templates, scenario: str, compared: bool
+) -> None:
+    differences = _differences(postgres, templates, templates.captured, scenario, compared=compared)
+    assert not differences, "\n".join(differences)
+
+
+@pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name not in DROPPING])
+def test_with_event_triggers_every_statement_ends_as_without_capture(
+    postgres: PostgresServer, templates: Templates, scenario: str
+) -> None:
+    differences = _differences(postgres, templates, templates.told, scenario)
+    assert not differences, "\n".join(differences)
+
+
+def _differences(
+    postgres: PostgresServer, templates: Templates, captured: str, scenario: str, *, compared: bool = False
+) -> list[str]:
+    """The statements that end otherwise in a copy of `captured` than in a pristine one, with both ends."""
+    expected = _outcomes(postgres, templates.pristine, SCENARIOS[scenario], compared=False)
+    found = _outcomes(postgres, captured, SCENARIOS[scenario], compared=compared)
+    return [
+        f"{statement}: {with_us} instead of {without}"
+        for (statement, without), (_, with_us) in zip(expected, found, strict=True)
+        if with_us != without
+    ]
+
+
+def _outcomes(postgres: PostgresServer, template: str, scenario: Scenario, *, compared: bool) -> list[Outcome]:
+    """What each statement of the scenario does on a copy of the template: with its text, in order."""
+    name = f"unharmed {next(_copies)}"
+    _copy(postgres, template, name)
+    sessions: dict[str, psycopg.Connection[Any]] = {}
+    outcomes = []
+    try:
+        for role, statement in scenario:
+            if role not in sessions:
+                sessions[role] = postgres.connect(name)
+                _become(sessions[role], role)
+            outcome = _outcome(sessions[role], statement)
+            outcomes.append((statement, tuple(str(part).replace(name, "this database") for part in outcome)))
+            if compared and all(session.info.transaction_status == 0 for session in sessions.values()):
+                with postgres.connect(name, ACCOUNT) as account:
+                    account.execute("SELECT sluice.demo_check_structure()")
+        return outcomes
+    finally:
+        for session in sessions.values():
+            session.close()
+        with postgres.connect(name) as administrator:
+            for (gid,) in administrator.execute(
+                "SELECT gid FROM pg_prepared_xacts WHERE database = current_database()"
+            ).fetchall():
+                administrator.execute(sql.SQL("ROLLBACK PREPARED {}").format(sql.Literal(gid)))
+        _drop(postgres, name)
+
+
+def _outcome(session: psycopg.Connection[Any], statement: str) -> tuple[Any, Any]:
+    text, _, rows = statement.partition("\n") if "FROM STDIN" in statement else (statement, "", "")
+    cursor = session.cursor()
+    try:
+        if rows:
+            with cursor.copy(text) as copy:  # type: ignore[call-overload]
+                copy.write(rows)
+        else:
+            cursor.execute(text)  # type: ignore[call-overload]
+    except psycopg.Error as error:
+        return error.sqlstate, (error.diag.message_primary, error.diag.message_detail)
+    # Where no order is asked for, none is promised.
+    return cursor.statusmessage, sorted(cursor.fetchall(), key=repr) if cursor.description else None
+
+
+def _become(session: psycopg.Connection[Any], role: str) -> None:
+    if role != ADMINISTRATOR:
+        session.execute(sql.SQL("SET SESSION AUTHORIZATION {}").format(sql.Identifier(role)))
+    else:
+        session.execute("RESET SESSION AUTHORIZATION")
+
+
+def _copy(postgres: PostgresServer, template: str, name: str) -> None:
+    with postgres.connect() as connection:
+        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+        connection.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
+
+
+def _drop(postgres: PostgresServer, name: str) -> None:
+    with postgres.connect() as connection:
+        connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
