@@ -5,6 +5,7 @@ Every ten minutes, for every replication:
 - **`purge_items`** deletes changes from ITEMS on the master once every slave has applied them. A slave
   that cannot be reached holds the purge, and the task log says which one.
 - **`check_structure`** finds tables whose columns changed where no event trigger could be made.
+- **`keep_definitions`** keeps on each slave what a failover without the master would need to know of it.
 - **`tell_people`** tells, by `notify` of the configuration, what needs a person.
 
 And on this Airflow: **`end_orphans`** ends jobs whose run is over, **`forget_jobs`** removes records and
@@ -20,6 +21,7 @@ from sluice.orchestration.steps_housekeeping import (
     end_orphans,
     forget_jobs,
     forget_reports,
+    keep_definitions,
     purge_items,
     tell_people,
 )
@@ -28,6 +30,7 @@ with lifecycle_dag("housekeeping", __doc__, schedule="*/10 * * * *", max_active_
     prefixes = configured()
     purge_items.expand(prefix=prefixes)
     check_structure.expand(prefix=prefixes)
+    keep_definitions.expand(prefix=prefixes)
     tell_people.expand(prefix=prefixes)
     chain(end_orphans(), forget_jobs())
     forget_reports()

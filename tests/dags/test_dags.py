@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DAGS = ROOT / "dags"
 IDS = {
     "install_resources", "reconcile_tables", "initial_update", "cdc_apply", "gate", "rejects", "housekeeping", "resync",
+    "failover",
 }  # fmt: skip
 GOOD = "prefix: {prefix}\nmaster: {{conn_id: m}}\nslaves:\n{slaves}\ntables:\n  public.*: {{}}\n"
 
@@ -146,6 +147,7 @@ def test_params_are_those_of_the_contract(bag: DagBag) -> None:
         },
         "cdc_apply": {"prefix", "slave"},
         "gate": {"prefix", "slave", "action", "reason"},
+        "failover": {"prefix", "slave", "action"},
         "rejects": {"prefix", "slave", "action", "ids", "force"},
         "housekeeping": set(),
         "resync": {"prefix", "slave", "action", "sample"},

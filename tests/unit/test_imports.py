@@ -19,6 +19,7 @@ LAYERS: dict[str, int] = {
     "initial": 2,
     "apply": 2,
     "verify": 2,
+    "failover": 2,
     "vendors": 1,
     "stores": 1,
     "domain": 0,

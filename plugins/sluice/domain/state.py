@@ -18,17 +18,24 @@ class SlaveState(StrEnum):
     """Every state a reader can see is a state the master had."""
     INCONSISTENT = "INCONSISTENT"
     """Only a new initial update helps."""
+    SWITCHING = "SWITCHING"
+    """A failover completes the slave: nothing is applied, and either MASTER or NORMAL follows."""
+    MASTER = "MASTER"
+    """A failover made it a master: nothing of the former one may be applied or loaded any more."""
 
 
 MOVES: dict[SlaveState, frozenset[SlaveState]] = {
     SlaveState.UNCONFIGURED: frozenset({SlaveState.INITIAL}),
     SlaveState.INITIAL: frozenset({SlaveState.TRANSITION, SlaveState.INCONSISTENT}),
     SlaveState.TRANSITION: frozenset({SlaveState.NORMAL, SlaveState.INCONSISTENT}),
-    SlaveState.NORMAL: frozenset({SlaveState.INITIAL, SlaveState.INCONSISTENT}),
+    SlaveState.NORMAL: frozenset({SlaveState.INITIAL, SlaveState.INCONSISTENT, SlaveState.SWITCHING}),
     SlaveState.INCONSISTENT: frozenset({SlaveState.INITIAL}),
+    SlaveState.SWITCHING: frozenset({SlaveState.MASTER, SlaveState.NORMAL}),
+    SlaveState.MASTER: frozenset({SlaveState.NORMAL, SlaveState.INCONSISTENT}),
 }
 """From each state, where it may go. The initial update moves into INITIAL and TRANSITION, the
-apply into NORMAL, a cancelled update or lost changes into INCONSISTENT."""
+apply into NORMAL, a cancelled update or lost changes into INCONSISTENT, a failover into SWITCHING and MASTER; one in
+the other direction makes a MASTER NORMAL again, or INCONSISTENT where it must be loaded."""
 
 APPLYING = frozenset({SlaveState.TRANSITION, SlaveState.NORMAL})
 """States in which the apply writes to the slave."""
@@ -38,6 +45,10 @@ _REMEDY: dict[tuple[SlaveState, SlaveState], str] = {
     (SlaveState.TRANSITION, SlaveState.INITIAL): "Cancel the initial update that is running, then start a new one.",
     (SlaveState.UNCONFIGURED, SlaveState.NORMAL): "Start an initial update first.",
     (SlaveState.INCONSISTENT, SlaveState.NORMAL): "Start a new initial update.",
+    (SlaveState.SWITCHING, SlaveState.INITIAL): "Wait for the failover, or abort it: DAG failover, action abort.",
+    (SlaveState.MASTER, SlaveState.INITIAL): "A failover made it a master: an initial update would empty it. Put the "
+    "configuration in force that names it as the master. Is another database the master by now, set its state in "
+    "CHECKPOINT to INCONSISTENT by hand.",
 }
 
 

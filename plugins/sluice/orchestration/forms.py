@@ -165,6 +165,19 @@ def gate_fields() -> dict[str, Param]:
     }
 
 
+def failover_fields() -> dict[str, Param]:
+    """The form of `failover`."""
+    replications, _ = survey()
+    shown = {
+        "check": "check: list whether the slave could take over, and how it differs",
+    }
+    return {
+        "prefix": prefix_field(replications),
+        "slave": slave_field(replications),
+        "action": Param("check", type="string", enum=list(shown), values_display=shown, title="Action"),
+    }
+
+
 def _optional(
     choices: list[str], none: str, title: str, description_md: str, shown: dict[str, str] | None = None
 ) -> Param:

@@ -15,14 +15,18 @@ from airflow.sdk import get_current_context, task
 from sluice import vendors
 from sluice.config import SlaveConfig, VerifyOptions
 from sluice.counted import counted
+from sluice.domain.failover import Action, Sheet
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
 from sluice.errors import SluiceError
+from sluice.failover import survey
+from sluice.failover.attempt import Failover
 from sluice.orchestration import forms, jobs, notify, places
 from sluice.orchestration.failure import as_airflow
 from sluice.orchestration.job import JobState
 from sluice.orchestration.job_operator import is_active
 from sluice.orchestration.work import Work
+from sluice.pair import Pair
 from sluice.stores.verified import Verified
 
 log = logging.getLogger("sluice.orchestration")
@@ -108,6 +112,29 @@ def check_structure(work: Work) -> str:
         found = structure.check(master, work.prefix, work.replication.master.schema)
     log.info("%s: found by comparison: %s", work, counted(found, "change of structure", "changes of structure"))
     return counted(found, "change of structure", "changes of structure")
+
+
+@per_prefix
+def keep_definitions(work: Work) -> str:
+    """Keeps the master's triggers, constraints, privileges and sequences on each slave, for a failover without the
+    master."""
+    kept = []
+    sheet: Sheet | None = None
+    for name in work.replication.slaves:
+        one = work.of_slave(name)
+        try:
+            failover = Failover.named(
+                Pair.of(one.replication, name, one.connections), str(work.context["run_id"]), Action.CHECK
+            )
+            if sheet is None:
+                with failover.on_master() as master:
+                    if not _installed(work, master):
+                        return "not installed"
+                    sheet = survey.read_sheet(failover, master)
+            kept += [name] if survey.keep_sheet(failover, sheet) else []
+        except SluiceError as failure:
+            log.warning("%s: the master's definitions are not kept there: %s", one, failure)
+    return f"kept on {', '.join(kept) or 'no slave'}"
 
 
 @per_prefix

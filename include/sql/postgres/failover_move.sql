@@ -1,0 +1,6 @@
+-- A failover has come to another phase. The caller holds the row's lock. Placeholders: ${prefix}, ${schema}.
+-- Parameters: slave, phase; last, start, verified (NULL: unchanged). Privileges: UPDATE. Oldest version: PostgreSQL 13.
+UPDATE ${schema}.${prefix}failover
+SET phase = %(phase)s, last = coalesce(%(last)s, last), start = coalesce(%(start)s, start),
+    verified = coalesce(%(verified)s, verified), updated_at = clock_timestamp()
+WHERE slave = %(slave)s

@@ -1,0 +1,82 @@
+"""One failover of a pair, and its sessions on both databases."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sluice import vendors
+from sluice.domain.checkpoint import Checkpoint
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.failover import Action
+from sluice.domain.position import Position
+from sluice.domain.resumption import resume
+from sluice.pair import Pair
+from sluice.stores.checkpoint import StoredCheckpoint
+
+ANSWER_SECONDS = 5
+"""How long a master is given to take a connection before it counts as unreachable."""
+
+
+@dataclass(frozen=True)
+class Failover(Pair):
+    """What every step is told."""
+
+    id: str
+    """Names it: a step that is run again with the same id goes on where it was, another one waits its turn."""
+    action: Action
+    reverse: bool = False
+    by: str = "a person"
+    gap: int = 1000
+    """Of a forced failover: how many values beyond those known each sequence leaves free."""
+    override: bool = False
+    """Of a forced failover: go on although the master answers."""
+
+    @classmethod
+    def named(cls, pair: Pair, failover_id: str, action: Action, **options: Any) -> "Failover":
+        return cls(pair.replication, pair.slave, pair.master_info, pair.slave_info, failover_id, action, **options)
+
+    @property
+    def application(self) -> str:
+        """Shown by the sessions of its steps."""
+        return f"sluice failover {self.prefix} {self.slave.name}"[:63]
+
+    @property
+    def apply_application(self) -> str:
+        """Shown by the sessions of the apply."""
+        return f"sluice {self.prefix} {self.slave.name}"
+
+    def kept(self, session: Any) -> Any:
+        """The slave's row of FAILOVER."""
+        module = vendors.module(self.slave_info.vendor, "failover")
+        return module.FailoverStore(session, self.prefix, self.slave.schema, self.slave.name)
+
+    def checkpoints(self, session: Any) -> Any:
+        """The slave's checkpoint."""
+        module = vendors.module(self.slave_info.vendor, "checkpoint")
+        return module.CheckpointStore(session, self.prefix, self.slave.schema, self.slave.name)
+
+    @contextmanager
+    def on_slave(self) -> Iterator[Any]:
+        """A session on the slave, in autocommit; the driver's errors come out classified."""
+        with vendors.reach(self.slave_info, self.application) as session:
+            yield session
+
+    @contextmanager
+    def on_master(self) -> Iterator[Any]:
+        """The same on the master, which is given `ANSWER_SECONDS` to take the connection."""
+        with vendors.reach(quickly(self.master_info), self.application) as session:
+            yield session
+
+
+def quickly(info: ConnectionInfo) -> ConnectionInfo:
+    """The same database, given up soon where it does not answer."""
+    return replace(info, options={**info.options, "connect_timeout": str(ANSWER_SECONDS)})
+
+
+def applied(failover: Pair, store: Any, checkpoint: Checkpoint) -> Position | None:
+    """Up to where the slave has applied, wherever its apply keeps that."""
+    if failover.slave.checkpoint != "redis":
+        return checkpoint.position
+    stored = StoredCheckpoint(store, failover.prefix, failover.slave.name).read()
+    return resume(checkpoint, stored)[0].position

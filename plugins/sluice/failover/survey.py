@@ -1,0 +1,337 @@
+"""Whether a slave could take over now, and how it differs from its master: looked at, judged, said."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from redis import Redis
+
+from sluice import config, vendors
+from sluice.domain.checkpoint import Checkpoint
+from sluice.domain.definitions import TREATMENTS, Difference, differences
+from sluice.domain.failover import Action, Record, Sheet
+from sluice.domain.names import TableName
+from sluice.domain.position import Position
+from sluice.domain.state import SlaveState
+from sluice.errors import Terminal, Transient
+from sluice.failover.attempt import Failover, applied
+from sluice.stores import lease
+from sluice.stores.gate import ADMIN, Gate
+from sluice.stores.status import Status
+from sluice.stores.verified import Verified
+
+log = logging.getLogger("sluice.failover")
+
+SHOWN_DIFFERENCES = 40
+"""Differences of one kind that the report lists, the rest is counted."""
+
+
+class NotReady(Terminal):
+    """The slave cannot take over; `reasons` says why, each with its remedy."""
+
+    def __init__(self, failover: Failover, reasons: Sequence[str]):
+        super().__init__(f"{failover}: no {failover.action} failover is possible now. " + " ".join(reasons))
+        self.reasons = tuple(reasons)
+
+
+@dataclass
+class Facts:
+    """What was found of a pair. Nothing here was changed."""
+
+    name: str
+    master: str
+    """`user@host:port/database`."""
+    slave_name: str
+    silent: str = ""
+    """Why the master was not reached; empty: it answered."""
+    master_time: str = ""
+    checkpoint: Checkpoint | None = None
+    position: Position | None = None
+    applying: bool = False
+    closures: list[str] = field(default_factory=list)
+    heard: str = ""
+    """The master's clock where the apply last saw it."""
+    rejects: int = 0
+    missing: list[TableName] = field(default_factory=list)
+    """Replicated tables that the slave lacks."""
+    faults: Mapping[TableName, str] = field(default_factory=dict)
+    """Tables whose capture is broken, and how."""
+    verified: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    comparing: int = 0
+    """Sessions of a comparison or repair on the slave."""
+    record: Record | None = None
+    claimed: str = ""
+    """Another failover of this master, in words."""
+    sheet: Sheet | None = None
+    """The master's definitions: read now where it answered, else as the slave keeps them."""
+    different: list[Difference] = field(default_factory=list)
+    others: dict[str, str] = field(default_factory=dict)
+    """State of each other slave of the master, in words."""
+    sources: list[str] = field(default_factory=list)
+    """Pairs that apply to this master, and are not held back."""
+    lacking: Mapping[TableName, str] = field(default_factory=dict)
+    """What the master's account may not do with tables, which it must as a slave."""
+
+
+def look(failover: Failover, store: "Redis") -> Facts:
+    """Reads both sides. A master that does not answer is a finding. Raises `Transient` where the slave does not."""
+    facts = Facts(str(failover), failover.master_info.place, failover.slave.name)
+    facts.applying = lease.held(store, failover.prefix, failover.slave.name)
+    facts.closures = [str(one) for one in Gate(store, failover.prefix, failover.slave.name).closures()]
+    facts.verified = Verified(store, failover.prefix, failover.slave.name).read()
+    facts.heard = str(Status(store, failover.prefix, failover.slave.name).read().get("current_as_of") or "")
+    with failover.on_slave() as slave:
+        _look_at_slave(failover, facts, slave, store)
+        try:
+            with failover.on_master() as master:
+                _look_at_master(failover, facts, master)
+        except Transient as silence:
+            facts.silent = str(silence)
+        if facts.sheet is None:
+            facts.sheet = failover.kept(slave).sheet()
+        if facts.sheet is not None:
+            catalog = vendors.module(failover.slave_info.vendor, "catalog")
+            there = catalog.shapes(slave, facts.sheet.tables)
+            facts.missing = [table for table in facts.sheet.tables if table not in there]
+            facts.different = compared(failover, slave, facts.sheet)
+    _look_at_others(failover, facts, store)
+    return facts
+
+
+def compared(failover: Failover, slave: Any, sheet: Sheet) -> list[Difference]:
+    """How the slave's definitions differ from those of `sheet`."""
+    module = vendors.module(failover.slave_info.vendor, "failover")
+    return differences(
+        sheet.definitions, module.definitions(slave, failover.prefix, list(sheet.tables), all_roles=True)
+    )
+
+
+def read_sheet(failover: Failover, master: Any) -> Sheet:
+    """The master's definitions as they are now."""
+    captured = vendors.module(failover.master_info.vendor, "captured")
+    tables = sorted(captured.read(master, failover.prefix, failover.replication.master.schema))
+    module = vendors.module(failover.master_info.vendor, "failover")
+    sheet: Sheet = module.sheet(master, failover.prefix, failover.master_info.place, tables)
+    return sheet
+
+
+def keep_sheet(failover: Failover, sheet: Sheet) -> bool:
+    """Keeps the master's definitions on the slave; False where it was never loaded."""
+    with failover.on_slave() as slave:
+        if failover.checkpoints(slave).read() is None:
+            return False
+        kept = failover.kept(slave)
+        kept.ensure()
+        kept.keep(sheet)
+    return True
+
+
+def _look_at_slave(failover: Failover, facts: Facts, slave: Any, store: "Redis") -> None:
+    vendor = failover.slave_info.vendor
+    facts.checkpoint = failover.checkpoints(slave).read()
+    if facts.checkpoint is not None:
+        facts.position = applied(failover, store, facts.checkpoint)
+    facts.record = failover.kept(slave).read()
+    rejects = vendors.module(vendor, "rejects").RejectStore(
+        slave, failover.prefix, failover.slave.schema, failover.slave.name
+    )
+    facts.rejects = len(rejects.open()) if rejects.ready() else 0
+    module = vendors.module(vendor, "failover")
+    facts.comparing = module.sessions_of(slave, f"{failover.apply_application} verify")
+
+
+def _look_at_master(failover: Failover, facts: Facts, master: Any) -> None:
+    vendor, schema = failover.master_info.vendor, failover.replication.master.schema
+    captured = vendors.module(vendor, "captured").read(master, failover.prefix, schema)
+    facts.faults = {table: fault for table, fault in captured.items() if fault}
+    facts.sheet = read_sheet(failover, master)
+    facts.master_time = facts.sheet.time
+    facts.lacking = vendors.module(vendor, "tables").lacking_privileges(master, facts.sheet.tables)
+
+
+def _look_at_others(failover: Failover, facts: Facts, store: "Redis") -> None:
+    """Pairs that share this master, as its slaves or as its own masters."""
+    for name in failover.replication.slaves:
+        if name != failover.slave.name:
+            facts.others[name] = str(Status(store, failover.prefix, name).read().get("state") or "state unknown")
+    for other in config.survey(failover.replication.source.parent).replications:
+        for slave in other.slaves.values():
+            if slave.conn_id != failover.replication.master.conn_id or other.prefix == failover.prefix:
+                continue
+            held = any(one.name == ADMIN for one in Gate(store, other.prefix, slave.name).closures())
+            if not held and lease.held(store, other.prefix, slave.name):
+                facts.sources.append(f"{other.prefix} → {slave.name}")
+
+
+def blockers(
+    facts: Facts, action: Action, *, failover_id: str = "", reverse: bool = False, override: bool = False
+) -> list[str]:
+    """Why a failover of that kind cannot begin now, each reason with its remedy; empty: it can."""
+    found = []
+    checkpoint = facts.checkpoint
+    if facts.record is not None and facts.record.under_way and facts.record.id != failover_id:
+        found.append(
+            f"Failover {facts.record.id} of this slave is under way ({facts.record.phase}): clear its failed task, or "
+            "trigger the DAG failover with the action abort."
+        )
+    if facts.claimed:
+        found.append(facts.claimed)
+    if checkpoint is None or facts.position is None:
+        return [*found, "The slave was never loaded: trigger initial_update."]
+    if checkpoint.state in (SlaveState.INITIAL, SlaveState.TRANSITION):
+        found.append(
+            f"An initial update of the slave runs (state {checkpoint.state}): wait until it is through, or mark its "
+            "run as failed."
+        )
+    elif checkpoint.state is SlaveState.MASTER:
+        found.append(f"The slave is a master already: {checkpoint.message}")
+    elif checkpoint.state is SlaveState.INCONSISTENT:
+        found.append(f"The slave is INCONSISTENT ({checkpoint.message}): trigger initial_update.")
+    if facts.comparing:
+        found.append(
+            "The DAG resync compares or repairs the slave: wait until it is through, or mark its run as failed."
+        )
+    if facts.missing:
+        found.append(f"The slave lacks {_listed(facts.missing)}: trigger initial_update.")
+    if action is Action.PLANNED:
+        found += _of_planned(facts, reverse)
+    elif not facts.silent and not override:
+        found.append(
+            f"The master {facts.master} answers. Choose the action planned, which loses nothing; or, should its "
+            "application be kept away from it for good, trigger this again with override."
+        )
+    return found
+
+
+def _of_planned(facts: Facts, reverse: bool) -> list[str]:
+    found = []
+    if facts.silent:
+        found.append(f"The master does not answer: {facts.silent} Bring it back, or choose the action forced.")
+    if not facts.applying:
+        found.append("No apply runs for the slave: trigger cdc_apply.")
+    if facts.closures:
+        found.append(f"The slave's gate is closed: {'; '.join(facts.closures)}. Open it: DAG gate, action open.")
+    if facts.rejects:
+        found.append(
+            f"{facts.rejects} changes are set aside in REJECTS: settle them with the DAG rejects, or run resync with "
+            "the action repair."
+        )
+    for table, fault in sorted(facts.faults.items()):
+        found.append(f"Changes of {table} are not captured ({fault}): run reconcile_tables.")
+    if facts.sources:
+        found.append(
+            f"Changes of {', '.join(facts.sources)} are applied to the master: hold them back with the DAG gate, "
+            "action close."
+        )
+    if reverse and facts.lacking:
+        lacking = "; ".join(f"{what} on {table}" for table, what in sorted(facts.lacking.items()))
+        found.append(
+            f"With reverse the master becomes a slave, and its account lacks {lacking}: grant it, or leave reverse out."
+        )
+    return found
+
+
+def said(facts: Facts, *, reverse: bool = False) -> str:
+    """The report, for the log and the page of a run."""
+    lines = [f"{facts.name}: whether {facts.slave_name} could take over now", ""]
+    for action in (Action.PLANNED, Action.FORCED):
+        reasons = blockers(facts, action, reverse=reverse)
+        lines.append(f"{action}: " + ("possible" if not reasons else "not possible"))
+        lines += [f"  - {reason}" for reason in reasons]
+    lines += ["", *_state(facts), "", *_definitions(facts), "", *_rest(facts)]
+    return "\n".join(lines)
+
+
+def _state(facts: Facts) -> list[str]:
+    if facts.checkpoint is None:
+        return ["state: UNCONFIGURED"]
+    position = facts.position
+    lines = [f"state: {facts.checkpoint.state}{_because(facts.checkpoint.message)}"]
+    if facts.checkpoint.catching_up:
+        lines.append("  in the middle of a large window: its rows are at no one state of the master")
+    if position is not None:
+        lag = f", {age(position.time, facts.master_time)} behind the master's clock" if facts.master_time else ""
+        lines.append(f"position: current as of {position.time or 'unknown'}{lag}; {position.snapshot}")
+    if facts.silent:
+        lines.append(f"master: does not answer; the apply last saw it at {facts.heard or 'an unknown time'}")
+    lines.append(f"apply: {'runs' if facts.applying else 'does not run'}")
+    lines.append(f"gate: {'; '.join(facts.closures) or 'open'}")
+    lines.append(f"rejects: {facts.rejects} open")
+    lines += _verification(facts)
+    return lines
+
+
+def _verification(facts: Facts) -> list[str]:
+    never = [table for table, one in facts.verified.items() if not one.get("time")]
+    wrong = [table for table, one in facts.verified.items() if one.get("outcome") not in (None, "identical")]
+    times = [str(one["time"]) for one in facts.verified.values() if one.get("time")]
+    lines = [f"verified: {len(times)} of {len(facts.verified)} tables, the oldest as of {min(times)}" if times else
+             "verified: never"]  # fmt: skip
+    if never and times:
+        lines.append(f"  never: {_listed(never)}")
+    if wrong:
+        lines.append(f"  not identical when last compared: {_listed(wrong)}")
+    return lines
+
+
+def _definitions(facts: Facts) -> list[str]:
+    if facts.sheet is None:
+        return [
+            "definitions: the master does not answer and the slave keeps none of them: constraints stay as they are "
+            "here, and triggers, privileges, views and functions cannot be compared"
+        ]
+    source = "kept on the slave, read from the master" if facts.silent else "read from the master"
+    lines = [f"definitions ({source} at {facts.sheet.time}): {len(facts.different)} differences"]
+    for kind, treatment in TREATMENTS.items():
+        found = [one for one in facts.different if one.kind == kind]
+        if not found:
+            continue
+        done = "a failover makes them" if treatment.automatic else "a person does it, by the statements below"
+        lines.append(f"  {kind}: {len(found)}; {done} ({treatment.why})")
+        for one in found[:SHOWN_DIFFERENCES]:
+            lines.append(f"    {one}")
+            lines += [f"      {statement.strip(' ;')};" for statement in one.statements]
+        if len(found) > SHOWN_DIFFERENCES:
+            lines.append(f"    … and {len(found) - SHOWN_DIFFERENCES} more")
+    return lines
+
+
+def _rest(facts: Facts) -> list[str]:
+    lines = []
+    if facts.sheet is not None:
+        lines.append(f"sequences: {len(facts.sheet.sequences)}, set beyond the master's by a failover")
+        if facts.sheet.unreplicated:
+            lines.append(f"tables that are not replicated, and stay behind: {_listed(facts.sheet.unreplicated)}")
+    for name, state in facts.others.items():
+        lines.append(
+            f"slave {name} ({state}): follows the former master no more; it needs an initial update from the new"
+        )
+    if facts.lacking:
+        lines.append(
+            f"reverse: the master's account lacks privileges on {_listed(list(facts.lacking))}, which a slave's needs"
+        )
+    return lines
+
+
+def age(earlier: str, later: str) -> str:
+    """The time from one clock reading to another, ISO 8601, in words; `unknown` where one is not known."""
+    try:
+        seconds = (_instant(later) - _instant(earlier)).total_seconds()
+    except ValueError:
+        return "an unknown time"
+    return f"{max(seconds, 0):.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def _instant(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(UTC)
+
+
+def _because(message: str) -> str:
+    return f" ({message})" if message else ""
+
+
+def _listed(names: Sequence[object], most: int = 10) -> str:
+    shown = ", ".join(str(name) for name in names[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,60 @@
+"""The action `check`: what it lists, and that it changes nothing."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from failover.shop import ODD, Shop
+from sluice.orchestration.steps_failover import check
+from sluice.orchestration.steps_housekeeping import keep_definitions
+from sluice.stores.gate import ERROR, Gate
+from tests.airflow_connections import connect_airflow
+
+
+def test_it_lists_readiness_and_every_difference_with_its_remedy(shop_of: Callable[..., Shop]) -> None:
+    shop = shop_of()
+    with shop.applying():
+        shop.await_current()
+        text = check.body(shop.work("check"))
+    print(text)
+    for line in (
+        "planned: possible",
+        "forced: not possible",
+        "state: NORMAL",
+        "apply: runs",
+        "rejects: 0 open",
+        "verified: never",
+        "tables that are not replicated, and stay behind: public.left_behind",
+        'foreign key to the "order" of',
+        'CREATE TRIGGER "Stamp it" BEFORE INSERT OR UPDATE ON public.customers',
+        "CREATE OR REPLACE FUNCTION public.stamp()",
+        "ALTER TABLE public.slots ENABLE ROW LEVEL SECURITY;",
+        "GRANT INSERT, SELECT ON TABLE public.orders TO PUBLIC;",
+        f'CREATE SEQUENCE {ODD}."Invoice No"',
+        "view big_orders in public: is missing",
+        "ALTER TABLE public.customers ALTER COLUMN id SET GENERATED ALWAYS;",
+        "exclusion constraint slots_during_excl of public.slots: differs",
+    ):
+        assert line in text, line
+    assert "primary key" not in text and "default " not in text, "what the load brought does not differ"
+
+
+def test_what_keeps_it_from_taking_over_is_named(shop_of: Callable[..., Shop]) -> None:
+    shop = shop_of()
+    Gate(shop.store, shop.replication.prefix, "dr1").close(ERROR, "apply", "a row differs")
+    text = check.body(shop.work("check"))
+    assert "planned: not possible" in text
+    assert "No apply runs for the slave: trigger cdc_apply." in text
+    assert "The slave's gate is closed: error (apply, " in text
+
+
+def test_definitions_are_kept_for_when_the_master_is_gone(shop_of: Callable[..., Shop]) -> None:
+    shop = shop_of()
+    assert keep_definitions.body(shop.work("check")) == "kept on dr1"
+    shop.master.close()
+    lost = replace(shop.infos["m"], port=1)
+    connect_airflow(shop.patch, "m", lost)
+    text = check.body(shop.work("check"))
+    assert "The master does not answer:" in text
+    assert "forced: possible" in text
+    assert "definitions (kept on the slave, read from the master at " in text
+    assert "trigger Stamp it of public.customers: is missing" in text

@@ -1,0 +1,54 @@
+"""The phases of a failover, and how far sequences are set."""
+
+import pytest
+
+from sluice.domain.definitions import Definition
+from sluice.domain.failover import MOVES, Phase, SequenceValue, Sheet, passed, under_way
+from sluice.domain.names import TableName
+
+
+def test_every_phase_leads_to_an_end() -> None:
+    assert set(MOVES) == set(Phase)
+    assert {phase for phase, next_ones in MOVES.items() if not next_ones} == {Phase.FINISHED, Phase.ABORTED}
+    assert all(under_way(phase) == bool(MOVES[phase]) for phase in Phase)
+
+
+def test_there_is_a_way_back_until_the_slave_is_a_master() -> None:
+    for phase in Phase:
+        way_back = Phase.ABORTED in MOVES[phase]
+        assert way_back == (not passed(phase, Phase.SWITCHED) and phase is not Phase.ABORTED)
+
+
+@pytest.mark.parametrize(
+    ("increment", "last", "used", "gap", "value"),
+    [
+        (1, 10, None, 0, 10),
+        (1, 10, 300, 0, 300),
+        (1, None, None, 1000, None),
+        (1, None, 7, 1000, 1007),
+        (5, 100, 90, 1000, 5100),
+        (-2, -10, -30, 10, -50),
+        (1, 9_990, 1, 1000, 10_000),
+        (-1, -9_990, 1, 1000, -10_000),
+    ],
+)
+def test_a_sequence_is_set_beyond_all_that_is_known(
+    increment: int, last: int | None, used: int | None, gap: int, value: int | None
+) -> None:
+    sequence = SequenceValue(None, "", "s", "n", increment, -10_000, 10_000, last)
+    assert sequence.beyond(used, gap) == value
+
+
+def test_what_is_kept_of_a_master_comes_back() -> None:
+    sheet = Sheet(
+        "u@h:1/d",
+        "2026-01-01T00:00:00Z",
+        (Definition("trigger", 'o"dd', "ä", "t", "x", ("a", "b"), ("c",)),),
+        (
+            SequenceValue(TableName("s", "t"), "c", "s", "n", 1, 1, 9, None),
+            SequenceValue(None, "", "s", "m", 1, 1, 9, 4),
+        ),
+        (TableName("s", "u"),),
+        (TableName("s", "t"),),
+    )
+    assert Sheet.parse(sheet.text()) == sheet
