@@ -32,7 +32,8 @@ from benchmarks.rounds import alternate
 from benchmarks.servers import DATABASES, Servers, connect
 from benchmarks.side import SideFailed
 from embedded.home import REPOSITORY
-from embedded.postgres import binaries, binary
+from embedded.postgres import binary
+from embedded.postgres_releases import binaries
 from sluice.apply.spread import Spread
 from sluice.initial import steps
 from sluice.initial.update import Update

@@ -162,7 +162,7 @@ def _make(venv: Path, uv: str | None) -> None:
     if _run(command, quiet=True) == 0:
         return
     package = f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"
-    if _apt_install([package, "python3-venv"]) and _run(command, quiet=True) == 0:
+    if apt_install([package, "python3-venv"]) and _run(command, quiet=True) == 0:
         return
     raise BootstrapError(
         f"{sys.executable} cannot make a virtual environment. Install uv, or Python's venv module "
@@ -227,7 +227,7 @@ def redis_requirement(lock: str) -> str:
 def ensure_java(environment: Mapping[str, str]) -> Path:
     """The home of a Java of version 17 or later; on Debian and Ubuntu root gets one installed."""
     home = find_java(environment)
-    if home is None and _apt_install(["openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-jre-headless"]):
+    if home is None and apt_install(["openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-jre-headless"]):
         home = find_java(environment)
     if home is None:
         raise BootstrapError(f"Spark needs Java 17 or later, and there is none. {java_remedy()}")
@@ -284,7 +284,7 @@ def java_remedy() -> str:
 # ---------------------------------------------------------------- helpers
 
 
-def _apt_install(packages: Sequence[str]) -> bool:
+def apt_install(packages: Sequence[str]) -> bool:
     """Installs the first of `packages` that exists; only as root, only where there is apt."""
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         return False

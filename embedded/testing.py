@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Files run side by side, unless only one is named or -n, -s, --pdb or -p no:xdist is given."
     )
     parser.add_argument("--all", action="store_true", help="also the tests that take long (marked `long`)")
+    parser.add_argument("--postgres", metavar="RELEASE", help="run them on that release of PostgreSQL, such as 14")
     parser.add_argument("--run-number", type=int, metavar="N", help="repeats what a run with this number chose")
     parser.add_argument("--junitxml", metavar="FILE", help="write results and durations there, as JUnit does")
     parser.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="arguments of pytest (default: every test)")

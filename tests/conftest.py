@@ -17,6 +17,7 @@ from hypothesis import settings
 
 from embedded import airflow_api
 from embedded.postgres import PostgresServer
+from embedded.postgres_releases import NEWEST, OLDEST, RELEASES
 from embedded.redis import RedisServer
 from sluice.domain.connection import ConnectionInfo
 from tests.scenarios.faults import seeds
@@ -47,6 +48,8 @@ LONG = ("faults", "bench", "initial_files", "verify", "demo", "many", "initial_l
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--run-number", type=int, metavar="N", help="decides what changes from run to run (default: new)")
+    help_text = "PostgreSQL's release that tests run on (default: the newest; marked `releases`: also others)"
+    parser.addoption("--postgres", type=int, choices=RELEASES, metavar="RELEASE", help=help_text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -60,6 +63,25 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"run number {number}: fault seeds {chosen}; the same again: ./sluice test --run-number {number}"
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Tests marked `releases` run on the newest release and the oldest, the long tier on those between as well."""
+    marked = metafunc.definition.get_closest_marker("releases") is not None
+    if marked and "postgres" in metafunc.fixturenames and metafunc.config.option.postgres is None:
+        between = [pytest.param(release, marks=pytest.mark.long) for release in RELEASES[1:-1]]
+        metafunc.parametrize("postgres", [NEWEST, *between, OLDEST], indirect=True, ids=lambda number: f"pg{number}")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests of what a release lacks, marked `since`, are skipped on it and say so."""
+    callspec = getattr(item, "callspec", None)
+    release = callspec.params.get("postgres") if callspec else None
+    release = release or item.config.option.postgres or NEWEST
+    for marker in item.iter_markers("since"):
+        needed, what = marker.args
+        if release < needed:
+            pytest.skip(f"PostgreSQL {release} has no {what}")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long files come first: what is left at the end, while others have nothing more to do, should be short."""
 
@@ -70,17 +92,35 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    """A running PostgreSQL 18; ends with the session, and with the process should that be killed."""
-    # Not under pytest's own folder: that is closed to the account that runs the server.
-    folder = Path(tempfile.mkdtemp(prefix="sluice-test-postgres-"))
-    server = PostgresServer(folder, name="test", settings=TEST_SETTINGS)
-    try:
-        server.start(die_with_parent=True)
-        yield server
-    finally:
+def servers() -> Iterator[Callable[[int], PostgresServer]]:
+    """Running PostgreSQL servers by their release, each started when it is first asked for; they end with the session,
+    and with the process should that be killed.
+    """
+    made: dict[int, PostgresServer] = {}
+
+    def of_release(release: int) -> PostgresServer:
+        if release not in made:
+            # Not under pytest's own folder: that is closed to the account that runs the server.
+            folder = Path(tempfile.mkdtemp(prefix="sluice-test-postgres-"))
+            server = PostgresServer(folder, name=f"test {release}", settings=TEST_SETTINGS, release=release)
+            try:
+                server.start(die_with_parent=True)
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
+            made[release] = server
+        return made[release]
+
+    yield of_release
+    for server in made.values():
         server.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(server.directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres(request: pytest.FixtureRequest, servers: Callable[[int], PostgresServer]) -> PostgresServer:
+    """A running PostgreSQL of the release that `--postgres` or the mark `releases` says, else of the newest."""
+    return servers(getattr(request, "param", None) or request.config.option.postgres or NEWEST)
 
 
 @pytest.fixture
@@ -88,27 +128,28 @@ def database(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterat
     """A factory: each call makes an empty database and returns how to reach it; all are dropped after the test.
 
     `database()` connects as the superuser. `database(role=True)` as a new role that owns the database and has no other
-    privilege. `database(name="Odd Name")` gives the database that name.
+    privilege. `database(name="Odd Name")` gives the database that name. `database(server=other)` makes it there.
     """
-    made: list[tuple[str, str | None]] = []
+    made: list[tuple[PostgresServer, str, str | None]] = []
     stem = re.sub(r"\W+", "_", request.node.name).lower()[:30].strip("_")
 
-    def make(*, role: bool = False, name: str | None = None) -> ConnectionInfo:
+    def make(*, role: bool = False, name: str | None = None, server: PostgresServer | None = None) -> ConnectionInfo:
         number = next(_numbers)
+        place = server or postgres
         user = f"role_{number}" if role else "postgres"
-        made.append((name or f"{stem}_{number}", user if role else None))
+        made.append((place, name or f"{stem}_{number}", user if role else None))
         if role:
-            postgres.create_role(user)
-        postgres.create_database(made[-1][0], owner=user)
-        return postgres.info(made[-1][0], user)
+            place.create_role(user)
+        place.create_database(made[-1][1], owner=user)
+        return place.info(made[-1][1], user)
 
     yield make
-    with postgres.connect() as connection:
-        for name, user in made:
+    for place, name, user in made:
+        with place.connect() as connection:
             quoted = '"' + name.replace('"', '""') + '"'
             prepared = connection.execute("SELECT gid FROM pg_prepared_xacts WHERE database = %s", [name])
             for (gid,) in prepared.fetchall():
-                with postgres.connect(name) as inside:
+                with place.connect(name) as inside:
                     inside.execute("ROLLBACK PREPARED '" + gid.replace("'", "''") + "'")
             connection.execute(f"DROP DATABASE IF EXISTS {quoted} WITH (FORCE)")
             if user:

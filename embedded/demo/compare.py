@@ -119,10 +119,15 @@ def _texts(columns: Iterable[str]) -> str:
 
 
 def _side(connection: psycopg.Connection[Any], shape: TableShape) -> Side:
-    # OFFSET 0 keeps the planner from computing each hash twice. The cast of bytea came with PostgreSQL 18.
+    halves = ", ".join(
+        # The cast of bytea to a number came with PostgreSQL 18.
+        f"coalesce(sum(('x' || substr(h, {start}, 16))::bit(64)::bigint), 0)"
+        for start in (1, 17)
+    )
+    # OFFSET 0 keeps the planner from computing each hash twice.
+    digest = f"encode(sha256(convert_to({_row(shape)}, 'UTF8')), 'hex')"
     row = connection.execute(
-        "SELECT count(*), coalesce(sum(substr(h, 1, 8)::bigint), 0), coalesce(sum(substr(h, 9, 8)::bigint), 0) FROM"
-        f" (SELECT sha256(convert_to({_row(shape)}, 'UTF8')) AS h FROM {_name(shape)} AS t OFFSET 0) AS s"
+        f"SELECT count(*), {halves} FROM (SELECT {digest} AS h FROM {_name(shape)} AS t OFFSET 0) AS s"
     ).fetchone()
     assert row is not None
     rows, first, second = row

@@ -89,6 +89,8 @@ class Application:
         self.savepoints: list[str] = []
 
     def run(self, step: Step) -> None:
+        if step.kind == "merge" and self.connection.info.server_version < 150000:
+            return
         if step.kind == "savepoint":
             self.savepoints.append(f"s{len(self.savepoints)}")
             self.connection.execute(f"SAVEPOINT {self.savepoints[-1]}")

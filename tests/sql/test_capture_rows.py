@@ -94,6 +94,7 @@ def test_on_conflict_do_update_writes_inserts_and_updates(orders: Master) -> Non
     assert model.replay(items).contents("orders") == orders.contents("orders")
 
 
+@pytest.mark.since(15, "MERGE")
 def test_merge_writes_each_of_its_actions(orders: Master) -> None:
     orders.sql("INSERT INTO orders SELECT g, 'c', g, NULL FROM generate_series(1, 6) g")
     model = Model().start("orders", orders.contents("orders"))

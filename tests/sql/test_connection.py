@@ -157,7 +157,7 @@ def test_a_refusal_that_stays_is_a_matter_for_a_person(said: str) -> None:
         ("SET statement_timeout = '10ms'; SELECT pg_sleep(5)", StatementInterrupted),
         ("SET default_transaction_read_only = on; COMMIT; CREATE TABLE public.y ()", StatementInterrupted),
         ("SELECT pg_terminate_backend(pg_backend_pid())", DatabaseUnreachable),
-        ("SET ROLE pg_monitor; CREATE TABLE public.x ()", DatabaseRefused),
+        ("SET ROLE pg_monitor; CREATE SCHEMA x", DatabaseRefused),
     ],
 )
 def test_a_statement_that_fails(info: ConnectionInfo, statement: str, expected: type[Exception]) -> None:

@@ -11,15 +11,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from embedded.postgres import PostgresServer
+from embedded.postgres_releases import NEWEST, OLDEST, RELEASES
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import TableName
+from sluice.vendors.postgres import digest
 from sluice.vendors.postgres.catalog import shape
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.digest import Digest, Method
 from sluice.verify.findings import Kind, Outcome
 from tests.examples import examples
+from tests.features import values_there
 from tests.scenarios.apply.rig import Rig
-from tests.scenarios.verify.values import EQUAL, KEYS, PREPARE, TYPES, text
+from tests.scenarios.verify.values import EQUAL, KEYS, PREPARE, TYPES, VECTOR, text
 from tests.scenarios.verify.verifying import counts, look
 
 HOSTILE = {
@@ -41,50 +44,88 @@ SLAVES = {
     "latin1": "ENCODING 'LATIN1' LOCALE_PROVIDER libc LOCALE 'C'",
     "ascii": "ENCODING 'SQL_ASCII' LOCALE_PROVIDER libc LOCALE 'C'",
 }
+PROVIDERS = (15, "providers of locales")
+SINCE = {"builtin": (17, "builtin locales"), "libc": PROVIDERS, "latin1": PROVIDERS, "ascii": PROVIDERS}
+QUICK = ("latin1", f"{NEWEST} to {OLDEST}")
+RELEASES_APART = {f"{master} to {slave}": (master, slave) for master in RELEASES for slave in RELEASES}
+RANGES = {
+    "smallint": "i",
+    "int": "-i",
+    "bigint": "i * 4294967296",
+    "date": "date '2000-01-01' + i",
+    "uuid": "md5(i::text)::uuid",
+    "timestamp": "timestamp '2000-01-01' + i * interval '1 h'",
+    "timestamptz": "timestamptz '2000-01-01+00' - i * interval '1 h'",
+}
+"""Types whose values every server orders alike, and how the value of row i is made."""
 EXTENSIONS = ("public.hstore", "public.citext", "public.vector(2)")
 FELL_BACK = {"latin1": "LATIN1", "ascii": "SQL_ASCII"}
 
 
-@pytest.fixture(
-    params=[pytest.param(kind, marks=() if kind in ("builtin", "latin1") else pytest.mark.long) for kind in SLAVES]
-)
-def pair(
+def kinds() -> list[Any]:
+    """How the slave's database is made, or the releases of master and slave."""
+    found = []
+    for kind in [*SLAVES, *RELEASES_APART]:
+        marks = [] if kind in QUICK else [pytest.mark.long]
+        if kind in SINCE:
+            marks.append(pytest.mark.since(*SINCE[kind]))
+        found.append(pytest.param(kind, marks=marks))
+    return found
+
+
+class Making:
+    """Two empty databases; `build` makes a rig of them. The slave's has hostile settings of its own."""
+
+    def __init__(self, kind: str, master: ConnectionInfo, slave: ConnectionInfo, redis_url: str, folder: Path) -> None:
+        self.kind, self.infos, self.redis_url, self.folder = kind, (master, slave), redis_url, folder
+        self.types = dict(TYPES)
+        """The types that both servers have, with the values that both have."""
+        for info in self.infos:
+            with connect(info, application="test") as connection:
+                self.types = types_there(connection, self.types)
+
+    def build(self, tables: str) -> Rig:
+        infos = iter(self.infos)
+        prepare = PREPARE + (VECTOR if "public.vector(2)" in self.types else "")
+        return Rig.build(lambda: next(infos), self.redis_url, self.folder, prepare + tables, compare=False)
+
+
+@pytest.fixture(params=kinds())
+def making(
     request: pytest.FixtureRequest, database: Callable[..., ConnectionInfo], postgres: PostgresServer, redis_url: str,
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-) -> Callable[[str], Rig]:  # fmt: skip
-    """Builds a rig whose slave's database is of another making, and has hostile settings of its own."""
+    servers: Callable[[int], PostgresServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> Making:  # fmt: skip
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
-
-    def build(tables: str) -> Rig:
-        master, slave = database(), database()
-        with postgres.connect() as connection:
-            name = slave.database
-            connection.execute(f"DROP DATABASE {name}")
-            connection.execute(f"CREATE DATABASE {name} TEMPLATE template0 {SLAVES[request.param]}".encode())
-            for setting, value in HOSTILE.items():
-                connection.execute(f"ALTER DATABASE {name} SET {setting} = '{value}'".encode())
-        infos = iter([master, slave])
-        rig = Rig.build(lambda: next(infos), redis_url, tmp_path, PREPARE + tables, compare=False)
-        rig.kind = request.param  # type: ignore[attr-defined]
-        request.addfinalizer(rig.close)
-        return rig
-
-    return build
+    left, right = map(servers, RELEASES_APART.get(request.param, (postgres.release, postgres.release)))
+    master, slave = database(server=left), database(server=right)
+    with right.connect() as connection:
+        name = slave.database
+        connection.execute(f"DROP DATABASE {name}")
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE template0 {SLAVES.get(request.param, '')}".encode())
+        for setting, value in HOSTILE.items():
+            connection.execute(f"ALTER DATABASE {name} SET {setting} = '{value}'".encode())
+    return Making(request.param, master, slave, redis_url, tmp_path)
 
 
-def columns() -> list[tuple[str, str]]:
-    return [(f"c{number}", kind) for number, kind in enumerate(TYPES, 1)]
+def types_there(
+    connection: "psycopg.Connection[Any]", types: dict[str, list[str | None]]
+) -> dict[str, list[str | None]]:
+    found = {kind: values_there(connection, kind, values) for kind, values in types.items()}
+    return {kind: values for kind, values in found.items() if values}
 
 
 def test_every_value_is_found_equal_to_itself_and_different_from_all_that_look_alike(
-    pair: Callable[[str], Rig],
+    making: Making,
 ) -> None:
     """Row (column, place) holds only that value; by hand it becomes the next one of its type."""
-    rig = pair(f"CREATE TABLE public.z (id int PRIMARY KEY, {', '.join(f'{name} {kind}' for name, kind in columns())})")
+    columns = [(f"c{number}", kind) for number, kind in enumerate(making.types, 1)]
+    rig = making.build(
+        f"CREATE TABLE public.z (id int PRIMARY KEY, {', '.join(f'{name} {kind}' for name, kind in columns)})"
+    )
     changes, expected, number = [], {}, 0
     with rig.apply():
-        for name, kind in columns():
-            values = TYPES[kind]
+        for name, kind in columns:
+            values = making.types[kind]
             for place, value in enumerate(values):
                 number += 1
                 rig.master.execute(
@@ -97,7 +138,8 @@ def test_every_value_is_found_equal_to_itself_and_different_from_all_that_look_a
         same = look(rig, "z")
         assert same.outcome is Outcome.IDENTICAL, same.examples
         assert same.rows_slave == number
-        assert FELL_BACK.get(rig.kind, "") in same.fell_back and bool(same.fell_back) == (rig.kind in FELL_BACK)  # type: ignore[attr-defined]
+        assert FELL_BACK.get(making.kind, "") in same.fell_back
+        assert bool(same.fell_back) == (making.kind in FELL_BACK)
         assert same.method == ("md5" if same.fell_back else "hash64")
         for change in changes:
             rig.slave.execute(change.encode())
@@ -106,14 +148,18 @@ def test_every_value_is_found_equal_to_itself_and_different_from_all_that_look_a
     assert counts(finding) == {"different": number}
 
 
-def test_a_key_of_every_type_names_its_row(pair: Callable[[str], Rig]) -> None:
+def test_a_key_of_every_type_names_its_row(making: Making) -> None:
     """Of each table the first row goes, and the second changes."""
-    kinds = {f"k{number}": kind for number, kind in enumerate(KEYS, 1)}
-    rig = pair(";".join(f"CREATE TABLE public.{name} (v {kind} PRIMARY KEY, n int)" for name, kind in kinds.items()))
+    kinds = {f"k{number}": kind for number, kind in enumerate(KEYS, 1) if kind in making.types}
+    rig = making.build(
+        ";".join(f"CREATE TABLE public.{name} (v {kind} PRIMARY KEY, n int)" for name, kind in kinds.items())
+    )
     with rig.apply():
         rows = {}
         for name, kind in kinds.items():
-            rows[name] = [value for value in TYPES[kind] if value is not None and value not in EQUAL.get(kind, ())]
+            rows[name] = [
+                value for value in making.types[kind] if value is not None and value not in EQUAL.get(kind, ())
+            ]
             for value in rows[name]:
                 rig.master.execute(f"INSERT INTO public.{name} VALUES ({text(value)}::{kind}, 1)".encode())
         rig.await_current()
@@ -138,11 +184,13 @@ def test_a_key_of_every_type_names_its_row(pair: Callable[[str], Rig]) -> None:
     assert not wrong
 
 
+@pytest.mark.releases
 @pytest.mark.parametrize("method", list(Method))
 def test_no_two_values_of_a_type_have_the_same_digest(database: Callable[..., ConnectionInfo], method: Method) -> None:
     with connect(database(), application="test", autocommit=True) as connection:
-        connection.execute(PREPARE)
-        for number, (kind, values) in enumerate(TYPES.items(), 1):
+        types = types_there(connection, TYPES)
+        connection.execute((PREPARE + (VECTOR if "public.vector(2)" in types else "")).encode())
+        for number, (kind, values) in enumerate(types.items(), 1):
             name = TableName("public", f"d{number}")
             connection.execute(f"CREATE TABLE {name} (id int, v {kind})".encode())
             for value in values:
@@ -151,9 +199,34 @@ def test_no_two_values_of_a_type_have_the_same_digest(database: Callable[..., Co
             assert made is not None
             columns = tuple((column.name, column.type) for column in made.columns)
             for key in ((), ("id",)):
-                digest = Digest(made, columns, key, method).row()
-                found = connection.execute(f"SELECT count(DISTINCT {digest}) FROM {name} t".encode()).fetchone()
+                text_of_digest = Digest(made, columns, key, method).row()
+                found = connection.execute(f"SELECT count(DISTINCT {text_of_digest}) FROM {name} t".encode()).fetchone()
                 assert found == (len(values),), (kind, key)
+
+
+@pytest.mark.releases
+def test_a_table_of_many_rows_is_cut_into_blocks_by_a_key_of_every_type_that_has_ranges(
+    rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(digest, "SAMPLED_KEYS", digest.ROWS_A_BLOCK)  # that is, all of them
+    names = {f"t{number}": kind for number, kind in enumerate(RANGES, 1)}
+    pair = rig(";".join(f"CREATE TABLE public.{name} (v {kind} PRIMARY KEY, n int)" for name, kind in names.items()))
+    with pair.apply():
+        for name, kind in names.items():
+            rows = f"SELECT {RANGES[kind]}, i FROM generate_series(1, 3000) i"
+            pair.master.execute(f"INSERT INTO public.{name} {rows}; ANALYZE public.{name}".encode())
+        pair.await_current(60)
+        for name, kind in names.items():
+            made = shape(pair.master, TableName("public", name))
+            assert made is not None
+            keys = f"SELECT v::text FROM public.{name} ORDER BY {name}.v OFFSET 1000"
+            ordered = [key for (key,) in pair.master.execute(keys.encode()).fetchall()]
+            assert digest.bounds(pair.master, made, 3000) == [ordered[0], ordered[1000]], kind
+            same = look(pair, name)
+            assert same.outcome is Outcome.IDENTICAL and same.rows_slave == 3000, kind
+            pair.slave.execute(f"UPDATE public.{name} SET n = -n WHERE n % 1000 = 0".encode())
+            pair.slave.execute(f"DELETE FROM public.{name} WHERE n = 5".encode())
+            assert counts(look(pair, name)) == {"missing": 1, "different": 3}, kind
 
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
@@ -186,8 +259,8 @@ def differ(connection: "psycopg.Connection[Any]", kind: str, one: str, other: st
     assert made is not None
     values = [f"'{value}'" if quote else value for value in (one, other)]
     columns = tuple((column.name, column.type) for column in made.columns)
-    digest = Digest(made, columns, ("id",), Method.HASH).row()
+    hashed = Digest(made, columns, ("id",), Method.HASH).row()
     rows = ", ".join(f"(7, ({value})::{kind})" for value in values)
-    found = connection.execute(f"SELECT count(DISTINCT {digest}) FROM (VALUES {rows}) AS t (id, v)".encode()).fetchone()
+    found = connection.execute(f"SELECT count(DISTINCT {hashed}) FROM (VALUES {rows}) AS t (id, v)".encode()).fetchone()
     assert found is not None
     return bool(found[0] == 2)

@@ -1,7 +1,7 @@
 """Values of every type that differ, and look as alike as they can."""
 
 PREPARE = """
-CREATE EXTENSION hstore SCHEMA public; CREATE EXTENSION citext SCHEMA public; CREATE EXTENSION vector SCHEMA public;
+CREATE EXTENSION hstore SCHEMA public; CREATE EXTENSION citext SCHEMA public;
 CREATE TYPE public.mood AS ENUM ('sad', 'Sad', 'sad ');
 CREATE DOMAIN public.positive AS int CHECK (value > 0);
 CREATE DOMAIN public.label AS text;
@@ -9,6 +9,9 @@ CREATE TYPE public.place AS (n int, t text, f float8);
 CREATE TYPE public.floatrange AS RANGE (subtype = float8);
 CREATE VIEW public.seen AS SELECT 1;
 """
+
+VECTOR = "CREATE EXTENSION vector SCHEMA public;"
+"""Where the server has it."""
 
 NULL = None
 """Stands beside '' wherever a type has that."""

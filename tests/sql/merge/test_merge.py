@@ -175,6 +175,7 @@ def test_an_ordinary_account_can_apply(database: Any, size: str) -> None:
         same(link, history)
 
 
+@pytest.mark.since(15, "pg_stat_force_next_flush()")
 def test_many_rows_for_a_table_that_was_vacuumed_empty_are_judged_before_they_are_inserted(slave: Any) -> None:
     """The planner then loops over all of the table for each row, and would meet what the statement inserted."""
     slave.execute("CREATE TABLE public.t (id int PRIMARY KEY, v text)")

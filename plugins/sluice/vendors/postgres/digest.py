@@ -281,9 +281,9 @@ def bounds(connection: psycopg.Connection[Any], shape: TableShape, rows: int) ->
     name = quoted(shape.key[0].name)
     percent = min(100.0, 100.0 * wanted * SAMPLED_KEYS / rows)
     found = connection.execute(
-        f"SELECT min(k)::text FROM (SELECT {name} AS k, ntile({wanted}) OVER (ORDER BY {name}) AS n "
-        f"FROM {catalog.only(shape)} TABLESAMPLE SYSTEM ({percent:.4f})) AS s "
-        "WHERE n > 1 GROUP BY n ORDER BY min(k)".encode()
+        # Not by min(k): that of a uuid came with PostgreSQL 18.
+        f"SELECT DISTINCT ON (s.n) s.k::text FROM (SELECT {name} AS k, ntile({wanted}) OVER (ORDER BY {name}) AS n "
+        f"FROM {catalog.only(shape)} TABLESAMPLE SYSTEM ({percent:.4f})) AS s WHERE s.n > 1 ORDER BY s.n, s.k".encode()
     ).fetchall()
     return list(dict.fromkeys(text for (text,) in found))
 
