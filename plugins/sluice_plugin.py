@@ -1,9 +1,11 @@
 """What Airflow learns of Sluice besides its DAGs."""
 
 import logging
-from typing import Any
+from typing import Any, ClassVar
 
 from airflow.plugins_manager import AirflowPlugin
+
+from sluice.orchestration import run_note
 
 log = logging.getLogger("sluice")
 
@@ -23,9 +25,10 @@ def pages() -> list[dict[str, Any]]:
 
 
 class SluicePlugin(AirflowPlugin):  # type: ignore[misc]
-    """The pages, and the entry in Airflow's menu Browse that leads to them."""
+    """The pages, the entry in Airflow's menu Browse that leads to them, and the notes of runs."""
 
     name = "sluice"
+    listeners: ClassVar[list[Any]] = [run_note]
     fastapi_apps = pages()
     external_views = (
         [
