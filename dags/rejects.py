@@ -8,6 +8,8 @@ with both images, what the slave held, and the reason. Here a person decides abo
   the master had before the change and no newer change of the row was applied since; else the task fails
   and says what is in the way. `force` makes the row what the change made of it, whatever it holds.
 - `drop` settles those of `ids` without applying them.
+
+`ids` are numbers and ranges, such as `2-5, 9`, or `all`.
 """
 
 from airflow.sdk import chain

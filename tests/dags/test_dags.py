@@ -150,7 +150,7 @@ def test_params_are_those_of_the_contract(bag: DagBag) -> None:
         "failover": {"prefix", "slave", "action"},
         "rejects": {"prefix", "slave", "action", "ids", "force"},
         "housekeeping": set(),
-        "resync": {"prefix", "slave", "action", "sample"},
+        "resync": {"prefix", "slave", "action", "sample", "tables"},
     }
 
 
@@ -221,5 +221,8 @@ def test_the_form_of_an_update_takes_a_list_of_slaves(replications: Path) -> Non
     slave = load().dags["initial_update"].params.get_param("slave")
     assert slave.schema["examples"] == ["dr1", "dr2", "dr1,dr2"]
     assert slave.resolve("dr2, dr1") == "dr2, dr1"
+    for wrong in ("dr9", "dr1,dr9", "dr11", "dr1;dr2"):
+        with pytest.raises(ParamValidationError, match=f"{wrong}' does not match .*dr1"):
+            slave.resolve(wrong)
     assert listed("dr2, dr1,,dr2 ") == listed(["dr2", "dr1"]) == ("dr2", "dr1")
     assert listed(None) == ()

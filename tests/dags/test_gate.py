@@ -60,8 +60,10 @@ def kept(info: ConnectionInfo) -> str:
     return found.closed if found else ""
 
 
-def test_a_person_closes_and_opens(configured: ConnectionInfo) -> None:
+def test_a_person_closes_and_opens(configured: ConnectionInfo, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
     assert run("show") == "DEMO_ → a: the gate is open"
+    assert "DEMO_ → a: the gate is open" in caplog.text
     said = run("close", "  a new index ")
     assert said.startswith("DEMO_ → a: the gate is closed: admin (anna, ") and said.endswith(" UTC): a new index")
     assert run("show") == said

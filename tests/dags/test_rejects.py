@@ -13,7 +13,7 @@ from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix
 from sluice.domain.reject import RejectStatus
 from sluice.orchestration import steps_rejects
-from sluice.orchestration.steps_rejects import RejectsRefused, RejectsUnknown, decide
+from sluice.orchestration.steps_rejects import RejectsRefused, RejectsUnknown, decide, numbers
 from sluice.orchestration.work import Work
 from sluice.vendors.postgres.checkpoint import CheckpointStore
 from sluice.vendors.postgres.connection import connect
@@ -72,6 +72,26 @@ def test_numbers_that_mean_nothing_are_refused(store: RejectStore, ids: str | No
     with pytest.raises(RejectsUnknown, match="action list"):
         run("drop", ids)
     assert len(store.open()) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("2-5", [2, 3, 5]),
+        ("3", [3]),
+        ("5, 1-2 9-9999999999", [2, 5, 9]),
+        ("ALL", [2, 3, 5, 9]),
+        ("2-5,3-9", [2, 3, 5, 9]),
+    ],
+)
+def test_numbers_ranges_and_all(text: str, found: list[int]) -> None:
+    assert numbers(text, [2, 3, 5, 9]) == found
+
+
+@pytest.mark.parametrize("text", ["5-2", "6-8", "2-", "-5", "2-5-9", "2,4"])
+def test_a_range_without_anything_in_it_is_refused(text: str) -> None:
+    with pytest.raises(RejectsUnknown):
+        numbers(text, [2, 3, 5, 9])
 
 
 def test_the_answers_of_the_apply_are_told(store: RejectStore) -> None:

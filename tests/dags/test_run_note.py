@@ -4,6 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.serialization.definitions.param import SerializedParamsDict
 
 from sluice.orchestration.run_note import LONGEST, note_of, on_dag_run_running
 
@@ -26,7 +27,8 @@ def test_the_pair_comes_first(params: dict[str, Any], note: str) -> None:
 
 
 def run_of(conf: dict[str, Any] | None, note: str | None = None, tag: str = "sluice") -> Any:
-    dag = SimpleNamespace(tags={tag}, params={"prefix": "DEMO_", "slave": "dr1", "action": "show"})
+    params = SerializedParamsDict({"prefix": "DEMO_", "slave": "dr1", "action": "show", "reason": None})
+    dag = SimpleNamespace(tags={tag}, params=params)
     return SimpleNamespace(dag=dag, conf=conf, note=note)
 
 

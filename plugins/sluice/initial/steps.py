@@ -209,6 +209,8 @@ def end_sessions(update: Update) -> int:
     ended = 0
     try:
         with on_slave(update) as slave:
+            if not checkpoints_of(update, slave).exists():
+                return 0  # the update failed before it made anything
             owner = owner_of(update, slave)
             if owner is None or owner.update_id != update.update_id:
                 return 0

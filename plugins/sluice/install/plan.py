@@ -54,7 +54,7 @@ class Reorder:
     table: TableName
 
     def __str__(self) -> str:
-        return f"load {self.table} later"
+        return f"put {self.table} behind those before it in the order of loading, by their sequence"
 
 
 @dataclass(frozen=True)

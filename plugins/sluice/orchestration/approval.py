@@ -54,7 +54,7 @@ class ApproveTransfer(HITLOperator):
         with as_airflow(context):
             work = Work.of(context)
             folder = files.written(context)
-            self.subject = transfer.WAITING.format(folder)
+            self.subject = f"{work}: {transfer.WAITING.format(folder)}"
             there = files.arrived(work.replication, work.slave.name, context)
             self.body = _question(work, str(folder), str(there), str(context["ti"].log_url))
         return super().execute(context)

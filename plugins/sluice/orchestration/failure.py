@@ -24,10 +24,11 @@ def as_airflow(context: Mapping[str, Any]) -> Iterator[None]:
         yield
     except Terminal as error:
         _leave(context, str(error))
-        raise AirflowFailException(str(error)) from error
+        # Of what was raised on purpose the message says all; Airflow would print the traceback of every cause.
+        raise AirflowFailException(str(error)) from None
     except Transient as error:
         _leave(context, str(error))
-        raise AirflowException(str(error)) from error
+        raise AirflowException(str(error)) from None
     except Exception as error:
         if type(error).__module__.startswith("airflow."):
             raise  # Airflow's own ways of leaving a task

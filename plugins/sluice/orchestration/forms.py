@@ -9,6 +9,7 @@ one that may be None: with any other the form refuses to start the run.
 """
 
 import inspect
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -96,10 +97,13 @@ def slaves_field(replications: Iterable[Replication]) -> Param:
     names = sorted({name for one in found for name in one.slaves})
     lists = sorted({",".join(one.slaves) for one in found if len(one.slaves) > 1})
     single: dict[str, Any] = {} if len(names) != 1 else {"default": names[0]}
+    one = "|".join(map(re.escape, names))
+    listed: dict[str, Any] = {"pattern": rf"^\s*({one})(\s*,\s*({one}))*\s*$"} if names else {}
     return Param(
         **single,
         type="string",
         minLength=1,
+        **listed,
         examples=[*names, *lists],
         title="Slave",
         description_md="The **slave**, one of the chosen replication's; or several with commas between them, which one "
@@ -130,9 +134,17 @@ def resync_fields() -> dict[str, Param]:
     prefixes = [str(one.prefix) for one in replications]
     return {
         "prefix": _optional(prefixes, "all", "Replication", "The **prefix** of the replication."),
-        "slave": _optional(slaves, "all of the replication", "Slave", "Whoever names one names its replication, too."),
+        "slave": _optional(slaves, "all of the replication", "Slave", "A slave of the chosen **replication**."),
         "action": _optional(
             list(action), "as configured", "Action", "Configured is **verify.action** of the replication.", action
+        ),
+        "tables": Param(
+            [],
+            type=["null", "array"],
+            items={"type": "string"},
+            title="Tables",
+            description_md="One a line, as schema.table, with \\* for anything. As **verify.tables** of the "
+            "configuration says where nothing stands here.",
         ),
         "sample": Param(
             0,
@@ -160,7 +172,7 @@ def gate_fields() -> dict[str, Param]:
             None,
             type=["null", "string"],
             title="Reason",
-            description_md="Of **close**: why. Whoever finds the slave standing still reads it.",
+            description_md="For **close**: why. Everybody who asks why the slave does not follow reads it.",
         ),
     }
 
@@ -204,7 +216,7 @@ def ids_field(_: Iterable[Replication]) -> Param:
         None,
         type=["null", "string"],
         title="Numbers",
-        description_md="Of **apply** and **drop**: the numbers that **list** printed, e.g. 7, 9; or **all**.",
+        description_md="For **apply** and **drop**: the numbers that **list** printed, e.g. 7, 9-12; or **all**.",
     )
 
 
@@ -214,7 +226,7 @@ def force_field(_: Iterable[Replication]) -> Param:
         False,
         type="boolean",
         title="Force",
-        description_md="Of **apply**: make the rows what the changes made of them, whatever they hold now.",
+        description_md="For **apply**: make the rows what the changes made of them, whatever they hold now.",
     )
 
 
@@ -263,8 +275,8 @@ def where_field(_: Iterable[Replication]) -> Param:
     """Which rows of one table."""
     return _text(
         "Where",
-        "Rows of the one table above, as a condition in SQL: placed >= date '2026-01-01'. What is not of pg_catalog "
-        "needs its schema.",
+        "Rows of the one table above, as a condition in SQL: placed >= date '2026-01-01'. Functions and types "
+        "need their schema, unless it is pg_catalog.",
     )
 
 

@@ -94,7 +94,6 @@ class SparkJobOperator(BaseOperator):
         with as_airflow(context):
             following = Next(event["next"])
             if following is Next.FAIL:
-                self._report(event["job_id"], event["why"])
                 raise JobEnded(event["job_id"], event["why"])
             if following is Next.RELAUNCH:
                 self._report(event["job_id"], event["why"])

@@ -64,7 +64,7 @@ class JobTrigger(BaseTrigger):
             case Next.FINISH:
                 self.log.info("The job %s ended.", self.job_id)
             case Next.FAIL:
-                self.log.error("The job %s ended for good. %s", self.job_id, verdict.why)
+                self.log.info("The job %s ended for good.", self.job_id)  # the task says why
             case Next.RELAUNCH:
                 self.log.warning("The job %s is gone. %s It starts again in %.0f s.", self.job_id, verdict.why, wait)
         await asyncio.sleep(wait)
@@ -104,7 +104,7 @@ class JobTrigger(BaseTrigger):
             left_out += len(lines) - len(shown)
             await asyncio.to_thread(output.keep)
         if left_out:
-            self.log.warning("%s more only in %s", counted(left_out, "line"), output.path)
+            self.log.warning("Not copied: %s. The whole log is %s", counted(left_out, "line"), output.path)
         return copied + left_out > 0
 
     async def _handed_over(self) -> bool:

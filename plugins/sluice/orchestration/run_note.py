@@ -36,16 +36,14 @@ def note_of(params: Mapping[str, Any]) -> str:
 
 def params_of(dag_run: "DagRun") -> dict[str, Any]:
     """The run's params: what was chosen, and the defaults of the rest."""
-    dag = getattr(dag_run, "dag", None)
-    defaults = dict(dag.params.items()) if dag is not None else {}
-    return {**defaults, **(dag_run.conf or {})}
+    assert dag_run.dag is not None
+    return {**dag_run.dag.params.dump(), **(dag_run.conf or {})}
 
 
 @hookimpl
 def on_dag_run_running(dag_run: "DagRun", msg: str) -> None:
     """In the scheduler, in the transaction in which the run becomes running."""
-    dag = getattr(dag_run, "dag", None)
-    if dag is None or not set(TAGS) <= set(dag.tags or ()):
+    if dag_run.dag is None or not set(TAGS) <= set(dag_run.dag.tags or ()):
         return
     note, written = note_of(params_of(dag_run)), dag_run.note or ""
     if note and not written.startswith(note):

@@ -14,7 +14,9 @@ class ReasonMissing(Terminal):
     """A gate is closed by nobody without a reason."""
 
     def __init__(self) -> None:
-        super().__init__("Give a reason for closing the gate: whoever finds the slave standing still reads it.")
+        super().__init__(
+            "Give a reason for closing the gate: it is shown to everybody who asks why the slave does not follow."
+        )
 
 
 class NothingToHold(Terminal):
@@ -40,6 +42,6 @@ def decide(work: Work) -> str:
     elif action == "open" and not hold.open():
         log.info("%s: no person had closed the gate", work)
     closures = hold.gate.closures()
-    for closure in closures:
-        log.info("%s: closed: %s", work, closure)
-    return f"{work}: the gate is " + ("closed: " + "; ".join(map(str, closures)) if closures else "open")
+    state = "closed: " + "; ".join(map(str, closures)) if closures else "open"
+    log.info("%s: the gate is %s", work, state)
+    return f"{work}: the gate is {state}"

@@ -59,16 +59,24 @@ def decide(work: Work) -> str:
 
 
 def numbers(text: str, known: list[int]) -> list[int]:
-    """`all`, or numbers between commas or blanks. Raises `RejectsUnknown`."""
+    """`all`, or numbers and ranges such as `2-5` between commas or blanks; of a range those that are known.
+
+    Raises `RejectsUnknown`.
+    """
     if text.strip().lower() == "all":
         return known
     words = [word for word in re.split(r"[\s,;]+", text) if word]
-    if not words or not all(word.isdecimal() for word in words):
-        raise RejectsUnknown(f"ids is {text!r}; it must be numbers, or all")
-    ids = sorted({int(word) for word in words})
-    if strange := [number for number in ids if number not in known]:
-        raise RejectsUnknown(f"Nothing is set aside under {', '.join(map(str, strange))}, or it is settled already")
-    return ids
+    ranges = [re.fullmatch(r"(\d+)(?:-(\d+))?", word) for word in words]
+    if not words or None in ranges:
+        raise RejectsUnknown(f"ids is {text!r}; it must be numbers, ranges such as 2-5, or all")
+    found = {
+        word: [number for number in known if int(each[1]) <= number <= int(each[2] or each[1])]
+        for word, each in zip(words, ranges, strict=True)
+        if each is not None
+    }
+    if strange := [word for word, numbers in found.items() if not numbers]:
+        raise RejectsUnknown(f"Nothing is set aside under {', '.join(strange)}, or it is settled already")
+    return sorted({number for numbers in found.values() for number in numbers})
 
 
 def _answers(work: Work, store: Any, ids: list[int]) -> str:

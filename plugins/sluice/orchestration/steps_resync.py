@@ -3,7 +3,8 @@
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from sluice import config
 from sluice.counted import counted
 from sluice.domain.names import TableName
 from sluice.errors import SluiceError, Terminal
+from sluice.initial import choice
+from sluice.initial.choice import Choice
 from sluice.orchestration import forms, notify, places
 from sluice.orchestration.failure import as_airflow
 from sluice.orchestration.report_link import reporting
@@ -31,6 +34,11 @@ NAMED = "{{ entry['prefix'] }} → {{ entry['slave'] }} {{ entry['table'] | join
 ONE_A_RUN = 2
 """Tables compared at the same time in one run."""
 SUNDAY = 6
+QUESTION = "question"
+"""XCom key: what a person is asked before a repair."""
+LISTED = 20
+"""Tables that the question lists."""
+OUTCOMES = {Outcome.IDENTICAL: "identical", Outcome.DIFFERENT: "different", Outcome.COULD_NOT_COMPARE: "not compared"}
 
 ALL_TABLES = TableName("*", "*")
 """Stands for the tables of a master that could not be asked which it has."""
@@ -38,6 +46,16 @@ ALL_TABLES = TableName("*", "*")
 Entry = dict[str, Any]
 """A table of a pair: `prefix`, `slave`, `table` [schema, name], `actions`, `action`, `sample`; or why there is none:
 `reason`."""
+
+
+class NoSuchTable(Terminal):
+    """What the form names is not replicated."""
+
+    def __init__(self, pattern: str):
+        super().__init__(
+            f"tables: {pattern!r} is no table that is replicated here. Write schema.table, with * for anything; the "
+            "DAG reconcile_tables lists those that are replicated."
+        )
 
 
 class NotIdentical(Terminal):
@@ -52,6 +70,7 @@ def due() -> list[Entry]:
         params, scheduled = context["params"], str(context["dag_run"].run_type) == "scheduled"
         if params["slave"] and not params["prefix"]:
             raise Terminal(f"Slave {params['slave']}: choose its replication, too.")
+        wanted = Choice.from_dict({"tables": params.get("tables")}).tables
         found: list[Entry] = []
         for replication in _chosen(params["prefix"]):
             if scheduled and not is_due(replication.verify.schedule, datetime.now(UTC)):
@@ -59,8 +78,9 @@ def due() -> list[Entry]:
             slaves = [params["slave"]] if params["slave"] else list(replication.slaves)
             action = params["action"] or replication.verify.action
             for slave in slaves:
-                for entry in _entries(replication, replication.slave(slave).name, action, context):
+                for entry in _entries(replication, replication.slave(slave).name, action, wanted, context):
                     found.append({**entry, "sample": params["sample"] or replication.verify.sample})
+        _expect_found(wanted, found)
         log.info("%s to compare", counted(len(found), "table"))
         return found
 
@@ -83,8 +103,9 @@ def write_report(entries: list[Entry] | None) -> str:
         for entry in entries:
             if not _part(entry, context).exists():
                 _keep(Work.of_prefix(entry["prefix"], context), entry, _lost(entry), context)
-        _written(entries, context)
+        written = _written(entries, context)
         _tell(entries, context)
+        context["ti"].xcom_push(key=QUESTION, value=question(json.loads(written.read_text())))
         return places.report_link(context["run_id"])
 
 
@@ -125,6 +146,23 @@ def verdict(entries: list[Entry] | None) -> str:
         raise NotIdentical(f"{outcome}: {listed}. The report is {written.with_suffix('.html')}")
 
 
+def question(pairs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Subject and body of the question whether to repair: the pairs, then tables and rows. `pairs`: the report."""
+    names, lines, rows = [], [], 0
+    for pair in pairs:
+        different = [table for table in pair["tables"] if table["outcome"] == Outcome.DIFFERENT]
+        name = f"{pair['prefix']} → {pair['slave']}"
+        names += [name] if different else []
+        for table in different:
+            wrong = _left(table)
+            rows += wrong
+            lines.append(f"- {name}: {table['table']}: {counted(wrong, 'row')}")
+    tables = counted(len(lines), "table")
+    if len(lines) > LISTED:
+        lines[LISTED:] = [f"- and {counted(len(lines) - LISTED, 'table')} more"]
+    return {"subject": f"{', '.join(names)}: repair {counted(rows, 'row')} of {tables}?", "body": "\n".join(lines)}
+
+
 def is_due(schedule: str, now: datetime) -> bool:
     """Whether a scheduled run concerns a replication with this `verify.schedule`."""
     return schedule == "daily" or (schedule == "weekly" and now.weekday() == SUNDAY)
@@ -136,10 +174,10 @@ def approval() -> Any:
 
     return ApprovalOperator(
         task_id="approve_repair",
-        subject="Repair the differences?",
-        body="[Read the report]({{ ti.xcom_pull(task_ids='write_report') }}).\n\n"
-        "Approve, and every table that differs is made equal to "
-        "the master's, however many rows that takes.",
+        subject="{{ ti.xcom_pull(task_ids='write_report', key='question')['subject'] }}",
+        body="{{ ti.xcom_pull(task_ids='write_report', key='question')['body'] }}\n\n"
+        "[Read the report]({{ ti.xcom_pull(task_ids='write_report') }}).\n\n"
+        "Approve, and each of these tables is made equal to the master's, however many rows that takes.",
         defaults="Reject",
         response_timeout=timedelta(hours=20),
         **RETRY,
@@ -155,7 +193,19 @@ def _chosen(prefix: str | None) -> list[config.Replication]:
     return list(replications)
 
 
-def _entries(replication: config.Replication, slave: str, action: str, context: Any) -> list[Entry]:
+def _expect_found(wanted: Iterable[str], found: list[Entry]) -> None:
+    """Raises `NoSuchTable` for a pattern that means none of the replicated tables; not where these are not known."""
+    if any("reason" in entry for entry in found):
+        return
+    for pattern in wanted:
+        if not any(choice.names(pattern, TableName(*entry["table"])) for entry in found):
+            raise NoSuchTable(pattern)
+
+
+def _entries(
+    replication: config.Replication, slave: str, action: str, wanted: Sequence[str], context: Any
+) -> list[Entry]:
+    """`wanted`: patterns of tables, instead of those that `verify.tables` has."""
     base = {"prefix": str(replication.prefix), "slave": slave, "action": action}
     work = Work(replication, slave, context)
     try:
@@ -167,7 +217,7 @@ def _entries(replication: config.Replication, slave: str, action: str, context: 
     return [
         {**base, "table": [one.table.schema, one.table.name], "actions": "".join(sorted(one.actions))}
         for one in tables
-        if replication.verify.covers(one.table)
+        if (any(choice.names(each, one.table) for each in wanted) if wanted else replication.verify.covers(one.table))
     ]
 
 
@@ -273,10 +323,20 @@ def _tell(entries: list[Entry], context: Any) -> None:
         notify.tell_of_run(Work.of_prefix(prefix, context))
 
 
+def _left(table: Mapping[str, Any]) -> int:
+    """Rows of a table that differ in the end."""
+    return int((table["after_repair"] or table)["to_repair"])
+
+
 def _summary(whole: Mapping[str, Any]) -> str:
+    """Tables by outcome, and rows: of a repaired table those that are left."""
     tables = whole["tables"]
-    faults = sum(table["to_repair"] for table in tables)
-    return f"{whole['outcome']}; {counted(len(tables), 'table')}, {counted(faults, 'row')} different"
+    outcomes = Counter(table["outcome"] for table in tables)
+    told = [f"{counted(outcomes[one], 'table')} {words}" for one, words in OUTCOMES.items() if outcomes[one]]
+    repaired, left = sum(table["repaired"] for table in tables), sum(map(_left, tables))
+    told += [f"{counted(repaired, 'row')} repaired"] if repaired else []
+    told += [f"{counted(left, 'row')} different"] if left else []
+    return ", ".join(told) or "nothing to compare"
 
 
 def _started(context: Any) -> str:

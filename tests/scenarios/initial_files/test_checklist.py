@@ -93,7 +93,7 @@ def test_the_quick_checklist_from_the_form_to_normal(stack: Stack) -> None:
         run.await_state("approve", "awaiting_input")
         (stored,) = (folder / "out").iterdir()
         assert checkpoint(stack) == (SlaveState.TRANSITION, f"Manual Data transfer: WAITING (stored on '{stored}')")
-        assert run.question["subject"] == f"Manual Data transfer: WAITING (stored on '{stored}')"
+        assert run.question["subject"] == f"DEMO_ → dr1: Manual Data transfer: WAITING (stored on '{stored}')"
         assert str(folder / "in" / stored.name) in run.question["body"]
         with redis_store.connect(stack.redis_url) as store:
             (closure,) = Gate(store, Prefix("DEMO_"), "dr1").closures()
