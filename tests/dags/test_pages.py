@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 from sluice.domain.names import Prefix
 from sluice.orchestration import places
 from sluice.stores import redis_store
+from sluice.stores.gate import ERROR, Gate
 from sluice.stores.lease import Lease
 from sluice.stores.status import Status
 from sluice.stores.verified import Verified
@@ -97,7 +98,8 @@ def test_the_overview_says_through_when_each_table_is_verified(
     text = re.sub(r"<[^>]*>", " ", answer.text)
     assert "NORMAL, current as of 2026-11-21 00:45:10" in text
     row = re.search(r"public\.t .*", text)
-    assert row and re.search(r"could not compare.*no &lt;apply&gt;.*2026-11-21 00:41:10 .*811:815:812 .*1,234", row[0])
+    assert row and re.search(r"could not compare.*no &lt;apply&gt;.*2026-11-21 00:41:10 .*1,234", row[0])
+    assert "811:815:812" not in text, "a position means nothing to people"
     assert re.search(r"public\.&lt;new&gt; .*never", text)
     assert f"<a href='reports/{report}/'><span class=different>" in answer.text
     assert "script" not in answer.headers["Content-Security-Policy"]
@@ -115,6 +117,26 @@ def test_the_overview_says_why_safe_mode_is_on_and_when_it_ends(client: TestClie
     finally:
         lease.release()
     assert f"; safe mode {mode}<".replace("<2026>", "&lt;2026&gt;") in text
+
+
+def test_a_replication_with_mistakes_is_named_with_them(
+    client: TestClient, anna: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "BAD.yaml").write_text("prefix: BAD_\nmaster: {conn_id: m}\nslavs: {}\n")
+    (tmp_path / "nameless.yaml").write_text("<&>: {\n")
+    text = client.get("/sluice/", headers=anna).text
+    assert "<h2>BAD_</h2>" in text and "BAD.yaml:3: slavs: is not known; did you mean slaves?" in text
+    assert "A file of which no prefix is known" in text and "nameless.yaml" in text
+    assert "<h2>DEMO_ → dr1</h2>" in text, "the others stay"
+
+
+def test_an_apply_that_stopped_says_why_and_what_to_press(client: TestClient, anna: dict[str, str]) -> None:
+    store = redis_store.connect()
+    Gate(store, Prefix("DEMO_"), "dr1").close(ERROR, "apply", "public.t: a row <is> not there.")
+    text = client.get("/sluice/", headers=anna).text
+    assert (
+        "The apply has stopped: public.t: a row &lt;is&gt; not there. Mend that, then clear the task apply of" in text
+    )
 
 
 def test_a_report_is_served_and_nothing_else_of_the_folder(

@@ -105,6 +105,8 @@ class Apply:
         self.batch = Batch(self.links, self.checkpoints, spread, self.lease.keep, self._pause, self._attend)
         self.asked = Asked(self.links, Requests(store, pair.prefix, pair.slave.name), self.checkpoints)
         self.checkpoint: Checkpoint | None = None
+        self._known: Checkpoint | None = None
+        """The last one, for what is said during an outage."""
         self.seen: Position | None = None
         self.mode = safemode.OFF
         self.tally = Tally()
@@ -346,7 +348,7 @@ class Apply:
             self.checkpoints.save(self.checkpoint)
         self.asked.close()
         self.links.close()
-        self.checkpoint = None
+        self._known, self.checkpoint = self.checkpoint or self._known, None
 
     def _wait(self, reason: str, seconds: float) -> None:
         self._tell_waiting(reason)
@@ -375,7 +377,7 @@ class Apply:
         if not force and now - self._said < STATUS_SECONDS:
             return
         self._said = now
-        checkpoint = self.checkpoint
+        checkpoint = self.checkpoint or self._known
         values = {
             "activity": activity,
             "state": checkpoint.state if checkpoint else None,

@@ -2,10 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from html import escape
 from typing import Any
 
-from sluice.domain.position import Position
+from sluice.counted import counted
+from sluice.errors import RESTART_APPLY
+from sluice.stores.gate import ERROR, Closure
 from sluice.verify.page import clock, outcome_of, whole_page
 
 
@@ -19,6 +22,8 @@ class Shown:
     tables: Mapping[str, Mapping[str, Any]]
     applying: bool
     """Whether an apply holds the lease."""
+    closures: Sequence[Closure] = ()
+    """What keeps the gate closed."""
 
 
 @dataclass(frozen=True)
@@ -29,26 +34,91 @@ class Past:
     pairs: Sequence[tuple[str, str, str]]
 
 
-def overview(pairs: Iterable[Shown], past: Iterable[Past], trouble: str = "") -> str:
-    """HTML. `trouble`: why the pairs are not known."""
+@dataclass(frozen=True)
+class Broken:
+    """A replication that cannot be used; `prefix` is empty where its file does not tell it."""
+
+    prefix: str
+    mistakes: Sequence[str]
+    """File, line, key, what is wrong and what would be right."""
+
+
+def overview(
+    pairs: Iterable[Shown], past: Iterable[Past], now: datetime, trouble: str = "", broken: Iterable[Broken] = ()
+) -> str:
+    """HTML. `trouble`: why the pairs are not known. `now`: with a time zone."""
     told = f"<p class=could-not-compare>{escape(trouble)}</p>" if trouble else ""
-    body = "".join(_pair(one) for one in pairs) or "<p>No replication is configured.</p>" * (not trouble)
+    body = "".join(_broken(one) for one in broken) + "".join(_pair(one, now) for one in pairs)
+    body = body or "<p>No replication is configured.</p>" * (not trouble)
     return whole_page("Verification", f"<h1>Verification</h1>{told}{body}{_reports(list(past))}")
 
 
-def _pair(one: Shown) -> str:
-    status = one.status
-    state = "state not known"
-    if status:
-        state = f"{status.get('state')}, current as of {clock(status.get('current_as_of'))}"
-    mode = f"safe mode {status.get('safe_mode') or 'not known'}" if one.applying else "no apply runs"
-    head = f"<h2>{escape(one.prefix)} → {escape(one.slave)}</h2><p class=soft>{escape(state)}; {escape(mode)}</p>"
+def state_of(status: Mapping[str, Any], now: datetime) -> str:
+    """State and lag in words, by what the apply last said."""
+    if not status:
+        return "state not known: no apply has run since yesterday"
+    state = str(status.get("state") or "state not known")
+    if status.get("catching_up"):
+        state += ", catching up"
+    try:
+        as_of = datetime.fromisoformat(str(status.get("current_as_of")))
+    except ValueError:
+        return state
+    as_of = as_of if as_of.tzinfo else as_of.replace(tzinfo=UTC)
+    return f"{state}, current as of {clock(as_of)} UTC, {ago(now - as_of)} behind"
+
+
+def ago(age: timedelta) -> str:
+    """A lag for people: seconds, minutes, hours, days."""
+    seconds = max(0.0, age.total_seconds())
+    for unit, length in (("days", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:,.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def messages_of(one: Shown) -> list[tuple[str, bool]]:
+    """What a person should know of the apply, and whether a person must act."""
+    found = []
+    for closure in one.closures:
+        if closure.name == ERROR:
+            remedy = "" if RESTART_APPLY in closure.reason else f" Mend that, then {RESTART_APPLY}."
+            found.append((f"The apply has stopped: {closure.reason}{remedy}", True))
+        else:
+            found.append((f"The gate is closed: {closure}", False))
+    activity = str(one.status.get("activity") or "")
+    if one.applying and not one.closures and activity.startswith("waiting"):
+        found.append((f"The apply is {activity}", False))
+    if mistake := one.status.get("configuration"):
+        found.append((f"The apply goes on with the configuration it has, because of a mistake: {mistake}", True))
+    return found
+
+
+def _broken(one: Broken) -> str:
+    name = one.prefix or "A file of which no prefix is known"
+    count = counted(len(one.mistakes), "mistake")
+    lines = "".join(f"<li><code>{escape(mistake)}</code>" for mistake in one.mistakes)
+    return (
+        f"<section><h2>{escape(name)}</h2><p class=different>No run can use this replication: its configuration has "
+        f"{count}.</p><ul>{lines}</ul></section>"
+    )
+
+
+def _pair(one: Shown, now: datetime) -> str:
+    mode = f"safe mode {one.status.get('safe_mode') or 'not known'}" if one.applying else "no apply runs"
+    state = escape(state_of(one.status, now))
+    head = f"<h2>{escape(one.prefix)} → {escape(one.slave)}</h2><p class=soft>{state}; {escape(mode)}</p>"
+    for message, grave in messages_of(one):
+        head += f"<p class={'different' if grave else 'could-not-compare'}>{escape(message)}</p>"
     if not one.tables:
-        return f"<section>{head}<p>Nothing to verify: the slave is not NORMAL, or has not been for long.</p></section>"
+        return (
+            f"<section>{head}<p>No table has been compared yet. The DAG housekeeping lists the tables once the slave "
+            "is NORMAL, every ten minutes; the DAG resync compares them.</p></section>"
+        )
     rows = "".join(_table(name, seen) for name, seen in one.tables.items())
     return (
         f"<section>{head}<div class=scroll><table><tr><th>Table<th>Last compared (UTC)<th>Verified through"
-        f"<th>Position<th class=n>Rows</tr>{rows}</table></div></section>"
+        f"<th class=n>Rows</tr>{rows}</table></div></section>"
     )
 
 
@@ -62,8 +132,7 @@ def _table(name: str, seen: Mapping[str, Any]) -> str:
         last = f"<a href='reports/{run}/'>{outcome_of(outcome)}</a> {when}{reason}"
     through = clock(seen["time"]) if seen.get("time") else "<span class=could-not-compare>never</span>"
     rows = f"{seen['rows']:,}" if "rows" in seen else "–"
-    position = escape(Position.brief(str(seen.get("position", ""))))
-    return f"<tr><td>{escape(name)}<td>{last}<td class=one>{through}<td class='v one'>{position}<td class=n>{rows}</tr>"
+    return f"<tr><td>{escape(name)}<td>{last}<td class=one>{through}<td class=n>{rows}</tr>"
 
 
 def _reports(past: Sequence[Past]) -> str:

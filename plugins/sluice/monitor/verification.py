@@ -10,6 +10,7 @@
 import json
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from fastapi.responses import FileResponse, HTMLResponse
 
 from sluice import config
 from sluice.errors import SluiceError
-from sluice.monitor.overview import Past, Shown, overview
+from sluice.monitor.overview import Broken, Past, Shown, overview
 from sluice.stores import lease, redis_store
+from sluice.stores.gate import Gate
 from sluice.stores.status import Status
 from sluice.stores.verified import Verified
 
@@ -42,8 +44,12 @@ def application(folder: Callable[[], Path], guard: Any) -> FastAPI:
     @app.get("/")
     def index() -> HTMLResponse:
         """What is verified."""
-        pairs, trouble = _pairs()
-        return HTMLResponse(overview(pairs, _past(folder()), trouble), headers=HEADERS)
+        found, trouble = _survey()
+        pairs: list[Shown] = []
+        if found is not None:
+            pairs, trouble = _pairs(found)
+        broken = _broken(found) if found is not None else []
+        return HTMLResponse(overview(pairs, _past(folder()), datetime.now(UTC), trouble, broken), headers=HEADERS)
 
     @app.get("/reports/{name}/")
     def report(name: str) -> FileResponse:
@@ -65,7 +71,23 @@ def _file(folder: Path, name: str, file: str, kind: str) -> FileResponse:
     return FileResponse(path, media_type=kind, headers=HEADERS)
 
 
-def _pairs() -> tuple[list[Shown], str]:
+def _survey() -> tuple[config.Survey | None, str]:
+    """What is configured; or why that is not known."""
+    try:
+        return config.survey(), ""
+    except SluiceError as failure:
+        return None, str(failure)
+
+
+def _broken(found: config.Survey) -> list[Broken]:
+    """Replications with mistakes, and files in which no prefix was found."""
+    named = [Broken(prefix, [str(each) for each in mistakes]) for prefix, mistakes in found.broken.items()]
+    known = {each for mistakes in found.broken.values() for each in mistakes}
+    rest = [str(each) for each in found.mistakes if each not in known]
+    return [*named, *([Broken("", rest)] if rest else [])]
+
+
+def _pairs(found: config.Survey) -> tuple[list[Shown], str]:
     """The configured pairs; and why nothing is known of them, where that is so."""
     try:
         store = redis_store.connect()
@@ -76,8 +98,9 @@ def _pairs() -> tuple[list[Shown], str]:
                 Status(store, one.prefix, slave).read(),
                 Verified(store, one.prefix, slave).read(),
                 lease.held(store, one.prefix, slave),
+                Gate(store, one.prefix, slave).closures(),
             )
-            for one in config.survey().replications
+            for one in found.replications
             for slave in one.slaves
         ], ""
     except SluiceError as failure:

@@ -9,6 +9,7 @@ from typing import Any
 from sluice.counted import counted
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.state import SlaveState
+from sluice.errors import RESTART_APPLY
 from sluice.stores.gate import ERROR, Closure
 
 LISTED = 20
@@ -112,7 +113,7 @@ def of_gate(pair: str, closures: Iterable[Closure]) -> list[Notice]:
         Notice(
             f"{pair}: stopped: {closure.at}",
             f"{pair}: the apply has stopped",
-            f"{closure.reason}\nMend that, then clear the task apply of the DAG cdc_apply.",
+            f"{closure.reason}\nMend that, then {RESTART_APPLY}.",
         )
         for closure in closures
         if closure.name == ERROR

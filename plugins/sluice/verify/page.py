@@ -39,7 +39,7 @@ def page(reports: Iterable[Mapping[str, Any]]) -> str:
     title = ", ".join(f"{one['prefix']} → {one['slave']}" for one in found) or "nothing"
     body = "".join(_pair(f"p{number}", one) for number, one in enumerate(found))
     body = body or "<p>There was nothing to compare.</p>"
-    data = "<p class=soft><a href='report.json'>The same as data</a></p>"
+    data = "<p class=soft><a href='report.json'>The same as data</a> · <a href='../../'>All pairs, in Airflow</a></p>"
     return whole_page(f"Verification of {title}", body + data)
 
 
@@ -88,7 +88,7 @@ def _noteworthy(table: Mapping[str, Any]) -> bool:
         or table["examples"]
         or table["repaired"]
         or table["fell_back"]
-        or table["waiting"] is not None
+        or table["waiting"]
     )
 
 
@@ -97,7 +97,8 @@ def _line(anchor: str, table: Mapping[str, Any]) -> str:
     if _noteworthy(table):
         name = f"<a href='#{anchor}'>{name}</a>"
     counts = [table[kind] for kind in ("rows_master", "missing", "extra", "different", "repaired")]
-    cells = "".join(f"<td class=n>{f'{count:,}' if count else '–'}" for count in counts)
+    compared = table["outcome"] != "could not compare"
+    cells = "".join(f"<td class=n>{f'{count:,}' if compared or count else '–'}" for count in counts)
     return (
         f"<tr><td>{name}<td class=one>{outcome_of(table['outcome'])}{cells}"
         f"<td class=one>{clock(table['position_time'])}</tr>"

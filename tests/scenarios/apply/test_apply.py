@@ -324,3 +324,23 @@ def test_a_slave_of_another_master_is_inconsistent(rig: Callable[..., Rig]) -> N
         pair.await_that(lambda: False)
     assert pair.checkpoint.state is SlaveState.INCONSISTENT
     assert "Start an initial update" in pair.checkpoint.message
+
+
+def test_during_an_outage_of_the_master_the_last_known_state_is_told(rig: Callable[..., Rig]) -> None:
+    pair = rig(TABLES)
+    master = pair.pair.master_info.database
+    with pair.apply() as running:
+        pair.await_current()
+        pair.slave.execute(f'ALTER DATABASE "{master}" ALLOW_CONNECTIONS false'.encode())
+        try:
+            pair.slave.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'sluice %%'"
+                " AND datname = %s",
+                [master],
+            )
+            status = running.loop.status
+            pair.await_that(lambda: "not currently accepting" in str(status.read().get("activity")))
+            assert (status.read()["state"], status.read()["current_as_of"] is not None) == ("NORMAL", True)
+        finally:
+            pair.slave.execute(f'ALTER DATABASE "{master}" ALLOW_CONNECTIONS true'.encode())
+        pair.await_current()

@@ -1,0 +1,69 @@
+"""What the page says of a pair, in words."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from sluice.monitor.overview import Shown, ago, messages_of, state_of
+from sluice.stores.gate import ADMIN, ERROR, Closure
+
+NOW = datetime(2026, 11, 22, 12, 0, 0, tzinfo=UTC)
+
+
+def shown(applying: bool = True, closures: tuple[Closure, ...] = (), **status: Any) -> Shown:
+    return Shown("DEMO_", "dr1", status, {}, applying, closures)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (-3, "0 s"),
+        (0.4, "0 s"),
+        (119, "119 s"),
+        (120, "2 min"),
+        (7_200, "2 h"),
+        (172_800, "2 days"),
+        (864_000, "10 days"),
+    ],
+)
+def test_a_lag_is_told_in_the_unit_that_fits(seconds: float, told: str) -> None:
+    assert ago(timedelta(seconds=seconds)) == told
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        ({}, "state not known: no apply has run since yesterday"),
+        ({"state": None, "current_as_of": None}, "state not known"),
+        ({"state": "NORMAL", "current_as_of": None}, "NORMAL"),
+        (
+            {"state": "NORMAL", "current_as_of": "2026-11-22T11:59:56.5Z"},
+            "NORMAL, current as of 2026-11-22 11:59:56 UTC, 4 s behind",
+        ),
+        (
+            {"state": "NORMAL", "catching_up": True, "current_as_of": "2026-11-22 11:30:00"},
+            "NORMAL, catching up, current as of 2026-11-22 11:30:00 UTC, 30 min behind",
+        ),
+    ],
+)
+def test_the_state_never_reads_none(status: dict[str, Any], told: str) -> None:
+    assert state_of(status, NOW) == told
+
+
+def test_what_a_person_must_know_is_said_once() -> None:
+    stopped = Closure(
+        ERROR, "apply", "public.t: x. Then clear the task apply of the DAG cdc_apply.", "2026-11-22T12:00:00"
+    )
+    held = Closure(ADMIN, "anna", "disk", "2026-11-22T12:00:00+00:00")
+    assert messages_of(shown(closures=(held, stopped), activity="waiting: the gate is closed")) == [
+        ("The gate is closed: admin (anna, 12:00 UTC): disk", False),
+        ("The apply has stopped: public.t: x. Then clear the task apply of the DAG cdc_apply.", True),
+    ]
+    assert messages_of(shown(activity="waiting: the server is down")) == [
+        ("The apply is waiting: the server is down", False)
+    ]
+    assert messages_of(shown(applying=False, activity="waiting: the server is down")) == [], "it said so long ago"
+    assert messages_of(shown(activity="applying")) == []
+    ((told, grave),) = messages_of(shown(activity="applying", configuration="DEMO.yaml:3: x: is not known"))
+    assert grave and told.endswith("because of a mistake: DEMO.yaml:3: x: is not known")
