@@ -8,6 +8,7 @@ ends with the slave in state **NORMAL** and the apply running. Other slaves do n
 | `check` | reads the configuration, reaches master, slave and Redis | as it was |
 | `install_resources` | installs what the master lacks; what is there is not touched | |
 | `reconcile` | registers the configured tables, with their triggers; removes others | |
+| `new_tables` | starts loads of tables that join, for other slaves; at the end `remaining_tables` for this one | |
 | `begin` | takes the slave over, closes its gate | INITIAL |
 | `create_tables` | makes the slave's tables, or empties them | |
 | `plan` | takes the start position, plans blocks, opens the gate | TRANSITION |
@@ -37,6 +38,7 @@ from sluice.orchestration.approval import ApproveTransfer
 from sluice.orchestration.await_normal import AwaitNormal
 from sluice.orchestration.forms import lifecycle_dag
 from sluice.orchestration.job_operator import ImportOperator, LoadOperator
+from sluice.orchestration.new_tables import load_new_tables, new_tables, remaining_tables
 from sluice.orchestration.several import each_slave, share
 from sluice.orchestration.steps_master import check, install_resources, reconcile
 from sluice.orchestration.steps_update import begin, create_tables, finish, make_folder, plan, settle
@@ -45,15 +47,11 @@ FORM = ("prefix", "slave", "transfer", "location", "read", "tables", "where", "k
 
 with lifecycle_dag("initial_update", __doc__, *FORM, several_slaves=True) as dag:
     load, over = LoadOperator(task_id="load"), settle()
-    prepared = [check(), install_resources(), reconcile(), begin(), create_tables(), plan(), make_folder()]
-    chain(
-        *prepared,
-        EnsureApply(task_id="ensure_apply"),
-        load,
-        ApproveTransfer(task_id="approve"),
-        ImportOperator(task_id="import_files"),
-        AwaitNormal(task_id="await_normal", trigger_rule="none_failed"),
-        finish(),
-        over,
-    )
+    reconciled, finished = reconcile(), finish()
+    prepared = [check(), install_resources(), reconciled, begin(), create_tables(), plan(), make_folder()]
+    loaded = [load, ApproveTransfer(task_id="approve"), ImportOperator(task_id="import_files")]
+    normal = AwaitNormal(task_id="await_normal", trigger_rule="none_failed")
+    chain(*prepared, EnsureApply(task_id="ensure_apply"), *loaded, normal, finished, over)
+    chain(reconciled, joined := new_tables(), load_new_tables(joined), over)
+    chain(finished, rest := remaining_tables(), load_new_tables(rest, "load_remaining_tables"), over)
     chain(load, shared := share(), each_slave(shared), over)

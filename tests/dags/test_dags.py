@@ -97,7 +97,8 @@ def test_the_initial_update_follows_the_workflow(bag: DagBag) -> None:
     order, task = [], next(task for task in dag.tasks if not task.upstream_task_ids)
     while True:
         order.append(task.task_id)
-        following = [name for name in task.downstream_task_ids if name != "share"]
+        aside = {"share", "new_tables", "remaining_tables"}
+        following = [name for name in task.downstream_task_ids if name not in aside]
         if not following:
             break
         assert len(following) == 1
@@ -106,6 +107,18 @@ def test_the_initial_update_follows_the_workflow(bag: DagBag) -> None:
         "check", "install_resources", "reconcile", "begin", "create_tables", "plan",
         "make_folder", "ensure_apply", "load", "approve", "import_files", "await_normal", "finish", "settle",
     ]  # fmt: skip
+
+
+def test_tables_that_join_are_loaded_in_runs_of_their_own(bag: DagBag) -> None:
+    update, reconcile = bag.dags["initial_update"], bag.dags["reconcile_tables"]
+    for dag, listing, starting, after in (
+        (reconcile, "new_tables", "load_new_tables", "reconcile"),
+        (update, "new_tables", "load_new_tables", "reconcile"),
+        (update, "remaining_tables", "load_remaining_tables", "finish"),
+    ):
+        assert dag.get_task(listing).upstream_task_ids == {after}
+        assert dag.get_task(starting).upstream_task_ids == {listing} and dag.get_task(starting).is_mapped
+    assert not reconcile.get_task("load_new_tables").downstream_task_ids
 
 
 def test_an_update_of_several_slaves_goes_on_in_a_run_for_each(bag: DagBag) -> None:

@@ -6,10 +6,12 @@ import psycopg
 import pytest
 from master import Master, wanted
 
-from sluice.domain.names import LONGEST_TRIGGER
+from sluice.domain.joining import Rows
+from sluice.domain.names import LONGEST_TRIGGER, TableName
 from sluice.install import reconcile
 from sluice.install.plan import Remove
 from sluice.install.reconcile import TablesBusy
+from sluice.vendors.postgres import joining, position
 from sluice.vendors.postgres.connection import connect
 from tests.waiting import until
 
@@ -27,7 +29,13 @@ def state(master: Master) -> list[tuple[object, ...]]:
 
 def test_registration_announces_the_table_and_ends_in_ok(two: Master) -> None:
     assert state(two) == [("a", "IUD", "OK", 0), ("b", "IUD", "OK", 0)]
-    assert [(item.action, item.table.name) for item in two.items(ddl=True)] == [("CREATE", "a"), ("CREATE", "b")]
+    # Each is announced when it is registered, and once more when it is captured from its first row on.
+    assert [(item.action, item.table.name, "complete" in item.content) for item in two.items(ddl=True)] == [
+        ("CREATE", "a", False),
+        ("CREATE", "a", True),
+        ("CREATE", "b", False),
+        ("CREATE", "b", True),
+    ]
     assert two.rows("SELECT relname FROM demo_current_tables ORDER BY 1") == [("a",), ("b",)]
     assert two.value("SELECT bool_and(trigger_name = 'DEMO_' || repl_key) FROM demo_tables")
 
@@ -46,8 +54,8 @@ def test_the_status_is_creating_until_the_triggers_are_there(master: Master, mon
     report = master.reconcile(wanted("a"), wanted("blocked"))
     assert [str(step) for step in report.steps] == ["repair public.blocked: no trigger was made yet"]
     assert [row[2] for row in state(master)] == ["OK", "OK"]
-    # Announced once, although it took two runs.
-    assert [item.table.name for item in master.items(ddl=True)].count("blocked") == 1
+    # Registered once, although it took two runs.
+    assert [item.table.name for item in master.items(ddl=True) if "complete" not in item.content].count("blocked") == 1
 
 
 def test_a_busy_table_is_tried_again_after_the_others(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,3 +174,53 @@ def test_a_table_whose_rows_are_hidden_from_the_account_is_refused(database, pos
         administrator.execute(f"GRANT SELECT, TRIGGER ON secret TO {master.info.user}")
     with pytest.raises(Exception, match="row level security"):
         master.reconcile(wanted("secret"))
+
+
+def test_what_joins_is_known_until_a_position_has_seen_it(master: Master) -> None:
+    master.sql("CREATE TABLE filled AS SELECT 1 AS id", "CREATE TABLE empty (id int)", "CREATE TABLE parted (id int) "
+               "PARTITION BY RANGE (id)", "CREATE TABLE p PARTITION OF parted FOR VALUES FROM (1) TO (9)",
+               "INSERT INTO parted VALUES (1)")  # fmt: skip
+    with connect(master.info, application="test", autocommit=True) as connection:
+        before = position.take(connection, master.prefix, master.schema)
+        master.register("filled", "empty", "parted")
+        after = position.take(connection, master.prefix, master.schema, before)
+        found = joining.pending(connection, master.prefix, master.schema, before)
+        assert {table.name: complete for table, complete in found.items()} == {
+            "filled": False,
+            "empty": True,
+            "parted": False,
+        }
+        assert joining.pending(connection, master.prefix, master.schema, after) == {}
+
+
+def test_rows_are_counted_where_they_are_few_and_estimated_where_they_are_many(master: Master) -> None:
+    most = joining.COUNTED
+    master.sql(
+        f"CREATE TABLE few AS SELECT generate_series(1, {most})",
+        f"CREATE TABLE many AS SELECT generate_series(1, {2 * most})",
+        "ANALYZE many",
+        f"CREATE TABLE never_analysed AS SELECT generate_series(1, {most + 1})",
+    )
+    names = [TableName("public", name) for name in ("few", "many", "never_analysed")]
+    with connect(master.info, application="test", autocommit=True) as connection:
+        found = joining.rows(connection, names)
+    assert [found[name] for name in names] == [Rows(most, True), Rows(2 * most, False), Rows(most + 1, False)]
+
+
+@pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
+def test_a_snapshot_older_than_the_triggers_proves_no_table_empty(master: Master, isolation: str) -> None:
+    master.sql("CREATE TABLE a (id int)")
+    with master.session(default_transaction_isolation=isolation) as session:
+        session.execute("INSERT INTO demo_tables (schemaname, tablename, trigger_name) VALUES ('public', 'a', 'tr')")
+        session.execute("SELECT demo_create_trigger('public', 'a')")
+    assert ["complete" in (item.content or "") for item in master.items(ddl=True)] == [False]
+
+
+def test_a_large_file_is_not_looked_through_for_a_last_row(master: Master) -> None:
+    master.sql(
+        "CREATE TABLE a (id int, v text) WITH (autovacuum_enabled = false)",
+        "INSERT INTO a SELECT g, repeat('x', 1000) FROM generate_series(1, 20000) g",
+        "DELETE FROM a",
+    )
+    master.register("a")
+    assert ["complete" in (item.content or "") for item in master.items(ddl=True)] == [False]

@@ -5,7 +5,12 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.orchestration.notices import Notice, of_age, of_comparisons
+from sluice.domain.checkpoint import Checkpoint
+from sluice.domain.names import Prefix, TableName
+from sluice.domain.state import SlaveState
+from sluice.domain.table_state import TableState, TableStates
+from sluice.monitor.overview import Shown, overview
+from sluice.orchestration.notices import Notice, of_age, of_comparisons, of_tables
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -49,6 +54,28 @@ def test_what_runs_found_is_told_by_run_and_outcome() -> None:
         ("/r2", "c: no apply"),
     ]
     assert len({notice.key for notice in found}) == 3
+
+
+def test_tables_that_are_not_loaded_are_told_with_what_loads_them_and_again_when_others_join() -> None:
+    prefix, table = Prefix("P_"), TableName("public", "Coupons")
+    absent = Checkpoint("s", SlaveState.NORMAL, tables=TableStates({table: TableState.ABSENT}))
+    (notice,) = of_tables("P → s", prefix, "s", absent)
+    assert notice.subject == "P → s has not loaded 1 table"
+    remedy = 'Start the DAG initial_update with prefix P_, slave s and tables ["public.\\"Coupons\\""].'
+    assert notice.text.splitlines() == ['public."Coupons": absent', f"Its changes are left out. {remedy}"]
+    more = Checkpoint("s", SlaveState.NORMAL, tables=absent.tables.put(TableName("a", "b"), TableState.ABSENT))
+    assert of_tables("P → s", prefix, "s", more)[0].key != notice.key
+    for other in (None, Checkpoint("s", SlaveState.NORMAL), Checkpoint("s", SlaveState.INITIAL, tables=absent.tables)):
+        assert of_tables("P → s", prefix, "s", other) == []
+
+
+def test_the_page_lists_tables_that_are_not_loaded() -> None:
+    page = overview([Shown("P_", "s", {"state": "NORMAL", "not_ready": ['public."<b>"']}, {}, True)], [], NOW)
+    assert (
+        "1 table not loaded, changes left out. Start the DAG initial_update with prefix P_, slave s" in page
+        and "<b>" not in page
+    )
+    assert "not loaded" not in overview([Shown("P_", "s", {"state": "NORMAL"}, {}, True)], [], NOW)
 
 
 def test_a_notice_names_some_tables_and_counts_the_others() -> None:

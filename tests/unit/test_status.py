@@ -1,15 +1,18 @@
 """What `./sluice status` says of a slave, in words."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from sluice.cli.status import Running, activity, folders, state, unused
+from sluice.cli.status import Running, activity, folders, not_ready, state, unused
 from sluice.config import Survey
 from sluice.domain.checkpoint import Checkpoint
+from sluice.domain.names import Prefix, TableName
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
+from sluice.domain.table_state import TableState, TableStates
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
@@ -45,6 +48,22 @@ def test_an_apply_that_should_run_and_does_not_is_said_with_what_starts_it() -> 
     assert activity(SlaveState.NORMAL, None) == [], "Redis is down, which a line of its own says"
     held = activity(SlaveState.NORMAL, Running(True, "off", closures=("admin (ann, 11:00 UTC): backup",)))
     assert held == ["    an apply runs, safe mode off", "    the gate is closed: admin (ann, 11:00 UTC): backup"]
+
+
+def test_tables_that_are_not_loaded_are_listed_with_what_loads_them() -> None:
+    table = TableName("public", "Coupons")
+    states = TableStates({table: TableState.ABSENT})
+    lacking = replace(checkpoint(SlaveState.NORMAL), tables=states)
+    assert not_ready(Prefix("SHOP_"), "dr1", lacking) == [
+        "    1 table not loaded, its changes are left out. Start the DAG initial_update with prefix SHOP_, slave dr1 "
+        'and tables ["public.\\"Coupons\\""].',
+        '        public."Coupons": absent',
+    ]
+    many = states.put_all([TableName("public", f"t{number}") for number in range(40)], TableState.ABSENT)
+    said = not_ready(Prefix("SHOP_"), "dr1", replace(lacking, tables=many))
+    assert "41 tables not loaded" in said[0] and said[-1] == "        and 21 more"
+    assert not_ready(Prefix("SHOP_"), "dr1", checkpoint(SlaveState.NORMAL)) == []
+    assert not_ready(Prefix("SHOP_"), "dr1", replace(lacking, state=SlaveState.TRANSITION)) == [], "they may be loading"
 
 
 def test_files_of_the_usual_folder_that_do_not_count_are_said(tmp_path: Path) -> None:

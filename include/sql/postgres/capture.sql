@@ -192,9 +192,38 @@ BEGIN
         INSERT INTO ${schema}.${prefix}captures SELECT now.*;
     END IF;
     PERFORM ${schema}.${prefix}remember(p_schema, p_table);
+    IF had.tablename IS NULL AND now.triggers <> '{}' AND ${schema}.${prefix}no_rows(now.relid) THEN
+        -- The triggers hold off writers, and no row was there before them.
+        PERFORM ${schema}.${prefix}complete_item(p_schema, p_table);
+    END IF;
     UPDATE ${schema}.${prefix}tables x SET status = 'OK'
         WHERE x.schemaname = p_schema AND x.tablename = p_table AND x.status <> 'OK';
     RETURN nullif(array_to_string(done, ', '), '');
+END
+$sluice$;
+
+-- Whether a table that is locked against writers is known to have no rows. A large one that was emptied is not looked
+-- through: its writers wait. A snapshot that is older than the lock, or a policy, could hide rows.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}no_rows(p_relid oid) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    leaf oid;
+    filled boolean;
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RETURN false;
+    END IF;
+    FOREACH leaf IN ARRAY p_relid || ${schema}.${prefix}leaves(p_relid) LOOP
+        IF pg_relation_size(leaf) > 16 * 1024 * 1024 OR row_security_active(leaf) OR NOT has_table_privilege(leaf, 'SELECT') THEN
+            RETURN false;
+        END IF;
+        EXECUTE format('SELECT EXISTS (SELECT FROM ONLY %s)', leaf::regclass) INTO filled;
+        IF filled THEN
+            RETURN false;
+        END IF;
+    END LOOP;
+    RETURN true;
 END
 $sluice$;
 
@@ -305,8 +334,16 @@ AS $sluice$
     WHERE coalesce(current_setting('sluice.origin', true), '') = ANY (${schema}.${prefix}origins())
 $sluice$;
 
--- A table that is registered announces itself with a CREATE item: from here on its changes follow. It asks a slave to
--- make the table if it has none, and nothing else. A table that is no longer registered loses its capture; no item
+-- Writes a CREATE item that says that all rows of the table follow: every slave has it from the beginning.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}complete_item(p_schema text, p_table text) RETURNS void
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT ${schema}.${prefix}ddl_item('CREATE', p_schema, p_table,
+        regexp_replace(${schema}.${prefix}describe(p_schema, p_table), '^<desc ', '<desc complete="true" '), NULL)
+$sluice$;
+
+-- A table that is registered announces itself with a CREATE item: from here on its changes follow. Rows that it has
+-- already do not, so that a slave leaves its changes out until it has loaded the table. A table that is no longer registered loses its capture; no item
 -- says so, and no slave drops anything.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}tables_trigger() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp

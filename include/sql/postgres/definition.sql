@@ -3,6 +3,7 @@
 --   Attributes of a colname, the last six only where they say something: pos (attnum: stays when the column is
 --   renamed), type, nullable, key (place in the key), default (expression), identity (a, d), generated (s, v),
 --   collation (qualified), missing (the value of the rows that are older than the column).
+--   <desc … complete="true">, in a CREATE item: all rows of the table follow in ITEMS, none came before its capture.
 -- Called by: the triggers and functions of capture.sql, structure.sql and ddl.sql.
 -- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
 -- Privileges: CREATE on the schema. Oldest version: PostgreSQL 14.

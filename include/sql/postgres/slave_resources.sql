@@ -1,5 +1,6 @@
 -- The tables Sluice keeps on a slave: CHECKPOINT, BLOCKS, REJECTS, THROTTLE.
--- Called by: the initial update, before anything else touches the slave; an admin's closure of the gate. Idempotent.
+-- Called by: the initial update, before anything else touches the slave; the apply that starts; an admin's closure of the
+-- gate. Idempotent.
 -- Placeholders: ${prefix} e.g. demo_, ${schema} quoted schema.
 -- By hand: sed -e 's/${prefix}/demo_/g' -e 's/${schema}/public/g' slave_resources.sql | psql
 -- Privileges: CREATE on the schema. Oldest version: PostgreSQL 13.
@@ -16,6 +17,7 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}checkpoint (
     changes       bigint NOT NULL DEFAULT 0,
     update_id     text,
     closed        text,
+    tables        text,
     updated_at    timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 10);
 DO $$
@@ -24,6 +26,11 @@ BEGIN
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_attribute
                    WHERE attrelid = $name$${schema}.${prefix}checkpoint$name$::regclass AND attname = 'closed') THEN
         ALTER TABLE ${schema}.${prefix}checkpoint ADD COLUMN closed text;
+    END IF;
+    -- Slaves of a version that knew no states of tables: all of theirs are ready.
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_attribute
+                   WHERE attrelid = $name$${schema}.${prefix}checkpoint$name$::regclass AND attname = 'tables') THEN
+        ALTER TABLE ${schema}.${prefix}checkpoint ADD COLUMN tables text;
     END IF;
 END $$;
 COMMENT ON TABLE ${schema}.${prefix}checkpoint IS 'Sluice: what this slave has durably applied, one row a slave';
@@ -34,6 +41,7 @@ COMMENT ON COLUMN ${schema}.${prefix}checkpoint.target IS 'the window under way 
 COMMENT ON COLUMN ${schema}.${prefix}checkpoint.slice_key IS 'the last REPL_KEY of that window which is applied';
 COMMENT ON COLUMN ${schema}.${prefix}checkpoint.update_id IS 'the initial update under way, or the last one';
 COMMENT ON COLUMN ${schema}.${prefix}checkpoint.closed IS 'an admin''s closure of the gate (JSON): nothing is applied; NULL: none';
+COMMENT ON COLUMN ${schema}.${prefix}checkpoint.tables IS 'tables that are not ready (JSON): their changes are left out until they are loaded; NULL: none';
 COMMENT ON COLUMN ${schema}.${prefix}checkpoint.safemode_exit IS 'safe mode stays on until this position is passed';
 
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}blocks (

@@ -3,5 +3,5 @@
 SELECT EXISTS (SELECT FROM pg_catalog.pg_attribute
                WHERE attrelid = to_regclass(%(blocks)s) AND attname = 'retry_at')
    AND EXISTS (SELECT FROM pg_catalog.pg_attribute
-               WHERE attrelid = to_regclass(%(checkpoint)s) AND attname = 'closed')
+               WHERE attrelid = to_regclass(%(checkpoint)s) AND attname = 'tables')
    AND to_regclass(%(throttle)s) IS NOT NULL

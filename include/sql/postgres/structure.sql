@@ -5,7 +5,8 @@
 -- Privileges: CREATE on the schema. Oldest version: PostgreSQL 14.
 --
 -- What a DDL item says to a slave:
---   CREATE  make the table of CONTENT unless there is one; nothing is dropped or emptied.
+--   CREATE  the table of CONTENT is captured from here on. With complete="true" all of its rows follow: make it unless
+--           there is one; nothing is dropped or emptied. Without, load it before anything of it is applied.
 --   ALTER   make the table of OLDCONTENT (its schema and table attributes are its former name) look like CONTENT. Asking
 --           twice does no harm. Rows whose values the change itself made anew follow as UPDATEs; of a table without a
 --           key as TRUNCATE and INSERTs.
@@ -171,7 +172,7 @@ BEGIN
             END IF;
         END IF;
         UPDATE ${schema}.${prefix}captures x SET rewritten = false WHERE x.schemaname = p_schema AND x.tablename = p_table;
-        PERFORM ${schema}.${prefix}ddl_item('CREATE', p_schema, p_table, ${schema}.${prefix}describe(p_schema, p_table), NULL);
+        PERFORM ${schema}.${prefix}complete_item(p_schema, p_table);
         PERFORM ${schema}.${prefix}create_trigger(p_schema, p_table);
         -- Rows that came before the trigger. Its making holds off writers, so none comes in between.
         PERFORM ${schema}.${prefix}recapture(p_schema, p_table, 'INSERT');

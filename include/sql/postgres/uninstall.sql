@@ -22,12 +22,12 @@ BEGIN
     WHERE p.pronamespace = $s$ ${schema}$s$::regnamespace
       AND p.proname = ANY (SELECT '${prefix}' || f FROM unnest(ARRAY[
         'always_code', 'basis', 'body_code', 'capture_code', 'capture_faults', 'capture_mode', 'captured_columns',
-        'changed_code', 'check_structure', 'check_table', 'col2xml', 'concat_code', 'content_code',
+        'changed_code', 'check_structure', 'check_table', 'col2xml', 'complete_item', 'concat_code', 'content_code',
         'create_trigger', 'dbid_code', 'ddl_check', 'ddl_drop', 'ddl_end', 'ddl_item', 'ddl_rewrite', 'debug', 'desc_column',
         'describe', 'described', 'drop_trigger', 'filenode', 'follow_partitions', 'foreign_triggers', 'forget',
         'grant_execute', 'guard_code', 'guid_code', 'has_event_triggers', 'hold_off_writers', 'increment', 'insertion_code',
         'is_inherited', 'key_index', 'late_code', 'leaves', 'lockstep_code', 'make_trigger', 'needs_prot',
-        'next_rows', 'oldcontent_code', 'origins', 'own', 'partition_code', 'partition_guard_code', 'position', 'purge', 'recapture', 'relation',
+        'next_rows', 'no_rows', 'oldcontent_code', 'origins', 'own', 'partition_code', 'partition_guard_code', 'position', 'purge', 'recapture', 'relation',
         'remember',
         'rename', 'replayed_code', 'settings_code', 'settle_code', 'signature', 'signature_code',
         'tables_trigger', 'transition_code', 'trigger_fault', 'type_traits', 'value_code', 'values_changed',

@@ -94,6 +94,13 @@ class Aside:
         for table, repl_key in emptied.items():
             store.passed(table, repl_key)
 
+    def drop(self, table: TableName) -> None:
+        """In the window's transaction: what is set aside of `table` is settled, because a load brings its rows anew."""
+        store = self._store()
+        if store.ready():
+            ids = [reject.id for reject in store.open() if reject.table == table]
+            store.move(ids, RejectStatus.DROPPED, "apply", answer="the table joined anew: a load brings its rows")
+
     def committed(self, rejects: Iterable[Any]) -> None:
         """What `put` wrote is committed."""
         module = vendors.module(self.pair.slave_info.vendor, "rejects")

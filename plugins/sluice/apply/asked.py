@@ -28,7 +28,9 @@ from sluice.domain.names import TableName
 from sluice.domain.position import Position
 from sluice.domain.reject import RejectStatus, Row
 from sluice.domain.state import SlaveState
+from sluice.domain.table_state import how_to_load
 from sluice.errors import SluiceError, Transient
+from sluice.pair import Pair
 from sluice.stores.requests import REPAIR, SNAPSHOTS, Request, Requests
 
 log = logging.getLogger("sluice.apply")
@@ -48,6 +50,15 @@ class NoSuchRequest(Transient):
 
 class RepairRefused(Transient):
     """Rows of the slave that are not asked for stand in the way."""
+
+
+class NotLoaded(Transient):
+    """Rows of a table are to be repaired that has not been loaded."""
+
+    def __init__(self, pair: Pair, table: TableName):
+        super().__init__(
+            f"{pair}: {table} is not loaded on this slave. {how_to_load(pair.prefix, pair.slave.name, [table])}"
+        )
 
 
 @dataclass
@@ -181,6 +192,8 @@ class Asked:
         values, links = visit.request.values, self.links
         table, key, rows = TableName(*values["table"]), values["key"], [tuple(row) for row in values["rows"]]
         typed = [(name, kind) for name, kind in values["columns"]]
+        if table in checkpoint.tables:
+            raise NotLoaded(self.pair, table)
         columns = [name for name, _ in typed]
         there = vendors.module(self.pair.master_info.vendor, "repair")
         with links.on(self.pair.master_info):

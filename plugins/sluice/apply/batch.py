@@ -21,6 +21,7 @@ from sluice.apply import cascades, causes, displaced, net, window
 from sluice.apply.aside import Aside, Passed
 from sluice.apply.checkpoints import OnSlave
 from sluice.apply.content import MixedShapes
+from sluice.apply.joining import Joining
 from sluice.apply.links import Links
 from sluice.apply.markers import Markers
 from sluice.apply.seldom import Seldom
@@ -28,7 +29,7 @@ from sluice.apply.slices import Slices
 from sluice.apply.spread import Spread
 from sluice.apply.stages import Stages
 from sluice.apply.staging import Span
-from sluice.apply.steps import Rows, Step, Truncation, grouped
+from sluice.apply.steps import LeftOut, Rows, Step, Truncation, grouped
 from sluice.apply.window import CutItem, Run
 from sluice.domain.blocks import Decision
 from sluice.domain.change import Action
@@ -36,6 +37,7 @@ from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
+from sluice.domain.table_state import how_to_load
 from sluice.errors import Terminal, Transient
 from sluice.pair import Pair
 
@@ -157,7 +159,8 @@ class Batch:
         complete = whole and markers is not None and markers.complete(target)
         if not items.num_rows and not complete and not checkpoint.catching_up:
             return None
-        steps = self._steps(items, seen, checkpoint.slice_key or 0, markers, safe)
+        joining = Joining(checkpoint.tables, self.links, markers)
+        steps = self._steps(items, seen, checkpoint.slice_key or 0, joining, safe)
         complete = whole and markers is not None and markers.complete(target)
         if whole:
             after = checkpoint.advanced(target, items.num_rows)
@@ -166,21 +169,30 @@ class Batch:
             after = checkpoint.sliced(target, slice_end, items.num_rows)
         if complete:
             after = replace(after, state=SlaveState.NORMAL)
-        return self._commit(checkpoint, after, steps, markers, safe)
+        return self._commit(checkpoint, replace(after, tables=joining.states), steps, markers, safe)
 
-    def _steps(self, items: Any, seen: Position, above: int, markers: Markers | None, safe: bool) -> list[Step]:
+    def _steps(self, items: Any, seen: Position, above: int, joining: Joining, safe: bool) -> list[Step]:
         steps: list[Step] = []
         for run in window.runs(items):
-            self.links.definitions.load([run.table] if isinstance(run, CutItem) else run, seen, above)
-            steps.append(self._cut(run, markers) if isinstance(run, CutItem) else self._reduce(run, markers, safe))
+            if isinstance(run, CutItem):
+                steps += self._cut(run, seen, above, joining)
+                continue
+            applied = {table: items for table, items in run.items() if table not in joining.states}
+            self.links.definitions.load(applied, seen, above)
+            steps.append(self._reduce(applied, joining.markers, safe))
         return steps
 
-    def _cut(self, cut: CutItem, markers: Markers | None) -> Step:
+    def _cut(self, cut: CutItem, seen: Position, above: int, joining: Joining) -> list[Step]:
         if cut.action is not Action.TRUNCATE:
+            self.links.definitions.load([cut.table], seen, above)
             self.links.definitions.follow(cut)
-            return cut
+            return joining.follow(cut)
+        if cut.table in joining.states:
+            return []
+        self.links.definitions.load([cut.table], seen, above)
+        markers = joining.markers
         # Decided before the slave's transaction begins: it may have to wait for a block.
-        return Truncation(cut, markers.truncated(cut.table, cut.transaction) if markers else Decision.APPLY)
+        return [Truncation(cut, markers.truncated(cut.table, cut.transaction) if markers else Decision.APPLY)]
 
     def _reduce(self, run: Run, markers: Markers | None, safe: bool) -> Rows:
         kept: dict[TableName, Any] = {}
@@ -213,7 +225,13 @@ class Batch:
         above, changes = checkpoint.slice_key or 0, survey.changes
         end = survey.last if survey.more else None
         after = checkpoint.advanced(target, changes) if end is None else checkpoint.sliced(target, end, changes)
-        how: dict[str, Any] = {"compares": self._compares, "images": self._images, "safe": safe}
+        joining = Joining(checkpoint.tables, self.links, None)
+        how: dict[str, Any] = {
+            "compares": self._compares,
+            "images": self._images,
+            "safe": safe,
+            "left_out": joining.states,
+        }
         try:
             steps, rest = self.stages.steps(
                 Span(seen, target, above, end), survey, checkpoint.epoch, self._passed, **how
@@ -221,8 +239,8 @@ class Batch:
             if rest is not None:
                 bounds = {"above": rest.above, "up_to": rest.up_to}
                 items = self.links.reader.items(seen, target, **bounds, images=self._images)
-                steps += self._steps(items, seen, above, None, safe)
-            return self._commit(checkpoint, after, steps, None, safe)
+                steps += self._steps(items, seen, above, joining, safe)
+            return self._commit(checkpoint, replace(after, tables=joining.states), steps, None, safe)
         finally:
             self.stages.drop(checkpoint.epoch)
 
@@ -261,10 +279,12 @@ class Batch:
                             rejects = self._merge(step, ordered, safe, rejects, deferrable=settle)
                         elif isinstance(step, list):
                             self._truncate(step, markers)
+                        elif isinstance(step, LeftOut):
+                            self._leave_out(step.table, markers)
                         else:
                             self.links.alterer.apply(step)
                             if markers is not None and step.action is Action.DROP:
-                                markers.dropped(step.table)
+                                markers.forget(step.table)
                     if self._displaced:
                         self._bring_back(reached, after, loading=markers is not None, deferrable=settle)
                     if rejects or self._passed or (emptied and self.aside.any):
@@ -316,6 +336,15 @@ class Batch:
         merger = self.links.merger
         kin: set[TableName] = merger.targets.kin(table, every) if merger.cascades else {table}
         return kin
+
+    def _leave_out(self, table: TableName, markers: Markers | None) -> None:
+        if markers is not None:
+            markers.forget(table)
+        self.aside.drop(table)
+        told = f"{self.pair}: {table} joins with rows that this slave lacks. Its changes are left out until a load."
+        self._seldom.say(
+            logging.WARNING, f"absent {table}", f"{told} {how_to_load(self.pair.prefix, self.pair.slave.name, [table])}"
+        )
 
     def _merge(
         self, rows: Rows, ordered: set[TableName], safe: bool, rejects: list[Any], *, deferrable: bool

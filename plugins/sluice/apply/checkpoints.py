@@ -51,6 +51,7 @@ class OnSlave:
             store = self._store()
             if not store.exists():
                 return None
+            store.upgrade()
             row: Checkpoint | None = store.read(lock=True)
             if row is None:
                 return None

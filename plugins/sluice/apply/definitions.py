@@ -6,7 +6,7 @@ first change of definition still to come names as the former one, and only witho
 present one. From there on every change of definition that is passed moves it along.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING
 
 from sluice import sql_files, vendors
@@ -104,9 +104,9 @@ class Definitions:
         """Those known that have no key."""
         return [table for table, shape in self._shapes.items() if not shape.key]
 
-    def known(self) -> dict[TableName, tuple[str, ...]]:
-        """The keys of all tables that are known."""
-        return {table: self.key(table) for table in self._shapes}
+    def known(self, left_out: Container[TableName] = ()) -> dict[TableName, tuple[str, ...]]:
+        """The keys of all tables that are known, without those that are left out."""
+        return {table: self.key(table) for table in self._shapes if table not in left_out}
 
     def follow(self, cut: "CutItem") -> None:
         """What comes after this change of a definition is read by the new one."""

@@ -42,7 +42,7 @@ class Markers:
         self.applied = applied
         self._pause = pause
         self.map = self._look()
-        self._undecided = self.map.undecided(applied)
+        self._undecided = dict(self.map.undecided(applied))
 
     def complete(self, target: Position) -> bool:
         """True when every block is stored and `target` has passed all markers: the slave is consistent then."""
@@ -109,8 +109,12 @@ class Markers:
             key for key, place in zip(keys, places, strict=True) if decide(blocks.blocks[place], xid) is Decision.APPLY
         ]
 
-    def dropped(self, table: TableName) -> None:
-        """In the transaction that drops the slave's table: its blocks go too, no loader need look for it any more."""
+    def gone(self, table: TableName) -> None:
+        """What follows in the window is of another table of that name, which the blocks know nothing of."""
+        self._undecided.pop(table, None)
+
+    def forget(self, table: TableName) -> None:
+        """In the transaction that drops the slave's table or leaves it out: no loader need look for its blocks."""
         blocks = vendors.module(self.pair.slave_info.vendor, "blocks")
         slave = self.pair.slave
         blocks.BlockStore(self.links.slave, self.pair.prefix, slave.schema, slave.name).delete(table)

@@ -25,7 +25,7 @@ class TriggersAct(Terminal):
 
 
 def check(links: Links, checkpoint: Checkpoint) -> None:
-    """Raises `KeyNeeded` and `TriggersAct` with all tables concerned."""
+    """Raises `KeyNeeded` and `TriggersAct` with all tables concerned; none whose changes are left out."""
     pair = links.pair
     assert checkpoint.position is not None
     info = pair.master_info
@@ -33,7 +33,7 @@ def check(links: Links, checkpoint: Checkpoint) -> None:
         registry = vendors.module(info.vendor, "tables_registry").Registry(
             links.master, pair.prefix, pair.replication.master.schema
         )
-        tables = registry.tables()
+        tables = [table for table in registry.tables() if table not in checkpoint.tables]
     links.definitions.load(tables, checkpoint.position, checkpoint.slice_key or 0)
     if keyless := links.definitions.keyless():
         raise KeyNeeded(pair, keyless)

@@ -24,6 +24,7 @@ from sluice.apply.steps import Rows, Step, Truncation
 from sluice.apply.window import CutItem, Run
 from sluice.domain.change import Action
 from sluice.domain.names import TableName
+from sluice.domain.table_state import TableStates
 from sluice.errors import Transient
 
 log = logging.getLogger("sluice.apply")
@@ -51,12 +52,14 @@ class Stages:
         compares: Callable[[TableName], bool],
         images: bool,
         safe: bool,
+        left_out: TableStates,
     ) -> tuple[list[Step], Span | None]:
         """Steps of the window `span`, and the rest of it that the driver must reduce, None for nothing.
 
         `survey`: of the span. `compares`: whether a table's rows must look as the master's did. `images`: whether
-        items are read with their old images. What overtakes changes that were set aside is added to `passed`.
-        Raises `ShareInterrupted`, `ExecutorsFailed`, and what `attend` raises.
+        items are read with their old images. `left_out`: tables whose changes are not applied. What overtakes changes
+        that were set aside is added to `passed`. Raises `ShareInterrupted`, `ExecutorsFailed`, and what `attend`
+        raises.
         """
         whole, rest = span, None
         truncations = list(survey.cuts)
@@ -66,15 +69,17 @@ class Stages:
             rest = replace(span, above=definition.repl_key - 1)
             span = replace(span, up_to=definition.repl_key - 1)
         places = [cut.repl_key for cut in truncations]
-        keys = self._definitions(span)
+        keys = self._definitions(span, left_out)
         runs: list[list[Any]] = [[] for _ in range(len(places) + 1)]
-        apart = self._moved(span, places, runs, compares=compares, images=images, safe=safe)
+        apart = self._moved(span, places, runs, compares=compares, images=images, safe=safe, left_out=left_out)
         self._meet(span, keys, passed)
         work = size(survey.changes, survey.bytes)
         parts = self._attended(lambda: self.spread.parallelism, work)
         compared = frozenset(table for table in keys if compares(table))
         label = str(next(self._labels))
-        share = StageShare(self.pair, span, tuple(places), parts, epoch, label, keys, apart, compared, safe)
+        share = StageShare(
+            self.pair, span, tuple(places), parts, epoch, label, keys, apart, compared, frozenset(left_out), safe
+        )
         began = time.monotonic()
         shares = self._attended(lambda: self.spread.map(share, parts), work)
         seconds = time.monotonic() - began
@@ -95,7 +100,7 @@ class Stages:
             if changes:
                 mine = replace(span, above=begin, up_to=span.up_to if end is None else end - 1)
                 steps.append(Rows(changes, self._items_of(mine, images), keys))
-            if number < len(truncations):
+            if number < len(truncations) and truncations[number].table not in left_out:
                 cut = truncations[number]
                 item = CutItem(cut.repl_key, cut.transaction, Action.TRUNCATE, cut.table, None, None)
                 steps.append(Truncation(item))
@@ -110,16 +115,16 @@ class Stages:
             module = vendors.module(info.vendor, "stage")
             module.drop(slave, self.pair.prefix, self.pair.slave.schema, below=epoch + 1)
 
-    def _definitions(self, span: Span) -> dict[TableName, tuple[str, ...]]:
-        """The keys of all captured tables, because the executors will meet any of them."""
+    def _definitions(self, span: Span, left_out: TableStates) -> dict[TableName, tuple[str, ...]]:
+        """The keys of all captured tables that are not left out, because the executors will meet any of them."""
         info = self.pair.master_info
         with self.links.on(info):
             registry = vendors.module(info.vendor, "tables_registry").Registry(
                 self.links.master, self.pair.prefix, self.pair.replication.master.schema
             )
-            tables = registry.tables()
+            tables = [table for table in registry.tables() if table not in left_out]
         self.links.definitions.load(tables, span.previous, span.above)
-        return self.links.definitions.known()
+        return self.links.definitions.known(left_out)
 
     def _moved(
         self,
@@ -130,6 +135,7 @@ class Stages:
         compares: Callable[[TableName], bool],
         images: bool,
         safe: bool,
+        left_out: TableStates,
     ) -> dict[TableName, frozenset[str]]:
         """Adds the net changes of keys that change into one another to their runs; tells these keys."""
         moved = self._key_changes(span)
@@ -139,10 +145,13 @@ class Stages:
         apart = {
             table: frozenset(net.entangled(items, definitions.key(table)))
             for table, items in window.by_table(moved).items()
+            if table not in left_out
         }
+        if not apart:
+            return {}
         for table, items in window.by_table(self._key_changes(span, guids=apart, images=images)).items():
             for number, mine in enumerate(window.pieces(items, places)):
-                if mine.num_rows:
+                if mine.num_rows and table not in left_out:
                     found = net.events(mine, definitions.key(table))
                     runs[number].append(net.reduce(found, before=compares(table), safe=safe))
         return apart
@@ -151,7 +160,8 @@ class Stages:
         """Notes which changes that were set aside are overtaken."""
         if aside := {table: self.aside.keys(table) for table in self.aside.tables() if table in keys}:
             for table, items in window.by_table(self._key_changes(span, guids=aside)).items():
-                self.aside.meet(net.events(items, keys[table]), table, passed)
+                if table in keys:
+                    self.aside.meet(net.events(items, keys[table]), table, passed)
 
     def _key_changes(self, span: Span, **options: Any) -> Any:
         bounds = {"above": span.above, "up_to": span.up_to}

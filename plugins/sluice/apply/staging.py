@@ -70,7 +70,8 @@ class StageShare:
 
     `cuts`: REPL_KEYs that cut the span into runs, of which each is reduced by itself. `label` makes the stage
     tables' names unique within the epoch. `keys`: the key columns of each table. `apart`: keys the driver
-    handles. `compared`: tables whose old images are wanted. `safe`: reduced for safe mode.
+    handles. `compared`: tables whose old images are wanted. `left_out`: tables whose changes are not applied. `safe`:
+    reduced for safe mode.
     """
 
     pair: Pair
@@ -82,6 +83,7 @@ class StageShare:
     keys: Mapping[TableName, tuple[str, ...]]
     apart: Mapping[TableName, frozenset[str]]
     compared: frozenset[TableName]
+    left_out: frozenset[TableName]
     safe: bool = False
 
     def __call__(self, number: int) -> "list[tuple[int, Any]] | Failure":
@@ -124,10 +126,12 @@ class StageShare:
         vendor = self.pair.slave_info.vendor
         stage = vendors.module(vendor, "stage")
         targets = vendors.module(vendor, "target").Targets(connection)
-        targets.load(table for run in runs for table in run)
+        targets.load(table for run in runs for table in run if table not in self.left_out)
         staged: list[tuple[int, Any]] = []
         for place, run in enumerate(runs):
             for table, items in run.items():
+                if table in self.left_out:
+                    continue
                 if table not in self.keys:
                     raise TableGone(table)
                 mine = net.without(items, self.apart.get(table, frozenset()))

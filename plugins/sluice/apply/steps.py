@@ -32,10 +32,17 @@ class Truncation:
     """WAIT: some blocks were read before it, others after; only rows of the former go."""
 
 
-Step = Rows | Truncation | CutItem
+@dataclass(frozen=True)
+class LeftOut:
+    """A table joined whose rows the slave lacks: what follows of it is left out until it is loaded."""
+
+    table: TableName
 
 
-def grouped(steps: Iterable[Step]) -> Iterator[Rows | CutItem | list[Truncation]]:
+Step = Rows | Truncation | CutItem | LeftOut
+
+
+def grouped(steps: Iterable[Step]) -> Iterator[Rows | CutItem | LeftOut | list[Truncation]]:
     """The steps, with truncations that follow one another as one."""
     waiting: list[Truncation] = []
     for step in steps:

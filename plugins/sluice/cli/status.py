@@ -19,6 +19,7 @@ from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix
 from sluice.domain.state import SlaveState
+from sluice.domain.table_state import how_to_load
 from sluice.errors import SluiceError
 from sluice.initial.progress import progress
 from sluice.initial.sides import checkpoints_of
@@ -35,6 +36,7 @@ LOOK_SECONDS = 3
 """So long a connection, and each statement, may take."""
 SIDE_BY_SIDE = 16
 FAULTS_TOLD = 5
+TABLES_TOLD = 20
 
 Connections = Callable[[str, str], ConnectionInfo]
 """The database that a connection of Airflow leads to, by its id and vendor. Raises `SluiceError`."""
@@ -131,7 +133,9 @@ def slave(replication: Replication, name: str, connections: Connections, store_u
             except SluiceError as error:
                 loading = [f"    {error}"]
     running, trouble = _running(store_url, replication.prefix, name)
-    return [state(str(pair), checkpoint, running), *loading, *activity(checkpoint.state, running), *trouble]
+    head = state(str(pair), checkpoint, running)
+    lacking = not_ready(replication.prefix, name, checkpoint)
+    return [head, *lacking, *loading, *activity(checkpoint.state, running), *trouble]
 
 
 def state(pair: str, checkpoint: Checkpoint, running: Running | None, now: datetime | None = None) -> str:
@@ -144,6 +148,22 @@ def state(pair: str, checkpoint: Checkpoint, running: Running | None, now: datet
     if checkpoint.state is SlaveState.NORMAL and newest:
         age = f", as the master was {duration(((now or datetime.now(UTC)) - newest).total_seconds())} ago"
     return f"{pair}: {checkpoint.state}{age}" + (f": {checkpoint.message}" if checkpoint.message else "")
+
+
+def not_ready(prefix: Prefix, slave: str, checkpoint: Checkpoint) -> list[str]:
+    """The tables that the slave has not loaded, and what loads them."""
+    tables = checkpoint.tables
+    if checkpoint.state is not SlaveState.NORMAL or not tables:
+        return []
+    listed = [f"        {table}: {tables.not_ready[table]}" for table in list(tables)[:TABLES_TOLD]]
+    rest = len(tables) - len(listed)
+    one = len(tables) == 1
+    return [
+        f"    {counted(len(tables), 'table')} not loaded, {'its' if one else 'their'} changes are left out. "
+        f"{how_to_load(prefix, slave, list(tables))}",
+        *listed,
+        *([f"        and {rest} more"] if rest else []),
+    ]
 
 
 def activity(state: SlaveState, running: Running | None) -> list[str]:

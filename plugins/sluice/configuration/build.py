@@ -18,6 +18,7 @@ from sluice.configuration.model import (
 )
 from sluice.configuration.nodes import Node, Section
 from sluice.configuration.rule import ALL_ACTIONS, TablePattern, TableRule
+from sluice.domain.joining import LOAD, WAIT
 from sluice.domain.location import Location, NoLocation
 from sluice.domain.names import LONGEST_TRIGGER, InvalidName, Prefix
 
@@ -173,9 +174,20 @@ def _slave(name: str, node: Node, master: Endpoint, mistakes: list[Mistake]) -> 
     existing = section.choice("existing_tables", ("empty", "keep", "refuse"), "empty", "policies")
     checkpoint = section.choice("checkpoint", ("slave", "redis"), "slave", "places")
     location = _location(section, mistakes)
+    new_tables = section.choice("new_tables", (LOAD, WAIT), LOAD, "policies")
     section.finish()
     return SlaveConfig(
-        name, conn_id, vendor, schema, safe_mode, on_conflict, compare_values, existing, checkpoint, location
+        name,
+        conn_id,
+        vendor,
+        schema,
+        safe_mode,
+        on_conflict,
+        compare_values,
+        existing,
+        checkpoint,
+        location,
+        new_tables,
     )
 
 

@@ -54,6 +54,9 @@ class SlaveConfig:
     """Where the position is kept: `slave`, in the transaction that carries the data, or `redis`, at an interval."""
     initial_files_location: str | None = None
     """Where this slave finds carried-over files: an absolute folder or `s3://bucket/key`."""
+    new_tables: str = "load"
+    """What is done about a table that joins with rows while the slave is NORMAL: `load` starts an initial update of
+    it, `wait` leaves that to a person. Its changes are left out until then."""
 
 
 @dataclass(frozen=True)

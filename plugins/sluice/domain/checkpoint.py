@@ -5,6 +5,7 @@ from datetime import datetime
 
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
+from sluice.domain.table_state import ALL_READY, TableStates
 from sluice.errors import Terminal, Transient
 
 
@@ -44,6 +45,8 @@ class Checkpoint:
     """The slave's clock."""
     closed: str = ""
     """An admin's closure of the gate, as `sluice.stores.gate` writes it; empty: none."""
+    tables: TableStates = ALL_READY
+    """Which tables' changes are left out."""
 
     @property
     def catching_up(self) -> bool:
@@ -52,12 +55,13 @@ class Checkpoint:
 
     def same_place(self, other: "Checkpoint") -> bool:
         """True when applying can go on from here as if it were `other`."""
-        return (self.epoch, self.state, self.position, self.target, self.slice_key) == (
+        return (self.epoch, self.state, self.position, self.target, self.slice_key, self.tables) == (
             other.epoch,
             other.state,
             other.position,
             other.target,
             other.slice_key,
+            other.tables,
         )
 
     def advanced(self, position: Position, changes: int) -> "Checkpoint":

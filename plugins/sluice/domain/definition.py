@@ -2,6 +2,7 @@
 
     <desc schema="public" table="orders"><colname pos="1" type="integer" nullable="false" key="1">id</colname>…</desc>
 
+A CREATE item with `complete="true"` in `desc` says that all rows of the table follow in the stream.
 Attributes of a column are `pos` (stays when the column is renamed), `type`, `nullable` and, only where
 they say something, `key`, `default`, `identity`, `generated` with `expression`, `collation`, `missing`.
 See include/sql/postgres/definition.sql, which writes it.
@@ -27,6 +28,8 @@ class Definition:
     """A generated column's expression stands in its `default`."""
     missing: dict[str, str] = field(default_factory=dict)
     """Column → the value of the rows that are older than the column."""
+    complete: bool = False
+    """Of a CREATE item: the table had no rows when its capture began, or they follow as INSERTs."""
 
     @property
     def table(self) -> TableName:
@@ -63,7 +66,8 @@ def parse(text: str) -> Definition:
             )
         )
         at = match.end()
-    return Definition(TableShape(TableName(names["schema"], names["table"]), tuple(columns)), missing)
+    table = TableName(names["schema"], names["table"])
+    return Definition(TableShape(table, tuple(columns)), missing, names.get("complete") == "true")
 
 
 def _attributes(text: str) -> dict[str, str]:

@@ -161,6 +161,9 @@ def _within(
     theirs = vendors.module(update.slave_info.vendor, "catalog").shape(slave, table)
     if theirs is None:
         raise CannotChoose(update, f"{table} is not on the slave yet: load it as a whole first")
+    found = checkpoints_of(update, slave).read()
+    if found is not None and table in found.tables:
+        raise CannotChoose(update, f"{table} is {found.tables.not_ready[table]} on the slave: load it as a whole first")
     if ours is None or ours.keyless or theirs.keyless:
         raise CannotChoose(update, f"{table} has no key: it can be loaded as a whole only, without where and keys")
     order = vendors.module(update.master_info.vendor, "ranges").key_order(master, ours)

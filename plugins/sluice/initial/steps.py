@@ -19,6 +19,7 @@ from sluice.domain.names import TableName
 from sluice.domain.parts import Part
 from sluice.domain.reject import RejectStatus
 from sluice.domain.state import ForbiddenMove, SlaveState
+from sluice.domain.table_state import ALL_READY, TableState
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.initial import chosen
 from sluice.initial.owner import LoadEnded, expect_loading, owner_of
@@ -306,10 +307,12 @@ def _plan_chosen(update: Update, master: Connection[Any], slave: Connection[Any]
         prepare(update, master, slave)
     with slave.transaction():
         checkpoints = checkpoints_of(update, slave)
-        checkpoints.read(lock=True)
+        found = checkpoints.read(lock=True)
         if _preparing(update, slave):
             if held:
                 _hold(update, slave)
+            # From here on their blocks decide.
+            checkpoints.put_tables(found.tables.put_all(block_map_of(update, slave).tables, TableState.LOADING))
             checkpoints.move(SlaveState.TRANSITION, f"Initial update {update.update_id} loads {update.choice}")
     return len(tables)
 
@@ -318,6 +321,7 @@ def _plan(update: Update, master: Connection[Any], slave: Connection[Any], held:
     if update.choice.partial:
         return _plan_chosen(update, master, slave, held)
     positions = vendors.module(update.master_info.vendor, "position")
+    captured, schema = vendors.module(update.master_info.vendor, "captured"), update.replication.master.schema
     for _ in range(PLAN_TRIES):
         # Captured first: what is not by now may have changed before the start position, seen by nobody.
         tables = captured_tables(update, master)
@@ -327,6 +331,7 @@ def _plan(update: Update, master: Connection[Any], slave: Connection[Any], held:
         unfit = preparation.unfit()
         if not unfit:
             positions.secure(master, start)
+            joined = [table for table in captured.read(master, update.prefix, schema) if table not in tables]
             with slave.transaction():
                 checkpoints = checkpoints_of(update, slave)
                 checkpoints.read(lock=True)
@@ -336,6 +341,8 @@ def _plan(update: Update, master: Connection[Any], slave: Connection[Any], held:
                 if held:
                     _hold(update, slave)
                 checkpoints.start_at(start)
+                # Registered since: what tells of it in ITEMS may come before the start position.
+                checkpoints.put_tables(ALL_READY.put_all(joined, TableState.ABSENT))
                 _forget_rejects(update, slave)
                 checkpoints.move(SlaveState.TRANSITION, f"Initial update {update.update_id} is loading")
             log.info(

@@ -7,6 +7,8 @@ from html import escape
 from typing import Any
 
 from sluice.counted import counted
+from sluice.domain.names import Prefix, TableName
+from sluice.domain.table_state import how_to_load
 from sluice.errors import RESTART_APPLY
 from sluice.stores.gate import ERROR, Closure
 from sluice.verify.page import clock, outcome_of, whole_page
@@ -89,6 +91,9 @@ def messages_of(one: Shown) -> list[tuple[str, bool]]:
     activity = str(one.status.get("activity") or "")
     if one.applying and not one.closures and activity.startswith("waiting"):
         found.append((f"The apply is {activity}", False))
+    if lacking := [TableName.parse(name) for name in one.status.get("not_ready") or ()]:
+        remedy = how_to_load(Prefix(one.prefix), one.slave, lacking)
+        found.append((f"{counted(len(lacking), 'table')} not loaded, changes left out. {remedy}", True))
     if mistake := one.status.get("configuration"):
         found.append((f"The apply goes on with the configuration it has, because of a mistake: {mistake}", True))
     return found

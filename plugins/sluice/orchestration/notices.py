@@ -8,7 +8,9 @@ from typing import Any
 
 from sluice.counted import counted
 from sluice.domain.checkpoint import Checkpoint
+from sluice.domain.names import Prefix
 from sluice.domain.state import SlaveState
+from sluice.domain.table_state import how_to_load
 from sluice.errors import RESTART_APPLY
 from sluice.stores.gate import ERROR, Closure
 
@@ -103,6 +105,21 @@ def of_state(pair: str, checkpoint: Checkpoint | None) -> list[Notice]:
             f"{pair}: {checkpoint.state}: {checkpoint.epoch}: {checkpoint.message}",
             f"{pair} is {checkpoint.state}",
             f"{checkpoint.message}\nStart the DAG initial_update for it.",
+        )
+    ]
+
+
+def of_tables(pair: str, prefix: Prefix, slave: str, checkpoint: Checkpoint | None) -> list[Notice]:
+    """Tables that a slave has not loaded, told again when there are others."""
+    if checkpoint is None or checkpoint.state is not SlaveState.NORMAL or not checkpoint.tables:
+        return []
+    lines = [f"{table}: {checkpoint.tables.not_ready[table]}" for table in checkpoint.tables]
+    left_out = "Its changes are" if len(lines) == 1 else "Their changes are"
+    return [
+        Notice(
+            f"{pair}: not loaded: {checkpoint.tables.text()}",
+            f"{pair} has not loaded {counted(len(lines), 'table')}",
+            "\n".join([*_listed(lines), f"{left_out} left out. {how_to_load(prefix, slave, list(checkpoint.tables))}"]),
         )
     ]
 

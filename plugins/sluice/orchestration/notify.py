@@ -87,6 +87,7 @@ def needs(work: Work) -> Iterable[Notice]:
             log.warning("%s: its state is not known: %s", pair, failure)
             checkpoint = None
         yield from notices.of_state(pair, checkpoint)
+        yield from notices.of_tables(pair, work.prefix, slave.name, checkpoint)
         yield from notices.of_gate(pair, Gate(work.redis, work.prefix, slave.name).closures())
         seen = Verified(work.redis, work.prefix, slave.name).read()
         reported = {table: one for table, one in seen.items() if not places.is_unreported(str(one.get("run")))}

@@ -11,6 +11,7 @@ from sluice.install import reconcile as reconciling
 from sluice.install import resources
 from sluice.orchestration import files
 from sluice.orchestration.choosing import check_choice, update_of
+from sluice.orchestration.new_tables import told
 from sluice.orchestration.several import NeedsFiles, goes_on, whole
 from sluice.orchestration.step import step
 from sluice.orchestration.work import Work
@@ -67,24 +68,28 @@ def install_resources(work: Work) -> str:
 
 @step
 def show_plan(work: Work) -> str:
-    """Compares the configured tables with TABLES and prints what will be added, altered, repaired and **removed**."""
-    report = _proposed(work)
-    log.info("The plan for %s", report)
-    return str(report)
+    """Compares the configured tables with TABLES and prints what will be added, altered, repaired and **removed**; of a
+    table that joins, how many rows the slaves lack, and what happens next."""
+    planned = _planned(work)
+    log.info("The plan for %s", planned)
+    return planned
 
 
 @step
 def reconcile(work: Work) -> str:
     """Carries the plan out: registers tables, makes and removes triggers. Prints the plan first."""
     replication = work.replication
+    planned = _planned(work)
+    log.info("The plan for %s", planned)
     with work.master() as master:
         tables = replication.resolve(work.existing_tables(master))
         report = reconciling.reconcile(master, work.prefix, replication.master.schema, tables)
-    log.info("%s: captured: %s; taken: %s", work, counted(len(tables), "table"), counted(len(report.steps), "step"))
-    return str(report)
+    log.info("%s: %d tables are captured, %d steps were taken", work, len(tables), len(report.steps))
+    return planned
 
 
-def _proposed(work: Work) -> reconciling.ReconcileReport:
+def _planned(work: Work) -> str:
     with work.master() as master:
         tables = work.replication.resolve(work.existing_tables(master))
-        return reconciling.propose(master, work.prefix, work.replication.master.schema, tables)
+        report = reconciling.propose(master, work.prefix, work.replication.master.schema, tables)
+    return "\n".join([str(report), *(f"  {line}" for line in told(work, report))])

@@ -12,7 +12,7 @@ from sluice.domain.state import SlaveState
 from sluice.errors import SluiceError, Transient
 from sluice.pair import Pair
 from sluice.stores import lease
-from sluice.stores.gate import Gate
+from sluice.stores.gate import ERROR, Gate
 from sluice.stores.requests import Requests
 
 PATIENCE_SECONDS = 60.0
@@ -50,8 +50,14 @@ def why_silent(pair: Pair, store: "Redis") -> str:
     """In words, what keeps the apply from answering."""
     prefix, slave, info = pair.prefix, pair.slave, pair.slave_info
     closures = Gate(store, prefix, slave.name).closures()
+    stopped = [closure.reason for closure in closures if closure.name == ERROR]
+    if stopped:
+        return (
+            f"it has stopped: {stopped[0]} Mend that, then clear the task apply of the DAG cdc_apply. When it applies "
+            "again and safe mode is off, start the DAG resync."
+        )
     if closures:
-        return "the gate is closed: " + "; ".join(map(str, closures))
+        return "the gate is closed: " + "; ".join(map(str, closures)) + ". When it is open again, start the DAG resync."
     with vendors.reach(info, f"{pair.application} verify") as session:
         module = vendors.module(info.vendor, "checkpoint")
         checkpoint = module.CheckpointStore(session, prefix, slave.schema, slave.name).read()

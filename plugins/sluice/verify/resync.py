@@ -10,17 +10,29 @@ from redis import Redis
 from sluice import vendors
 from sluice.domain.names import TableName
 from sluice.domain.reject import Reject
+from sluice.domain.table_state import how_to_load
 from sluice.errors import SluiceError
 from sluice.pair import Pair
+from sluice.verify import standing
 from sluice.verify.compare import compare
 from sluice.verify.findings import CouldNotCompare, Outcome, TableFinding
 from sluice.verify.repair import NotRepaired, RepairTooLarge, repair
-from sluice.verify.snapshots import at_one_position
+from sluice.verify.snapshots import Side, at_one_position
 
 log = logging.getLogger("sluice.verify")
 
 TRIES = 4
 PAUSE_SECONDS = 1.0
+
+
+class NotLoaded(CouldNotCompare):
+    """The slave has not loaded the table: what it lacks is no difference."""
+
+    def __init__(self, pair: Pair, table: TableName):
+        super().__init__(
+            f"{pair} has not loaded {table}, its changes are left out. "
+            f"{how_to_load(pair.prefix, pair.slave.name, [table])}"
+        )
 
 
 class Action(StrEnum):
@@ -64,6 +76,7 @@ def look(
             time.sleep(PAUSE_SECONDS)
         try:
             with at_one_position(pair, store, sessions=sessions) as sight:
+                _expect_loaded(pair, sight.slave, table)
                 finding = compare(sight, table, actions, sample)
             if finding.faults:
                 finding.explain(_rejects(pair, table))
@@ -100,6 +113,14 @@ def resync(
         result.repaired, result.refused = failure.done, str(failure)
     result.after = look(pair, store, table, actions, sessions=sessions)
     return result
+
+
+def _expect_loaded(pair: Pair, slave: Side, table: TableName) -> None:
+    """Raises `NotLoaded`, as of the position at which the slave is seen."""
+    with slave.module("connection").classified(slave.info):
+        found = standing.checkpoint(pair, slave, slave.first)
+    if found is not None and table in found.tables:
+        raise NotLoaded(pair, table)
 
 
 def _rejects(pair: Pair, table: TableName) -> list[Reject]:

@@ -41,12 +41,12 @@ def begin(pair: Pair, master: Any, slave: Any) -> tuple[Position, Position] | No
     """
     begun = slave.module("snapshot").begin
     begun(slave.first)
-    checkpoint = _checkpoint(pair, slave, slave.first)
-    if checkpoint is None or checkpoint.state is not SlaveState.NORMAL or checkpoint.catching_up:
+    row = checkpoint(pair, slave, slave.first)
+    if row is None or row.state is not SlaveState.NORMAL or row.catching_up:
         return None
     if pair.slave.checkpoint != "slave":  # what is written on the slave lags behind its rows
         return None
-    stands = checkpoint.position
+    stands = row.position
     assert stands is not None, "a slave that is NORMAL has a position"
     exported = slave.module("snapshot").export(slave.first)
     for session in slave.sessions[1:]:
@@ -62,8 +62,8 @@ def begin(pair: Pair, master: Any, slave: Any) -> tuple[Position, Position] | No
         snapshot.begin(session, exported)
 
     # An apply that was started meanwhile may have gone on, and a purge of ITEMS after it.
-    now = _checkpoint(pair, slave, slave.control)
-    if now is None or not now.same_place(checkpoint):
+    now = checkpoint(pair, slave, slave.control)
+    if now is None or not now.same_place(row):
         raise CouldNotCompare(f"{pair}: the apply was started meanwhile.", again=True)
     return stands, seen
 
@@ -107,7 +107,8 @@ def _key(row: Image, key: Sequence[str]) -> Row:
     return tuple(row[name] for name in key)
 
 
-def _checkpoint(pair: Pair, slave: Any, session: Any) -> Checkpoint | None:
+def checkpoint(pair: Pair, slave: Any, session: Any) -> Checkpoint | None:
+    """As a session on the slave sees it. Raises psycopg's errors."""
     module = vendors.module(pair.slave_info.vendor, "checkpoint")
     found: Checkpoint | None = module.CheckpointStore(
         session, pair.prefix, pair.slave.schema, pair.slave.name

@@ -43,7 +43,7 @@ class Applying:
 def applying(pair: Pair) -> Iterator[Applying]:
     """Raises what ended the apply."""
     connections = {"m": pair.master_info, "s": pair.slave_info}
-    with Applying(Ends.of(pair.replication, "dr1", connections), pair.store) as running:
+    with Applying(Ends.of(pair.replication, pair.name, connections), pair.store) as running:
         yield running
     if running.failure:
         raise running.failure

@@ -39,7 +39,7 @@ CONFIG = """
 prefix: DEMO_
 master: {{conn_id: m, vendor: postgres}}
 slaves:
-  dr1: {{conn_id: s, vendor: postgres, existing_tables: {policy}}}
+  {name}: {{conn_id: s, vendor: postgres, existing_tables: {policy}{slave_options}}}
 tables:
 {tables}
 initial: {{block_rows: {block_rows}, block_target_seconds: {seconds}, parallel: {parallel}}}
@@ -56,18 +56,19 @@ class Pair:
     store: redis.Redis
     master: psycopg.Connection[Any]
     slave: psycopg.Connection[Any]
+    name: str = "dr1"
 
     def update(self, update_id: str | None = None, **choice: Any) -> Update:
         connections = {"m": self.master_info, "s": self.slave_info}
         return Update.named(
-            Ends.of(self.replication, "dr1", connections),
+            Ends.of(self.replication, self.name, connections),
             update_id or f"update {uuid.uuid4().hex[:6]}",
             Choice.from_dict(choice),
         )
 
     def with_slave(self, **options: Any) -> "Pair":
         """The same pair with other options of its slave."""
-        slaves = {"dr1": replace(self.replication.slaves["dr1"], **options)}
+        slaves = {self.name: replace(self.replication.slaves[self.name], **options)}
         return replace(self, replication=replace(self.replication, slaves=slaves))
 
     def capture(self) -> None:
@@ -95,13 +96,13 @@ class Pair:
         return reports
 
     def blocks(self, table: str | None = None) -> list[Any]:
-        found = blocks.load(self.slave, self.replication.prefix, "public", "dr1").tables
+        found = blocks.load(self.slave, self.replication.prefix, "public", self.name).tables
         return [
             block for name, joined in found.items() for block in joined.blocks if table is None or name.name == table
         ]
 
     def checkpoint(self) -> CheckpointStore:
-        return CheckpointStore(self.slave, self.replication.prefix, "public", "dr1")
+        return CheckpointStore(self.slave, self.replication.prefix, "public", self.name)
 
     def state(self) -> SlaveState:
         found = self.checkpoint().read()
@@ -171,10 +172,23 @@ def make_pair(
     role: bool = False,
     master: ConnectionInfo | None = None,
     slave: ConnectionInfo | None = None,
+    name: str = "dr1",
+    slave_options: str = "",
 ) -> Pair:
-    """Two empty databases and a replication of `tables`; `master`, `slave` give databases that are there already."""
+    """Two empty databases and a replication of `tables`; `master`, `slave` give databases that are there already.
+
+    `name`: the slave's. `slave_options`: YAML, after a comma.
+    """
     lines = "\n".join(f"  '{table}': {{}}" for table in tables)
-    text = CONFIG.format(policy=policy, tables=lines, block_rows=block_rows, seconds=seconds, parallel=parallel)
+    text = CONFIG.format(
+        policy=policy,
+        tables=lines,
+        block_rows=block_rows,
+        seconds=seconds,
+        parallel=parallel,
+        name=name,
+        slave_options=slave_options,
+    )
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "DEMO.yaml").write_text(text)
     with mock.patch.dict(os.environ, SLUICE_REPLICATIONS=str(folder)):
@@ -187,4 +201,5 @@ def make_pair(
         redis_store.connect(redis_url),
         connect(master_info, application="test", autocommit=True),
         connect(slave_info, application="test", autocommit=True),
+        name,
     )

@@ -144,3 +144,20 @@ def test_an_apply_that_was_stopped_goes_on_after_the_comparison(rig: Callable[..
     with pair.apply():
         pair.await_current()
         assert look(pair, "t").waiting is None and pair.differences() == {}
+
+
+def test_a_table_that_is_not_loaded_is_no_difference_whether_the_apply_runs_or_not(rig: Callable[..., Rig]) -> None:
+    pair = rig(T)
+    store = redis_store.connect(pair.redis_url)
+    joining = TableName("public", "joins")
+    pair.master.execute("CREATE TABLE public.joins AS SELECT 1 AS id")
+    pair.slave.execute("CREATE TABLE public.joins (id int)")
+    with pair.apply() as running:
+        pair.capture("joins")
+        pair.await_current()
+        pair.await_normal_mode(running)
+        seen = [whole_look(pair.pair, store, joining, frozenset("IUD"))]
+    seen.append(whole_look(pair.pair, store, joining, frozenset("IUD")))
+    for finding in seen:
+        assert finding.outcome is Outcome.COULD_NOT_COMPARE and "has not loaded public.joins" in finding.reason
+        assert "initial_update with prefix DEMO_, slave dr1 and tables" in finding.reason

@@ -11,6 +11,7 @@ from sluice.domain.names import Prefix
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
 from sluice.domain.state import move as checked_move
+from sluice.domain.table_state import TableStates
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import quoted
 
@@ -28,6 +29,11 @@ class CheckpointStore:
 
     def ensure(self) -> None:
         """Creates the slave's tables and its row where absent, upgrades those of an earlier version."""
+        self.upgrade()
+        self._execute("checkpoint_insert")
+
+    def upgrade(self) -> None:
+        """Creates the slave's tables where absent, upgrades those of an earlier version."""
         current = self._execute(
             "slave_resources_current",
             checkpoint=self._relation("checkpoint"),
@@ -38,7 +44,6 @@ class CheckpointStore:
             # IF NOT EXISTS still races with another session that creates the same table.
             self.connection.execute("SELECT pg_catalog.pg_advisory_xact_lock(hashtext('sluice slave resources'))")
             self.connection.execute(sql_files.render("postgres", "slave_resources", **self._names))
-        self._execute("checkpoint_insert")
 
     def exists(self) -> bool:
         """Whether the slave's tables are there."""
@@ -51,7 +56,7 @@ class CheckpointStore:
         row = self._execute("checkpoint_read", {"lock": "FOR UPDATE" if lock else ""}).fetchone()
         if row is None:
             return None
-        state, message, position, epoch, target, slice_key, safemode_exit, changes, updated_at, closed = row
+        state, message, position, epoch, target, slice_key, safemode_exit, changes, updated_at, closed, tables = row
         return Checkpoint(
             self.slave,
             SlaveState(state),
@@ -64,6 +69,7 @@ class CheckpointStore:
             changes,
             updated_at,
             closed or "",
+            TableStates.parse(tables),
         )
 
     def move(self, wanted: SlaveState, message: str = "") -> None:
@@ -71,6 +77,10 @@ class CheckpointStore:
         current = self.read(lock=True)
         checked_move(self.slave, current.state if current else SlaveState.UNCONFIGURED, wanted)
         self._execute("checkpoint_move", state=str(wanted), message=message)
+
+    def put_tables(self, tables: TableStates) -> None:
+        """Notes which tables are not ready. The caller holds the row's lock."""
+        self._execute("checkpoint_tables", tables=tables.text())
 
     def start_at(self, position: Position) -> None:
         """Applying starts at `position`; what was under way before is void."""
@@ -103,6 +113,8 @@ class CheckpointStore:
         )
         if cursor.rowcount != 1:
             raise Fenced(self.slave, before.epoch)
+        if after.tables != before.tables:
+            self.put_tables(after.tables)
 
     def note(self, mine: Checkpoint, message: str, safemode_exit: Position | None = None) -> None:
         """Records why the apply stands still. Silent when fenced, or when the state moved on: others wrote theirs."""

@@ -178,6 +178,14 @@ def with_unique_values(connection: psycopg.Connection[Any], tables: Sequence[Tab
     return {TableName(row[0], row[1]) for row in rows if (row[3] or row[6] == "x") and not row[8]}
 
 
+def filled(connection: psycopg.Connection[Any], table: TableName) -> bool:
+    """Whether the slave has such a table, with rows."""
+    if catalog.shape(connection, table) is None:
+        return False
+    row = connection.execute(f"SELECT EXISTS (SELECT FROM {quoted(table.schema, table.name)})".encode()).fetchone()
+    return bool(row and row[0])
+
+
 def not_tables(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> dict[TableName, str]:
     """Names of `tables` that the slave uses for something else, such as a view, and for what."""
     rows = connection.execute(sql_files.render("postgres", "names_taken"), catalog.pairs(tables)).fetchall()

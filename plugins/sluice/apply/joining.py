@@ -1,0 +1,79 @@
+"""Which tables' changes are left out as a window goes by, and what changes of definitions make of that.
+
+A table that joins has rows on the master that the stream does not bring, unless its CREATE item says otherwise. Until
+a load brings them nothing of it is applied: the slave has no such table, or an old one that stays as it is.
+"""
+
+from sluice import vendors
+from sluice.apply.links import Links
+from sluice.apply.markers import Markers
+from sluice.apply.steps import LeftOut, Step
+from sluice.apply.window import CutItem
+from sluice.domain import definition
+from sluice.domain.blocks import Decision
+from sluice.domain.change import Action
+from sluice.domain.names import TableName
+from sluice.domain.table_state import TableState, TableStates
+
+
+class Joining:
+    """The states of the slave's tables at one place in the stream; `states` moves along with `follow`."""
+
+    def __init__(self, states: TableStates, links: Links, markers: Markers | None):
+        self.states = states
+        self.links = links
+        self.markers = markers
+        self._vacated: set[TableName] = set()
+        """Names that the steps so far free on the slave."""
+
+    def follow(self, cut: CutItem) -> list[Step]:
+        """The steps of a change of a definition."""
+        if cut.action is Action.CREATE:
+            return self._create(cut)
+        left_out = cut.table in self.states
+        if cut.action is Action.DROP:
+            self.states = self.states.put(cut.table, TableState.READY)
+        else:
+            now = definition.parse(cut.content or "").table
+            if now == cut.table:
+                return [] if left_out else [cut]
+            self.states = self.states.renamed(cut.table, now)
+        if left_out:
+            return []
+        self._vacated.add(cut.table)
+        if self.markers is not None and cut.action is Action.DROP:
+            self.markers.gone(cut.table)
+        return [cut]
+
+    def _create(self, cut: CutItem) -> list[Step]:
+        state = joined(
+            complete=definition.parse(cut.content or "").complete,
+            loading=self._loading(cut),
+            filled=cut.table not in self._vacated and self._filled(cut.table),
+        )
+        self.states = self.states.put(cut.table, state)
+        if state is TableState.ABSENT:
+            return [LeftOut(cut.table)]
+        return [cut]
+
+    def _loading(self, cut: CutItem) -> bool:
+        """Whether blocks hold all rows that the table had when it was registered."""
+        if self.markers is None or cut.table in self._vacated or cut.table not in self.markers.map.tables:
+            return False
+        return self.markers.truncated(cut.table, cut.transaction) is Decision.DROP
+
+    def _filled(self, table: TableName) -> bool:
+        with self.links.writing() as slave:
+            filled: bool = vendors.module(self.links.pair.slave_info.vendor, "tables").filled(slave, table)
+            return filled
+
+
+def joined(*, complete: bool, loading: bool, filled: bool) -> TableState:
+    """The state of a table whose CREATE item comes by.
+
+    `complete`: all of its rows follow in the stream; `loading`: its blocks bring them; `filled`: the slave has a
+    table of that name with rows, which are older.
+    """
+    if loading:
+        return TableState.LOADING
+    return TableState.READY if complete and not filled else TableState.ABSENT

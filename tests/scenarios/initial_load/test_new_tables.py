@@ -1,0 +1,278 @@
+"""A table that has rows joins a replication that runs: no slave stops, none shows a part of it, each loads it alone."""
+
+import random
+import signal
+from contextlib import suppress
+from functools import partial
+
+import psycopg
+import pytest
+
+from initial_load.applying import Applying, applying, await_current, load, normal
+from initial_load.conftest import MakePair
+from initial_load.killable import begun_or_ended, killable
+from initial_load.pair import Pair, rows_of
+from initial_load.traffic import Traffic, Writable
+from sluice.domain.names import TableName
+from sluice.domain.position import Position
+from sluice.domain.state import SlaveState
+from sluice.initial import steps
+from sluice.initial.chosen import CannotChoose
+from sluice.install import reconcile as reconciling
+from sluice.install import resources
+from sluice.stores.gate import Gate
+from sluice.vendors.postgres import catalog, position
+from sluice.vendors.postgres.tables_registry import Registry
+from tests.waiting import until
+
+ORDERS = Writable("public.orders", ("id",), "floor(random() * 900)::int")
+COUPONS = Writable('public."Select ""é"', ("id",), "floor(random() * 900)::int")
+JOINING = TableName("public", 'Select "é')
+
+
+def filled(pair: Pair, table: str, rows: int = 1_000) -> None:
+    pair.master.execute(f"CREATE TABLE {table} (id int PRIMARY KEY, v text)".encode())
+    pair.master.execute(f"INSERT INTO {table} SELECT g, 'old' FROM generate_series(1, {rows}) g".encode())
+
+
+def reconcile(pair: Pair) -> reconciling.ReconcileReport:
+    """What the DAG's tasks install_resources and reconcile do."""
+    prefix, schema = pair.replication.prefix, pair.replication.master.schema
+    resources.install(pair.master, prefix, schema)
+    return reconciling.reconcile(pair.master, prefix, schema, pair.replication.resolve(catalog.tables(pair.master)))
+
+
+def normal_slave(pair_of: MakePair, **options: object) -> Pair:
+    """A slave that is NORMAL with one table."""
+    pair = pair_of(block_rows=100, seconds=0.05, **options)
+    if pair.master.execute("SELECT to_regclass('public.orders') IS NULL").fetchone() == (True,):
+        filled(pair, "public.orders")
+    reconcile(pair)
+    update = pair.update("first")
+    pair.prepare(update)
+    with applying(pair) as running:
+        load(pair, update, running)
+    return pair
+
+
+def absent(pair: Pair) -> list[TableName]:
+    found = pair.checkpoint().read()
+    assert found is not None
+    return list(found.tables)
+
+
+def there(pair: Pair, table: TableName) -> bool:
+    return catalog.shape(pair.slave, table) is not None
+
+
+def joined(pair: Pair, running: Applying) -> bool:
+    """Whether the apply knows that the table joins. Raises what ended it."""
+    if running.failure:
+        raise running.failure
+    return JOINING in absent(pair)
+
+
+def test_a_filled_table_joins_under_traffic_and_no_slave_stops(pair_of: MakePair) -> None:
+    dr1 = normal_slave(pair_of)
+    dr2 = normal_slave(pair_of, master=dr1.master_info, name="dr2")
+    with applying(dr1) as one, applying(dr2) as two, Traffic(dr1.master_info, [ORDERS], writers=1):
+        filled(dr1, COUPONS.name)
+        reconcile(dr1)
+        dr1.master.execute(f"UPDATE {COUPONS.name} SET v = 'new' WHERE id <= 10".encode())
+        dr1.master.execute(f"DELETE FROM {COUPONS.name} WHERE id = 11".encode())
+        for pair, running in ((dr1, one), (dr2, two)):
+            until(partial(joined, pair, running))
+            await_current(pair, running)
+            assert pair.state() is SlaveState.NORMAL
+            assert not there(pair, JOINING), "no part of it is shown"
+        with Traffic(dr1.master_info, [COUPONS], writers=2):
+            update = dr1.update(tables=[COUPONS.name])
+            dr1.prepare(update)
+            load(dr1, update, one)
+        await_current(dr1, one)
+        await_current(dr2, two)
+        assert absent(dr1) == []
+        assert absent(dr2) == [JOINING] and not there(dr2, JOINING)
+        assert dr2.state() is SlaveState.NORMAL
+        assert Gate(dr2.store, dr2.replication.prefix, "dr2").closures() == []
+    with applying(dr1) as one, applying(dr2) as two:
+        await_current(dr1, one)
+        await_current(dr2, two)
+        dr1.assert_equal()
+        dr2.assert_equal([TableName("public", "orders")])
+
+
+def test_a_table_without_rows_is_there_from_its_first_row(pair_of: MakePair) -> None:
+    pair = normal_slave(pair_of)
+    with applying(pair) as running:
+        filled(pair, COUPONS.name, rows=0)
+        reconcile(pair)
+        pair.master.execute(f"INSERT INTO {COUPONS.name} SELECT g, 'first' FROM generate_series(1, 50) g".encode())
+        pair.master.execute(f"UPDATE {COUPONS.name} SET v = 'then' WHERE id = 7".encode())
+        await_current(pair, running)
+        assert absent(pair) == []
+        pair.assert_equal()
+
+
+def test_its_load_is_killed_half_way_and_goes_on(pair_of: MakePair) -> None:
+    pair = normal_slave(pair_of)
+    with applying(pair) as running, Traffic(pair.master_info, [ORDERS], writers=1):
+        filled(pair, COUPONS.name, rows=3_000)
+        reconcile(pair)
+        until(partial(joined, pair, running))
+        with Traffic(pair.master_info, [COUPONS], writers=1):
+            update = pair.update(tables=[COUPONS.name])
+            pair.prepare(update)
+            killed = killable(update)
+            until(partial(begun_or_ended, pair, killed))
+            killed.send_signal(signal.SIGKILL)
+            killed.wait()
+            load(pair, update, running)
+        await_current(pair, running)
+        assert absent(pair) == []
+    with applying(pair) as running:
+        await_current(pair, running)
+        pair.assert_equal()
+
+
+@pytest.mark.parametrize("kept", ["slave", "redis"])
+def test_it_joins_leaves_and_joins_again(pair_of: MakePair, kept: str) -> None:
+    pair = normal_slave(pair_of).with_slave(checkpoint=kept)
+    registry = Registry(pair.master, pair.replication.prefix, "public")
+    with applying(pair) as running:
+        filled(pair, COUPONS.name)
+        for turn in range(2):
+            reconcile(pair)
+            assert reconcile(pair).steps == (), "a second run changes nothing"
+            until(partial(joined, pair, running))
+            update = pair.update(tables=[COUPONS.name])
+            pair.prepare(update)
+            load(pair, update, running)
+            pair.master.execute(f"UPDATE {COUPONS.name} SET v = 'loaded {turn}' WHERE id % 7 = {turn}".encode())
+            with pair.master.transaction():
+                registry.remove(JOINING)
+            pair.master.execute(f"UPDATE {COUPONS.name} SET v = 'missed {turn}' WHERE id % 5 = {turn}".encode())
+            pair.master.execute(f"DELETE FROM {COUPONS.name} WHERE id % 11 = {turn}".encode())
+        reconcile(pair)
+        until(partial(joined, pair, running))
+        update = pair.update(tables=["public.*"], read="snapshot")
+        pair.prepare(update)
+        load(pair, update, running)
+        assert absent(pair) == []
+    with applying(pair) as running:
+        pair.master.execute(f"UPDATE {COUPONS.name} SET v = 'last' WHERE id % 3 = 0".encode())
+        until(lambda: rows_of(pair.slave, JOINING, pair.master) == rows_of(pair.master, JOINING, pair.master))
+        pair.assert_equal()
+
+
+def test_it_joins_while_the_slave_is_loaded_and_comes_afterwards(pair_of: MakePair) -> None:
+    pair = normal_slave(pair_of)
+    update = pair.update("again")
+    with applying(pair) as running:
+        pair.prepare(update)
+        filled(pair, COUPONS.name)
+        reconcile(pair)
+        pair.master.execute(f"UPDATE {COUPONS.name} SET v = 'new'".encode())
+        load(pair, update, running)
+        await_current(pair, running)
+        assert absent(pair) == [JOINING] and not there(pair, JOINING)
+        # A part of it is not enough.
+        with pytest.raises(CannotChoose, match="as a whole first"):
+            steps.begin(pair.update(tables=[COUPONS.name], key_from="7"), pair.store)
+        update = pair.update(tables=[COUPONS.name])
+        pair.prepare(update)
+        load(pair, update, running)
+        await_current(pair, running)
+        pair.assert_equal()
+
+
+def test_it_joins_between_the_look_at_the_tables_and_the_start_position(
+    pair_of: MakePair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = normal_slave(pair_of)
+    take = position.take
+
+    def late(*arguments: object) -> Position:
+        monkeypatch.setattr(position, "take", take)
+        filled(pair, COUPONS.name)
+        reconcile(pair)
+        return take(*arguments)  # type: ignore[arg-type]
+
+    update = pair.update("again")
+    steps.begin(update, pair.store)
+    steps.create_tables(update)
+    monkeypatch.setattr(position, "take", late)
+    steps.plan(update, pair.store)
+    with applying(pair) as running:
+        pair.master.execute(f"UPDATE {COUPONS.name} SET v = 'new'".encode())
+        load(pair, update, running)
+        await_current(pair, running)
+        assert absent(pair) == [JOINING]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_joins_loads_traffic_and_restarts_in_any_order_end_equal(pair_of: MakePair, seed: int) -> None:
+    chance = random.Random(seed)
+    pair = normal_slave(pair_of)
+    registry = Registry(pair.master, pair.replication.prefix, "public")
+    tables: list[str] = []
+
+    def change(table: str) -> None:
+        low = chance.randint(-50, 900)
+        for statement in chance.sample(
+            [
+                f"INSERT INTO {table} SELECT generate_series({low}, {low} + 9), 'fresh' ON CONFLICT DO NOTHING",
+                f"UPDATE {table} SET v = 'at {low}' WHERE id BETWEEN {low} AND {low} + 19",
+                f"DELETE FROM {table} WHERE id BETWEEN {low} AND {low} + 4",
+                f"UPDATE {table} SET id = id + 5000 WHERE id BETWEEN {low} AND {low} + 2",
+                f"TRUNCATE {table}" if chance.random() < 0.1 else f"DELETE FROM {table} WHERE id = {low}",
+            ],
+            2,
+        ):
+            with suppress(psycopg.errors.UniqueViolation):
+                pair.master.execute(statement.encode())
+
+    def load_one(running: Applying) -> None:
+        wanted = chance.sample(sorted(tables), 1)
+        update = pair.update(tables=wanted, read=chance.choice(["committed", "snapshot", "locked"]))
+        until(lambda: normal(pair, running))
+        pair.prepare(update)
+        for table in wanted:
+            change(table)
+        load(pair, update, running)
+
+    def join(rows: int) -> None:
+        name = f"public.joins{len(tables)}"
+        filled(pair, name, rows)
+        reconcile(pair)
+        tables.append(name)
+
+    def leave() -> None:
+        table = TableName.parse(chance.choice(tables))
+        with pair.master.transaction():
+            registry.remove(table)
+        change(str(table))
+        reconcile(pair)
+
+    join(300)
+    for _ in range(6):
+        with applying(pair) as running:
+            for _ in range(4):
+                act = chance.random()
+                if act < 0.25 and len(tables) < 4:
+                    join(chance.choice([0, 1, 400]))
+                elif act < 0.35:
+                    leave()
+                elif act < 0.65:
+                    load_one(running)
+                change(chance.choice([*tables, "public.orders"]))
+            if chance.random() < 0.3:
+                pair.store.flushdb()
+    with applying(pair) as running:
+        await_current(pair, running)
+        if left := absent(pair):
+            update = pair.update(tables=[str(table) for table in left])
+            pair.prepare(update)
+            load(pair, update, running)
+        await_current(pair, running)
+        pair.assert_equal()

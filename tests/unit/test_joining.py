@@ -1,0 +1,90 @@
+"""Tables that join: their state on a slave, the loads that they need, and what people are told."""
+
+import itertools
+import re
+
+import pytest
+
+from sluice.apply.joining import joined
+from sluice.domain import joining
+from sluice.domain.definition import parse
+from sluice.domain.joining import Rows, Slave
+from sluice.domain.names import Prefix, TableName
+from sluice.domain.state import SlaveState
+from sluice.domain.table_state import ALL_READY, TableState, TableStates, how_to_load
+
+T, U = TableName("public", 'T "1"'), TableName("a.b", "u")
+SHOP = Prefix("SHOP_")
+
+
+def test_states_are_kept_as_text_and_most_tables_need_none() -> None:
+    assert ALL_READY.text() is None and TableStates.parse(None) == ALL_READY and T not in ALL_READY
+    states = ALL_READY.put(T, TableState.ABSENT).put(U, TableState.INCONSISTENT)
+    assert TableStates.parse(states.text()) == states
+    assert list(states) == sorted([T, U]) and T in states
+    assert states.put(T, TableState.READY).put(U, TableState.LOADING) == ALL_READY
+    assert ALL_READY.put(T, TableState.READY).text() is None
+
+
+def test_a_table_takes_its_state_along_to_its_new_name() -> None:
+    states = ALL_READY.put(T, TableState.ABSENT)
+    assert states.renamed(T, U).not_ready == {U: TableState.ABSENT}
+    assert states.renamed(U, T) == ALL_READY, "a ready table took the name"
+
+
+@pytest.mark.parametrize(("complete", "loading", "filled"), list(itertools.product([True, False], repeat=3)))
+def test_a_table_is_ready_only_where_all_its_rows_come(complete: bool, loading: bool, filled: bool) -> None:
+    state = joined(complete=complete, loading=loading, filled=filled)
+    if loading:
+        assert state is TableState.LOADING
+    else:
+        assert (state is TableState.READY) == (complete and not filled)
+        assert state in (TableState.READY, TableState.ABSENT)
+
+
+def test_an_item_says_whether_all_rows_follow() -> None:
+    column = '<colname pos="1" type="integer" nullable="false" key="1">id</colname></desc>'
+    assert parse(f'<desc complete="true" schema="public" table="t">{column}').complete
+    assert not parse(f'<desc schema="public" table="t">{column}').complete
+    # Nor is a table of that name mistaken for the word.
+    assert not parse(f'<desc schema="public" table="complete=&quot;true&quot;">{column}').complete
+
+
+def test_what_is_loaded_is_what_the_slave_lacks_or_will_lack() -> None:
+    other, gone = TableName("public", "other"), TableName("public", "gone")
+    states = TableStates({T: TableState.ABSENT, gone: TableState.ABSENT})
+    assert joining.to_load(states, {U: False, other: True}, [T, U, other]) == [T, U]
+
+
+def test_a_plan_says_of_each_slave_what_it_lacks_and_what_happens_next() -> None:
+    slaves = [
+        Slave("dr1", joining.LOAD, SlaveState.NORMAL),
+        Slave("dr2", joining.WAIT, SlaveState.NORMAL),
+        Slave("dr3", joining.LOAD, SlaveState.TRANSITION),
+        Slave("dr4", joining.LOAD, None),
+    ]
+    told = joining.plan(SHOP, {T: Rows(1_000, True), U: Rows(0, True)}, slaves)
+    by_hand = "Start the DAG initial_update with prefix SHOP_, slave {} and tables"
+    assert told[0] == 'public."T ""1""" joins with 1,000 rows on the master'
+    assert "dr1 lacks them" in told[1] and "load_new_tables starts" in told[1]
+    assert "dr2 lacks them" in told[2] and by_hand.format("dr2") in told[2]
+    assert "dr3 lacks them: it is TRANSITION" in told[3]
+    assert "dr4 lacks them: it is not reached" in told[4] and by_hand.format("dr4") in told[4]
+    assert told[5:] == ['"a.b".u joins without rows: what comes into it follows, no slave need load it']
+    assert (
+        joining.plan(SHOP, {U: Rows(2_000_000, False)}, [])[0]
+        == '"a.b".u joins with about 2,000,000 rows on the master'
+    )
+    many = {TableName("public", f"t{number}"): Rows(1, True) for number in range(joining.LISTED + 2)}
+    assert joining.plan(SHOP, many, [])[-1] == "and 2 tables more"
+
+
+def test_the_run_that_loads_names_the_pair_and_the_same_tables_the_same_run() -> None:
+    one = joining.run_id(SHOP, "dr 1", [T, U])
+    assert one == joining.run_id(SHOP, "dr 1", [U, T]) != joining.run_id(SHOP, "dr 1", [T])
+    assert re.fullmatch(r"new_tables_SHOP__dr-1_[0-9a-f]{8}", one)
+
+
+def test_many_tables_are_named_in_part() -> None:
+    told = how_to_load(SHOP, "dr1", [TableName("public", f"t{number:02}") for number in range(25)])
+    assert '"public.t19", …] (and 5 more).' in told
