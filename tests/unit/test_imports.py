@@ -20,6 +20,7 @@ LAYERS: dict[str, int] = {
     "apply": 2,
     "verify": 2,
     "failover": 2,
+    "preflight": 2,
     "vendors": 1,
     "stores": 1,
     "domain": 0,

@@ -163,10 +163,8 @@ def lock(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> No
 
 def upgrade(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, have: Installation | None) -> list[str]:
     """Runs the files that `have` lacks, in the caller's transaction; the names of those run."""
-    if have is None:
-        taken = _taken(connection, prefix, schema)
-        if taken:
-            raise NamesTaken(prefix, schema, taken)
+    if have is None and (names := taken(connection, prefix, schema)):
+        raise NamesTaken(prefix, schema, names)
     files = list(STEPS[have.version if have else 0 :])
     if files or have is None or not have.functions_current:
         files += FUNCTIONS
@@ -203,7 +201,8 @@ def remove(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> 
     connection.execute(sql_files.render("postgres", "uninstall", prefix=prefix.lower, schema=quoted(schema)))
 
 
-def _taken(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> list[str]:
+def taken(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> list[str]:
+    """Names of resources that `schema` has for something else, where the prefix is not installed."""
     rows = connection.execute(
         "SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
         "WHERE n.nspname = %(schema)s AND c.relname = ANY (%(relations)s) "

@@ -31,6 +31,15 @@ class SequenceDefinition:
     cache: int
     cycle: bool
     last: int | None
+    readable: bool
+    """Whether this account may read `last`."""
+    settable: bool
+    owner: str
+    """Quoted."""
+
+    @property
+    def quoted(self) -> str:
+        return quoted(self.schema, self.name)
 
     @property
     def options(self) -> str:

@@ -1,6 +1,6 @@
 """Types and collations of a database's own that tables need, and making them on a PostgreSQL slave."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,32 +94,64 @@ def collations(connection: psycopg.Connection[Any], tables: Sequence[TableName])
     return [CollationDefinition(*row) for row in rows]
 
 
+@dataclass(frozen=True)
+class Gap:
+    """Why the slave cannot have a type of the master."""
+
+    sentence: str
+    statement: str | None = None
+    """What mends it on the slave, where SQL does."""
+
+
 def differences(connection: psycopg.Connection[Any], types: Sequence[TypeDefinition]) -> list[str]:
     """Why the slave cannot have `types`, one sentence each; absent ones that can be made are no difference."""
+    return [gap.sentence for gap in gaps(connection, types)]
+
+
+def gaps(connection: psycopg.Connection[Any], types: Sequence[TypeDefinition]) -> list[Gap]:
+    """The same, with what mends it."""
     there = defined(connection, [(wanted.schema, wanted.name) for wanted in types])
     available = {name for (name,) in connection.execute("SELECT name::text FROM pg_available_extensions").fetchall()}
-    sentences = []
+    found = []
     for wanted in types:
         own = there.get((wanted.schema, wanted.name))
         kind = _KINDS.get(wanted.kind, wanted.kind)
         if own is None:
             if wanted.extension:
                 if wanted.extension not in available:
-                    sentences.append(
-                        f"type {wanted.quoted} belongs to extension {wanted.extension}, which is not installed on the "
-                        "slave's machine: install its package there"
+                    found.append(
+                        Gap(
+                            f"type {wanted.quoted} belongs to extension {wanted.extension}, which is not installed on "
+                            "the slave's machine: install its package there"
+                        )
                     )
             elif wanted.ddl is None:
-                sentences.append(f"type {wanted.quoted} ({kind}) cannot be made by Sluice: create it on the slave")
+                found.append(Gap(f"type {wanted.quoted} ({kind}) cannot be made by Sluice: create it on the slave"))
         elif own.kind != wanted.kind or own.extension != wanted.extension:
-            sentences.append(f"type {wanted.quoted} is another kind of type on the slave than the master's {kind}")
+            found.append(Gap(f"type {wanted.quoted} is another kind of type on the slave than the master's {kind}"))
         elif wanted.labels is not None:
             lacking = [label for label in wanted.labels if label not in (own.labels or ())]
             if lacking:
-                sentences.append(f"enum {wanted.quoted} lacks on the slave: {', '.join(map(repr, lacking))}")
+                # ALTER TYPE cannot take more than one at a time.
+                added = [f"ALTER TYPE {wanted.quoted} ADD VALUE {literal(label)}" for label in lacking]
+                named = ", ".join(map(repr, lacking))
+                found.append(Gap(f"enum {wanted.quoted} lacks on the slave: {named}", ";\n".join(added)))
         elif own.comparable != wanted.comparable:
-            sentences.append(f"{kind} {wanted.quoted} is of {own.comparable} on the slave, of {wanted.comparable} here")
-    return sentences
+            found.append(
+                Gap(f"{kind} {wanted.quoted} is of {own.comparable} on the slave, of {wanted.comparable} here")
+            )
+    return found
+
+
+def untrusted(connection: psycopg.Connection[Any], extensions: Iterable[str]) -> set[str]:
+    """Those of `extensions` that this database lacks, could have, and only a superuser may make."""
+    rows = connection.execute(
+        "SELECT DISTINCT v.name::text FROM pg_available_extension_versions v "
+        "JOIN pg_available_extensions e ON e.name = v.name AND e.default_version = v.version "
+        "WHERE v.name = ANY (%s) AND NOT v.trusted AND e.installed_version IS NULL",
+        [list(extensions)],
+    ).fetchall()
+    return {name for (name,) in rows}
 
 
 def collations_lacking(

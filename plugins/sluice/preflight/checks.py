@@ -1,0 +1,74 @@
+"""Before anything is changed anywhere: proves that servers and accounts have all that a replication needs.
+
+    lacks = of_master(session, replication, place) + of_slave(session, replication, slave, place, master=session)
+    settle(str(replication.prefix), lacks)     # logs warnings; raises NotReady with every error at once
+
+A session's account is judged as its `current_user`: an administrator's session judges another account after `SET ROLE`.
+Nothing is changed, and no lock of a table is waited for.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from sluice import vendors
+from sluice.config import Replication, SlaveConfig
+from sluice.domain.lack import MASTER, Lack, Severity, errors, slave_side
+from sluice.domain.names import TableName
+from sluice.errors import Terminal
+
+log = logging.getLogger("sluice.preflight")
+
+
+class NotReady(Terminal):
+    """A replication cannot begin as things are; `lacks` holds all errors, in order."""
+
+    def __init__(self, subject: str, lacks: Sequence[Lack]):
+        count = "1 thing is lacking" if len(lacks) == 1 else f"{len(lacks)} things are lacking"
+        listed = "\n".join(f"- {lack}" for lack in lacks)
+        super().__init__(f"{subject}: {count}, and nothing was changed:\n{listed}\nThen start again.")
+        self.lacks = tuple(lacks)
+
+
+def of_master(session: Any, replication: Replication, place: str = "", *, light: bool = False) -> list[Lack]:
+    """What the master lacks. `place` names it in messages. Raises the driver's errors.
+
+    `light`: only what a replication that runs already cannot do without, and in less time.
+    """
+    module = vendors.module(replication.master.vendor, "lacks_master")
+    return [lack.at(MASTER, place) for lack in module.find(session, replication, light=light)]
+
+
+def of_slave(
+    session: Any,
+    replication: Replication,
+    slave: SlaveConfig,
+    place: str = "",
+    *,
+    master: Any = None,
+    covers: Callable[[TableName], bool] | None = None,
+    light: bool = False,
+) -> list[Lack]:
+    """What a slave lacks for the tables that `master`, a session there, has. Raises the driver's errors.
+
+    `master`: None where it cannot be reached; then nothing is known of tables. `covers`: chooses tables where only a
+    part is to be loaded. `light`: as for the master.
+    """
+    module = vendors.module(slave.vendor, "lacks_slave")
+    wanted = None
+    if master is not None:
+        wanted = module.Wanted.of(master, replication, covers or (lambda _: True))
+    found = module.find(session, replication, slave, wanted, part=covers is not None, light=light)
+    return [lack.at(slave_side(slave.name), place) for lack in found]
+
+
+def settle(subject: str, lacks: Iterable[Lack]) -> None:
+    """Logs warnings and notes. Raises `NotReady` with all errors; `subject` names the replication."""
+    found = list(lacks)
+    for lack in found:
+        if lack.severity is Severity.WARNING:
+            log.warning("%s: %s", subject, lack)
+        elif lack.severity is Severity.NOTE:
+            log.info("%s: %s", subject, lack)
+    if wrong := errors(found):
+        raise NotReady(subject, wrong)

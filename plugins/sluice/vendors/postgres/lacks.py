@@ -1,0 +1,201 @@
+"""What the account or the server of either side lacks: from facts of the catalogue to `Lack`s. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sluice.domain.lack import ADMINISTRATOR, Lack, Severity
+from sluice.vendors.postgres.preflight import GRANTABLE_SETTINGS, OLDEST, Account, Foreign, Schema
+
+BESIDE_LOADERS = 6
+"""Connections that a replication has on each server besides those of the loaders of an initial update."""
+CLOCKS_APART = 2.0
+"""Seconds between clocks that nobody minds."""
+SHOWN = 8
+"""Names that a sentence lists."""
+
+
+def found(
+    what: str,
+    why: str,
+    statement: str | None = None,
+    severity: Severity = Severity.ERROR,
+    *,
+    by: str = ADMINISTRATOR,
+    remedy: str = "",
+) -> Lack:
+    """A lack whose side is not said yet."""
+    return Lack("", what, why, statement, severity, by, remedy)
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a, b, c`, or `a, b and 40 more`."""
+    if len(names) <= SHOWN:
+        return ", ".join(names)
+    return f"{', '.join(names[:SHOWN])} and {len(names) - SHOWN} more"
+
+
+def by_owner(owner: str) -> str:
+    """Who may grant privileges on what `owner` owns."""
+    return f"the owner {owner} or {ADMINISTRATOR}"
+
+
+def of_account(account: Account, loaders: int) -> list[Lack]:
+    """What any account needs on either side; `loaders`: blocks that an initial update handles at the same time."""
+    lacks = []
+    if account.version < OLDEST:
+        lacks.append(
+            found(
+                f"PostgreSQL {OLDEST // 10000} or later",
+                f"the server is PostgreSQL {account.version // 10000}",
+                remedy="Upgrade the server.",
+            )
+        )
+    if account.standby:
+        lacks.append(
+            found(
+                "a server that can be written to",
+                "it is in recovery: a standby",
+                remedy="Let the Airflow connection name the primary server, or promote this one.",
+            )
+        )
+    if not account.may_connect:
+        lacks.append(connect_lacking(account.database, account.role))
+    if account.may_use_plpgsql is not True:
+        statement = "CREATE EXTENSION plpgsql"
+        if account.may_use_plpgsql is False:
+            statement = f"GRANT USAGE ON LANGUAGE plpgsql TO {account.role}"
+        lacks.append(found("USAGE on the language plpgsql", "Sluice's own functions are written in it", statement))
+    if account.functions_lacking:
+        functions = ", ".join(f"pg_catalog.{signature}" for signature in account.functions_lacking)
+        lacks.append(
+            found(
+                f"EXECUTE on {functions}",
+                "positions are taken and secured with PostgreSQL's own functions, which everybody may execute unless "
+                "that was revoked",
+                f"GRANT EXECUTE ON FUNCTION {functions} TO {account.role}",
+                by=f"{ADMINISTRATOR}, in this database",
+            )
+        )
+    needed = loaders + BESIDE_LOADERS
+    if account.room < needed:
+        lacks.append(
+            found(
+                f"{needed} free connections",
+                f"{max(account.room, 0)} are free by {account.room_limit}; an initial update with {loaders} loaders "
+                f"and the apply use up to {needed}, and wait for one where there is none",
+                severity=Severity.WARNING,
+                remedy="Raise the limit, or lower initial.parallel in the replication's configuration.",
+            )
+        )
+    if abs(account.ahead) > CLOCKS_APART + account.uncertain:
+        direction = "ahead of" if account.ahead > 0 else "behind"
+        lacks.append(
+            found(
+                "the right time",
+                f"the server's clock is {abs(account.ahead):.0f} s {direction} this machine's: ages and lags are shown "
+                "wrong by as much",
+                severity=Severity.WARNING,
+                remedy="Synchronise the clocks of both machines (NTP).",
+            )
+        )
+    if account.superuser:
+        lacks.append(
+            found(
+                "least privilege",
+                f"{account.role} is a superuser, who may do everything; a replication needs much less",
+                severity=Severity.NOTE,
+                remedy="See docs/privileges.md for an account that has just what is needed.",
+            )
+        )
+    return lacks
+
+
+def connect_lacking(database: str, role: str) -> Lack:
+    """The account may not connect to the database; both quoted."""
+    return found(
+        f"CONNECT on the database {database}",
+        "nothing can be done there without",
+        f"GRANT CONNECT ON DATABASE {database} TO {role}",
+        by=f"the owner of the database or {ADMINISTRATOR}",
+    )
+
+
+def of_schemas(account: Account, schemas: Iterable[Schema], needs: Mapping[str, Mapping[str, str]]) -> list[Lack]:
+    """Privileges that the account lacks on schemas that are there. `needs`: schema → privilege → what needs it."""
+    lacks = []
+    for schema in schemas:
+        if schema.owner is None:
+            continue
+        has = {"USAGE": schema.usage, "CREATE": schema.create}
+        missing = {privilege: why for privilege, why in needs[schema.name].items() if not has[privilege]}
+        if missing:
+            privileges = ", ".join(missing)
+            lacks.append(
+                found(
+                    f"{privileges} on the schema {schema.quoted}",
+                    "; ".join(dict.fromkeys(missing.values())),
+                    f"GRANT {privileges} ON SCHEMA {schema.quoted} TO {account.role}",
+                    by=by_owner(schema.owner),
+                )
+            )
+    return lacks
+
+
+def schema_absent(account: Account, schema: Schema, why: str) -> Lack:
+    """A schema that Sluice does not make by itself."""
+    return found(
+        f"the schema {schema.quoted}",
+        why,
+        f"CREATE SCHEMA {schema.quoted};\nGRANT USAGE, CREATE ON SCHEMA {schema.quoted} TO {account.role}",
+    )
+
+
+def of_foreign(account: Account, objects: Sequence[Foreign]) -> list[Lack]:
+    """Sluice's own objects must belong to its account."""
+    if not objects:
+        return []
+    statements = [f"ALTER {each.kind} {each.quoted} OWNER TO {account.role}" for each in objects]
+    owners = listed(sorted({each.owner for each in objects}))
+    return [
+        found(
+            f"the ownership of {listed([each.quoted for each in objects])}",
+            f"these are Sluice's own and belong to {owners}; {account.role} upgrades and replaces them",
+            ";\n".join(statements),
+        )
+    ]
+
+
+def of_row_security(account: Account, tables: Sequence[str], why: str) -> list[Lack]:
+    """Row level security acts on the account on these `tables`, quoted."""
+    if not tables:
+        return []
+    return [
+        found(
+            f"BYPASSRLS for {account.role}",
+            f"row level security hides rows of {listed(tables)} from it: {why}",
+            f"ALTER ROLE {account.role} BYPASSRLS",
+        )
+    ]
+
+
+def silence_lacking(account: Account, keys: Sequence[str]) -> Lack:
+    """The account may not switch off triggers for its own session; `keys`: foreign keys that blocks would violate."""
+    grantable = account.version >= GRANTABLE_SETTINGS
+    without = (
+        "the apply then cannot switch off the slave's triggers and foreign keys in its session: they act on every "
+        "change that it applies (docs/apply.md)"
+    )
+    remedy = ""
+    if not grantable:
+        remedy = (
+            "PostgreSQL 14 lets only a superuser set it, so that there is no statement: remove the slave's own "
+            "triggers and foreign keys, or upgrade the server to 15 or later."
+        )
+    if keys:
+        without = f"foreign keys {listed(keys)} would be violated while blocks are loaded in any order; and {without}"
+    return found(
+        "SET on the parameter session_replication_role",
+        without,
+        f"GRANT SET ON PARAMETER session_replication_role TO {account.role}" if grantable else None,
+        Severity.ERROR if keys else Severity.WARNING,
+        remedy=remedy,
+    )
