@@ -13,7 +13,7 @@ from airflow.sdk import chain
 
 from sluice.orchestration.forms import gate_fields, lifecycle_dag
 from sluice.orchestration.steps_gate import decide
-from sluice.orchestration.steps_master import check
+from sluice.orchestration.steps_master import check_lightly
 
 with lifecycle_dag("gate", __doc__, params=gate_fields()) as dag:
-    chain(check(), decide())
+    chain(check_lightly(), decide())

@@ -74,7 +74,8 @@ def ends(postgres: PostgresServer, database: Callable[..., ConnectionInfo], tmp_
             GRANT ALL ON SCHEMA public TO {owner};
             SET ROLE {owner};
             CREATE TYPE {schema}."Mood" AS ENUM ('sad', 'it''s "fine"');
-            CREATE TABLE {schema}."Per son" (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "user" text, m {schema}."Mood");
+            CREATE TABLE {schema}."Per son" (
+                id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "user" text, m {schema}."Mood");
             CREATE TABLE public.order (id serial PRIMARY KEY, person int REFERENCES {schema}."Per son");
             CREATE TABLE {schema}.events (id int PRIMARY KEY, v text) PARTITION BY RANGE (id);
             CREATE TABLE {schema}."events 1" PARTITION OF {schema}.events FOR VALUES FROM (0) TO (1000);

@@ -111,7 +111,8 @@ class Gauges:
         except Error as error:
             if self._master.broken:
                 raise
-            return " ".join(f"it fails: {error}".split())
+            driver = vendors.module(self.update.master_info.vendor, "connection")
+            return f"it fails: {driver.in_one_line(error)}"
 
     def _apply_lag(self, now: datetime) -> Reading:
         update = self.update

@@ -168,6 +168,12 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Any:
         done = made_here.complete_indexes(slave, read_there.indexes(master, names), stopped)
         done.extend(made_here.complete_constraints(slave, read_there.constraints(master, names), names, stopped))
         moved = sequences.advance(slave, sequences.read(master, names))
+        lacks = [
+            *vendors.module(update.master_info.vendor, "lacks_master").of_sequences(master, names),
+            *vendors.module(update.slave_info.vendor, "lacks_slave").of_sequences(slave, names),
+        ]
+        for lack in lacks:
+            log.warning("%s: sequences were not set. Clear the task finish after this was mended: %s", update, lack)
         log.info(
             "%s: indexes and constraints: %s made, %s left out; %s set",
             update, len(done.made), len(done.left_out), counted(moved, "sequence"),

@@ -1,15 +1,13 @@
 """The tasks on the master: checking, installing, reconciling."""
 
 import logging
-from typing import Any
 
 from sluice.counted import counted
-from sluice.errors import SluiceError
 from sluice.initial import transfer
 from sluice.initial.gauges import try_out
 from sluice.install import reconcile as reconciling
 from sluice.install import resources
-from sluice.orchestration import files
+from sluice.orchestration import files, preflighting
 from sluice.orchestration.choosing import check_choice, update_of
 from sluice.orchestration.new_tables import told
 from sluice.orchestration.several import NeedsFiles, goes_on, whole
@@ -22,29 +20,18 @@ log = logging.getLogger("sluice.orchestration")
 
 @step
 def check(work: Work) -> None:
-    """Reads the configuration and reaches every place it names: master, slave, Redis, the location of files. Measures
-    once what limits of `initial.throttle` are about. Changes nothing."""
+    """Reads the configuration, reaches every place it names (master, slave, Redis, the location of files), and proves
+    that both accounts have all that is needed: what is lacking is listed at once, with the statements that mend it.
+    Measures once what limits of `initial.throttle` are about. Changes nothing."""
     replication = work.replication
     log.info("%s: configured in %s, %d table rules", work, replication.source, len(replication.tables))
     several = len(work.slave_names) > 1
     if several and not (files.by_files(work.context) and whole(work.context)):
         raise NeedsFiles
-    slaves = [replication.slave(name) for name in work.slave_names]
-    places: list[Any] = [replication.master, *slaves]
-    for place in places:
-        info = work.info(place)
-        try:
-            with work.at(place) as connection:
-                version = connection.info.server_version
-        except SluiceError as error:
-            if work.slave_name is not None or place is replication.master:
-                raise
-            log.warning("%s: not reached, and left out if it stays so: %s", work, error)
-            continue
-        log.info("%s: reached %s, %s %d", work, info.place, place.vendor, version // 10000)
     with classified():
         work.redis.ping()
     log.info("%s: reached Redis", work)
+    preflighting.prove(work, work.slave_names)
     if work.slave_name is not None and "transfer" in work.context["params"]:
         update = update_of(work)
         check_choice(work)
@@ -55,6 +42,15 @@ def check(work: Work) -> None:
         if not goes_on(work.context):
             transfer.probe(place, files.access(replication))
         log.info("%s: files can be written to %s", work, place)
+
+
+@step(task_id="check")  # type: ignore[untyped-decorator]
+def check_lightly(work: Work) -> None:
+    """Reads the configuration, reaches master, slave and Redis, and warns of what the accounts lack. Changes
+    nothing."""
+    with classified():
+        work.redis.ping()
+    preflighting.warn(work, work.slave_names)
 
 
 @step

@@ -13,6 +13,7 @@ from typing import Any
 
 from sluice import vendors
 from sluice.config import Replication, SlaveConfig
+from sluice.domain.connection import ConnectionInfo
 from sluice.domain.lack import MASTER, Lack, Severity, errors, slave_side
 from sluice.domain.names import TableName
 from sluice.errors import Terminal
@@ -60,6 +61,12 @@ def of_slave(
         wanted = module.Wanted.of(master, replication, covers or (lambda _: True))
     found = module.find(session, replication, slave, wanted, part=covers is not None, light=light)
     return [lack.at(slave_side(slave.name), place) for lack in found]
+
+
+def of_refusal(side: str, info: ConnectionInfo, error: Terminal) -> Lack:
+    """A place that could not be entered, as a lack; `error` says why."""
+    lack: Lack = vendors.module(info.vendor, "lacks").of_refusal(info, str(error))
+    return lack.at(side, info.place)
 
 
 def settle(subject: str, lacks: Iterable[Lack]) -> None:

@@ -104,7 +104,7 @@ def classify(error: BaseException, place: str) -> SluiceError:
     if code.startswith(_REFUSED):
         return DatabaseRefused(f"{place}: {text}. {_CHECK_CONNECTION}")
     if code == "42501":
-        remedy = "Grant the privilege; what a master's account needs is in include/sql/postgres/grants.sql."
+        remedy = "Grant the privilege; docs/privileges.md lists them all, and what each is for."
         return DatabaseRefused(f"{place}: {text}. {remedy}")
     if code.startswith(_UNREACHABLE):
         return DatabaseUnreachable(f"{place}: {text}")

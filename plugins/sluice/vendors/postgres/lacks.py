@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from sluice.domain.connection import ConnectionInfo
 from sluice.domain.lack import ADMINISTRATOR, Lack, Severity
+from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.preflight import GRANTABLE_SETTINGS, OLDEST, Account, Foreign, Schema
 
 BESIDE_LOADERS = 6
@@ -199,3 +201,10 @@ def silence_lacking(account: Account, keys: Sequence[str]) -> Lack:
         Severity.ERROR if keys else Severity.WARNING,
         remedy=remedy,
     )
+
+
+def of_refusal(info: ConnectionInfo, reason: str) -> Lack:
+    """The server, or whatever is in front of it, refuses the account; `reason` is a sentence."""
+    if "permission denied for database" in reason:
+        return connect_lacking(quoted(info.database), quoted(info.user))
+    return found("a connection", reason.rstrip("."), remedy="")

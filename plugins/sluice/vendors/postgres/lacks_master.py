@@ -10,7 +10,7 @@ import psycopg
 
 from sluice import sql_files
 from sluice.configuration.model import Replication
-from sluice.domain.lack import Lack, Severity
+from sluice.domain.lack import MASTER, Lack, Severity
 from sluice.domain.names import TableName
 from sluice.errors import Terminal
 from sluice.vendors.postgres import catalog, preflight, resources, sequences, structure
@@ -77,7 +77,7 @@ class _Master:
             yield from self._of_resources()
         if not self.light:
             yield from self._of_options()
-            yield from self._of_sequences()
+            yield from of_sequences(self.connection, self.tables)
             yield from self._of_the_future()
 
     def _tables(self) -> list[TableName]:
@@ -163,14 +163,6 @@ class _Master:
                 remedy="Move the data to a database with the encoding UTF8.",
             )
 
-    def _of_sequences(self) -> Iterator[Lack]:
-        unreadable: dict[str, list[str]] = {}
-        for sequence in sequences.read(self.connection, self.tables):
-            if not sequence.readable and sequence.quoted not in unreadable.setdefault(sequence.owner, []):
-                unreadable[sequence.owner].append(sequence.quoted)
-        for owner, names in unreadable.items():
-            yield sequences_unreadable(names, self.account.role, owner)
-
     def _of_the_future(self) -> Iterator[Lack]:
         wildcards = [rule for rule in self.replication.tables if rule.pattern.wildcard and rule.replicate]
         partitioned = {relation.table for relation in self.relations if relation.partitioned}
@@ -226,15 +218,24 @@ def of_tables(account: Account, relations: Sequence[Relation], wanted: dict[str,
             )
 
 
-def sequences_unreadable(names: Sequence[str], role: str, owner: str) -> Lack:
-    """Sequences, quoted, whose values the account may not read."""
-    return found(
-        f"SELECT on the sequence {listed(names)}" if len(names) == 1 else f"SELECT on the sequences {listed(names)}",
-        "they cannot be set on the slaves, where the first insert after a fail-over would draw a number that is in use",
-        f"GRANT SELECT ON SEQUENCE {', '.join(names)} TO {role}",
-        Severity.WARNING,
-        by=by_owner(owner),
-    )
+def of_sequences(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[Lack]:
+    """Sequences behind columns of `tables` that the account may not read. Raises psycopg's errors."""
+    groups: dict[str, dict[str, None]] = {}
+    for sequence in sequences.read(connection, tables):
+        if not sequence.readable:
+            groups.setdefault(sequence.owner, {})[sequence.quoted] = None
+    role = preflight.role(connection) if groups else ""
+    return [
+        found(
+            f"SELECT on the {'sequence' if len(names) == 1 else 'sequences'} {listed(list(names))}",
+            "they cannot be set on the slaves, where the first insert after a fail-over would draw a number that is "
+            "in use",
+            f"GRANT SELECT ON SEQUENCE {', '.join(names)} TO {role}",
+            Severity.WARNING,
+            by=by_owner(owner),
+        ).at(MASTER, "")
+        for owner, names in groups.items()
+    ]
 
 
 def _filled(placeholder: str, value: str) -> str:

@@ -1,7 +1,7 @@
 """What a PostgreSQL slave, or Sluice's account on it, lacks for a replication."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -136,7 +136,8 @@ class _Slave:
             yield from self._of_types()
             if not self._loading(own.usage and not objects):
                 yield from self._of_shapes()
-            yield from self._of_sequences()
+            strange = {each.table for each in self.relations if not each.owned}
+            yield from of_sequences(self.connection, list(self.there), strange)
             yield from self._of_disk()
 
     def _needs(self) -> dict[str, dict[str, str]]:
@@ -285,24 +286,6 @@ class _Slave:
                         remedy="Mend it on the slave, or drop the table there: it is made anew.",
                     )
 
-    def _of_sequences(self) -> Iterator[Lack]:
-        strange = {each.table for each in self.relations if not each.owned}
-        groups: dict[str, list[str]] = {}
-        for sequence in sequences.read(self.connection, list(self.there)):
-            with_table = sequence.owned and sequence.table in strange
-            if not (sequence.readable and sequence.settable) and not with_table:
-                names = groups.setdefault(sequence.owner, [])
-                names += [sequence.quoted] if sequence.quoted not in names else []
-        for owner, names in groups.items():
-            yield found(
-                f"SELECT, UPDATE on the {'sequence' if len(names) == 1 else 'sequences'} {listed(names)}",
-                "they cannot be set past the master's values, and the first insert after a fail-over would draw a "
-                "number that is in use",
-                f"GRANT SELECT, UPDATE ON SEQUENCE {', '.join(names)} TO {self.account.role}",
-                Severity.WARNING,
-                by=by_owner(owner),
-            )
-
     def _of_disk(self) -> Iterator[Lack]:
         if self.wanted.bytes >= 1_000_000_000:
             yield found(
@@ -311,3 +294,29 @@ class _Slave:
                 severity=Severity.NOTE,
                 remedy="Look on the slave's machine.",
             )
+
+
+def of_sequences(
+    connection: psycopg.Connection[Any], tables: Sequence[TableName], strange: Collection[TableName] = ()
+) -> list[Lack]:
+    """Sequences behind columns of `tables` that the account may not set. Raises psycopg's errors.
+
+    Not those that change owner together with `strange` tables.
+    """
+    groups: dict[str, dict[str, None]] = {}
+    for sequence in sequences.read(connection, tables):
+        with_table = sequence.owned and sequence.table in strange
+        if not (sequence.readable and sequence.settable) and not with_table:
+            groups.setdefault(sequence.owner, {})[sequence.quoted] = None
+    role = preflight.role(connection) if groups else ""
+    return [
+        found(
+            f"SELECT, UPDATE on the {'sequence' if len(names) == 1 else 'sequences'} {listed(list(names))}",
+            "they cannot be set past the master's values, and the first insert after a fail-over would draw a number "
+            "that is in use",
+            f"GRANT SELECT, UPDATE ON SEQUENCE {', '.join(names)} TO {role}",
+            Severity.WARNING,
+            by=by_owner(owner),
+        ).at("slave", "")
+        for owner, names in groups.items()
+    ]

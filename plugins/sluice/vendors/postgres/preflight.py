@@ -133,6 +133,13 @@ def account(connection: psycopg.Connection[Any]) -> Account:
     return Account(*(*row[:-2], tuple(row[-2]), ahead, (after - before) / 2))
 
 
+def role(connection: psycopg.Connection[Any]) -> str:
+    """The account's name, quoted where it needs it."""
+    row = connection.execute("SELECT pg_catalog.quote_ident(current_user)").fetchone()
+    assert row is not None
+    return str(row[0])
+
+
 def schemas(connection: psycopg.Connection[Any], names: Iterable[str]) -> list[Schema]:
     """One entry for each of `names`, by name."""
     statement = sql_files.render("postgres", "preflight_schemas")

@@ -77,9 +77,10 @@ def own(connection: psycopg.Connection[Any], sequence: SequenceDefinition) -> No
 
 
 def advance(connection: psycopg.Connection[Any], master: Sequence[SequenceDefinition]) -> int:
-    """Puts the slave's sequences where the master's stand, never back; how many moved.
+    """Puts the slave's sequences where the master's are, never back; how many moved.
 
-    A moment's picture: replication does not carry sequences. Sequences the slave lacks are passed over.
+    A moment's picture: replication does not carry sequences. Sequences that the slave lacks are passed over, and so are
+    those that the account may not read on the master, or not read or set on the slave.
     """
     there = {
         (found.table, found.column): found for found in read(connection, list(dict.fromkeys(s.table for s in master)))
@@ -87,7 +88,7 @@ def advance(connection: psycopg.Connection[Any], master: Sequence[SequenceDefini
     moved = 0
     for sequence in master:
         own_sequence = there.get((sequence.table, sequence.column))
-        if own_sequence is None or sequence.last is None:
+        if own_sequence is None or sequence.last is None or not (own_sequence.readable and own_sequence.settable):
             continue
         ahead = own_sequence.last is not None and (
             own_sequence.last >= sequence.last if sequence.increment > 0 else own_sequence.last <= sequence.last

@@ -1,0 +1,88 @@
+"""The preflight inside Airflow: over the connections of a run, of the master and of its slaves."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+
+from sluice.config import Endpoint, SlaveConfig
+from sluice.domain.lack import MASTER, Lack, slave_side
+from sluice.errors import SluiceError, Terminal, Transient
+from sluice.initial.choice import Choice
+from sluice.orchestration.work import Work
+from sluice.preflight import checks
+
+log = logging.getLogger("sluice.orchestration")
+
+
+def prove(work: Work, slaves: Sequence[str]) -> None:
+    """Raises `NotReady` with all that is lacking on the master and on `slaves`; warnings are logged.
+
+    Raises `Transient` where the master, or the only slave, cannot be reached; one of several is passed over.
+    """
+    checks.settle(str(work), _lacks(work, slaves, light=False))
+
+
+def warn(work: Work, slaves: Sequence[str]) -> None:
+    """The same for a pair that replicates already: what is lacking is warned of, and each table is left to the apply.
+
+    Raises `NotReady` only where an account is refused, `Transient` where a place cannot be reached.
+    """
+    checks.settle(str(work), _lacks(work, slaves, light=True))
+
+
+def _lacks(work: Work, slaves: Sequence[str], *, light: bool) -> list[Lack]:
+    choice = _choice(work)
+    replication = work.replication
+    if choice.read is not None:
+        replication = replace(replication, initial=replace(replication.initial, read=choice.read))
+    covers = choice.covers if choice.partial else None
+    with ExitStack() as links:
+        found: list[Lack] = []
+        master = None
+        with _entering(work, MASTER, replication.master, found):
+            master = links.enter_context(work.master())
+            place = work.info(replication.master).place
+            found += _as(checks.of_master(master, replication, place, light=light), light)
+            log.info("%s: reached the master %s", work, place)
+        for name in slaves:
+            slave = replication.slave(name)
+            try:
+                with _entering(work, slave_side(name), slave, found), work.at(slave) as session:
+                    place = work.info(slave).place
+                    lacks = checks.of_slave(
+                        session, replication, slave, place, master=master, covers=covers, light=light
+                    )
+                    found += _as(lacks, light)
+                    log.info("%s: reached the slave %s", work, place)
+            except Transient as outage:
+                if len(slaves) == 1:
+                    raise
+                log.warning("%s: not reached, and left out if it stays so: %s", work, outage)
+        return found
+
+
+def _as(lacks: list[Lack], light: bool) -> list[Lack]:
+    return [lack.softened() for lack in lacks] if light else lacks
+
+
+@contextmanager
+def _entering(work: Work, side: str, place: Endpoint | SlaveConfig, found: list[Lack]) -> Iterator[None]:
+    """A refusal becomes one lack among the others."""
+    try:
+        yield
+    except Terminal as refused:
+        try:
+            info = work.info(place)
+        except SluiceError:
+            # There is no such connection, and the message says how to make it.
+            found.append(Lack(side, f"the connection {place.conn_id}", str(refused).rstrip("."), None))
+        else:
+            found.append(checks.of_refusal(side, info, refused))
+
+
+def _choice(work: Work) -> Choice:
+    """What the form of an initial update chooses; of any other DAG, everything."""
+    params: Any = work.context["params"]
+    return Choice.from_dict(params) if "transfer" in params else Choice()
