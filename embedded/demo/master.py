@@ -44,9 +44,9 @@ def make(server: PostgresServer, scale: int) -> None:
 
 def grant(admin: Connection) -> None:
     """Grant the replication account what it needs, schema by schema; it owns none of the tables."""
-    role, schema = quoted(ACCOUNT), quoted(SCHEMA)
+    names = {"role": quoted(ACCOUNT), "schema": quoted(SCHEMA), "owner": quoted(OWNER)}
     for tables in SCHEMAS:
-        admin.execute(sql_files.render("postgres", "grants", role=role, schema=schema, tables=quoted(tables)))
+        admin.execute(sql_files.render("postgres", "grants", tables=quoted(tables), **names))
 
 
 def make_event_triggers(server: PostgresServer) -> bool:

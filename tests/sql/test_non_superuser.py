@@ -31,7 +31,7 @@ def granted(database: Callable[..., ConnectionInfo], postgres: PostgresServer) -
         "GRANT USAGE ON SCHEMA app TO application",
         "GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON ALL TABLES IN SCHEMA app TO application",
         "REVOKE ALL ON SCHEMA public FROM PUBLIC",
-        sql_files.render("postgres", "grants", role=account, schema="sluice", tables="app"),
+        sql_files.render("postgres", "grants", role=account, schema="sluice", tables="app", owner="postgres"),
     )
     yield administrator, Master(postgres.info(administrator.info.database, account), schema="sluice")
     administrator.sql("DROP OWNED BY application", "DROP ROLE application")

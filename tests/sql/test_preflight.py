@@ -1,6 +1,8 @@
 """The preflight names all that an account lacks, and its statements mend it; on real servers, with hostile names."""
 
 import os
+import random
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,33 +13,44 @@ import psycopg
 import pytest
 
 from embedded.postgres import PostgresServer
-from sluice import config
+from sluice import config, sql_files
 from sluice.config import Replication
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.lack import Lack, Severity, errors, script
-from sluice.install import resources
+from sluice.install import reconcile, resources
 from sluice.preflight import checks
+from sluice.preflight.checks import NotReady
+from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect, quoted
 
-SCHEMA = 'Odd "Schema'
-RESOURCES = "select"
-OWNER = 'Table "Owner'
-ACCOUNT = "Sluice Account"
+ACCOUNT, OWNER = quoted('Sluice\'s "Account"'), quoted('Table "Owner"')
+SCHEMA, RESOURCES = quoted('Odd "Schema'), quoted("select")
+PERSON, ORDER, EVENTS, PART = f'{SCHEMA}."Per son"', 'public."order"', f"{SCHEMA}.events", f'{SCHEMA}."events 1"'
 
 CONFIG = """
 prefix: PRE_
-master: {{conn_id: m, vendor: postgres, schema: '{resources}'}}
+master: {conn_id: m, vendor: postgres, schema: select}
 slaves:
-  dr1: {{conn_id: s, vendor: postgres, schema: '{resources}'}}
+  dr1: {conn_id: s, vendor: postgres, schema: select}
 tables:
-  '"Odd ""Schema".*': {{}}
-  public.order: {{}}
+  '"Odd ""Schema".*': {}
+  public.order: {}
 """
+
+TABLES = f"""
+CREATE TYPE {SCHEMA}."Mood" AS ENUM ('sad', 'it''s "fine"');
+CREATE TABLE {PERSON} (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "user" text, m {SCHEMA}."Mood");
+CREATE TABLE {ORDER} (id serial PRIMARY KEY, person int REFERENCES {PERSON});
+"""
+
+
+def plain(quoted_name: str) -> str:
+    return quoted_name[1:-1].replace('""', '"')
 
 
 @dataclass
 class Ends:
-    """A master with tables of an owner, an empty slave, an account without any privilege, and a superuser on both."""
+    """A master with tables of an owner, a slave, an account, and a superuser on both."""
 
     replication: Replication
     master: ConnectionInfo
@@ -46,57 +59,226 @@ class Ends:
     slave_admin: psycopg.Connection[Any]
 
     def lacks(self) -> list[Lack]:
+        """Of both, as the account sees them; notes left out."""
         with connect(self.master, application="test", autocommit=True) as master:
             found = checks.of_master(master, self.replication)
             with connect(self.slave, application="test", autocommit=True) as slave:
-                return found + checks.of_slave(slave, self.replication, self.replication.slave("dr1"), master=master)
+                found += checks.of_slave(slave, self.replication, self.replication.slave("dr1"), master=master)
+        return [lack for lack in found if lack.severity is not Severity.NOTE]
 
     def mend(self, lacks: list[Lack]) -> None:
         self.master_admin.execute(script(lack for lack in lacks if lack.side == "master").encode())
         self.slave_admin.execute(script(lack for lack in lacks if lack.side == "slave dr1").encode())
 
+    def install(self) -> None:
+        with connect(self.master, application="test") as master:
+            resources.install(master, self.replication.prefix, plain(RESOURCES))
+            tables = self.replication.resolve(catalog.tables(master))
+            master.rollback()
+            reconcile.reconcile(master, self.replication.prefix, plain(RESOURCES), tables)
+
 
 @pytest.fixture
 def ends(postgres: PostgresServer, database: Callable[..., ConnectionInfo], tmp_path: Path) -> Iterator[Ends]:
-    master, slave = database().database, database(name='Slave "of" x').database
-    postgres.create_role(ACCOUNT)
-    postgres.create_role(OWNER)
-    (tmp_path / "PRE.yaml").write_text(CONFIG.format(resources=RESOURCES))
+    """The account has nothing at all, not even what everybody has by default."""
+    master, slave = database(name='Shop "of" x').database, database(name="dr1's copy").database
+    postgres.create_role(plain(ACCOUNT))
+    postgres.create_role(plain(OWNER))
+    (tmp_path / "PRE.yaml").write_text(CONFIG)
     with mock.patch.dict(os.environ, SLUICE_REPLICATIONS=str(tmp_path)):
         replication = config.load("PRE_")
     with postgres.connect(master) as there, postgres.connect(slave) as here:
         for admin in (there, here):
-            admin.execute("REVOKE ALL ON SCHEMA public FROM PUBLIC")
-            admin.execute(f"REVOKE TEMPORARY ON DATABASE {quoted(admin.info.dbname)} FROM PUBLIC".encode())
-        owner, schema = quoted(OWNER), quoted(SCHEMA)
+            admin.execute(
+                f"REVOKE ALL ON SCHEMA public FROM PUBLIC; REVOKE USAGE ON LANGUAGE plpgsql FROM PUBLIC;"
+                f"REVOKE ALL ON DATABASE {quoted(admin.info.dbname)} FROM PUBLIC;"
+                f"GRANT CONNECT ON DATABASE {quoted(admin.info.dbname)} TO {ACCOUNT};"
+                f"REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC".encode()
+            )
         there.execute(
-            f"""CREATE SCHEMA {schema} AUTHORIZATION {owner};
-            GRANT ALL ON SCHEMA public TO {owner};
-            SET ROLE {owner};
-            CREATE TYPE {schema}."Mood" AS ENUM ('sad', 'it''s "fine"');
-            CREATE TABLE {schema}."Per son" (
-                id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "user" text, m {schema}."Mood");
-            CREATE TABLE public.order (id serial PRIMARY KEY, person int REFERENCES {schema}."Per son");
-            CREATE TABLE {schema}.events (id int PRIMARY KEY, v text) PARTITION BY RANGE (id);
-            CREATE TABLE {schema}."events 1" PARTITION OF {schema}.events FOR VALUES FROM (0) TO (1000);
-            INSERT INTO {schema}."Per son" ("user", m) SELECT 'u' || g, 'sad' FROM generate_series(1, 100) g;
-            INSERT INTO public.order (person) SELECT g FROM generate_series(1, 100) g;
-            INSERT INTO {schema}.events SELECT g, 'v' FROM generate_series(1, 100) g;
-            RESET ROLE""".encode()
+            f"CREATE SCHEMA {SCHEMA} AUTHORIZATION {OWNER}; GRANT ALL ON SCHEMA public TO {OWNER};"
+            f"SET ROLE {OWNER}; {TABLES}"
+            f"CREATE TABLE {EVENTS} (id int PRIMARY KEY, v text) PARTITION BY RANGE (id);"
+            f"CREATE TABLE {PART} PARTITION OF {EVENTS} FOR VALUES FROM (0) TO (1000); RESET ROLE".encode()
         )
-        yield Ends(replication, postgres.info(master, ACCOUNT), postgres.info(slave, ACCOUNT), there, here)
+        yield Ends(
+            replication, postgres.info(master, plain(ACCOUNT)), postgres.info(slave, plain(ACCOUNT)), there, here
+        )
         for admin in (there, here):
-            admin.execute(f"DROP OWNED BY {quoted(ACCOUNT)}, {owner} CASCADE".encode())
-        there.execute(f"DROP ROLE {quoted(ACCOUNT)}, {owner}".encode())
+            admin.execute(f"DROP OWNED BY {ACCOUNT}, {OWNER} CASCADE".encode())
+        there.execute(f"DROP ROLE {ACCOUNT}, {OWNER}".encode())
+
+
+@pytest.fixture
+def granted(ends: Ends) -> Ends:
+    """The account has just what it needs; two of the tables are on the slave already, and belong to it."""
+    ends.mend(ends.lacks())
+    ends.slave_admin.execute(
+        f"CREATE SCHEMA {SCHEMA}; GRANT USAGE, CREATE ON SCHEMA {SCHEMA} TO {ACCOUNT}; SET ROLE {ACCOUNT}; {TABLES}"
+        f"ALTER TABLE {ORDER} DROP CONSTRAINT order_person_fkey; RESET ROLE".encode()
+    )
+    ends.install()
+    assert ends.lacks() == []
+    return ends
 
 
 def test_the_statements_of_all_lacks_leave_none(ends: Ends) -> None:
     found = ends.lacks()
-    for lack in found:
-        print(lack)
-    assert errors(found)
+    with pytest.raises(NotReady) as caught:
+        checks.settle("PRE_", found)
+    assert caught.value.lacks == tuple(errors(found))
+    for lack in errors(found):
+        assert f"- {lack}" in str(caught.value)
+        assert f"    {lack.statement.splitlines()[0]}" in str(caught.value) if lack.statement else lack.remedy
     ends.mend(found)
-    assert [lack for lack in ends.lacks() if lack.severity is not Severity.NOTE] == []
-    with connect(ends.master, application="test") as master:
-        resources.install(master, ends.replication.prefix, RESOURCES)
-    assert [lack.what for lack in ends.lacks()] == ["event triggers"]
+    assert ends.lacks() == []
+    checks.settle("PRE_", ends.lacks())
+    ends.install()
+    assert ends.lacks() == []
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing withdrawn, and the only lack that it makes."""
+
+    side: str
+    withdraw: str
+    what: str
+    severity: Severity = Severity.ERROR
+
+    def __str__(self) -> str:
+        return f"{self.side}: {self.withdraw}"
+
+
+WARNING = Severity.WARNING
+MASTER = [
+    (f"REVOKE USAGE ON SCHEMA {SCHEMA} FROM {ACCOUNT}", f"USAGE on the schema {SCHEMA}"),
+    (f"REVOKE CREATE ON SCHEMA {RESOURCES} FROM {ACCOUNT}", f"CREATE on the schema {RESOURCES}"),
+    (f"REVOKE USAGE ON SCHEMA {RESOURCES} FROM {ACCOUNT}", f"USAGE on the schema {RESOURCES}"),
+    (f"REVOKE SELECT ON {PERSON} FROM {ACCOUNT}", f"SELECT on {PERSON}"),
+    (f"REVOKE TRIGGER ON {ORDER} FROM {ACCOUNT}", f"TRIGGER on {ORDER}"),
+    (f"REVOKE SELECT, TRIGGER ON {PART} FROM {ACCOUNT}", f"SELECT, TRIGGER on {PART}"),
+    (f"REVOKE TRIGGER ON {EVENTS} FROM {ACCOUNT}", f"TRIGGER on {EVENTS}"),
+    (f"REVOKE SELECT ON public.order_id_seq FROM {ACCOUNT}", "SELECT on the sequence", WARNING),
+    (
+        f"ALTER DEFAULT PRIVILEGES FOR ROLE {OWNER} IN SCHEMA {SCHEMA} REVOKE TRIGGER ON TABLES FROM {ACCOUNT}",
+        f"default privileges on tables that {OWNER}",
+        WARNING,
+    ),
+    (
+        f"ALTER DEFAULT PRIVILEGES FOR ROLE {OWNER} IN SCHEMA {SCHEMA} REVOKE SELECT ON SEQUENCES FROM {ACCOUNT}",
+        f"default privileges on sequences that {OWNER}",
+        WARNING,
+    ),
+    (f"ALTER TABLE {PERSON} ENABLE ROW LEVEL SECURITY; ALTER ROLE {ACCOUNT} NOBYPASSRLS", f"BYPASSRLS for {ACCOUNT}"),
+    (f"REVOKE EXECUTE ON FUNCTION pg_control_system() FROM {ACCOUNT}", "EXECUTE on pg_catalog.pg_control_system()"),
+    (f"REVOKE USAGE ON LANGUAGE plpgsql FROM {ACCOUNT}", "USAGE on the language plpgsql"),
+    (f"ALTER TABLE {RESOURCES}.pre_items OWNER TO postgres", f"the ownership of {RESOURCES}.pre_items"),
+    (f"ALTER FUNCTION {RESOURCES}.pre_position() OWNER TO postgres", f"the ownership of {RESOURCES}.pre_position()"),
+    (f"CREATE UNLOGGED TABLE {SCHEMA}.fleeting (id int); ALTER TABLE {SCHEMA}.fleeting OWNER TO {OWNER};"
+     f"GRANT SELECT, TRIGGER ON {SCHEMA}.fleeting TO {ACCOUNT}", f"a table {SCHEMA}.fleeting that survives"),
+]  # fmt: skip
+SLAVE = [
+    (f"REVOKE TEMPORARY ON DATABASE {quoted('dr1' + chr(39) + 's copy')} FROM {ACCOUNT}", "TEMPORARY on the database"),
+    (f"REVOKE CREATE ON SCHEMA {RESOURCES} FROM {ACCOUNT}", f"CREATE on the schema {RESOURCES}"),
+    (f"REVOKE USAGE ON SCHEMA {SCHEMA} FROM {ACCOUNT}", f"USAGE on the schema {SCHEMA}"),
+    (f"REVOKE CREATE ON SCHEMA public FROM {ACCOUNT}", "CREATE on the schema public"),
+    (f"REVOKE INSERT, DELETE ON {PERSON} FROM {ACCOUNT}", f"INSERT, DELETE on {PERSON}"),
+    (f"REVOKE TRUNCATE ON {PERSON} FROM {ACCOUNT}", f"TRUNCATE on {PERSON}", WARNING),
+    (f"ALTER TABLE {PERSON} OWNER TO postgres; GRANT ALL ON {PERSON} TO {ACCOUNT}",
+     f"the ownership of {PERSON}", WARNING),
+    (f"ALTER TABLE {PERSON} FORCE ROW LEVEL SECURITY; ALTER TABLE {PERSON} ENABLE ROW LEVEL SECURITY;"
+     f"ALTER ROLE {ACCOUNT} NOBYPASSRLS", f"BYPASSRLS for {ACCOUNT}"),
+    (f"REVOKE UPDATE ON SEQUENCE public.order_id_seq FROM {ACCOUNT}", "SELECT, UPDATE on the sequence", WARNING),
+    (f"REVOKE SET ON PARAMETER session_replication_role FROM {ACCOUNT}", "SET on the parameter session_repl", WARNING),
+    (f"REVOKE EXECUTE ON FUNCTION pg_control_system() FROM {ACCOUNT}", "EXECUTE on pg_catalog.pg_control_system()"),
+    (f"ALTER TABLE {ORDER} DROP CONSTRAINT order_pkey; CREATE UNIQUE INDEX again ON {ORDER} (id);"
+     "CREATE PUBLICATION p FOR ALL TABLES", f"a replica identity of {ORDER}"),
+    (f"CREATE TABLE {RESOURCES}.pre_throttle ()", f"the ownership of {RESOURCES}.pre_throttle"),
+    (f"ALTER TABLE {PERSON} DROP m; DROP TYPE {SCHEMA}.\"Mood\"; CREATE TYPE {SCHEMA}.\"Mood\" AS ENUM ('sad');"
+     f"ALTER TYPE {SCHEMA}.\"Mood\" OWNER TO {ACCOUNT}; ALTER TABLE {PERSON} ADD m {SCHEMA}.\"Mood\"",
+     "types as on the master"),
+]  # fmt: skip
+CASES = [*(Case("master", *case) for case in MASTER), *(Case("slave dr1", *case) for case in SLAVE)]
+
+
+def test_each_thing_that_is_withdrawn_is_named_alone_and_its_statement_mends_it(granted: Ends) -> None:
+    for case in CASES:
+        admin = granted.master_admin if case.side == "master" else granted.slave_admin
+        admin.execute(case.withdraw.encode())
+        found = granted.lacks()
+        assert [(lack.side, lack.severity) for lack in found] == [(case.side, case.severity)], f"{case}: {found}"
+        assert found[0].what.startswith(case.what), case
+        assert found[0].statement, case
+        granted.mend(found)
+        assert granted.lacks() == [], case
+
+
+def test_any_of_them_together_are_mended_by_what_the_preflight_says(
+    granted: Ends, request: pytest.FixtureRequest
+) -> None:
+    chosen = random.Random(request.config.option.run_number)
+    for _ in range(4):
+        cases = [case for case in CASES if re.match("REVOKE|ALTER DEFAULT", case.withdraw)]
+        cases = chosen.sample(cases, chosen.randint(2, len(cases)))
+        for case in cases:
+            admin = granted.master_admin if case.side == "master" else granted.slave_admin
+            admin.execute(case.withdraw.encode())
+        found = granted.lacks()
+        assert {lack.side for lack in found} == {case.side for case in cases}
+        granted.mend(found)
+        assert granted.lacks() == [], cases
+
+
+def test_what_no_statement_mends_says_what_to_do(granted: Ends) -> None:
+    granted.slave_admin.execute(
+        f'ALTER TABLE {PERSON} DROP "user", ALTER id DROP IDENTITY, ALTER id TYPE smallint'.encode()
+    )
+    granted.slave_admin.execute(f"CREATE VIEW {EVENTS} AS SELECT 1 AS id".encode())
+    granted.master_admin.execute(f"ALTER ROLE {ACCOUNT} CONNECTION LIMIT 5".encode())
+    found = granted.lacks()
+    assert all(lack.statement is None and lack.remedy.endswith(".") for lack in found), found
+    assert sorted((lack.side, lack.what) for lack in found) == [
+        ("master", "10 free connections"),
+        ("slave dr1", "10 free connections"),
+        ("slave dr1", "a table like the master's"),
+        ("slave dr1", "a table like the master's"),
+        ("slave dr1", 'the name "Odd ""Schema".events'),
+    ]
+
+
+def test_an_administrator_learns_it_for_an_account_that_cannot_connect(ends: Ends) -> None:
+    ends.master_admin.execute(f"REVOKE CONNECT ON DATABASE {quoted(ends.master.database)} FROM {ACCOUNT}".encode())
+    ends.master_admin.execute(f"SET search_path = pg_catalog, pg_temp; SET ROLE {ACCOUNT}".encode())
+    found = checks.of_master(ends.master_admin, ends.replication)
+    ends.master_admin.execute("RESET ROLE; RESET search_path")
+    assert f"GRANT CONNECT ON DATABASE {quoted(ends.master.database)} TO {ACCOUNT}" in [
+        lack.statement for lack in found
+    ]
+    ends.mend(found)
+    ends.mend(ends.lacks())
+    assert ends.lacks() == []
+
+
+def test_a_superuser_is_noted_and_lacks_nothing(ends: Ends, postgres: PostgresServer) -> None:
+    found = checks.of_master(ends.master_admin, ends.replication)
+    assert [(lack.what, lack.severity) for lack in found if "schema" not in lack.what] == [
+        ("least privilege", Severity.NOTE)
+    ]
+
+
+def test_the_files_that_a_database_administrator_runs_grant_all_of_it(ends: Ends) -> None:
+    """Where PUBLIC has what PostgreSQL gives it."""
+    for admin in (ends.master_admin, ends.slave_admin):
+        admin.execute(
+            "GRANT USAGE ON LANGUAGE plpgsql TO PUBLIC; GRANT EXECUTE ON FUNCTION pg_control_system() TO PUBLIC"
+        )
+        admin.execute(sql_files.render("postgres", "role", role=ACCOUNT))
+    ends.master_admin.execute(f"CREATE SCHEMA {RESOURCES}".encode())
+    for tables in (SCHEMA, "public"):
+        names = {"role": ACCOUNT, "schema": RESOURCES, "tables": tables}
+        ends.master_admin.execute(sql_files.render("postgres", "grants", owner=OWNER, **names))
+        ends.slave_admin.execute(sql_files.render("postgres", "slave_grants", **names))
+    assert ends.lacks() == []
+    ends.install()
+    assert ends.lacks() == []

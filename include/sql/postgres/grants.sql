@@ -1,33 +1,24 @@
 -- Grants an account that is no superuser all it needs to be a master's account.
--- Called by: an administrator, once for each schema with replicated tables:
---   sed -e 's/${role}/sluice/g' -e 's/${schema}/replication/g' -e 's/${tables}/public/g' grants.sql | psql -1 DATABASE
+-- Called by: an administrator, after role.sql, once for each schema with replicated tables and each owner of such tables:
+--   sed -e 's/${role}/sluice/g' -e 's/${schema}/replication/g' -e 's/${tables}/public/g' -e 's/${owner}/shop_owner/g' \
+--     grants.sql | psql -1 -v ON_ERROR_STOP=1 DATABASE
 -- Placeholders: ${role} the account, ${schema} where the DbResources will live, ${tables} a schema with tables to
---   replicate; all three quoted where their names need it.
--- Result: none. Privileges: owner of the tables and schemas, or superuser. Oldest version: PostgreSQL 14.
+--   replicate, ${owner} the role that owns these; all quoted where their names need it.
+-- Result: none. Privileges: superuser, or the owner of the database, the schemas and the tables.
+--   Oldest version: PostgreSQL 14.
 --
--- | privilege                       | on                        | why                                             |
--- |---------------------------------|---------------------------|-------------------------------------------------|
--- | CONNECT                         | the database              |                                                 |
--- | USAGE, CREATE                   | schema of the DbResources | install_resources makes its objects there       |
--- | USAGE                           | schemas of the tables     | to name the tables                              |
--- | SELECT                          | each replicated table     | the initial update and verification read it     |
--- | TRIGGER                         | each replicated table     | reconcile_tables makes its triggers             |
--- | (BYPASSRLS, only if tables      | the account               | rows hidden from the account would be missing   |
--- |  have row level security)       |                           | from initial updates                            |
--- | (pg_read_all_stats, only if     | the account               | initial.throttle limits active_sessions or      |
--- |  initial updates are throttled) |                           | replica_lag                                     |
--- | (UPDATE, only if initial        | each replicated table     | rows are locked with SELECT … FOR SHARE         |
--- |  updates say read: locked)      |                           |                                                 |
--- | (superuser, only once)          | event_triggers.sql        | DDL noticed at once instead of by comparison    |
---
--- The accounts that write to the tables need nothing: triggers run with the rights of the account that made them.
+-- docs/privileges.md says what each privilege is for, and which others there are for what few replications do. The task
+-- check of the DAGs names whatever is lacking, with its statement.
 DO $sluice$
 BEGIN
-    EXECUTE format('GRANT CONNECT ON DATABASE %I TO ${role}', current_database());
+    EXECUTE 'GRANT CONNECT ON DATABASE ' || quote_ident(current_database()) || $name$ TO ${role}$name$;
 END
 $sluice$;
 GRANT USAGE, CREATE ON SCHEMA ${schema} TO ${role};
 GRANT USAGE ON SCHEMA ${tables} TO ${role};
 GRANT SELECT, TRIGGER ON ALL TABLES IN SCHEMA ${tables} TO ${role};
--- Tables that this administrator makes later. Other owners of tables grant for themselves in the same way.
-ALTER DEFAULT PRIVILEGES IN SCHEMA ${tables} GRANT SELECT, TRIGGER ON TABLES TO ${role};
+GRANT SELECT ON ALL SEQUENCES IN SCHEMA ${tables} TO ${role};
+-- What the owner makes later. Default privileges belong to the role that makes an object: without FOR ROLE they would
+-- cover the administrator's own tables alone.
+ALTER DEFAULT PRIVILEGES FOR ROLE ${owner} IN SCHEMA ${tables} GRANT SELECT, TRIGGER ON TABLES TO ${role};
+ALTER DEFAULT PRIVILEGES FOR ROLE ${owner} IN SCHEMA ${tables} GRANT SELECT ON SEQUENCES TO ${role};

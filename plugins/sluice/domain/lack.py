@@ -48,7 +48,7 @@ class Lack:
         return replace(self, severity=Severity.WARNING) if self.severity is Severity.ERROR else self
 
     def __str__(self) -> str:
-        where = f"{self.side} ({self.place})" if self.place else self.side
+        where = f"{self.side}, {self.place}" if self.place else self.side
         return f"{where}: {self.what}: {self.why}.{self.mend}"
 
     @property

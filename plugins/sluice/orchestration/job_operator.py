@@ -14,7 +14,7 @@ from sluice.domain.location import Location
 from sluice.errors import Terminal, Transient
 from sluice.initial import steps, transfer
 from sluice.initial.choice import Choice
-from sluice.orchestration import connections, files, jobs
+from sluice.orchestration import connections, files, jobs, preflighting
 from sluice.orchestration.choosing import update_of
 from sluice.orchestration.failure import as_airflow
 from sluice.orchestration.job import Job, Kind, Owner
@@ -121,7 +121,7 @@ class SparkJobOperator(BaseOperator):
         """Another live run watches the pair's job."""
         raise NotImplementedError
 
-    def before_launch(self, replication: config.Replication, first: bool) -> None:
+    def before_launch(self, replication: config.Replication, context: Mapping[str, Any], first: bool) -> None:
         """What must hold before a job is launched, the `first` of this task or a later one; may raise."""
 
     # -- the work
@@ -136,7 +136,7 @@ class SparkJobOperator(BaseOperator):
             self._job = self._joined(running, owner)
             if self._job is None:
                 self._clear_away(prefix, slave)
-                self.before_launch(replication, first)
+                self.before_launch(replication, context, first)
                 payload = self.payload(replication, context)
                 self._job = jobs.launch(self.kind, prefix, slave, owner, payload, attempt, self.module)
                 self.log.info(
@@ -197,7 +197,7 @@ class ApplyOperator(SparkJobOperator):
             "To stop the apply, mark that run as failed."
         )
 
-    def before_launch(self, replication: config.Replication, first: bool) -> None:
+    def before_launch(self, replication: config.Replication, context: Mapping[str, Any], first: bool) -> None:
         from sluice.orchestration.leases import foreign_holder
 
         holder = foreign_holder(replication, self.slave)
@@ -209,6 +209,15 @@ class ApplyOperator(SparkJobOperator):
                 f"{replication.prefix}/{self.slave} is already being applied by {holder}, which renews its lease. "
                 "It was not launched by this Airflow; this run does nothing."
             )
+        if first:
+            self._preflight(Work(replication, self.slave, context, (self.slave,)))
+
+    def _preflight(self, work: Work) -> None:
+        """An account that is refused fails the task at once, before a job is launched; outages are the job's affair."""
+        try:
+            preflighting.warn(work, work.slave_names)
+        except Transient as outage:
+            self.log.warning("%s", outage)
 
     def _skip(self, reason: str) -> NoReturn:
         self.log.warning("%s", reason)  # Airflow logs no more than that it skips

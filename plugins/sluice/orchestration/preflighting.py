@@ -6,8 +6,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
-from sluice.config import Endpoint, SlaveConfig
-from sluice.domain.lack import MASTER, Lack, slave_side
+from sluice.config import Endpoint, Replication, SlaveConfig
+from sluice.domain.lack import MASTER, Lack, errors, slave_side
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.initial.choice import Choice
 from sluice.orchestration.work import Work
@@ -37,7 +37,6 @@ def _lacks(work: Work, slaves: Sequence[str], *, light: bool) -> list[Lack]:
     replication = work.replication
     if choice.read is not None:
         replication = replace(replication, initial=replace(replication.initial, read=choice.read))
-    covers = choice.covers if choice.partial else None
     with ExitStack() as links:
         found: list[Lack] = []
         master = None
@@ -46,21 +45,30 @@ def _lacks(work: Work, slaves: Sequence[str], *, light: bool) -> list[Lack]:
             place = work.info(replication.master).place
             found += _as(checks.of_master(master, replication, place, light=light), light)
             log.info("%s: reached the master %s", work, place)
-        for name in slaves:
-            slave = replication.slave(name)
-            try:
-                with _entering(work, slave_side(name), slave, found), work.at(slave) as session:
-                    place = work.info(slave).place
-                    lacks = checks.of_slave(
-                        session, replication, slave, place, master=master, covers=covers, light=light
-                    )
-                    found += _as(lacks, light)
-                    log.info("%s: reached the slave %s", work, place)
-            except Transient as outage:
-                if len(slaves) == 1:
-                    raise
-                log.warning("%s: not reached, and left out if it stays so: %s", work, outage)
-        return found
+        of_slaves = {name: _of_slave(work, replication, name, master, choice, light) for name in slaves}
+    lacking = [name for name, lacks in of_slaves.items() if errors(lacks)]
+    for name, lacks in of_slaves.items():
+        # One of several is left out where it cannot be loaded; the others go on.
+        left_out = len(lacking) < len(slaves) and name in lacking
+        found += [lack.softened() for lack in lacks] if left_out else lacks
+    return found
+
+
+def _of_slave(work: Work, replication: Replication, name: str, master: Any, choice: Choice, light: bool) -> list[Lack]:
+    slave = replication.slave(name)
+    found: list[Lack] = []
+    try:
+        with _entering(work, slave_side(name), slave, found), work.at(slave) as session:
+            place = work.info(slave).place
+            covers = choice.covers if choice.partial else None
+            lacks = checks.of_slave(session, replication, slave, place, master=master, covers=covers, light=light)
+            found += _as(lacks, light)
+            log.info("%s: reached the slave %s", work, place)
+    except Transient as outage:
+        if len(work.slave_names) == 1:
+            raise
+        log.warning("%s: not reached, and left out if it stays so: %s", work, outage)
+    return found
 
 
 def _as(lacks: list[Lack], light: bool) -> list[Lack]:

@@ -17,7 +17,7 @@ from sluice.domain.names import TableName
 from sluice.errors import SluiceError, Terminal
 from sluice.initial import choice
 from sluice.initial.choice import Choice
-from sluice.orchestration import forms, notify, places
+from sluice.orchestration import forms, notify, places, preflighting
 from sluice.orchestration.failure import as_airflow
 from sluice.orchestration.report_link import reporting
 from sluice.orchestration.step import RETRY
@@ -208,6 +208,10 @@ def _entries(
     """`wanted`: patterns of tables, instead of those that `verify.tables` has."""
     base = {"prefix": str(replication.prefix), "slave": slave, "action": action}
     work = Work(replication, slave, context)
+    try:
+        preflighting.warn(work, (slave,))
+    except SluiceError as failure:
+        log.warning("%s: %s", work, failure)
     try:
         with work.master() as master:
             tables = replication.resolve(work.existing_tables(master))

@@ -1,0 +1,24 @@
+-- Grants an account that is no superuser all it needs to be a slave's account.
+-- Called by: an administrator, after role.sql, once for each schema in which replicated tables will live:
+--   sed -e 's/${role}/sluice/g' -e 's/${schema}/replication/g' -e 's/${tables}/public/g' slave_grants.sql |
+--     psql -1 -v ON_ERROR_STOP=1 DATABASE
+--   The database itself, where there is none yet, in the master's encoding or in UTF8:
+--   psql -c "CREATE DATABASE shop ENCODING 'UTF8' TEMPLATE template0" postgres
+-- Placeholders: ${role} the account, ${schema} where CHECKPOINT, BLOCKS and REJECTS will live, ${tables} a schema of
+--   replicated tables; all quoted where their names need it. Schemas that are absent are made.
+-- Result: none. Privileges: superuser, as of SET ON PARAMETER. Oldest version: PostgreSQL 14.
+--
+-- Tables that are there already should belong to the account: ALTER TABLE ... OWNER TO ${role}.
+DO $sluice$
+BEGIN
+    EXECUTE 'GRANT CONNECT, TEMPORARY, CREATE ON DATABASE ' || quote_ident(current_database()) || $name$ TO ${role}$name$;
+    -- Before 15 nobody but a superuser can set it, and triggers and foreign keys of the slave act on what is applied.
+    IF current_setting('server_version_num')::int >= 150000 THEN
+        EXECUTE $name$GRANT SET ON PARAMETER session_replication_role TO ${role}$name$;
+    END IF;
+END
+$sluice$;
+CREATE SCHEMA IF NOT EXISTS ${schema};
+CREATE SCHEMA IF NOT EXISTS ${tables};
+GRANT USAGE, CREATE ON SCHEMA ${schema} TO ${role};
+GRANT USAGE, CREATE ON SCHEMA ${tables} TO ${role};
