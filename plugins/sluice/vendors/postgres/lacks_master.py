@@ -117,13 +117,19 @@ class _Master:
             return
         names = {"prefix": prefix.lower, "schema": quoted(schema)}
         rows = self.connection.execute(sql_files.render("postgres", "preflight_capture", **names)).fetchall()
+        groups: dict[str, list[tuple[str, str]]] = {}
         for function, table, owner in rows:
+            groups.setdefault(owner, []).append((function, table))
+        for owner, pairs in groups.items():
+            functions = [function for function, _ in pairs]
+            tables = list(dict.fromkeys(table for _, table in pairs))
             yield found(
-                f"EXECUTE on the function {function} for {owner}",
-                f"{owner}, who owns {table}, cannot make or attach partitions without it",
-                f"GRANT EXECUTE ON FUNCTION {function} TO {owner}",
+                f"EXECUTE on {listed(functions)} for {owner}",
+                f"{owner}, who owns {listed(tables)}, cannot make or attach partitions without it",
+                f"GRANT EXECUTE ON FUNCTION {', '.join(functions)} TO {owner}",
                 Severity.WARNING,
                 by=f"{self.account.role} or an administrator",
+                remedy="The DAGs install_resources and reconcile_tables, one after the other, grant it as well.",
             )
         if not self.light and not structure.told(self.connection, prefix, schema):
             yield found(
