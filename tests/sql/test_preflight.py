@@ -146,6 +146,8 @@ class Case:
     withdraw: str
     what: str
     severity: Severity = Severity.ERROR
+    after: str = "SELECT"
+    """Run when it was mended: what the statement does not take back."""
 
     def __str__(self) -> str:
         return f"{self.side}: {self.withdraw}"
@@ -171,7 +173,8 @@ MASTER = [
         f"default privileges on sequences that {OWNER}",
         WARNING,
     ),
-    (f"ALTER TABLE {PERSON} ENABLE ROW LEVEL SECURITY; ALTER ROLE {ACCOUNT} NOBYPASSRLS", f"BYPASSRLS for {ACCOUNT}"),
+    (f"ALTER TABLE {PERSON} ENABLE ROW LEVEL SECURITY; ALTER ROLE {ACCOUNT} NOBYPASSRLS", f"BYPASSRLS for {ACCOUNT}",
+     Severity.ERROR, f"ALTER TABLE {PERSON} DISABLE ROW LEVEL SECURITY"),
     (f"REVOKE EXECUTE ON FUNCTION pg_control_system() FROM {ACCOUNT}", "EXECUTE on pg_catalog.pg_control_system()"),
     (f"REVOKE USAGE ON LANGUAGE plpgsql FROM {ACCOUNT}", "USAGE on the language plpgsql"),
     (f"""DO $$ DECLARE f text; BEGIN
@@ -180,8 +183,6 @@ MASTER = [
         END LOOP; END $$""", f"EXECUTE on {RESOURCES}.pre_capture_events_", WARNING),
     (f"ALTER TABLE {RESOURCES}.pre_items OWNER TO postgres", f"the ownership of {RESOURCES}.pre_items"),
     (f"ALTER FUNCTION {RESOURCES}.pre_position() OWNER TO postgres", f"the ownership of {RESOURCES}.pre_position("),
-    (f"CREATE UNLOGGED TABLE {SCHEMA}.fleeting (id int); ALTER TABLE {SCHEMA}.fleeting OWNER TO {OWNER};"
-     f"GRANT SELECT, TRIGGER ON {SCHEMA}.fleeting TO {ACCOUNT}", f"a table {SCHEMA}.fleeting that survives"),
 ]  # fmt: skip
 SLAVE = [
     (f"REVOKE TEMPORARY ON DATABASE {quoted('dr1' + chr(39) + 's copy')} FROM {ACCOUNT}", "TEMPORARY on the database"),
@@ -217,6 +218,7 @@ def test_each_thing_that_is_withdrawn_is_named_alone_and_its_statement_mends_it(
         assert found[0].statement, case
         granted.mend(found)
         assert granted.lacks() == [], case
+        admin.execute(case.after.encode())
 
 
 def test_any_of_them_together_are_mended_by_what_the_preflight_says(

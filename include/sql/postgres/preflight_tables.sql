@@ -1,7 +1,7 @@
 -- What this account may do with tables, and with the partitions that hold their rows.
 -- Called by: the preflight, on master and slave. Parameters: schemas text[], names text[]: the tables (pairs).
 -- Result, one row a table or partition that is there: schema and name of the table; whether the relation is a partition of
---   it; schema of the relation, its quoted name with the schema, owner quoted; whether it is partitioned, unlogged; whether the account has the owner's rights, and
+--   it; schema of the relation, its quoted name with the schema, owner quoted; whether it is partitioned; whether the account has the owner's rights, and
 --   whether the owner is a superuser; the privileges it has, of SELECT, INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER, as text[];
 --   whether row level security hides rows from it; whether publications of this database ask for the old values of rows
 --   that change or go, and it has none to give.
@@ -26,7 +26,7 @@ WITH wanted AS (
     JOIN pg_catalog.pg_class l ON l.oid = t.relid AND l.relkind = 'r'
 )
 SELECT x.schema, x.name, x.partition, n.nspname::text, format('%%I.%%I', n.nspname, c.relname), format('%%I', r.rolname),
-       c.relkind = 'p', c.relpersistence = 'u',
+       c.relkind = 'p',
        pg_catalog.pg_has_role(current_user, c.relowner, 'USAGE'), r.rolsuper,
        ARRAY(SELECT p.privilege FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER']) AS p (privilege)
              WHERE pg_catalog.has_table_privilege(c.oid, p.privilege)),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from sluice.counted import counted
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.lack import ADMINISTRATOR, Lack, Severity
 from sluice.vendors.postgres.connection import quoted
@@ -82,8 +83,8 @@ def of_account(account: Account, loaders: int) -> list[Lack]:
         lacks.append(
             found(
                 f"{needed} free connections",
-                f"{max(account.room, 0)} are free by {account.room_limit}; an initial update with {loaders} loaders "
-                f"and the apply use up to {needed}, and wait for one where there is none",
+                f"{max(account.room, 0)} are free by {account.room_limit}; an initial update with "
+                f"{counted(loaders, 'loader')} and the apply use up to {needed}, and wait for one where there is none",
                 severity=Severity.WARNING,
                 remedy="Raise the limit, or lower initial.parallel in the replication's configuration.",
             )

@@ -197,7 +197,7 @@ class _Master:
 
 
 def of_tables(account: Account, relations: Sequence[Relation], wanted: dict[str, str]) -> Iterator[Lack]:
-    """Privileges on tables and partitions, tables of one owner with the same lack together; and unlogged tables.
+    """Privileges on tables and partitions, tables of one owner with the same lack together.
 
     `wanted`: privilege → what needs it.
     """
@@ -213,15 +213,6 @@ def of_tables(account: Account, relations: Sequence[Relation], wanted: dict[str,
             f"GRANT {', '.join(missing)} ON TABLE {', '.join(tables)} TO {account.role}",
             by=by_owner(owner),
         )
-    for relation in relations:
-        if relation.unlogged:
-            yield found(
-                f"a table {relation.quoted} that survives a crash",
-                "it is unlogged: a crash of the master empties it without a trace, and no slave would know",
-                f"ALTER TABLE {relation.quoted} SET LOGGED",
-                by=by_owner(relation.owner),
-                remedy="Take it out of the replication's tables, or have it written to the log (which writes it once).",
-            )
 
 
 def of_sequences(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[Lack]:

@@ -89,7 +89,6 @@ class Relation:
     quoted: str
     owner: str
     partitioned: bool
-    unlogged: bool
     owned: bool
     """Whether the account has the owner's rights."""
     owned_by_superuser: bool
