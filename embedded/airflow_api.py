@@ -32,12 +32,14 @@ class ApiRefused(Terminal):
 
 
 class AirflowApi:
-    """Calls as the given user; without one only what is public. Safe to share between threads."""
+    """Calls as the given user, or with a token; without either only what is public. Safe to share between threads."""
 
-    def __init__(self, url: str, user: str | None = None, password: str | None = None) -> None:
+    def __init__(
+        self, url: str, user: str | None = None, password: str | None = None, token: str | None = None
+    ) -> None:
         self.url = url.rstrip("/")
         self._user, self._password = user, password
-        self._token: str | None = None
+        self._token = token
         self._lock = threading.Lock()
 
     def health(self) -> dict[str, Any]:

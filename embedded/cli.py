@@ -14,7 +14,8 @@ DESCRIPTION = """\
 Sluice replicates tables from one master database to many slaves.
 
   ./sluice demo      a master under traffic, a slave, a replication between them; compares both at the end
-  ./sluice up        the servers alone, to look around and to try your own configuration
+  ./sluice up        the servers alone, to look around and for your own databases:
+  ./sluice add SHOP --master postgresql://… --slave dr1=postgresql://… --start
 """
 
 EPILOG = """\
@@ -79,6 +80,8 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(title="subcommands", metavar="SUBCOMMAND", required=True)
 
     _delegated(commands, "demo", "embedded.demo", "run a replicating pair from beginning to end")
+    _delegated(commands, "add", "embedded.add", "add a replication of your own databases, or a slave to one")
+    _delegated(commands, "remove", "embedded.remove", "take a replication back, or one of its slaves")
     _delegated(commands, "test", "embedded.testing", "run the tests")
     _delegated(commands, "import", "embedded.import_files", "load initial data that was carried here as files")
     _delegated(commands, "soak", "embedded.soak", "let random faults strike for as long as you like")

@@ -152,7 +152,7 @@ class Stack:
     @property
     def replications(self) -> tuple[Path, ...]:
         """The folders of the configuration, the first with precedence: what a demo made, and the user's own."""
-        own = (self.home.replications,) if self.home.replications.is_dir() else ()
+        own = (self.home.replications,) if any(self.home.replications.glob("*")) else ()
         return (*own, Path(self.blueprint.replications))
 
     def environment(self) -> dict[str, str]:

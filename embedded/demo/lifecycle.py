@@ -56,16 +56,16 @@ def running_task(states: Sequence[tuple[str, int, str | None]]) -> str:
 class InitialUpdate(threading.Thread):
     """One run of `initial_update`, followed until stopped. `sight` is the latest look."""
 
-    def __init__(self, api: AirflowApi, slave: str) -> None:
+    def __init__(self, api: AirflowApi, slave: str, prefix: str = PREFIX) -> None:
         super().__init__(name=f"initial update of {slave}", daemon=True)
-        self.api, self.slave = api, slave
+        self.api, self.slave, self.prefix = api, slave, prefix
         self.sight = RunSight()
         self.run_id = self._apply_run = ""
         self._stopping = threading.Event()
 
     def trigger(self) -> None:
         """Start the run. Raises `ApiRefused`, `ApiUnreachable`."""
-        self.run_id = self.api.trigger(INITIAL_UPDATE, {"prefix": PREFIX, "slave": self.slave})
+        self.run_id = self.api.trigger(INITIAL_UPDATE, {"prefix": self.prefix, "slave": self.slave})
 
     def run(self) -> None:
         while not self._stopping.wait(INTERVAL):
@@ -111,7 +111,9 @@ class InitialUpdate(threading.Thread):
 
     def _apply_state(self) -> str:
         runs = self.api.get(f"dags/{APPLY}/dagRuns", limit=50, order_by="-run_after")["dag_runs"]
-        mine = [run for run in runs if (run.get("conf") or {}).get("slave") == self.slave]
+        pair = (self.prefix, self.slave)
+        confs = [run.get("conf") or {} for run in runs]
+        mine = [run for run, conf in zip(runs, confs, strict=True) if (conf.get("prefix"), conf.get("slave")) == pair]
         newest = next((run for run in mine if run["state"] in ACTIVE), mine[0] if mine else None)
         if newest is None:
             return ""

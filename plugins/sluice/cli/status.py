@@ -108,7 +108,8 @@ def master(replication: Replication, connections: Connections) -> list[str]:
     if not have.current:
         installed += " (not of this release: start the DAG install_resources)"
     rows = sum(size.rows or 0 for size in sizes.values())
-    lines = [f"{head}: {installed}; {counted(len(captured), 'table')}, about {counted(rows, 'row')}; {backlog}"]
+    amount = counted(len(captured), "table") + (f", about {counted(rows, 'row')}" if rows else "")
+    lines = [f"{head}: {installed}; {amount}; {backlog}"]
     faults = [f"    {table}: {fault}" for table, fault in captured.items() if fault]
     more = [f"    and {len(faults) - FAULTS_TOLD} more"] if len(faults) > FAULTS_TOLD else []
     return lines + faults[:FAULTS_TOLD] + more
@@ -116,12 +117,35 @@ def master(replication: Replication, connections: Connections) -> list[str]:
 
 def slave(replication: Replication, name: str, connections: Connections, store_url: str) -> list[str]:
     """State, message and age of a slave, how far its load is, what its apply does. Raises `SluiceError`."""
+    checkpoint, loading = _looked(replication, name, connections)
+    pair = f"{replication.prefix} → {name}"
+    if checkpoint is None:
+        return [f"{pair}: {SlaveState.UNCONFIGURED}: no initial update yet"]
+    running, trouble = _running(store_url, replication.prefix, name)
+    return [
+        state(pair, checkpoint, running),
+        *(f"    {line}" for line in loading),
+        *activity(checkpoint.state, running),
+        *trouble,
+    ]
+
+
+def headline(replication: Replication, name: str, connections: Connections) -> str:
+    """The state of a slave and, of a load that is under way, how far it is. Raises `SluiceError`."""
+    checkpoint, loading = _looked(replication, name, connections)
+    if checkpoint is None:
+        return str(SlaveState.UNCONFIGURED)
+    return ", ".join([str(checkpoint.state), *loading[:1]])
+
+
+def _looked(replication: Replication, name: str, connections: Connections) -> tuple[Checkpoint | None, list[str]]:
+    """The slave's checkpoint, and how far a load is that is under way: all of it in the first line."""
     place = replication.slaves[name]
     info = quick(connections(place.conn_id, place.vendor))
     # Of a load that is under way the master's statistics are told, too; else the master is not needed.
     pair = Pair(replication, place, info, info)
-    loading: list[str] = []
     with vendors.reach(info, APPLICATION, LOOK_SECONDS) as session:
+<<<<<<< HEAD
         checkpoint = checkpoints_of(Update.named(pair, "status"), session).read()
         if checkpoint is None:
             return [f"{pair}: {SlaveState.UNCONFIGURED}: no initial update yet"]
@@ -136,6 +160,16 @@ def slave(replication: Replication, name: str, connections: Connections, store_u
     head = state(str(pair), checkpoint, running)
     lacking = not_ready(replication.prefix, name, checkpoint)
     return [head, *lacking, *loading, *activity(checkpoint.state, running), *trouble]
+=======
+        checkpoint: Checkpoint | None = checkpoints_of(Update.named(pair, "status"), session).read()
+        if checkpoint is None or checkpoint.state not in LOADING:
+            return checkpoint, []
+        try:
+            source = quick(connections(replication.master.conn_id, replication.master.vendor))
+            return checkpoint, progress(Update.named(replace(pair, master_info=source), "status"), session).lines()
+        except SluiceError as error:
+            return checkpoint, [str(error)]
+>>>>>>> be8a9cc (add and remove: a replication of one's own databases from two addresses, and back without a trace)
 
 
 def state(pair: str, checkpoint: Checkpoint, running: Running | None, now: datetime | None = None) -> str:
@@ -173,7 +207,7 @@ def activity(state: SlaveState, running: Running | None) -> list[str]:
     lines = []
     if running.applies:
         lines.append(f"    an apply runs, safe mode {running.safe_mode or 'not known'}")
-    elif state in (SlaveState.NORMAL, *LOADING):
+    elif state is SlaveState.NORMAL:
         lines.append("    no apply runs: start the DAG cdc_apply, or clear the task apply of its last run")
     lines += [f"    the gate is closed: {closure}" for closure in running.closures]
     return lines + list(running.verified)

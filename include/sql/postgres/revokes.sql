@@ -1,0 +1,68 @@
+-- The statements that take back every privilege that was granted to an account in this database, default privileges too.
+-- Called by: ./sluice remove --revoke, which prints them and asks before it runs them. Parameter: role text.
+-- Result: one statement a row, without `;`. Objects that the account owns are left out. Privileges: none.
+-- Oldest version: PostgreSQL 14.
+WITH grantee AS (
+    SELECT r.oid, format('%%I', r.rolname) AS name FROM pg_catalog.pg_roles r WHERE r.rolname = %(role)s
+), held AS (
+    SELECT 1 AS place, CASE c.relkind WHEN 'S' THEN 'SEQUENCE ' ELSE 'TABLE ' END
+           || format('%%I.%%I', n.nspname, c.relname) AS object, a.privilege_type
+    FROM grantee g
+    JOIN pg_catalog.pg_class c ON c.relowner <> g.oid
+    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    CROSS JOIN LATERAL pg_catalog.aclexplode(c.relacl) a
+    WHERE a.grantee = g.oid
+    UNION ALL
+    SELECT 2, 'FUNCTION ' || format('%%I.%%I(%%s)', n.nspname, p.proname, pg_catalog.pg_get_function_identity_arguments(p.oid)),
+           a.privilege_type
+    FROM grantee g
+    JOIN pg_catalog.pg_proc p ON p.proowner <> g.oid
+    JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+    CROSS JOIN LATERAL pg_catalog.aclexplode(p.proacl) a
+    WHERE a.grantee = g.oid
+    UNION ALL
+    SELECT 3, 'TYPE ' || format('%%I.%%I', n.nspname, t.typname), a.privilege_type
+    FROM grantee g
+    JOIN pg_catalog.pg_type t ON t.typowner <> g.oid
+    JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
+    CROSS JOIN LATERAL pg_catalog.aclexplode(t.typacl) a
+    WHERE a.grantee = g.oid
+    UNION ALL
+    SELECT 4, 'LANGUAGE ' || format('%%I', l.lanname), a.privilege_type
+    FROM grantee g
+    JOIN pg_catalog.pg_language l ON l.lanowner <> g.oid
+    CROSS JOIN LATERAL pg_catalog.aclexplode(l.lanacl) a
+    WHERE a.grantee = g.oid
+    UNION ALL
+    SELECT 5, 'SCHEMA ' || format('%%I', n.nspname), a.privilege_type
+    FROM grantee g
+    JOIN pg_catalog.pg_namespace n ON n.nspowner <> g.oid
+    CROSS JOIN LATERAL pg_catalog.aclexplode(n.nspacl) a
+    WHERE a.grantee = g.oid
+    UNION ALL
+    SELECT 7, 'DATABASE ' || format('%%I', d.datname), a.privilege_type
+    FROM grantee g
+    JOIN pg_catalog.pg_database d ON d.datname = current_database() AND d.datdba <> g.oid
+    CROSS JOIN LATERAL pg_catalog.aclexplode(d.datacl) a
+    WHERE a.grantee = g.oid
+), statements AS (
+    SELECT h.place, h.object,
+           format('REVOKE %%s ON %%s FROM %%s', string_agg(DISTINCT h.privilege_type, ', '), h.object, g.name) AS statement
+    FROM held h CROSS JOIN grantee g
+    GROUP BY h.place, h.object, g.name
+    UNION ALL
+    SELECT 6, o.rolname || coalesce(n.nspname, '') || d.defaclobjtype::text,
+           format('ALTER DEFAULT PRIVILEGES FOR ROLE %%I %%sREVOKE %%s ON %%s FROM %%s', o.rolname,
+                  CASE WHEN n.oid IS NOT NULL THEN format('IN SCHEMA %%I ', n.nspname) ELSE '' END,
+                  string_agg(DISTINCT a.privilege_type, ', '),
+                  CASE d.defaclobjtype WHEN 'r' THEN 'TABLES' WHEN 'S' THEN 'SEQUENCES' WHEN 'f' THEN 'FUNCTIONS'
+                      WHEN 'T' THEN 'TYPES' WHEN 'n' THEN 'SCHEMAS' END, g.name)
+    FROM grantee g
+    JOIN pg_catalog.pg_default_acl d ON d.defaclrole <> g.oid AND d.defaclobjtype IN ('r', 'S', 'f', 'T', 'n')
+    JOIN pg_catalog.pg_roles o ON o.oid = d.defaclrole
+    LEFT JOIN pg_catalog.pg_namespace n ON n.oid = d.defaclnamespace
+    CROSS JOIN LATERAL pg_catalog.aclexplode(d.defaclacl) a
+    WHERE a.grantee = g.oid
+    GROUP BY o.rolname, n.nspname, n.oid, d.defaclobjtype, g.name
+)
+SELECT s.statement FROM statements s ORDER BY s.place, s.object

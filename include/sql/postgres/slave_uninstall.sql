@@ -1,0 +1,37 @@
+-- Removes what Sluice keeps on a slave: its rows of CHECKPOINT, BLOCKS, REJECTS, THROTTLE and FAILOVER, and with those of
+-- the last slave the tables themselves. The replicated tables and their rows stay as they are. Safe to repeat.
+-- Called by: ./sluice remove, when no apply of the slave runs; by hand:
+--   sed -e 's/${prefix}/demo_/g' -e 's/${schema}/public/g' -e "s/\${slave}/'dr1'/g" slave_uninstall.sql \
+--     | psql -1 -v ON_ERROR_STOP=1 DATABASE
+-- Placeholders: ${prefix}, ${schema} as in slave_resources.sql; ${slave} a literal. Result: none.
+-- Privileges: the account of the slave, which owns the tables. Oldest version: PostgreSQL 14.
+DO $sluice$
+DECLARE
+    stage text;
+BEGIN
+    IF to_regclass($s$ ${schema}.${prefix}checkpoint$s$) IS NULL THEN
+        RETURN;
+    END IF;
+    DELETE FROM ${schema}.${prefix}checkpoint WHERE slave = ${slave};
+    IF EXISTS (SELECT FROM ${schema}.${prefix}checkpoint) THEN
+        DELETE FROM ${schema}.${prefix}blocks WHERE slave = ${slave};
+        DELETE FROM ${schema}.${prefix}rejects WHERE slave = ${slave};
+        DELETE FROM ${schema}.${prefix}throttle WHERE slave = ${slave};
+        IF to_regclass($s$ ${schema}.${prefix}failover$s$) IS NOT NULL THEN
+            DELETE FROM ${schema}.${prefix}failover WHERE slave = ${slave};
+        END IF;
+        RETURN;
+    END IF;
+    DROP TABLE IF EXISTS ${schema}.${prefix}checkpoint, ${schema}.${prefix}blocks, ${schema}.${prefix}rejects,
+        ${schema}.${prefix}throttle, ${schema}.${prefix}failover;
+    -- Windows that Spark staged and nobody came to drop.
+    FOR stage IN
+        SELECT c.oid::regclass::text
+        FROM pg_catalog.pg_class c
+        WHERE c.relnamespace = $s$ ${schema}$s$::regnamespace AND c.relkind = 'r' AND c.relpersistence = 'u'
+          AND c.relname ~ '^${prefix}stage_\d+_'
+    LOOP
+        EXECUTE 'DROP TABLE ' || stage;
+    END LOOP;
+END
+$sluice$;

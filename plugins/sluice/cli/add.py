@@ -1,0 +1,290 @@
+"""`add`: from addresses of databases to a replication that only has to be started."""
+
+import argparse
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sluice import config, vendors
+from sluice.cli import airflow, grants, replication_file, sides
+from sluice.cli.airflow import Api
+from sluice.cli.console import Console
+from sluice.cli.sides import MASTER, VENDOR, Side
+from sluice.cli.status import Connections
+from sluice.cli.words import counted
+from sluice.config import Replication
+from sluice.domain.lack import Severity, errors
+from sluice.domain.names import Prefix, TableName
+from sluice.errors import Terminal
+from sluice.install.resources import install
+from sluice.preflight.checks import NotReady
+
+RUNS = 4
+"""A database that was just made may lack more; so often is looked again."""
+
+
+@dataclass(frozen=True)
+class Where:
+    """What the commands work with."""
+
+    folder: Path
+    """Of the replications' files."""
+    api: Api | None
+    """None: what is to be done in Airflow is printed."""
+    connections: Connections | None
+    """Databases behind Airflow's connections, passwords included, where those can be read from here."""
+    store_url: str | None
+    """Where Redis is; None where that is not known."""
+    log_in: str
+    """How to get into Airflow's pages."""
+    stop_jobs: Callable[[Prefix, str], None] = lambda prefix, slave: None
+    """Ends jobs of a pair whose run is gone and that nobody watches, where they run on this machine."""
+
+
+class FileTaken(Terminal):
+    """A file of the name holds another replication, or another file holds this one."""
+
+
+class MasterNotGiven(Terminal):
+    """A slave joins a replication whose master cannot be reached from what is known here."""
+
+    def __init__(self, prefix: Prefix, conn_id: str):
+        super().__init__(
+            f"The password of {prefix}'s connection {conn_id!r} cannot be read from here. Give the master's address: "
+            "--master URL."
+        )
+
+
+class NotAll(Terminal):
+    """Statements are left that somebody else must run."""
+
+    def __init__(self, names: Iterable[str]):
+        super().__init__(
+            f"Nothing was written. An administrator must run what is printed above on: {', '.join(names)}. Then start "
+            "again, or give a log-in with --admin."
+        )
+
+
+def run(args: argparse.Namespace, console: Console, where: Where) -> list[str] | None:
+    """Slaves that are to be loaded now; None after --print-sql. Raises `SluiceError`."""
+    prefix, file = named(args.name, where.folder)
+    there = existing(prefix, file, where.folder)
+    if there is not None and args.start and not args.slave:
+        return list(there.slaves)
+    master = _master(args.master, prefix, there, where, console)
+    slaves = _slaves(args.slave, prefix, there, console)
+    parties = [master, *slaves]
+    sides.choose_administrators(args.admin, parties)
+    for side in parties:
+        if where.api is not None and (side is not master or there is None):
+            airflow.require_free(where.api, side.conn_id, side.info)
+    _identify(parties, console)
+    patterns = None if there is not None else args.tables or _tables(master, console)
+    replication, text = drafted(prefix, file, there, master, slaves, patterns)
+    _equip(replication, master, slaves, console, print_only=args.print_sql)
+    if args.print_sql:
+        return None
+    _proven(replication, master, slaves, console)
+    if args.event_triggers:
+        _event_triggers(replication, master)
+        console.say("The event triggers are made: DDL on the master is followed at once.")
+    _connections(master if there is None else None, slaves, console, where)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    console.say(f"{prefix} is configured in {file}")
+    return [side.name for side in slaves]
+
+
+def named(name: str, folder: Path) -> tuple[Prefix, Path]:
+    """The prefix and the file of a replication: SHOP, shop_ and SHOP_ are the same. Raises `InvalidName`."""
+    stem = name.rstrip("_").upper()
+    return Prefix(f"{stem}_"), folder / f"{stem}.yaml"
+
+
+def existing(prefix: Prefix, file: Path, folder: Path) -> Replication | None:
+    """The replication as its file has it; None where there is none. Raises `ConfigError`, `FileTaken`."""
+    if not folder.is_dir():
+        return None
+    found = config.survey(folder)
+    if prefix.name in found.broken:
+        raise config.ConfigError(found.broken[prefix.name])
+    for one in found.replications:
+        if one.prefix == prefix and one.source.name != file.name:
+            raise FileTaken(f"{prefix} is configured in {one.source}. Change it there, or choose another name.")
+        if one.prefix == prefix:
+            return one
+    if file.exists():
+        raise FileTaken(
+            f"{file} is there already, and holds no replication {prefix}. Rename it, or choose another name."
+        )
+    return None
+
+
+def drafted(
+    prefix: Prefix,
+    file: Path,
+    there: Replication | None,
+    master: Side,
+    slaves: Sequence[Side],
+    patterns: Sequence[str] | None,
+) -> tuple[Replication, str]:
+    """The replication as it will be, and the text of its file. Raises `ConfigError`, `SlavesNotFound`."""
+    ids = {side.name: side.conn_id for side in slaves}
+    if there is not None:
+        text = replication_file.with_slaves(file, file.read_text(encoding="utf-8"), ids)
+    else:
+        text = replication_file.written(str(prefix), master.conn_id, ids, patterns or ())
+    with tempfile.TemporaryDirectory(prefix="sluice-add-") as folder:
+        (Path(folder) / file.name).write_text(text, encoding="utf-8")
+        found = config.survey(Path(folder))
+        if found.mistakes:
+            raise config.ConfigError([replace(mistake, file=file) for mistake in found.mistakes])
+    return replace(found.replications[0], source=file), text
+
+
+def next_steps(prefix: Prefix, slaves: Sequence[str], where: Where) -> list[str]:
+    """What a person does now."""
+    place = where.api.url if where.api else "Airflow"
+    log_in = f" ({where.log_in})" if where.log_in else ""
+    lines = [
+        f"Open {place}{log_in}: Dags, initial_update, Trigger; choose the replication {prefix} and the slave "
+        f"{' and then '.join(slaves)}, which the form offers within a minute.",
+        f"Or: ./sluice add {prefix.name.rstrip('_')} --start. ./sluice status shows how far it is.",
+    ]
+    if where.api is None:
+        lines.insert(
+            0, f"The file must lie where SLUICE_REPLICATIONS of that Airflow points; here it is in {where.folder}."
+        )
+    return lines
+
+
+def _slaves(given: Sequence[str], prefix: Prefix, there: Replication | None, console: Console) -> list[Side]:
+    texts = list(given)
+    if not texts:
+        name = console.ask("Name of the slave", "--slave NAME=URL", "" if there else "dr1")
+        texts = [f"{name}={console.ask(f'Address of {name} (postgresql://host:port/database)', '--slave NAME=URL')}"]
+    found = []
+    for text in texts:
+        name, equals, url = text.partition("=")
+        if not equals or "://" in name or not name:
+            raise Terminal(f"--slave {text}: write NAME=URL, e.g. dr1=postgresql://host:5432/database.")
+        if there is not None and name in there.slaves:
+            raise Terminal(f"{prefix} has a slave {name} already. Choose another name, or ./sluice remove it first.")
+        found.append(Side(name, f"{prefix.lower.rstrip('_')}_{name}".lower(), sides.parsed(url)))
+    if twice := {side.name for side in found if sum(other.name == side.name for other in found) > 1}:
+        raise Terminal(f"--slave names {', '.join(sorted(twice))} twice.")
+    return found
+
+
+def _master(url: str | None, prefix: Prefix, there: Replication | None, where: Where, console: Console) -> Side:
+    conn_id = there.master.conn_id if there else f"{prefix.lower.rstrip('_')}_{MASTER}"
+    if url is None and there is not None:
+        if where.connections is None:
+            raise MasterNotGiven(prefix, conn_id)
+        return Side(MASTER, conn_id, where.connections(conn_id, there.master.vendor))
+    address = url or console.ask("Address of the master (postgresql://host:port/database)", "--master URL")
+    return Side(MASTER, conn_id, sides.parsed(address))
+
+
+def _identify(parties: Sequence[Side], console: Console) -> None:
+    """Finds out whether accounts and databases are there, and the passwords of both kinds of log-in."""
+    passwords = {side.server: side.info.password for side in parties if side.info.password}
+    for side in parties:
+        if side.admin is None and console.interactive and sides.known(side.info) is None:
+            login = console.ask(
+                f"An administrator of {side.name} ({side.info.place}), to make {side.account} and grant what "
+                "it lacks; - where it can log in already",
+                "--admin",
+                "postgres",
+            )
+            if login != "-":
+                side.admin = sides.administrator(login, side.info)
+        if side.admin is not None:
+            side.admin = sides.administrators_password(console, side)
+            sides.examine(side)
+        if side.lacks_role:
+            passwords.setdefault(side.server, sides.new_password())
+        side.info = replace(side.info, password=passwords.get(side.server, ""))
+        if not side.lacks_role:
+            side.info = sides.accounts_password(console, side)
+            passwords[side.server] = side.info.password
+
+
+def _tables(master: Side, console: Console) -> list[str]:
+    """Patterns of tables, with what there is shown."""
+    with sides.session(master.admin or master.info) as found:
+        contents = vendors.module(VENDOR, "accounts").inventory(found)
+    console.say(f"Tables of {master.info.place}:")
+    for one in contents:
+        rows = f", about {counted(one.rows, 'row')}" if one.rows else ""
+        console.say(f"  {one.schema}: {counted(one.tables, 'table')}{rows}, of {', '.join(one.owners)}")
+    every = [f"{TableName(one.schema, 't')!s}"[:-1] + "*" for one in contents] or ["public.*"]
+    if console.yes or not console.interactive:
+        console.say(f"All are replicated: {', '.join(every)}")
+        return every
+    answer = console.ask(
+        "Tables to replicate, as schema.table or schema.*, with commas between", "--tables", ", ".join(every)
+    )
+    return [part.strip() for part in answer.split(",")]
+
+
+def _equip(
+    replication: Replication, master: Side, slaves: Sequence[Side], console: Console, *, print_only: bool
+) -> None:
+    """Prints what is lacking and, with an administrator's log-in, runs it. Raises `NotAll`."""
+    for _ in range(RUNS):
+        statements = grants.planned(replication, master, slaves)
+        lacking = [side for side in (master, *slaves) if statements[side.name]]
+        for side in lacking:
+            console.script(
+                f"{side.name}: {side.info.host}:{side.info.port}, database {side.info.database}", statements[side.name]
+            )
+        if print_only:
+            if not lacking:
+                console.say("Nothing is lacking on any side.")
+            return
+        able = [side for side in lacking if side.admin is not None]
+        if not able:
+            return  # whether that is enough, the proof says
+        logins = ", ".join(f"{side.admin.user} on {side.name}" for side in able if side.admin)
+        if not console.confirm(f"Run this as {logins}?"):
+            raise NotAll(side.name for side in lacking)
+        for side in able:
+            grants.carried_out(side, statements[side.name])
+
+
+def _proven(replication: Replication, master: Side, slaves: Sequence[Side], console: Console) -> None:
+    """Both ends as the accounts see them. Raises `NotReady`."""
+    lacks = grants.as_accounts(replication, master, slaves)
+    for lack in lacks:
+        if lack.severity is Severity.WARNING:
+            console.say(f"warning: {lack}")
+    if wrong := errors(lacks):
+        raise NotReady(str(replication.prefix), wrong)
+    for side in (master, *slaves):
+        console.say(f"{side.name}: {side.info.place} answers, and its account may do all that is needed")
+
+
+def _event_triggers(replication: Replication, master: Side) -> None:
+    """The DbResources, as the account, and the event triggers that call them, as the administrator."""
+    if master.admin is None:
+        raise Terminal("--event-triggers needs a superuser of the master: --admin master=LOGIN.")
+    with sides.session(master.info) as found:
+        install(found, replication.prefix, replication.master.schema, replication.master.cascade)
+    with sides.session(master.admin) as found:
+        if not vendors.module(VENDOR, "accounts").is_superuser(found):
+            raise Terminal(f"{master.admin.user} is no superuser of the master, who alone can make event triggers.")
+        vendors.module(VENDOR, "accounts").event_triggers(found, replication.prefix, replication.master.schema)
+
+
+def _connections(master: Side | None, slaves: Sequence[Side], console: Console, where: Where) -> None:
+    parties = [*([master] if master else []), *slaves]
+    if where.api is None:
+        console.say("Make these connections where Airflow runs, then type the passwords in under Admin, Connections:")
+        for side in parties:
+            console.say("  " + airflow.printed(side.conn_id, side.info))
+        return
+    for side in parties:
+        airflow.write_connection(where.api, side.conn_id, side.info)
+        console.say(f"Airflow has the connection {side.conn_id} ({side.info.place})")

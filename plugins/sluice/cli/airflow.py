@@ -1,0 +1,153 @@
+"""What the commands do in Airflow, over its public API: connections, and runs of a pair's DAGs."""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.names import Prefix
+from sluice.errors import SluiceError, Terminal
+
+APPLY, INITIAL_UPDATE = "cdc_apply", "initial_update"
+ACTIVE = ("queued", "running")
+MADE_HERE = "Made by ./sluice add"
+"""The description of a connection that `remove` may delete."""
+FORM_SECONDS = 150.0
+"""So long a new file may take to reach the forms of the DAGs: Airflow reads it again every half minute."""
+
+
+class Api(Protocol):
+    """Airflow's public API, logged in."""
+
+    @property
+    def url(self) -> str: ...
+
+    def get(self, path: str, **query: Any) -> Any: ...
+
+    def call(self, method: str, path: str, body: Any = None) -> Any: ...
+
+    def trigger(self, dag: str, conf: Mapping[str, Any]) -> str: ...
+
+
+class ConnectionTaken(Terminal):
+    """Airflow has a connection of that id, to another database."""
+
+    def __init__(self, conn_id: str, there: str, wanted: str):
+        super().__init__(
+            f"Airflow has a connection {conn_id!r} already, to {there}, not to {wanted}. Delete it (Admin, "
+            "Connections), or choose another name for the replication or the slave."
+        )
+
+
+class NotInTheForms(Terminal):
+    """Airflow did not take the new file up."""
+
+    def __init__(self, prefix: Prefix, seconds: float, url: str):
+        super().__init__(
+            f"Airflow at {url} does not offer {prefix} after {seconds:.0f} s. Does it read the folder that the file is "
+            "in (SLUICE_REPLICATIONS)? Its import errors name mistakes of files."
+        )
+
+
+def connection(api: Api, conn_id: str) -> Mapping[str, Any] | None:
+    """A connection without its secrets; None where there is none."""
+    found = api.get("connections", limit=1000)["connections"]
+    return next((entry for entry in found if entry["connection_id"] == conn_id), None)
+
+
+def require_free(api: Api, conn_id: str, info: ConnectionInfo) -> None:
+    """Raises `ConnectionTaken` where the id leads elsewhere; one that leads there is only written again."""
+    there = connection(api, conn_id)
+    if there is None:
+        return
+    wanted = (info.host, info.port, info.database, info.user)
+    if (there["host"], there["port"], there["schema"], there["login"]) != wanted:
+        place = f"{there['login']}@{there['host']}:{there['port']}/{there['schema']}"
+        raise ConnectionTaken(conn_id, place, info.place)
+
+
+def write_connection(api: Api, conn_id: str, info: ConnectionInfo) -> None:
+    """Makes or renews it; the password travels in the body of the request."""
+    entity = {
+        "connection_id": conn_id,
+        "conn_type": info.vendor,
+        "description": MADE_HERE,
+        "host": info.host,
+        "port": info.port,
+        "schema": info.database,
+        "login": info.user,
+        "password": info.password,
+        **({"extra": _json(info.options)} if info.options else {}),
+    }
+    if connection(api, conn_id) is None:
+        api.call("POST", "connections", entity)
+    else:
+        api.call("PATCH", f"connections/{quote(conn_id, safe='')}", entity)
+
+
+def delete_connection(api: Api, conn_id: str) -> bool:
+    """Deletes what `write_connection` made; False where a person made it, or nobody."""
+    found = connection(api, conn_id)
+    if found is None or found.get("description") != MADE_HERE:
+        return False
+    api.call("DELETE", f"connections/{quote(conn_id, safe='')}")
+    return True
+
+
+def printed(conn_id: str, info: ConnectionInfo) -> str:
+    """How a person makes it on a machine with Airflow's command; the password is typed into the page afterwards."""
+    extra = f" --conn-extra '{_json(info.options)}'" if info.options else ""
+    return (
+        f"airflow connections add {conn_id} --conn-type {info.vendor} --conn-host {info.host} --conn-port {info.port} "
+        f"--conn-schema '{info.database}' --conn-login '{info.user}'{extra}"
+    )
+
+
+def end_runs(api: Api, prefix: Prefix, slaves: Sequence[str]) -> list[str]:
+    """Marks active runs of the pairs as failed, which ends their jobs: first applies, then updates. What was ended."""
+    ended = []
+    for dag in (APPLY, INITIAL_UPDATE):
+        for run in active_runs(api, dag):
+            conf = run.get("conf") or {}
+            named = [name.strip() for name in str(conf.get("slave", "")).split(",")]
+            if str(conf.get("prefix", "")).upper() == str(prefix) and set(named) & set(slaves):
+                api.call("PATCH", f"dags/{dag}/dagRuns/{quote(run['dag_run_id'], safe='')}", {"state": "failed"})
+                ended.append(f"{dag}, run {run['dag_run_id']}")
+    return ended
+
+
+def active_runs(api: Api, dag: str) -> Iterable[Mapping[str, Any]]:
+    """Runs of a DAG that have not ended."""
+    found: list[Mapping[str, Any]] = api.get(f"dags/{dag}/dagRuns", state=list(ACTIVE), limit=100)["dag_runs"]
+    return found
+
+
+def start_update(api: Api, prefix: Prefix, slave: str, pause: Callable[[float], None] = time.sleep) -> str:
+    """Triggers `initial_update` as soon as Airflow knows the pair; the id of the run. Raises `NotInTheForms`."""
+    deadline = time.monotonic() + FORM_SECONDS
+    _read_again(api)
+    while True:
+        try:
+            return api.trigger(INITIAL_UPDATE, {"prefix": str(prefix), "slave": slave})
+        except SluiceError as error:
+            # The values of a form are checked against what the DAG's file said when it was read last.
+            if getattr(error, "status", None) != 400:
+                raise
+            if time.monotonic() > deadline:
+                raise NotInTheForms(prefix, FORM_SECONDS, api.url) from error
+        pause(1.0)
+
+
+def _read_again(api: Api) -> None:
+    """Asks Airflow to read the DAG's file now, where it can."""
+    try:
+        token = api.get(f"dags/{INITIAL_UPDATE}")["file_token"]
+        api.call("PUT", f"parseDagFile/{quote(str(token), safe='')}")
+    except SluiceError:
+        return  # it does so by itself, a little later
+
+
+def _json(values: Mapping[str, Any]) -> str:
+    return json.dumps(dict(values))

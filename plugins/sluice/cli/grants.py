@@ -1,0 +1,105 @@
+"""Which SQL a replication needs on its servers: found by the preflight, tried, printed, run."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from sluice import vendors
+from sluice.cli.sides import VENDOR, Side, elsewhere, session
+from sluice.config import Replication
+from sluice.domain.lack import Lack, Severity
+from sluice.preflight.checks import of_master, of_slave
+
+ROUNDS = 4
+"""What is granted may show what else is lacking, so often at most."""
+
+
+def as_accounts(replication: Replication, master: Side, slaves: Sequence[Side]) -> list[Lack]:
+    """What the accounts lack, as they see it themselves. Raises `DatabaseRefused`, `DatabaseUnreachable`."""
+    with ExitStack() as stack:
+        source = stack.enter_context(session(master.info))
+        found = of_master(source, replication, master.place)
+        for side in slaves:
+            found += _of_slave(replication, side, stack.enter_context(session(side.info)), source)
+    return found
+
+
+def planned(replication: Replication, master: Side, slaves: Sequence[Side]) -> dict[str, list[str]]:
+    """The statements that each side needs, by its name. With an administrator's login they are tried and taken back.
+
+    A slave's database that is not there yet cannot be tried: the account is to own it, and lacks little then.
+    """
+    statements: dict[str, list[str]] = {}
+    with session(master.admin or master.info) as source:
+        encoding = _accounts().encoding(source)
+        for side in (master, *slaves):
+            if side.lacks_database:
+                role = [_accounts().create_role(side.account)] if side.lacks_role else []
+                statements[side.name] = [
+                    *role,
+                    _accounts().create_database(side.info.database, side.account, encoding),
+                ]
+                continue
+            # The master's own session takes no part: a role that two sessions make makes one of them wait.
+            with session(side.admin or side.info) as found:
+                statements[side.name] = _tried(replication, side, found, None if side is master else source)
+    return statements
+
+
+def carried_out(side: Side, statements: Sequence[str]) -> None:
+    """Runs statements that were printed, all of them or none; an account that is made gets its password."""
+    # CREATE DATABASE is no part of any transaction, and runs from another database.
+    with elsewhere(side) as found, _all_or_none(found, not side.lacks_database):
+        made = side.lacks_role and not _accounts().role_exists(found, side.account)
+        # Another side on the same server may have made it a moment ago.
+        _accounts().run(found, [one for one in statements if made or one != _accounts().create_role(side.account)])
+        if made:
+            _accounts().set_password(found, side.account, side.info.password)
+    side.lacks_database = side.lacks_role = False
+
+
+def fresh(lacks: Iterable[Lack], had: Sequence[str]) -> list[str]:
+    """Statements that mend errors and warnings, each once, without those of `had`."""
+    wanted = [lack.statement for lack in lacks if lack.statement and lack.severity is not Severity.NOTE]
+    return [statement for statement in dict.fromkeys(wanted) if statement not in had]
+
+
+def _tried(replication: Replication, side: Side, found: Any, source: Any) -> list[str]:
+    """`source`: a session on the master, for a slave; None for the master itself."""
+    if side.admin is None:
+        return fresh(_of(replication, side, found, source), [])
+    kept = [_accounts().create_role(side.account)] if side.lacks_role else []
+    with _accounts().tried(found):
+        _accounts().run(found, kept)
+        for _ in range(ROUNDS):
+            with _accounts().acting_as(found, side.account):
+                lacks = _of(replication, side, found, source)
+            more = fresh(lacks, kept)
+            if not more:
+                break
+            _accounts().run(found, more)
+            kept += more
+    return kept
+
+
+def _of(replication: Replication, side: Side, found: Any, source: Any) -> list[Lack]:
+    if source is None:
+        return of_master(found, replication, side.place)
+    return _of_slave(replication, side, found, source)
+
+
+def _of_slave(replication: Replication, side: Side, found: Any, source: Any) -> list[Lack]:
+    return of_slave(found, replication, replication.slave(side.name), side.place, master=source)
+
+
+@contextmanager
+def _all_or_none(found: Any, wanted: bool) -> Iterator[None]:
+    if not wanted:
+        yield
+        return
+    with found.transaction():
+        yield
+
+
+def _accounts() -> Any:
+    return vendors.module(VENDOR, "accounts")

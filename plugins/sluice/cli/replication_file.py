@@ -1,0 +1,71 @@
+"""The file of a replication, as `add` writes it and `remove` takes slaves out of it. Texts in, texts out."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+from sluice.errors import Terminal
+
+HEAD = """\
+# The replication {prefix}, made by ./sluice add. Every key is in docs/configuration.md.
+# Passwords are not here: master and slaves name Airflow connections.
+"""
+SLAVES = re.compile(r"^slaves:[ \t]*(#.*)?\n((?:[ \t]+.*\n|[ \t]*\n|[ \t]*#.*\n)*)", re.MULTILINE)
+
+
+class SlavesNotFound(Terminal):
+    """A file that a person wrote in another shape."""
+
+    def __init__(self, file: object, what: str):
+        super().__init__(
+            f"{file}: its slaves are not one a line below a line 'slaves:', so that no program should change it. "
+            f"{what} by hand, then start again."
+        )
+
+
+def written(prefix: str, master: str, slaves: Mapping[str, str], tables: Sequence[str]) -> str:
+    """The whole file. `master` and the values of `slaves` are ids of Airflow connections."""
+    lines = [HEAD.format(prefix=prefix), f"prefix: {prefix}\n", f"master: {{conn_id: {_text(master)}}}\n", "slaves:"]
+    lines += [_slave(name, conn_id) for name, conn_id in slaves.items()]
+    lines += ["", "tables:", *(f"  {_text(pattern)}: {{}}" for pattern in tables)]
+    return "\n".join(lines) + "\n"
+
+
+def with_slaves(file: object, text: str, slaves: Mapping[str, str]) -> str:
+    """The text with more slaves. Raises `SlavesNotFound`."""
+    added = "".join(_slave(name, conn_id) + "\n" for name, conn_id in slaves.items())
+    whole = text if text.endswith("\n") else text + "\n"
+    found = SLAVES.search(whole)
+    if found is None or not found.group(2).strip():
+        raise SlavesNotFound(file, f"Add {added.strip()!r}")
+    kept = found.group(2).rstrip() + "\n"
+    end = found.start(2) + len(kept)
+    return whole[: found.start(2)] + kept + added + whole[end:]
+
+
+def without_slave(file: object, text: str, name: str) -> str:
+    """The text without a slave. Raises `SlavesNotFound`."""
+    found = SLAVES.search(text)
+    lines = found.group(2).splitlines(keepends=True) if found else []
+    keys = [re.match(r"^([ \t]+)(?:\"([^\"]*)\"|'([^']*)'|([^\s:#]+))[ \t]*:", line) for line in lines]
+    wanted = [number for number, key in enumerate(keys) if key and name in key.groups()[1:]]
+    if found is None or len(wanted) != 1:
+        raise SlavesNotFound(file, f"Take the slave {name} out")
+    first = keys[wanted[0]]
+    assert first is not None
+    end = wanted[0] + 1
+    while end < len(lines) and len(lines[end]) - len(lines[end].lstrip(" \t")) > len(first.group(1)):
+        end += 1
+    return text[: found.start(2)] + "".join(lines[: wanted[0]] + lines[end:]) + text[found.end(2) :]
+
+
+def _slave(name: str, conn_id: str) -> str:
+    return f"  {_text(name)}: {{conn_id: {_text(conn_id)}}}"
+
+
+def _text(value: str) -> str:
+    """A scalar, in double quotes where YAML would read something else into it."""
+    plain = re.fullmatch(r"[A-Za-z_][\w.]*(\.\*)?", value) and value.lower() not in (
+        "true", "false", "yes", "no", "on", "off", "null", "y", "n",
+    )  # fmt: skip
+    return value if plain else json.dumps(value, ensure_ascii=False)

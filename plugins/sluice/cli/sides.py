@@ -1,0 +1,173 @@
+"""The databases of a replication as the commands reach them: as its own account, and as an administrator."""
+
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sluice import vendors
+from sluice.cli.console import Console
+from sluice.domain.connection import ConnectionInfo
+from sluice.errors import Terminal
+
+APPLICATION = "sluice add"
+ACCOUNT = "sluice"
+"""The account of a replication where a URL names none."""
+MASTER = "master"
+TRIES = 3
+VENDOR = "postgres"
+
+
+class NoPassword(Terminal):
+    """A server refused an account, and nobody can be asked for its password."""
+
+    def __init__(self, info: ConnectionInfo, reason: str):
+        super().__init__(
+            f"{reason} Its password is taken from PGPASSWORD or ~/.pgpass (a line {info.host}:{info.port}:"
+            f"{info.database}:{info.user}:PASSWORD), or asked for at a terminal. If the account {info.user} is not "
+            "there yet, --admin makes it; docs/privileges.md says how to make it by hand."
+        )
+
+
+@dataclass
+class Side:
+    """One database of a replication."""
+
+    name: str
+    """`master`, or the slave."""
+    conn_id: str
+    info: ConnectionInfo
+    """As the replication's account; with its password once that is known."""
+    admin: ConnectionInfo | None = None
+    """As an administrator, where a login was given."""
+    lacks_role: bool = False
+    lacks_database: bool = False
+
+    @property
+    def account(self) -> str:
+        return self.info.user
+
+    @property
+    def server(self) -> tuple[str, int, str]:
+        """Sides with the same one share the account and its password."""
+        return self.info.host, self.info.port, self.info.user
+
+    @property
+    def place(self) -> str:
+        """For messages."""
+        return f"{self.info.place}, connection {self.conn_id}"
+
+
+def parsed(url: str, user: str = ACCOUNT) -> ConnectionInfo:
+    """A URL without a password. Raises `BadAddress`, `PasswordShown`."""
+    found: ConnectionInfo = vendors.module(VENDOR, "accounts").parse(url, user)
+    return found
+
+
+def administrator(text: str, info: ConnectionInfo) -> ConnectionInfo:
+    """`USER` at the address of a side, or a URL of its own that leads to the same database."""
+    return parsed(text, "postgres") if "://" in text else replace(info, user=text, password="")
+
+
+def choose_administrators(given: Sequence[str], parties: Sequence[Side]) -> None:
+    """Gives each side the log-in of `--admin` that is meant for it, without a password yet."""
+    by_name = {side.name: side for side in parties}
+    for text in given:
+        name, equals, login = text.partition("=")
+        chosen: Iterable[Side] = parties
+        if equals and "://" not in name:
+            if name not in by_name:
+                raise Terminal(f"--admin {text}: there is no side {name!r}; there are {', '.join(by_name)}.")
+            chosen = [by_name[name]]
+        else:
+            login = text
+        for side in chosen:
+            side.admin = administrator(login, side.info)
+
+
+def with_password(console: Console, info: ConnectionInfo, who: str) -> ConnectionInfo:
+    """The same with the password that the server takes: PGPASSWORD's, the password file's, or one that is typed.
+
+    Raises `NoPassword`, `DatabaseUnreachable`.
+    """
+    given = replace(info, password=info.password or os.environ.get("PGPASSWORD", ""))
+    for attempt in range(TRIES):
+        try:
+            with session(given) as found:
+                return replace(given, password=_accounts().password_used(found) or given.password)
+        except Terminal as refused:
+            if not console.interactive:
+                raise NoPassword(info, str(refused)) from refused
+            if attempt == TRIES - 1:
+                raise
+            if given.password:
+                console.say(f"  {refused}")
+        given = replace(info, password=console.secret(f"Password of {who} ({info.place})", "PGPASSWORD"))
+    raise AssertionError("the last try returns or raises")
+
+
+def known(info: ConnectionInfo) -> ConnectionInfo | None:
+    """The same with a password that need not be asked for; None where the server does not take it."""
+    given = replace(info, password=info.password or os.environ.get("PGPASSWORD", ""))
+    try:
+        with session(given) as found:
+            return replace(given, password=_accounts().password_used(found) or given.password)
+    except Terminal:
+        return None
+
+
+def administrators_password(console: Console, side: Side) -> ConnectionInfo:
+    """The administrator's log-in with its password. Raises `NoPassword`."""
+    assert side.admin is not None
+    # The database of a slave need not be there yet.
+    elsewhere = replace(side.admin, database=_accounts().MAINTENANCE)
+    found = (
+        known(elsewhere) or known(side.admin) or with_password(console, elsewhere, f"the administrator of {side.name}")
+    )
+    return replace(found, database=side.admin.database)
+
+
+def accounts_password(console: Console, side: Side) -> ConnectionInfo:
+    """The account's log-in with its password. Raises `NoPassword`."""
+    database = _accounts().MAINTENANCE if side.lacks_database else side.info.database
+    found = with_password(console, replace(side.info, database=database), f"the account {side.account}")
+    return replace(found, database=side.info.database)
+
+
+def examine(side: Side) -> None:
+    """With the administrator's login: whether the account and the database are there. Raises the driver's errors."""
+    assert side.admin is not None
+    with elsewhere(side) as found:
+        side.lacks_role = not _accounts().role_exists(found, side.account)
+        side.lacks_database = not _accounts().database_exists(found, side.info.database)
+
+
+@contextmanager
+def elsewhere(side: Side) -> Iterator[Any]:
+    """An administrator's session on the server, in whatever database is there."""
+    assert side.admin is not None
+    try:
+        with session(side.admin) as found:
+            yield found
+            return
+    except Terminal:
+        with session(replace(side.admin, database=_accounts().MAINTENANCE)) as found:
+            yield found
+
+
+@contextmanager
+def session(info: ConnectionInfo) -> Iterator[Any]:
+    """In autocommit mode; the driver's errors come out classified."""
+    with vendors.reach(info, APPLICATION) as found:
+        yield found
+
+
+def new_password() -> str:
+    """For an account that is made here; it is kept in Airflow alone."""
+    return secrets.token_urlsafe(24)
+
+
+def _accounts() -> Any:
+    return vendors.module(VENDOR, "accounts")

@@ -1,0 +1,181 @@
+"""Accounts, databases and what is in them, as the commands that set a replication up need them.
+
+Sessions here are of an administrator or of the replication's own account, in autocommit mode.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from sluice import sql_files
+from sluice.domain.connection import OPTIONS, ConnectionInfo
+from sluice.domain.names import Prefix
+from sluice.errors import Terminal
+from sluice.vendors.postgres.connection import literal, quoted
+from sluice.vendors.postgres.preflight import GRANTABLE_SETTINGS
+
+MAINTENANCE = "postgres"
+"""The database that every server has, from which others are made."""
+
+
+class BadAddress(Terminal):
+    """A URL that leads to no database."""
+
+    def __init__(self, url: str, reason: str):
+        super().__init__(f"{url}: {reason}. Write postgresql://user@host:port/database.")
+
+
+class PasswordShown(Terminal):
+    """A URL with a password in it."""
+
+    def __init__(self, place: str):
+        super().__init__(
+            f"The URL of {place} has a password in it, which a command line shows to everybody on this machine. Leave "
+            "it out: it is taken from PGPASSWORD, ~/.pgpass (or PGPASSFILE), or asked for. Change it now."
+        )
+
+
+@dataclass(frozen=True)
+class Content:
+    """The tables of a schema that could be replicated."""
+
+    schema: str
+    tables: int
+    rows: int
+    """By statistics."""
+    owners: tuple[str, ...]
+
+
+def parse(url: str, user: str) -> ConnectionInfo:
+    """The database that a URL names, as `user` where it names none; without a password.
+
+    Raises `BadAddress`, `PasswordShown`.
+    """
+    try:
+        found = {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
+    except psycopg.ProgrammingError:
+        raise BadAddress("The URL", "it cannot be read") from None  # the driver's own words quote all of it
+    if "password" in found:
+        raise PasswordShown(found.get("host", "a server"))
+    host, database = found.pop("host", ""), found.pop("dbname", "")
+    port, login = found.pop("port", "5432"), found.pop("user", user)
+    if "://" not in url or not host or not database:
+        raise BadAddress(url, "it needs a host and a database")
+    if not port.isdecimal():
+        raise BadAddress(url, f"its port {port!r} is no number")
+    if strange := sorted(found.keys() - OPTIONS):
+        raise BadAddress(url, f"{', '.join(strange)} cannot be set; known are {', '.join(sorted(OPTIONS))}")
+    return ConnectionInfo("postgres", host, int(port), database, login, "", found)
+
+
+def password_used(connection: psycopg.Connection[Any]) -> str:
+    """What the server was given: from the caller, PGPASSWORD or the password file; empty where it asked for none."""
+    return connection.info.password if connection.pgconn.used_password else ""
+
+
+def role_exists(connection: psycopg.Connection[Any], role: str) -> bool:
+    """Whether the server knows the account."""
+    return _one(connection, "SELECT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = %s)", role)
+
+
+def is_superuser(connection: psycopg.Connection[Any]) -> bool:
+    """Whether the session's own account is one."""
+    return _one(connection, "SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user")
+
+
+def database_exists(connection: psycopg.Connection[Any], name: str) -> bool:
+    """Whether the server has the database."""
+    return _one(connection, "SELECT EXISTS (SELECT FROM pg_catalog.pg_database WHERE datname = %s)", name)
+
+
+def encoding(connection: psycopg.Connection[Any]) -> str:
+    """Of the session's database."""
+    row = connection.execute("SELECT pg_catalog.current_setting('server_encoding')").fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def create_role(role: str) -> str:
+    """The statement that makes an account, without a password."""
+    return f"CREATE ROLE {quoted(role)} LOGIN"
+
+
+def create_database(name: str, owner: str, encoding: str) -> str:
+    """The statement that makes a slave's database."""
+    return f"CREATE DATABASE {quoted(name)} OWNER {quoted(owner)} ENCODING '{encoding}' TEMPLATE template0"
+
+
+def set_password(connection: psycopg.Connection[Any], role: str, password: str) -> None:
+    """The password leaves this process only as its hash: statements are logged by many servers."""
+    hashed = connection.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()
+    connection.execute(f"ALTER ROLE {quoted(role)} PASSWORD '{hashed}'".encode())
+
+
+def run(connection: psycopg.Connection[Any], statements: Iterable[str]) -> None:
+    """Statements as they were printed."""
+    for statement in statements:
+        connection.execute(statement.encode())
+
+
+@contextmanager
+def acting_as(connection: psycopg.Connection[Any], role: str) -> Iterator[None]:
+    """What is asked inside is answered for `role`."""
+    connection.execute(f"SET ROLE {quoted(role)}".encode())
+    try:
+        yield
+    finally:
+        if connection.info.transaction_status != psycopg.pq.TransactionStatus.INERROR:
+            connection.execute("RESET ROLE")
+
+
+@contextmanager
+def tried(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """Whatever is done inside is taken back."""
+    with connection.transaction(force_rollback=True):
+        yield
+
+
+def inventory(connection: psycopg.Connection[Any]) -> list[Content]:
+    """What the database has, by schema."""
+    rows = connection.execute(sql_files.render("postgres", "inventory")).fetchall()
+    return [Content(schema, tables, count, tuple(owners)) for schema, tables, count, owners in rows]
+
+
+def event_triggers(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> None:
+    """Makes those of an installed prefix; the session's account must be a superuser."""
+    connection.execute(sql_files.render("postgres", "event_triggers", prefix=prefix.lower, schema=quoted(schema)))
+
+
+def has_event_triggers(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> bool:
+    """Whether event triggers call functions of the prefix in that schema."""
+    return _one(
+        connection,
+        "SELECT EXISTS (SELECT FROM pg_catalog.pg_event_trigger e JOIN pg_catalog.pg_proc p ON p.oid = e.evtfoid "
+        "JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace "
+        "WHERE n.nspname = %s AND p.proname = ANY (%s))",
+        schema,
+        [f"{prefix.lower}{name}" for name in ("ddl_end", "ddl_drop", "ddl_rewrite")],
+    )
+
+
+def remove_slave(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, slave: str) -> None:
+    """Removes what Sluice keeps of the slave there; the replicated tables stay as they are."""
+    names = {"prefix": prefix.lower, "schema": quoted(schema), "slave": literal(slave)}
+    with connection.transaction():
+        connection.execute(sql_files.render("postgres", "slave_uninstall", **names))
+
+
+def revokes(connection: psycopg.Connection[Any], role: str) -> list[str]:
+    """The statements that take back every privilege that was granted to `role` in this database, and on settings."""
+    files = ["revokes", "revokes_settings"] if connection.info.server_version >= GRANTABLE_SETTINGS else ["revokes"]
+    found = [connection.execute(sql_files.render("postgres", name), {"role": role}).fetchall() for name in files]
+    return [str(statement) for rows in found for (statement,) in rows]
+
+
+def _one(connection: psycopg.Connection[Any], query: str, *values: Any) -> bool:
+    row = connection.execute(query.encode(), values or None).fetchone()
+    return bool(row and row[0])

@@ -1,0 +1,333 @@
+"""`add` and `remove` on real servers: what they print and run, and that nothing stays of it."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import psycopg
+import pytest
+
+from embedded.cli import parser
+from embedded.postgres import PostgresServer
+from sluice import config, vendors
+from sluice.cli import add, remove, sides
+from sluice.cli.add import Where
+from sluice.cli.console import Console, Unanswered
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.names import Prefix
+from sluice.errors import Terminal
+from sluice.install.reconcile import reconcile
+from sluice.install.resources import install
+from sluice.preflight.checks import NotReady
+from sluice.stores import redis_store
+from sluice.vendors.postgres import catalog
+from sluice.vendors.postgres.accounts import BadAddress, PasswordShown, parse
+from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.vendors.postgres.connection import quoted
+from tests.catalogue import catalogue, differences
+
+PREFIX = Prefix("SHOP_")
+
+
+@dataclass
+class Told(Console):
+    """A console without a terminal: answers that were thought of before."""
+
+    answers: dict[str, str] = field(default_factory=dict)
+    yes: bool = False
+    said: list[str] = field(default_factory=list)
+    agrees: bool = True
+    statements: list[str] = field(default_factory=list)
+
+    @property
+    def interactive(self) -> bool:  # type: ignore[override]
+        return bool(self.answers)
+
+    def say(self, text: str = "") -> None:
+        self.said.append(text)
+
+    def ask(self, question: str, option: str, default: str = "", fault: Any = None) -> str:
+        found = next((answer for part, answer in self.answers.items() if part in question), None)
+        if found is None:
+            raise Unanswered(question, option)
+        return found or default
+
+    def secret(self, question: str, option: str) -> str:
+        return self.ask(question, option)
+
+    def confirm(self, question: str, option: str = "--yes") -> bool:
+        return self.agrees
+
+    def script(self, title: str, statements: Sequence[str]) -> None:
+        self.statements += statements
+        self.say("\n".join([title, *(f"{statement};" for statement in statements)]))
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.said)
+
+
+@dataclass
+class Shop:
+    """A master with an owner and tables, beside it an empty database, on one server; names that need quotes."""
+
+    server: PostgresServer
+    master: str
+    slave: str
+    owner: str
+    account: str
+    folder: Path
+    passwords: dict[str, ConnectionInfo] = field(default_factory=dict)
+
+    def url(self, database: str) -> str:
+        info = self.server.info()
+        return f"postgresql://{quote(self.account, safe='')}@{info.host}:{info.port}/{quote(database, safe='')}"
+
+    @contextmanager
+    def administrator(self, database: str) -> Iterator[psycopg.Connection[Any]]:
+        with self.server.connect(database) as connection:
+            yield connection
+
+    def where(self, store_url: str | None = None) -> Where:
+        return Where(self.folder, None, self.connections, store_url, "")
+
+    def connections(self, conn_id: str, vendor: str) -> ConnectionInfo:
+        return self.passwords[conn_id]
+
+    def add(self, console: Told, *arguments: str) -> list[str] | None:
+        return add.run(parsed("add", "SHOP", *arguments), console, self.where())
+
+
+def parsed(*arguments: str) -> argparse.Namespace:
+    return parser().parse_args([*arguments, "--airflow", "none"])
+
+
+@pytest.fixture
+def shop(
+    postgres: PostgresServer, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Shop]:
+    folder = tmp_path / "replications"
+    folder.mkdir()
+    made = Shop(postgres, 'Shop "of" Ann', "shöp copy", "Shop Owner", 'Re"pl', folder)
+    names = [made.master, made.slave]
+    with postgres.connect() as connection:
+        connection.execute(f"CREATE ROLE {quoted(made.owner)}")
+        connection.execute(f"CREATE DATABASE {quoted(made.master)} OWNER {quoted(made.owner)}")
+    with made.administrator(made.master) as connection:
+        connection.execute(
+            f"""
+            SET ROLE {quoted(made.owner)};
+            CREATE SCHEMA "Mixed Case";
+            CREATE TABLE "Mixed Case"."Or""der" (id bigserial PRIMARY KEY, made date NOT NULL DEFAULT now());
+            CREATE TABLE "Mixed Case".events (id int, day date, PRIMARY KEY (id, day)) PARTITION BY RANGE (day);
+            CREATE TABLE "Mixed Case".events_2026 PARTITION OF "Mixed Case".events
+                FOR VALUES FROM ('2026-01-01') TO ('2027-01-01');
+            INSERT INTO "Mixed Case"."Or""der" SELECT FROM generate_series(1, 10);
+            RESET ROLE
+            """
+        )
+    monkeypatch.setenv("PGPASSWORD", postgres.info().password)
+    yield made
+    with postgres.connect() as connection:
+        for name in names:
+            connection.execute(f"DROP DATABASE IF EXISTS {quoted(name)} WITH (FORCE)")
+        for role in (made.owner, made.account):
+            if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone():
+                connection.execute(f"DROP OWNED BY {quoted(role)}; DROP ROLE {quoted(role)}")
+
+
+def sides_of(shop: Shop) -> list[str]:
+    return ["--master", shop.url(shop.master), "--slave", f"dr1={shop.url(shop.slave)}"]
+
+
+def added(shop: Shop, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Told:
+    """Everything, by an administrator; the account's password is kept as Airflow's connections would."""
+    console = Told(yes=True)
+    monkeypatch.setattr(sides, "new_password", lambda: "of the account")
+    assert shop.add(console, *sides_of(shop), "--admin", "postgres", *arguments) == ["dr1"]
+    for name, database in (("shop_master", shop.master), ("shop_dr1", shop.slave)):
+        info = shop.server.info(database)
+        shop.passwords[name] = ConnectionInfo(
+            "postgres", info.host, info.port, database, shop.account, "of the account"
+        )
+    return console
+
+
+def test_print_sql_prints_all_that_is_needed_and_changes_nothing(shop: Shop) -> None:
+    with shop.administrator(shop.master) as connection:
+        before = catalogue(connection)
+        console = Told(yes=True)
+        assert shop.add(console, *sides_of(shop), "--admin", "postgres", "--print-sql") is None
+        assert not differences(before, catalogue(connection))
+        roles = connection.execute("SELECT rolname FROM pg_roles WHERE rolname = %s", [shop.account]).fetchall()
+    assert roles == [] and list(shop.folder.iterdir()) == []
+    for part in (
+        f"CREATE ROLE {quoted(shop.account)} LOGIN;",
+        f"CREATE DATABASE {quoted(shop.slave)} OWNER {quoted(shop.account)} ENCODING 'UTF8'",
+        'ON SCHEMA "Mixed Case" TO',
+        'ALTER DEFAULT PRIVILEGES FOR ROLE "Shop Owner" IN SCHEMA "Mixed Case"',
+    ):
+        assert part in console.text, console.text
+    assert "PASSWORD" not in console.text
+
+
+def test_what_was_printed_is_all_that_an_account_needs(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    console = added(shop, monkeypatch)
+    assert "of the account" not in console.text
+    assert "airflow connections add shop_dr1 " in console.text
+    found = config.survey(shop.folder)
+    assert not found.mistakes
+    (replication,) = found.replications
+    assert list(replication.slaves) == ["dr1"] and str(replication.tables[0].pattern) == '"Mixed Case".*'
+    # Nothing is lacking any more, and a second slave joins by its address alone.
+    more = Told(yes=True)
+    again = ["--slave", f"dr2={shop.url('postgres')}", "--admin", "postgres", "--print-sql"]
+    assert shop.add(more, *again) is None
+    assert "master:" not in more.text
+
+
+def test_without_an_administrator_it_says_what_must_be_run_and_writes_nothing(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with shop.administrator("postgres") as connection:
+        connection.execute(f"CREATE ROLE {quoted(shop.account)} LOGIN PASSWORD 'secret'")
+        connection.execute(f"CREATE DATABASE {quoted(shop.slave)} OWNER {quoted(shop.account)}")
+    monkeypatch.setenv("PGPASSWORD", "secret")
+    console = Told(yes=True)
+    with pytest.raises(NotReady, match='GRANT .* ON SCHEMA "Mixed Case"'):
+        shop.add(console, *sides_of(shop))
+    assert list(shop.folder.iterdir()) == []
+    with shop.administrator(shop.master) as connection:
+        connection.execute(";".join(console.statements).encode())
+    assert shop.add(Told(yes=True), *sides_of(shop)) == ["dr1"]
+
+
+def test_a_person_is_asked_for_what_is_not_given(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    password = shop.server.info().password
+    answers = {
+        "Address of the master": shop.url(shop.master),
+        "Name of the slave": "dr1",
+        "Address of dr1": shop.url(shop.slave),
+        "An administrator of": "postgres",
+        "Tables to replicate": '"Mixed Case".events',
+        "Password of the administrator": password,
+    }
+    monkeypatch.setenv("PGPASSWORD", "")
+    console = Told(answers)
+    assert shop.add(console) == ["dr1"]
+    assert '"Mixed Case": 2 tables' in console.text or "Mixed Case: 2 tables" in console.text
+    assert password not in console.text
+    assert "events" in (shop.folder / "SHOP.yaml").read_text()
+    with pytest.raises(Unanswered, match="--master URL"):
+        add.run(parsed("add", "OTHER"), Told(), shop.where())
+
+
+@pytest.mark.parametrize("event_triggers", [False, True])
+def test_remove_leaves_the_catalogue_as_it_was(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, redis_url: str, event_triggers: bool
+) -> None:
+    with shop.administrator("postgres") as connection:
+        connection.execute(f"CREATE ROLE {quoted(shop.account)} LOGIN PASSWORD 'of the account'")
+        connection.execute(f"CREATE DATABASE {quoted(shop.slave)}")
+    before = {}
+    for name in (shop.master, shop.slave):
+        with shop.administrator(name) as connection:
+            before[name] = catalogue(connection)
+    monkeypatch.setattr(sides, "accounts_password", lambda console, side: _with(side.info, "of the account"))
+    added(shop, monkeypatch, *(["--event-triggers"] if event_triggers else []))
+    (replication,) = config.survey(shop.folder).replications
+    with vendors.reach(shop.passwords["shop_master"], "test") as session:
+        install(session, PREFIX)
+        reconcile(session, PREFIX, "public", replication.resolve(catalog.tables(session)))
+    with shop.administrator(shop.master) as connection:
+        made = differences(before[shop.master], catalogue(connection))
+        assert any("shop_items" in line for line in made)
+        assert any("event triggers: shop_" in line for line in made) == event_triggers
+    with vendors.reach(shop.passwords["shop_dr1"], "test") as session:
+        CheckpointStore(session, PREFIX, "public", "dr1").ensure()
+    client = redis_store.connect(redis_url)
+    client.set("sluice:SHOP_:dr1:status", "{}")
+    client.set("sluice:SHOP_2_:dr1:status", "{}")
+    console = Told(yes=True)
+    options = ["--revoke", "--admin", "postgres"]
+    remove.run(parsed("remove", "SHOP", *options), console, shop.where(redis_url))
+    for name in (shop.master, shop.slave):
+        with shop.administrator(name) as connection:
+            assert differences(before[name], catalogue(connection)) == []
+    assert client.keys() == ["sluice:SHOP_2_:dr1:status"]
+    assert [file.name for file in shop.folder.iterdir()] == ["SHOP.yaml.removed"]
+
+
+def test_one_slave_goes_and_the_others_stay(shop: Shop, monkeypatch: pytest.MonkeyPatch, redis_url: str) -> None:
+    added(shop, monkeypatch)
+    with shop.administrator("postgres") as connection:
+        connection.execute(f"CREATE DATABASE other OWNER {quoted(shop.account)}")
+    try:
+        shop.passwords["shop_dr2"] = _at(shop.passwords["shop_dr1"], "other")
+        assert shop.add(Told(yes=True), "--slave", f"dr2={shop.url('other')}", "--admin", "postgres") == ["dr2"]
+        for name in ("dr1", "dr2"):
+            with vendors.reach(shop.passwords[f"shop_{name}"], "test") as session:
+                CheckpointStore(session, PREFIX, "public", name).ensure()
+        remove.run(parsed("remove", "SHOP", "--slave", "dr1"), Told(yes=True), shop.where(redis_url))
+        with vendors.reach(shop.passwords["shop_dr1"], "test") as session:
+            assert not CheckpointStore(session, PREFIX, "public", "dr1").exists()
+        with vendors.reach(shop.passwords["shop_dr2"], "test") as session:
+            assert CheckpointStore(session, PREFIX, "public", "dr2").exists()
+        assert list(config.survey(shop.folder).replications[0].slaves) == ["dr2"]
+        with pytest.raises(Terminal, match="dr2 is the last slave"):
+            remove.run(parsed("remove", "SHOP", "--slave", "dr2"), Told(yes=True), shop.where(redis_url))
+    finally:
+        with shop.administrator("postgres") as connection:
+            connection.execute("DROP DATABASE other WITH (FORCE)")
+
+
+def test_nothing_is_removed_without_a_yes(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    added(shop, monkeypatch)
+    with pytest.raises(Terminal, match="Nothing was removed"):
+        remove.run(parsed("remove", "SHOP"), Told(agrees=False), shop.where())
+    assert (shop.folder / "SHOP.yaml").exists()
+
+
+def test_a_file_of_somebody_else_is_never_overwritten(shop: Shop) -> None:
+    (shop.folder / "SHOP.yaml").write_text("prefix: OTHER_\nmaster: {conn_id: m}\nslaves: {}\ntables: {a.b: {}}\n")
+    with pytest.raises(add.FileTaken, match="holds no replication SHOP_"):
+        shop.add(Told(yes=True), *sides_of(shop), "--admin", "postgres")
+
+
+@pytest.mark.parametrize(
+    ("url", "error"),
+    [
+        ("postgresql://a:secret@h/db", PasswordShown),
+        ("postgresql://a@h/db?password=secret", PasswordShown),
+        ("postgresql://a@h", BadAddress),
+        ("postgresql:///db", BadAddress),
+        ("host=h dbname=d", BadAddress),
+        ("mysql://a@h/db", BadAddress),
+        ("postgresql://a@h:x/db", BadAddress),
+        ("postgresql://a@h/db?application_name=x", BadAddress),
+    ],
+)
+def test_a_url_that_leads_nowhere_or_shows_a_password_is_refused_without_quoting_it(
+    url: str, error: type[Exception]
+) -> None:
+    with pytest.raises(error) as raised:
+        parse(url, "sluice")
+    assert "secret" not in str(raised.value)
+
+
+def test_a_url_names_what_it_names() -> None:
+    found = parse("postgresql://db.example:5433/Shop%20%22x%22?sslmode=require", "sluice")
+    assert (found.host, found.port, found.database, found.user) == ("db.example", 5433, 'Shop "x"', "sluice")
+    assert dict(found.options) == {"sslmode": "require"}
+
+
+def _with(info: ConnectionInfo, password: str) -> ConnectionInfo:
+    return ConnectionInfo(info.vendor, info.host, info.port, info.database, info.user, password)
+
+
+def _at(info: ConnectionInfo, database: str) -> ConnectionInfo:
+    return ConnectionInfo(info.vendor, info.host, info.port, database, info.user, info.password)

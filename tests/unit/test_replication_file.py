@@ -1,0 +1,45 @@
+"""The file of a replication as `./sluice add` writes it, and as `remove` leaves it."""
+
+from pathlib import Path
+
+import pytest
+
+from sluice import config
+from sluice.cli.replication_file import SlavesNotFound, with_slaves, without_slave, written
+
+ODD = ["public.*", '"Mixed Case".*', 'app."a: b"', '"quote""d".t', "schéma.*", '"*".t']
+
+
+def read(tmp_path: Path, text: str) -> config.Replication:
+    (tmp_path / "SHOP.yaml").write_text(text, encoding="utf-8")
+    found = config.survey(tmp_path)
+    assert not found.mistakes
+    return found.replications[0]
+
+
+def test_what_is_written_is_read_back_whatever_the_names(tmp_path: Path) -> None:
+    found = read(tmp_path, written("SHOP_", "shop_master", {"dr1": "shop_dr1", "no": "shop_no"}, ODD))
+    assert str(found.prefix) == "SHOP_" and found.master.conn_id == "shop_master"
+    assert {name: slave.conn_id for name, slave in found.slaves.items()} == {"dr1": "shop_dr1", "no": "shop_no"}
+    assert len(found.tables) == len(ODD)
+
+
+def test_slaves_come_and_go_and_all_else_stays_as_a_person_wrote_it(tmp_path: Path) -> None:
+    text = (
+        "# ours\nprefix: SHOP_\nmaster: {conn_id: m}  # the big one\n\nslaves:  # far away\n"
+        "  # first\n  dr1: {conn_id: a}\n  'dr2':\n    conn_id: b\n    on_conflict: reject\n\ntables:\n  public.*: {}\n"
+    )
+    more = with_slaves("f", text, {"dr3": "c"})
+    assert list(read(tmp_path, more).slaves) == ["dr1", "dr2", "dr3"]
+    assert without_slave("f", more, "dr3") == text
+    assert list(read(tmp_path, without_slave("f", more, "dr2")).slaves) == ["dr1", "dr3"]
+    assert "on_conflict" not in without_slave("f", more, "dr2")
+    assert list(read(tmp_path, without_slave("f", more, "dr1")).slaves) == ["dr2", "dr3"]
+
+
+@pytest.mark.parametrize("text", ["prefix: A_\nslaves: {dr1: {conn_id: a}}\n", "prefix: A_\n", "slaves:\n"])
+def test_a_file_of_another_shape_is_left_to_its_author(text: str) -> None:
+    with pytest.raises(SlavesNotFound, match="by hand"):
+        with_slaves("f", text, {"dr2": "b"})
+    with pytest.raises(SlavesNotFound, match="by hand"):
+        without_slave("f", text, "dr1")
