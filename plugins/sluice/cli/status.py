@@ -124,6 +124,7 @@ def slave(replication: Replication, name: str, connections: Connections, store_u
     running, trouble = _running(store_url, replication.prefix, name)
     return [
         state(pair, checkpoint, running),
+        *not_ready(replication.prefix, name, checkpoint),
         *(f"    {line}" for line in loading),
         *activity(checkpoint.state, running),
         *trouble,
@@ -145,22 +146,6 @@ def _looked(replication: Replication, name: str, connections: Connections) -> tu
     # Of a load that is under way the master's statistics are told, too; else the master is not needed.
     pair = Pair(replication, place, info, info)
     with vendors.reach(info, APPLICATION, LOOK_SECONDS) as session:
-<<<<<<< HEAD
-        checkpoint = checkpoints_of(Update.named(pair, "status"), session).read()
-        if checkpoint is None:
-            return [f"{pair}: {SlaveState.UNCONFIGURED}: no initial update yet"]
-        if checkpoint.state in LOADING:
-            try:
-                source = quick(connections(replication.master.conn_id, replication.master.vendor))
-                update = Update.named(replace(pair, master_info=source), "status")
-                loading = [f"    {line}" for line in progress(update, session).lines()]
-            except SluiceError as error:
-                loading = [f"    {error}"]
-    running, trouble = _running(store_url, replication.prefix, name)
-    head = state(str(pair), checkpoint, running)
-    lacking = not_ready(replication.prefix, name, checkpoint)
-    return [head, *lacking, *loading, *activity(checkpoint.state, running), *trouble]
-=======
         checkpoint: Checkpoint | None = checkpoints_of(Update.named(pair, "status"), session).read()
         if checkpoint is None or checkpoint.state not in LOADING:
             return checkpoint, []
@@ -169,7 +154,6 @@ def _looked(replication: Replication, name: str, connections: Connections) -> tu
             return checkpoint, progress(Update.named(replace(pair, master_info=source), "status"), session).lines()
         except SluiceError as error:
             return checkpoint, [str(error)]
->>>>>>> be8a9cc (add and remove: a replication of one's own databases from two addresses, and back without a trace)
 
 
 def state(pair: str, checkpoint: Checkpoint, running: Running | None, now: datetime | None = None) -> str:
