@@ -198,7 +198,7 @@ def test_without_an_administrator_it_says_what_must_be_run_and_writes_nothing(
         connection.execute(f"CREATE DATABASE {quoted(shop.slave)} OWNER {quoted(shop.account)}")
     monkeypatch.setenv("PGPASSWORD", "secret")
     console = Told(yes=True)
-    with pytest.raises(NotReady, match='GRANT .* ON SCHEMA "Mixed Case"'):
+    with pytest.raises(NotReady, match=r'GRANT .* ON SCHEMA "Mixed Case"'):
         shop.add(console, *sides_of(shop))
     assert list(shop.folder.iterdir()) == []
     with shop.administrator(shop.master) as connection:

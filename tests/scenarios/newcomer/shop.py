@@ -59,12 +59,14 @@ TABLES = ("customers", "orders", "payments", "events", '"Order Notes"')
 TRAFFIC = (
     "INSERT INTO customers (email) VALUES ('c' || gen_random_uuid())",
     "INSERT INTO orders (customer, total) SELECT id, 5 FROM customers ORDER BY random() LIMIT 2",
-    "UPDATE orders SET status = 'paid', total = total + 1 WHERE id IN (SELECT id FROM orders ORDER BY random() LIMIT 3)",
+    "UPDATE orders SET status = 'paid', total = total + 1"
+    " WHERE id IN (SELECT id FROM orders ORDER BY random() LIMIT 3)",
     'INSERT INTO payments ("order", paid) SELECT id, total FROM orders ORDER BY random() LIMIT 2',
     "INSERT INTO events (day, what) VALUES ('2026-11-20', 'buy')",
     "UPDATE events SET what = 'bought' WHERE id IN (SELECT id FROM events ORDER BY random() LIMIT 2)",
     "DELETE FROM customers WHERE id IN (SELECT id FROM customers ORDER BY random() LIMIT 1)",
-    "UPDATE events SET day = day + 1 WHERE id IN (SELECT id FROM events WHERE day < '2026-11-29' ORDER BY random() LIMIT 1)",
+    "UPDATE events SET day = day + 1"
+    " WHERE id IN (SELECT id FROM events WHERE day < '2026-11-29' ORDER BY random() LIMIT 1)",
 )
 
 
