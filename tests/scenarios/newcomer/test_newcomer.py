@@ -176,9 +176,10 @@ def test_by_one_command_traffic_of_all_roles_is_followed_and_nothing_stays_after
     assert "GRANT SELECT, TRIGGER ON TABLE" in said and "SHOP_ → dr1 is NORMAL" in said
     assert "SHOP_ → dr1: NORMAL" in newcomer.sh(status)
     _owner_works(newcomer)
+    _table_joins(newcomer)
     traffic.stop()
     assert traffic.statements > 20
-    until(newcomer.equal, 120)
+    until(lambda: newcomer.equal((*shop.TABLES, "coupons")), 300)
     assert newcomer.run_dag("resync", prefix="SHOP_", slave="dr1", action="verify") == "success"
     _slave_can_take_over(newcomer)
     newcomer.sh(f"{remove.text.strip()} --yes")
@@ -214,6 +215,16 @@ def _owner_works(newcomer: Newcomer) -> None:
     until(arrived, 60)
 
 
+def _table_joins(newcomer: Newcomer) -> None:
+    """A table with rows that the owner makes while all goes on, and that the wildcard matches."""
+    with shop.as_role(newcomer.master, shop.OWNER) as connection:
+        connection.execute("CREATE TABLE coupons (code text PRIMARY KEY, used bool NOT NULL DEFAULT false)")
+        connection.execute("INSERT INTO coupons SELECT 'C' || g FROM generate_series(1, 1000) g")
+    assert newcomer.run_dag("reconcile_tables", prefix="SHOP_") == "success"
+    with shop.as_role(newcomer.master, shop.WRITER) as connection:
+        connection.execute("UPDATE coupons SET used = true WHERE code IN ('C1', 'C1000')")
+
+
 def _slave_can_take_over(newcomer: Newcomer) -> None:
     """A row that is inserted on the slave draws a key that no row has."""
     with newcomer.slave.connect(shop.DATABASE) as connection, pytest.raises(_Undo), connection.transaction():
@@ -227,4 +238,4 @@ class _Undo(Exception):
 
 def _take_back(connection: psycopg.Connection[Any]) -> None:
     """What the owner made meanwhile is no work of Sluice's."""
-    connection.execute("DROP TABLE events_2026_12")
+    connection.execute("DROP TABLE events_2026_12, coupons")
