@@ -42,9 +42,9 @@ class Newcomer:
 
     def sh(self, text: str, typed: str = "", expected: int = 0) -> str:
         """Runs commands of README with the addresses of these servers, as a shell without a terminal does."""
-        for example, server in (("db1.example:5432", self.master), ("db2.example:5432", self.slave)):
+        for example, server in (("db1.example", self.master), ("db2.example", self.slave)):
             info = server.info()
-            text = text.replace(example, f"{info.host}:{info.port}")
+            text = re.sub(rf"{re.escape(example)}(:5432)?", f"{info.host}:{info.port}", text)
         done = subprocess.run(
             ["bash", "-euc", text],
             cwd=self.checkout,
