@@ -8,6 +8,7 @@ JOIN pg_catalog.pg_class c ON c.oid = h.relid AND c.relkind = 'p'
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_catalog.pg_roles r ON r.oid = c.relowner
 JOIN pg_catalog.pg_trigger g ON g.tgrelid = c.oid AND NOT g.tgisinternal AND g.tgname = ANY (h.triggers)
+    AND g.tgtype & 1 = 1 -- FOR EACH ROW: each partition gets its own
 JOIN pg_catalog.pg_proc p ON p.oid = g.tgfoid
 JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
 WHERE NOT pg_catalog.has_function_privilege(c.relowner, p.oid, 'EXECUTE')

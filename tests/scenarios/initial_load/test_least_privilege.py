@@ -25,6 +25,8 @@ from sluice.vendors.postgres.connection import connect, quoted
 from sluice.verify.findings import Outcome
 from sluice.verify.resync import Action, resync
 
+pytestmark = pytest.mark.releases
+
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "privileges.md"
 
@@ -110,7 +112,9 @@ def lacks(pair: Pair) -> list[str]:
     found = checks.of_master(pair.master, pair.replication)
     slave = pair.replication.slave("dr1")
     found += checks.of_slave(pair.slave, pair.replication, slave, master=pair.master)
-    return [str(lack) for lack in found if lack.severity is not Severity.NOTE]
+    # PostgreSQL 14 lets nobody grant that.
+    known = "SET on the parameter" if pair.slave.info.server_version < 150000 else "nothing"
+    return [str(lack) for lack in found if lack.severity is not Severity.NOTE and known not in lack.what]
 
 
 def test_nothing_is_refused_from_the_installation_to_the_repair(
@@ -132,21 +136,18 @@ def test_nothing_is_refused_from_the_installation_to_the_repair(
         )
         owner.execute("CREATE TABLE later (id serial PRIMARY KEY, v text)")
         await_current(pair, running)
-        pair.slave.execute("SET session_replication_role = replica")
-        pair.slave.execute("DELETE FROM public.people WHERE id < 5")
+        pair.slave.execute("DELETE FROM public.heap WHERE a = 2")
         ends = Ends.of(pair.replication, "dr1", {"m": pair.master_info, "s": pair.slave_info})
-        found = resync(
-            ends, pair.store, TableName("public", "people"), frozenset("IUD"), Action.REPAIR, None, sessions=1
-        )
+        found = resync(ends, pair.store, TableName("public", "heap"), frozenset("IUD"), Action.REPAIR, None, sessions=1)
         assert found.finding.outcome is Outcome.DIFFERENT
         assert found.outcome is Outcome.IDENTICAL, found
-        for name in ("orders", "events", "heap"):
+        for name in ("people", "orders", "events"):
             found = resync(
                 ends, pair.store, TableName("public", name), frozenset("IUD"), Action.VERIFY, None, sessions=2
             )
             assert found.outcome is Outcome.IDENTICAL, found
     # Default privileges cover the new table.
-    assert [lack for lack in lacks(pair) if "EXECUTE" not in lack] == []
+    assert lacks(pair) == []
     assert [record.getMessage() for record in caplog.records if "denied" in record.getMessage()] == []
     (drawn,) = pair.slave.execute("SELECT pg_catalog.nextval('public.people_id_seq')").fetchone() or (0,)
     assert drawn > 300
@@ -177,6 +178,8 @@ def test_the_commands_fail_as_a_whole_where_a_statement_fails(
     postgres: PostgresServer, database: Callable[..., ConnectionInfo]
 ) -> None:
     name = database().database
+    with postgres.connect(name) as admin:
+        admin.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
     done = run(commands("On the master, once"), postgres, name, "no_such_owner", "secret")
     assert done.returncode != 0
     assert 'role "no_such_owner" does not exist' in done.stderr

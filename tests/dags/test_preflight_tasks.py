@@ -1,0 +1,126 @@
+"""The task check proves what accounts may do before anything is changed; the tasks that run meanwhile warn."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from embedded.postgres import PostgresServer
+from sluice.domain.connection import ConnectionInfo
+from sluice.errors import Transient
+from sluice.orchestration import preflighting
+from sluice.orchestration.steps_master import check, check_lightly, install_resources
+from sluice.orchestration.work import Work
+from sluice.preflight.checks import NotReady
+from sluice.vendors.postgres.connection import connect
+from tests.airflow_connections import connect_airflow
+
+Places = dict[str, ConnectionInfo]
+
+
+@pytest.fixture
+def places(
+    postgres: PostgresServer,
+    database: Callable[..., ConnectionInfo],
+    redis_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Places:
+    """A master whose account owns it, and slaves that are empty."""
+    infos = {"shop_master": database(role=True), "shop_dr1": database(role=True), "shop_dr2": database(role=True)}
+    for name, info in infos.items():
+        connect_airflow(monkeypatch, name, info)
+        with postgres.connect(info.database) as admin:
+            admin.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+            admin.execute(f"GRANT ALL ON SCHEMA public TO {info.user}".encode())
+    with connect(infos["shop_master"], application="test", autocommit=True) as master:
+        master.execute("CREATE TABLE public.t (id int PRIMARY KEY)")
+    (tmp_path / "SHOP.yaml").write_text(
+        "prefix: SHOP_\nmaster: {conn_id: shop_master}\nslaves: {dr1: {conn_id: shop_dr1}, dr2: {conn_id: shop_dr2}}\n"
+        "tables:\n  public.*: {}\n"
+    )
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
+    monkeypatch.setenv("SLUICE_REDIS_URL", redis_url)
+    return infos
+
+
+def work(**params: Any) -> Work:
+    given = {"prefix": "SHOP_", "slave": "dr1", **params}
+    dag = SimpleNamespace(dag_id="initial_update")
+    return Work.of({"params": given, "dag": dag, "ti": SimpleNamespace(task_id="check"), "run_id": "manual__1"})
+
+
+def test_what_both_sides_lack_is_said_before_anything_is_on_the_master(
+    places: Places, postgres: PostgresServer
+) -> None:
+    slave, master = places["shop_dr1"], places["shop_master"]
+    with postgres.connect(slave.database) as admin:
+        admin.execute("ALTER SCHEMA public OWNER TO postgres")
+        admin.execute(f"REVOKE ALL ON SCHEMA public FROM {slave.user}; GRANT USAGE ON SCHEMA public TO PUBLIC".encode())
+    with postgres.connect(master.database) as admin:
+        admin.execute("CREATE TABLE public.other (id int)")
+    with pytest.raises(NotReady) as caught:
+        check.body(work())
+    said = str(caught.value)
+    assert "SHOP_ → dr1: 2 things are lacking, and nothing was changed" in said
+    assert f"GRANT SELECT, TRIGGER ON TABLE public.other TO {master.user};" in said
+    assert f"GRANT CREATE ON SCHEMA public TO {slave.user};" in said
+    assert f"{master.place.split('/')[0]}" in said and "(connection shop_master)" in said
+    assert "(connection shop_dr1)" in said
+    with connect(master, application="test", autocommit=True) as connection:
+        found = connection.execute("SELECT count(*) FROM pg_class WHERE relname LIKE 'shop%'").fetchone()
+        assert found == (0,)
+
+
+def test_an_account_that_is_refused_is_one_lack_among_the_others(
+    places: Places, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slave, master = places["shop_dr1"], places["shop_master"]
+    with postgres.connect(master.database) as admin:
+        admin.execute(f"REVOKE CONNECT ON DATABASE {master.database} FROM PUBLIC, {master.user}".encode())
+        admin.execute(f"ALTER DATABASE {master.database} OWNER TO postgres".encode())
+    connect_airflow(monkeypatch, "shop_dr1", replace(slave, password="wrong"))
+    for task in (check, check_lightly):
+        with pytest.raises(NotReady) as caught:
+            task.body(work())
+        refused, wrong = caught.value.lacks
+        assert refused.statement == f'GRANT CONNECT ON DATABASE "{master.database}" TO "{master.user}"'
+        assert (refused.side, wrong.side) == ("master", "slave dr1")
+        assert "password authentication failed" in wrong.why and "shop_dr1" in str(wrong)
+        assert slave.password not in str(caught.value)
+
+
+def test_one_of_several_slaves_that_lacks_something_is_warned_of(
+    places: Places, postgres: PostgresServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    slave = places["shop_dr2"]
+    with postgres.connect(slave.database) as admin:
+        admin.execute("ALTER SCHEMA public OWNER TO postgres")
+        admin.execute(f"REVOKE ALL ON SCHEMA public FROM {slave.user}".encode())
+    both = work(slave="dr1,dr2", transfer="files")
+    preflighting.prove(both, both.slave_names)
+    assert f"CREATE ON SCHEMA public TO {slave.user};" in caplog.text
+    with pytest.raises(NotReady):
+        preflighting.prove(work(slave="dr2"), ("dr2",))
+
+
+def test_what_runs_already_is_warned_of_and_not_stopped(
+    places: Places, postgres: PostgresServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    check.body(work())
+    install_resources.body(work())
+    with postgres.connect(places["shop_master"].database) as admin:
+        admin.execute("CREATE TABLE public.other (id int)")
+    with caplog.at_level(logging.WARNING):
+        check_lightly.body(work())
+    assert "GRANT SELECT, TRIGGER ON TABLE public.other" in caplog.text
+
+
+def test_an_outage_is_no_lack(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect_airflow(monkeypatch, "shop_dr1", replace(places["shop_dr1"], port=1))
+    with pytest.raises(Transient, match="not reachable from here"):
+        check.body(work())
