@@ -5,7 +5,7 @@ ends with the slave in state **NORMAL** and the apply running. Other slaves do n
 
 | task | does | state |
 |---|---|---|
-| `check` | reads the configuration, reaches master, slave and Redis, proves all privileges of both accounts | as it was |
+| `check` | reads the configuration, reaches all places, proves the privileges of both accounts | as it was |
 | `install_resources` | installs what the master lacks; what is there is not touched | |
 | `reconcile` | registers the configured tables, with their triggers; removes others | |
 | `new_tables` | starts loads of tables that join, for other slaves; at the end `remaining_tables` for this one | |
