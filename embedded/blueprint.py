@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from embedded.home import REPOSITORY
+from embedded.postgres_releases import NEWEST
 from embedded.secret import write_private
 from sluice.errors import Terminal
 
@@ -48,6 +49,8 @@ class Blueprint:
     replications: str = str(REPLICATIONS)
     """The folder with the user's configuration of replications; that of a demo lies in the home."""
 
+    postgres: int = NEWEST
+    """PostgreSQL's release of master and slaves; Airflow's own database is always of the newest."""
     durable: bool = True
     """Whether the databases wait for the disk; without, they outlive a killed process, but no loss of power."""
 

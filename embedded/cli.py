@@ -10,6 +10,8 @@ import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 
+from embedded.postgres_releases import NEWEST, RELEASES
+
 DESCRIPTION = """\
 Sluice replicates tables from one master database to many slaves.
 
@@ -101,6 +103,13 @@ def parser() -> argparse.ArgumentParser:
         default=[],
         metavar="SERVICE=PORT",
         help="port of any service, e.g. slave-dr1=5433; may be repeated",
+    )
+    up.add_argument(
+        "--postgres",
+        type=int,
+        choices=RELEASES,
+        metavar="RELEASE",
+        help=f"PostgreSQL's release of master and slaves, {RELEASES[0]} to {RELEASES[-1]} (default {NEWEST})",
     )
     up.add_argument(
         "--replications",

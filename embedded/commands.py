@@ -30,7 +30,9 @@ def up(args: argparse.Namespace) -> int:
     named = {"airflow": args.airflow_port, "master": args.master_port, "redis": args.redis_port}
     ports = {**{name: port for name, port in named.items() if port}, **dict(args.port)}
     slaves = [f"dr{number}" for number in range(1, args.slaves + 1)] if args.slaves else None
-    stack = Stack(slaves=slaves, airflow=args.airflow, ports=ports, replications=args.replications)
+    stack = Stack(
+        slaves=slaves, airflow=args.airflow, ports=ports, replications=args.replications, postgres=args.postgres
+    )
     stack.up(_say(args.quiet))
     if not args.quiet:
         print(places(stack, secrets=sys.stdout.isatty()))

@@ -12,6 +12,7 @@ from embedded.airflow import Airflow
 from embedded.blueprint import Blueprint
 from embedded.home import Home
 from embedded.postgres import PostgresServer
+from embedded.postgres_releases import NEWEST
 from embedded.redis import RedisServer
 from embedded.secret import write_private
 from sluice.domain.connection import ConnectionInfo
@@ -67,9 +68,10 @@ class Services:
         self.home, self.blueprint = home, blueprint
         self.redis = RedisServer(home.redis, blueprint.ports.get("redis"), settings={"appendfsync": "everysec"})
         self.redis.port_option = "--redis-port PORT"
-        self.master = self._postgres("master", "--master-port PORT", POSTGRES)
-        self.slaves = {name: self._postgres(f"slave-{name}", None, POSTGRES) for name in blueprint.slaves}
-        self.metadata = self._postgres("metadata", None, METADATA)
+        release = blueprint.postgres
+        self.master = self._postgres("master", "--master-port PORT", POSTGRES, release)
+        self.slaves = {name: self._postgres(f"slave-{name}", None, POSTGRES, release) for name in blueprint.slaves}
+        self.metadata = self._postgres("metadata", None, METADATA, NEWEST)
         self.airflow = Airflow(home.airflow, self.metadata, blueprint.ports.get("airflow"), self.exports())
 
     def all(self) -> list[Service]:
@@ -109,10 +111,11 @@ class Services:
             self.airflow.api().set_connections(changed)
             write_private(file, json.dumps(wanted))
 
-    def _postgres(self, service: str, option: str | None, settings: dict[str, str]) -> PostgresServer:
+    def _postgres(self, service: str, option: str | None, settings: dict[str, str], release: int) -> PostgresServer:
         port = self.blueprint.ports.get(service)
         durability = {} if self.blueprint.durable else {"fsync": "off"}
-        server = PostgresServer(self.home.postgres(service), port, f"PostgreSQL '{service}'", settings | durability)
+        name = f"PostgreSQL '{service}'"
+        server = PostgresServer(self.home.postgres(service), port, name, settings | durability, release)
         server.port_option = option or f"--port {service}=PORT"
         return server
 

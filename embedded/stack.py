@@ -27,6 +27,7 @@ from embedded.home import REPOSITORY, Home
 from embedded.leftovers import any_left, end_all, kill_supervisor, read_process
 from embedded.ports import PortInUse, is_free
 from embedded.postgres import PostgresServer, share_binaries
+from embedded.postgres_releases import NEWEST
 from embedded.process import ProcessId, await_true
 from embedded.runner import Report, State
 from embedded.services import Services, replications_folder
@@ -101,8 +102,11 @@ class Stack:
         ports: Mapping[str, int] | None = None,
         replications: Path | str | None = None,
         durable: bool | None = None,
+        postgres: int | None = None,
     ) -> None:
-        """`slaves`: names; `ports`: by service (`airflow`, `master`, `redis`, `slave-<name>`), others chosen free."""
+        """`slaves`: names; `ports`: by service (`airflow`, `master`, `redis`, `slave-<name>`), others chosen free;
+        `postgres`: the release of master and slaves.
+        """
         self.home = Home(home)
         remembered = Blueprint.read(self.home.blueprint)
         wanted = remembered or Blueprint()
@@ -114,6 +118,8 @@ class Stack:
             wanted = replace(wanted, airflow=airflow)
         if durable is not None:
             wanted = replace(wanted, durable=durable)
+        if postgres is not None:
+            wanted = replace(wanted, postgres=postgres)
         if ports:
             known = ["airflow", "master", "redis", "metadata", *(f"slave-{name}" for name in wanted.slaves)]
             for unknown in set(ports) - set(known):
@@ -164,7 +170,8 @@ class Stack:
     def up(self, say: Callable[[str], None] = lambda line: None) -> None:
         """Start what does not run and return when everything does; what `up` began and could not finish is ended.
 
-        `say` receives a line at each step. Raises `UpFailed`, `MustBeDown`, `PortInUse`, `HomeUnusable`.
+        `say` receives a line at each step. Raises `UpFailed`, `MustBeDown`, `PortInUse`, `WrongRelease`,
+        `BinariesMissing`, `HomeUnusable`.
         """
         self.home.create()
         with self.home.lock():
@@ -263,6 +270,8 @@ class Stack:
             if all(self._current_port(name) == port for name, port in self.blueprint.ports.items()):
                 return
             raise MustBeDown("A port")
+        if before.postgres != self.blueprint.postgres:
+            raise MustBeDown("PostgreSQL's release")
         if before.airflow != self.blueprint.airflow:
             raise MustBeDown("Whether Airflow runs")
 
@@ -277,7 +286,10 @@ class Stack:
         self.home.require_space()
         account = service_account()  # here rather than in the supervisor, so that what is said is seen
         make_enterable(self.home.root / "postgres", account)
-        share_binaries(account)
+        for release in {self.blueprint.postgres, NEWEST}:
+            share_binaries(account, release)
+        for server in (self.master, *self.slaves.values()):
+            server.require_release()
         for name, port in self.blueprint.ports.items():
             if not is_free(port):
                 raise PortInUse(name, port, OPTIONS.get(name, f"--port {name}=PORT"))

@@ -77,15 +77,15 @@ def pytest_report_header(config: pytest.Config) -> str:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Tests marked `releases` run on the newest release and the oldest, the long tier on those between as well."""
     marked = metafunc.definition.get_closest_marker("releases") is not None
-    if marked and "postgres" in metafunc.fixturenames and metafunc.config.option.postgres is None:
+    if marked and "release" in metafunc.fixturenames and metafunc.config.option.postgres is None:
         between = [pytest.param(release, marks=pytest.mark.long) for release in RELEASES[1:-1]]
-        metafunc.parametrize("postgres", [NEWEST, *between, OLDEST], indirect=True, ids=lambda number: f"pg{number}")
+        metafunc.parametrize("release", [NEWEST, *between, OLDEST], indirect=True, ids=lambda number: f"pg{number}")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Tests of what a release lacks, marked `since`, are skipped on it and say so."""
     callspec = getattr(item, "callspec", None)
-    release = callspec.params.get("postgres") if callspec else None
+    release = callspec.params.get("release") if callspec else None
     release = release or item.config.option.postgres or NEWEST
     for marker in item.iter_markers("since"):
         needed, what = marker.args
@@ -103,13 +103,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def servers() -> Iterator[Callable[[int], PostgresServer]]:
+def server_of_release() -> Iterator[Callable[[int], PostgresServer]]:
     """Running PostgreSQL servers by their release, each started when it is first asked for; they end with the session,
     and with the process should that be killed.
     """
     made: dict[int, PostgresServer] = {}
 
-    def of_release(release: int) -> PostgresServer:
+    def running(release: int) -> PostgresServer:
         if release not in made:
             # Not under pytest's own folder: that is closed to the account that runs the server.
             folder = Path(tempfile.mkdtemp(prefix="sluice-test-postgres-"))
@@ -122,16 +122,23 @@ def servers() -> Iterator[Callable[[int], PostgresServer]]:
             made[release] = server
         return made[release]
 
-    yield of_release
+    yield running
     for server in made.values():
         server.stop()
         shutil.rmtree(server.directory, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
-def postgres(request: pytest.FixtureRequest, servers: Callable[[int], PostgresServer]) -> PostgresServer:
-    """A running PostgreSQL of the release that `--postgres` or the mark `releases` says, else of the newest."""
-    return servers(getattr(request, "param", None) or request.config.option.postgres or NEWEST)
+def release(request: pytest.FixtureRequest) -> int:
+    """PostgreSQL's release that the mark `releases` or `--postgres` says, else the newest."""
+    chosen: int = getattr(request, "param", None) or request.config.option.postgres or NEWEST
+    return chosen
+
+
+@pytest.fixture(scope="session")
+def postgres(release: int, server_of_release: Callable[[int], PostgresServer]) -> PostgresServer:
+    """A running PostgreSQL of `release`."""
+    return server_of_release(release)
 
 
 @pytest.fixture

@@ -9,17 +9,18 @@ from pathlib import Path
 
 from embedded.account import make_enterable, service_account
 from embedded.postgres import PostgresServer, binary
+from embedded.postgres_releases import NEWEST
 
 
 @contextmanager
-def servers() -> Iterator[Callable[[str], PostgresServer]]:
-    """Makes a server of a name; all are gone at the end."""
+def servers(release: int = NEWEST) -> Iterator[Callable[[str], PostgresServer]]:
+    """Makes a server of a name, of PostgreSQL `release`; all are gone at the end."""
     made: list[PostgresServer] = []
     # Not pytest's own folder: another session of it closes that to the account that runs the servers.
     folder = Path(tempfile.mkdtemp(prefix="sluice-test-"))
 
     def make(name: str) -> PostgresServer:
-        made.append(PostgresServer(folder / name, name=name, settings={"fsync": "off"}))
+        made.append(PostgresServer(folder / name, name=name, settings={"fsync": "off"}, release=release))
         return made[-1]
 
     try:

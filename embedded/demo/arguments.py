@@ -3,6 +3,8 @@
 import argparse
 from dataclasses import dataclass
 
+from embedded.postgres_releases import NEWEST, RELEASES
+
 DESCRIPTION = """\
 Replicates a PostgreSQL master, under live traffic, to a slave: everything on this machine, by real parts.
 
@@ -22,6 +24,7 @@ examples:
   ./sluice demo --once                            the proof, and nothing left behind
   ./sluice demo --once --chaos --seed 7           with everything killed at random moments, the same ones each time
   ./sluice demo --once --rate 10000 --seconds 60  ten thousand row changes a second for a minute
+  ./sluice demo --once --postgres 14              the same with a PostgreSQL 14 on both sides
   ./sluice demo --slaves 3                        two more slaves join while the first replicates
 """
 
@@ -84,6 +87,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Range(0, 2**31, "seed"),
         metavar="S",
         help="repeats the traffic's and the kills' choices of a run",
+    )
+    parser.add_argument(
+        "--postgres",
+        type=int,
+        choices=RELEASES,
+        metavar="RELEASE",
+        help=f"PostgreSQL's release of master and slaves, {RELEASES[0]} to {RELEASES[-1]} (default {NEWEST})",
     )
     parser.add_argument("--plain", action="store_true", help="lines of a log instead of the live view")
     parser.add_argument("--airflow-port", type=PORT, metavar="PORT", help="port of Airflow's pages and API")

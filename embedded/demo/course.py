@@ -220,7 +220,7 @@ class Course:
 
     def _stack(self) -> Stack:
         named = {"airflow": self.args.airflow_port, "master": self.args.master_port, "redis": self.args.redis_port}
-        return Stack(ports={name: port for name, port in named.items() if port})
+        return Stack(ports={name: port for name, port in named.items() if port}, postgres=self.args.postgres)
 
     def _start_traffic(self) -> None:
         self.heart = Heart(self.stack.master.info(DATABASE, OWNER))

@@ -16,6 +16,8 @@ from sluice.vendors.postgres.connection import quoted
 SQL = Path(__file__).parent / "sql"
 SCHEMAS = ("public", "Mixed Case")
 """Where the tables are."""
+SINCE = {"negative_scales": 150000, "infinite_intervals": 170000}
+"""Features of `type_zoo.sql`, and the oldest server that has each."""
 Connection = psycopg.Connection[Any]
 
 _OPTIONAL = re.compile(r"^ *-- if (\w+)\n(.*?)^ *-- end\n", re.MULTILINE | re.DOTALL)
@@ -34,6 +36,7 @@ def make(server: PostgresServer, scale: int) -> None:
         admin.execute(sql.SQL("ALTER SCHEMA public OWNER TO {}").format(sql.Identifier(OWNER)))
     with server.connect(DATABASE, OWNER) as owner:
         features |= {"xml"} if _has_xml(owner) else set()
+        features |= {name for name, version in SINCE.items() if owner.info.server_version >= version}
         for name in ("types", "type_zoo", "odd_names", "shop", "shop_rows"):
             owner.execute(script(name, features))
         _fill_zoo(owner)

@@ -188,6 +188,22 @@ def test_alter_follows(pair: Pair, statements: list[str]) -> None:
     pair.same()
 
 
+@pytest.mark.parametrize(
+    "definition", ["c text DEFAULT 'x'", "c int NOT NULL DEFAULT 7", "c timestamptz DEFAULT now()"]
+)
+def test_a_new_column_of_a_partitioned_table_has_the_masters_value_in_older_rows(pair: Pair, definition: str) -> None:
+    pair.create("CREATE TABLE public.t (id int PRIMARY KEY, v text) PARTITION BY RANGE (id)")
+    pair.master.execute(
+        "CREATE TABLE public.t_0 PARTITION OF public.t FOR VALUES FROM (0) TO (10) PARTITION BY RANGE (id);"
+        "CREATE TABLE public.t_0_0 PARTITION OF public.t_0 FOR VALUES FROM (0) TO (5)"
+    )
+    put(pair, "INSERT INTO public.t VALUES (1, 'a'), (2, 'b')")
+    pair.alter(f"ALTER TABLE public.t ADD {definition}")
+    assert pair.rows()[0] == pair.rows()[1]
+    pair.alter("ALTER TABLE public.t ALTER c DROP NOT NULL, ALTER c DROP DEFAULT")
+    pair.same()
+
+
 def test_names_that_change_places_in_one_comparison(pair: Pair) -> None:
     pair.create("CREATE TABLE public.t (id int PRIMARY KEY, v text, w text)")
     put(pair, "INSERT INTO public.t VALUES (1, 'v', 'w')")

@@ -26,9 +26,9 @@ CAUTIOUS = "cautious"
 
 
 @pytest.fixture
-def server() -> Iterator[Callable[[str], PostgresServer]]:
+def server(release: int) -> Iterator[Callable[[str], PostgresServer]]:
     """Makes a server of that name; all are gone after the test."""
-    with servers() as make:
+    with servers(release) as make:
         yield make
 
 

@@ -1,6 +1,7 @@
 -- One column of every built-in type worth the name. The values come from embedded.demo.zoo.
--- Called by: embedded.demo.master, after types.sql. Columns whose type this server lacks (xml, hstore) are left out:
--- the lines between "-- if NAME" and "-- end" stay only where embedded.demo.master found NAME.
+-- Called by: embedded.demo.master, after types.sql. Columns whose type this server lacks (xml, hstore, numbers of a
+-- negative scale before PostgreSQL 15, infinite intervals before 17) are left out: the lines between "-- if NAME" and
+-- "-- end" stay only where embedded.demo.master found NAME.
 -- Privileges: owner of the database. Oldest version: PostgreSQL 14.
 CREATE TABLE public.type_zoo (
     id bigint PRIMARY KEY,
@@ -9,7 +10,9 @@ CREATE TABLE public.type_zoo (
     c_bigint bigint,
     c_numeric numeric,
     c_numeric_scaled numeric(30, 10),
+    -- if negative_scales
     c_numeric_negative_scale numeric(6, -3),
+    -- end
     c_real real,
     c_double double precision,
     c_money money,
@@ -29,6 +32,9 @@ CREATE TABLE public.type_zoo (
     c_timestamptz timestamptz,
     c_timestamptz_short timestamptz(0),
     c_interval interval,
+    -- if infinite_intervals
+    c_interval_infinite interval,
+    -- end
     c_interval_limited interval day to second(3),
     c_uuid uuid,
     c_inet inet,

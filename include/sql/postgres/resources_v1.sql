@@ -96,8 +96,14 @@ SELECT r.schemaname,
            (SELECT pg_catalog.format('%I.%I', cn.nspname, co.collname) FROM pg_catalog.pg_collation co
             JOIN pg_catalog.pg_namespace cn ON cn.oid = co.collnamespace WHERE co.oid = a.attcollation) END AS attcollation,
        coalesce(pg_catalog.array_position(k.indkey[0:k.indnkeyatts - 1], a.attnum), 0) AS keypos,
-       -- The value that rows older than the column have (ADD COLUMN ... DEFAULT without a rewrite).
-       CASE WHEN a.atthasmissing THEN (a.attmissingval::text::text[])[1] END AS attmissing
+       -- The value that rows older than the column have (ADD COLUMN ... DEFAULT without a rewrite): a partitioned table
+       -- has no rows, its partitions say.
+       CASE WHEN a.atthasmissing THEN (a.attmissingval::text::text[])[1]
+            WHEN r.relkind = 'p' THEN (
+                SELECT (l.attmissingval::text::text[])[1]
+                FROM pg_catalog.pg_partition_tree(r.oid) p
+                JOIN pg_catalog.pg_attribute l ON l.attrelid = p.relid AND l.attname = a.attname AND l.atthasmissing
+                LIMIT 1) END AS attmissing
 FROM replicated r
 JOIN pg_catalog.pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped
 JOIN pg_catalog.pg_type y ON y.oid = a.atttypid
