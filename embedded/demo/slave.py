@@ -1,10 +1,10 @@
 """A slave of the demo before the first initial update: an empty database, and a role with the few rights it needs."""
 
-from psycopg import sql
-
 from embedded.demo.accounts import ACCOUNT, DATABASE
 from embedded.demo.master import install_hstore, recreate_database
 from embedded.postgres import PostgresServer
+from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.session import silence_statement
 
 
 def make(server: PostgresServer) -> None:
@@ -13,4 +13,5 @@ def make(server: PostgresServer) -> None:
     recreate_database(server, ACCOUNT)
     with server.connect(DATABASE) as admin:
         install_hstore(admin)
-        admin.execute(sql.SQL("GRANT SET ON PARAMETER session_replication_role TO {}").format(sql.Identifier(ACCOUNT)))
+        version = admin.info.server_version
+        admin.execute(silence_statement(quoted(ACCOUNT), quoted(DATABASE), version).encode())

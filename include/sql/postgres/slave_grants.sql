@@ -12,9 +12,12 @@
 DO $sluice$
 BEGIN
     EXECUTE 'GRANT CONNECT, TEMPORARY, CREATE ON DATABASE ' || quote_ident(current_database()) || $name$ TO ${role}$name$;
-    -- Before 15 nobody but a superuser can set it, and triggers and foreign keys of the slave act on what is applied.
+    -- Before 15 it cannot be granted; a superuser sets it for every session of the account in this database.
     IF current_setting('server_version_num')::int >= 150000 THEN
         EXECUTE $name$GRANT SET ON PARAMETER session_replication_role TO ${role}$name$;
+    ELSE
+        EXECUTE $name$ALTER ROLE ${role} IN DATABASE $name$ || quote_ident(current_database())
+            || ' SET session_replication_role = replica';
     END IF;
 END
 $sluice$;

@@ -20,13 +20,13 @@ from sluice.pair import Pair
 class ActsAlone(Terminal):
     """A foreign key of the slave changes or deletes rows by itself, and the master has none in its place."""
 
-    def __init__(self, pair: Pair, found: Sequence[Any]):
+    def __init__(self, pair: Pair, found: Sequence[Any], allow: str):
+        """`allow`: the statement that lets the apply's account switch triggers and foreign keys off."""
         told = "; ".join(f"{each.name} of {each.key.child}: {each.definition}" for each in found)
         super().__init__(
             f"{pair}: on {pair.slave_info.place}: rows that the master keeps could go, or change, by a foreign key "
-            f"that the master does not have ({told}). GRANT SET ON PARAMETER session_replication_role to this account "
-            "on the slave (PostgreSQL 15 or later), or drop the constraint there, or make it without ON DELETE and ON "
-            f"UPDATE; then {RESTART_APPLY}."
+            f"that the master does not have ({told}). On the slave, as an administrator: {allow}; or drop the "
+            f"constraint there, or make it without ON DELETE and ON UPDATE; then {RESTART_APPLY}."
         )
         self.tables: tuple[TableName, ...] = tuple(each.key.child for each in found)
 
@@ -54,7 +54,7 @@ def check(links: Links, slave: psycopg.Connection[Any]) -> None:
         each for each in acting if {each.key.child, each.key.parent} <= replicated and _columns(each.key) not in known
     ]
     if alone:
-        raise ActsAlone(pair, alone)
+        raise ActsAlone(pair, alone, vendors.module(pair.slave_info.vendor, "session").allow_silence(slave))
 
 
 def _columns(key: Any) -> tuple[Any, ...]:

@@ -106,10 +106,11 @@ class Links:
                 self.replica_role = session.begin_applying(self._slave, origin=str(pair.prefix))
                 if not self.replica_role:
                     log.warning(
-                        "%s: this account may not set session_replication_role on %s, so triggers and foreign keys "
-                        "of the slave act on every change. GRANT SET ON PARAMETER session_replication_role TO it.",
+                        "%s: this account may not switch triggers and foreign keys of %s off, so these act on every "
+                        "change. As an administrator there: %s, then clear the task apply.",
                         pair,
                         pair.slave_info.place,
+                        session.allow_silence(self._slave),
                     )
                 merge = vendors.module(pair.slave_info.vendor, "merge")
                 self._merger = merge.Merger(self._slave, pair.slave_info.place, cascades=not self.replica_role)

@@ -14,12 +14,12 @@ from sluice.pair import Pair
 class TriggersAct(Terminal):
     """Foreign keys and triggers of the slave would act on every repeated change."""
 
-    def __init__(self, pair: Pair, tables: Sequence[TableName]):
+    def __init__(self, pair: Pair, tables: Sequence[TableName], allow: str):
+        """`allow`: the statement that lets the apply's account switch them off."""
         super().__init__(
             f"{pair}: with checkpoint: redis changes may come twice, and on {', '.join(map(str, tables))} foreign keys "
-            "or triggers of the slave act on each: rows that live on could go with a parent that is replaced. GRANT "
-            "SET ON PARAMETER session_replication_role to this account on the slave (PostgreSQL 15 or later), or set "
-            f"checkpoint: slave; then {RESTART_APPLY}."
+            "or triggers of the slave act on each: rows that live on could go with a parent that is replaced. On "
+            f"the slave, as an administrator: {allow}; or set checkpoint: slave; then {RESTART_APPLY}."
         )
         self.tables = tuple(tables)
 
@@ -42,5 +42,6 @@ def check(links: Links, checkpoint: Checkpoint) -> None:
     with links.on(pair.slave_info), links.slave_transaction() as slave:
         there = vendors.module(pair.slave_info.vendor, "catalog").shapes(slave, tables)
         acting = [table for table in there if links.merger.targets[table].watched]
+        allow = vendors.module(pair.slave_info.vendor, "session").allow_silence(slave)
     if acting:
-        raise TriggersAct(pair, acting)
+        raise TriggersAct(pair, acting, allow)

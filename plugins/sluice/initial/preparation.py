@@ -237,9 +237,10 @@ class Preparation:
         ]
         inside = [key for key in met if key.child_loaded or key.child in staying]
         if inside and not self._of_slave.session.may_silence(self.slave):
+            allow = self._of_slave.session.allow_silence(self.slave)
             problems += [
-                f"foreign key {key} would be violated while blocks load in any order: drop it, or GRANT SET ON "
-                "PARAMETER session_replication_role to this account"
+                f"foreign key {key} would be violated while blocks load in any order: drop it, or run as an "
+                f"administrator: {allow}"
                 for key in inside
             ]
         return problems

@@ -6,7 +6,8 @@ from sluice.counted import counted
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.lack import ADMINISTRATOR, Lack, Severity
 from sluice.vendors.postgres.connection import quoted
-from sluice.vendors.postgres.preflight import GRANTABLE_SETTINGS, OLDEST, Account, Foreign, Schema
+from sluice.vendors.postgres.preflight import OLDEST, Account, Foreign, Schema
+from sluice.vendors.postgres.session import silence_statement
 
 BESIDE_LOADERS = 6
 """Connections that a replication has on each server besides those of the loaders of an initial update."""
@@ -182,25 +183,17 @@ def of_row_security(account: Account, tables: Sequence[str], why: str) -> list[L
 
 def silence_lacking(account: Account, keys: Sequence[str]) -> Lack:
     """The account may not switch off triggers for its own session; `keys`: foreign keys that blocks would violate."""
-    grantable = account.version >= GRANTABLE_SETTINGS
     without = (
         "the apply then cannot switch off the slave's triggers and foreign keys in its session: they act on every "
         "change that it applies (docs/apply.md)"
     )
-    remedy = ""
-    if not grantable:
-        remedy = (
-            "PostgreSQL 14 lets only a superuser set it, so that there is no statement: remove the slave's own "
-            "triggers and foreign keys, or upgrade the server to 15 or later."
-        )
     if keys:
         without = f"foreign keys {listed(keys)} would be violated while blocks are loaded in any order; and {without}"
     return found(
         "SET on the parameter session_replication_role",
         without,
-        f"GRANT SET ON PARAMETER session_replication_role TO {account.role}" if grantable else None,
+        silence_statement(account.role, account.database, account.version),
         Severity.ERROR if keys else Severity.WARNING,
-        remedy=remedy,
     )
 
 

@@ -17,8 +17,6 @@ from sluice.vendors.postgres import catalog
 
 OLDEST = 140000
 """The oldest server that is supported, as `server_version_num`."""
-GRANTABLE_SETTINGS = 150000
-"""From this version on an account that is no superuser can be let set what only a superuser may."""
 FUNCTIONS: tuple[str, ...] = (
     "pg_control_system",
     "pg_current_snapshot",

@@ -4,8 +4,10 @@ from typing import Any
 
 import psycopg
 
-from sluice.vendors.postgres.connection import literal
+from sluice.vendors.postgres.connection import literal, quoted
 
+GRANTABLE_SETTINGS = 150000
+"""From this version on an account that is no superuser can be let set what only a superuser may."""
 ORIGIN = "sluice.origin"
 """Capture triggers stay quiet where this setting is not empty, so that replication does not loop."""
 
@@ -37,19 +39,35 @@ def begin_applying(connection: psycopg.Connection[Any], origin: str) -> bool:
         )
         # Estimates of large windows are above `jit_above_cost`; compiling their joins takes longer than it saves.
         connection.execute("SET jit = off")
-        try:
-            with connection.transaction():
-                connection.execute("SET session_replication_role = replica")
-        except psycopg.errors.InsufficientPrivilege:
-            return False
-    return True
+        return _silenced(connection, "SET session_replication_role = replica")
 
 
 def may_silence(connection: psycopg.Connection[Any]) -> bool:
     """Whether this account may switch triggers and foreign keys off for its own session."""
+    return _silenced(connection, "SET LOCAL session_replication_role = replica")
+
+
+def allow_silence(connection: psycopg.Connection[Any]) -> str:
+    """What an administrator runs so that `may_silence` is true of the session's account."""
+    info = connection.info
+    return silence_statement(quoted(info.user), quoted(info.dbname), info.server_version)
+
+
+def silence_statement(role: str, database: str, version: int) -> str:
+    """The same for a role and a database, whose names are quoted, on a server of that version."""
+    if version >= GRANTABLE_SETTINGS:
+        return f"GRANT SET ON PARAMETER session_replication_role TO {role}"
+    # A superuser may set for every session of a role what the role itself may not.
+    return f"ALTER ROLE {role} IN DATABASE {database} SET session_replication_role = replica"
+
+
+def _silenced(connection: psycopg.Connection[Any], statement: str) -> bool:
+    row = connection.execute("SELECT pg_catalog.current_setting('session_replication_role')").fetchone()
+    if row == ("replica",):
+        return True
     try:
         with connection.transaction():
-            connection.execute("SET LOCAL session_replication_role = replica")
+            connection.execute(statement.encode())
     except psycopg.errors.InsufficientPrivilege:
         return False
     return True

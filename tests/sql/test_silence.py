@@ -1,0 +1,36 @@
+"""An account that is no superuser switches triggers and foreign keys off, once an administrator allows it."""
+
+from collections.abc import Callable
+
+import pytest
+
+from embedded.postgres import PostgresServer
+from sluice.domain.connection import ConnectionInfo
+from sluice.vendors.postgres import session
+from sluice.vendors.postgres.connection import connect
+
+pytestmark = pytest.mark.releases
+
+
+def test_the_statement_that_is_named_lets_the_account_switch_them_off(
+    postgres: PostgresServer, database: Callable[..., ConnectionInfo]
+) -> None:
+    info = database(role=True, name='The "slave"')
+    with connect(info, application="test") as connection:
+        assert not session.may_silence(connection)
+        assert not session.begin_applying(connection, origin="DEMO_")
+        allow = session.allow_silence(connection)
+    with postgres.connect(info.database) as administrator:
+        administrator.execute(allow.encode())
+    with connect(info, application="test") as connection:
+        connection.execute(
+            "CREATE TABLE public.parent (id int PRIMARY KEY);"
+            "CREATE TABLE public.child (id int REFERENCES public.parent)"
+        )
+        connection.commit()
+        assert session.may_silence(connection)
+        assert session.begin_applying(connection, origin="DEMO_")
+        connection.execute("INSERT INTO public.child VALUES (1)")
+        connection.commit()
+    with postgres.connect(info.database) as administrator:
+        administrator.execute(f"DROP OWNED BY {info.user}".encode())
