@@ -6,7 +6,7 @@ import pytest
 
 from embedded.postgres import PostgresServer
 from sluice.domain.connection import ConnectionInfo
-from sluice.vendors.postgres import session
+from sluice.vendors.postgres import accounts, session
 from sluice.vendors.postgres.connection import connect
 
 pytestmark = pytest.mark.releases
@@ -33,4 +33,7 @@ def test_the_statement_that_is_named_lets_the_account_switch_them_off(
         connection.execute("INSERT INTO public.child VALUES (1)")
         connection.commit()
     with postgres.connect(info.database) as administrator:
-        administrator.execute(f"DROP OWNED BY {info.user}".encode())
+        for statement in accounts.revokes(administrator, info.user):
+            administrator.execute(statement.encode())
+    with connect(info, application="test") as connection:
+        assert not session.may_silence(connection)

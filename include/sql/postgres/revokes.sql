@@ -64,5 +64,12 @@ WITH grantee AS (
     CROSS JOIN LATERAL pg_catalog.aclexplode(d.defaclacl) a
     WHERE a.grantee = g.oid
     GROUP BY o.rolname, n.nspname, n.oid, d.defaclobjtype, g.name
+    UNION ALL
+    -- What slave_grants.sql sets where it cannot be granted.
+    SELECT 9, '', format('ALTER ROLE %%s IN DATABASE %%I RESET session_replication_role', g.name, d.datname)
+    FROM grantee g
+    JOIN pg_catalog.pg_db_role_setting s ON s.setrole = g.oid
+    JOIN pg_catalog.pg_database d ON d.oid = s.setdatabase AND d.datname = current_database()
+    WHERE EXISTS (SELECT FROM unnest(s.setconfig) AS c (setting) WHERE c.setting LIKE 'session\_replication\_role=%%')
 )
 SELECT s.statement FROM statements s ORDER BY s.place, s.object

@@ -16,7 +16,7 @@ from sluice.domain.connection import OPTIONS, ConnectionInfo
 from sluice.domain.names import Prefix
 from sluice.errors import Terminal
 from sluice.vendors.postgres.connection import literal, quoted
-from sluice.vendors.postgres.preflight import GRANTABLE_SETTINGS
+from sluice.vendors.postgres.session import GRANTABLE_SETTINGS
 
 MAINTENANCE = "postgres"
 """The database that every server has, from which others are made."""
