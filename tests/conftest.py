@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import redis
 from hypothesis import settings
+from psycopg import sql
 
 from embedded import airflow_api
 from embedded.postgres import PostgresServer
@@ -158,7 +159,14 @@ def database(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterat
         made.append((place, name or f"{stem}_{number}", user if role else None))
         if role:
             place.create_role(user)
-        place.create_database(made[-1][1], owner=user)
+        with place.connect() as connection:
+            how = sql.SQL("")
+            if connection.info.server_version >= 180000:
+                # The kernel copies the files, which takes half of what the write-ahead log does.
+                connection.execute("SET file_copy_method = clone")
+                how = sql.SQL("STRATEGY FILE_COPY")
+            names = sql.Identifier(made[-1][1]), sql.Identifier(user)
+            connection.execute(sql.SQL("CREATE DATABASE {} OWNER {} {}").format(*names, how))
         return place.info(made[-1][1], user)
 
     yield make

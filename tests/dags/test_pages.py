@@ -30,29 +30,35 @@ SEEN = {
 }
 
 
-@pytest.fixture
-def client(
-    redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, airflow_database: None
-) -> Iterator[TestClient]:
+@pytest.fixture(scope="module")
+def application(tmp_path_factory: pytest.TempPathFactory, airflow_database: None) -> Iterator[TestClient]:
     from airflow.api_fastapi.app import create_app, purge_cached_app
 
-    (tmp_path / "DEMO.yaml").write_text(CONFIG)
-    users = tmp_path / "passwords"
+    users = tmp_path_factory.mktemp("users") / "passwords"
     users.write_text(json.dumps({"anna": "a-secret"}))
-    for name, value in {
-        "SLUICE_REPLICATIONS": str(tmp_path),
-        "SLUICE_HOME": str(tmp_path / "home"),
-        "SLUICE_REDIS_URL": redis_url,
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "anna:viewer",
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(users),
-        "AIRFLOW__API_AUTH__JWT_SECRET": "of-these-tests-and-long-enough-for-a-digest-of-512-bits-0123456789",
-    }.items():
-        monkeypatch.setenv(name, value)
-    purge_cached_app()
-    with TestClient(create_app(apps="core")) as made:
-        yield made
-    purge_cached_app()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "anna:viewer",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(users),
+            "AIRFLOW__API_AUTH__JWT_SECRET": "of-these-tests-and-long-enough-for-a-digest-of-512-bits-0123456789",
+        }.items():
+            patch.setenv(name, value)
+        purge_cached_app()
+        with TestClient(create_app(apps="core")) as made:
+            yield made
+        purge_cached_app()
+
+
+@pytest.fixture
+def client(application: TestClient, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TestClient:
+    """The application with a configuration, a home and a Redis of this test alone."""
+    (tmp_path / "DEMO.yaml").write_text(CONFIG)
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
+    monkeypatch.setenv("SLUICE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("SLUICE_REDIS_URL", redis_url)
+    application.cookies.clear()
+    return application
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,10 @@ class Rig:
     redis_url: str
     master: psycopg.Connection[Any]
     slave: psycopg.Connection[Any]
-    failure: BaseException | None = field(default=None)
+    failure: BaseException | None = None
+    """What ended the apply that runs, or ran last."""
+    raised: BaseException | None = None
+    """What was raised of that by an await."""
 
     @classmethod
     def build(
@@ -163,6 +166,7 @@ class Rig:
         end = time.monotonic() + seconds
         while not condition():
             if self.failure is not None:
+                self.raised = self.failure
                 raise self.failure
             assert time.monotonic() < end, f"not within {seconds} s; checkpoint: {self.checkpoint}"
             time.sleep(0.02)
@@ -195,23 +199,26 @@ class Rig:
 
 
 class Running(AbstractContextManager["Running"]):
-    """An apply that runs in a thread; `failure` of the rig holds what it raised."""
+    """An apply that runs in a thread. What ended it is raised by an await of the rig, else on leaving."""
 
     def __init__(self, rig: Rig, parallelism: int = 2):
         self.rig = rig
         self.stop = threading.Event()
         self.loop = Apply(rig.pair, redis_store.connect(rig.redis_url), InThreads(parallelism), self.stop)
         self.thread = threading.Thread(target=self._run, daemon=True)
+        self.failure: BaseException | None = None
 
     def __enter__(self) -> "Running":
         self.rig.failure = None
         self.thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.stop.set()
-        self.thread.join(timeout=20)
+        self.thread.join(timeout=60)
         assert not self.thread.is_alive(), "the apply did not stop"
+        if error is None and self.failure is not None and self.failure is not self.rig.raised:
+            raise self.failure
 
     @property
     def in_normal_mode(self) -> bool:
@@ -224,7 +231,7 @@ class Running(AbstractContextManager["Running"]):
         try:
             self.loop.run()
         except BaseException as error:
-            self.rig.failure = error
+            self.failure = self.rig.failure = error
 
 
 def _minus(one: Iterable[str], other: Iterable[str]) -> list[str]:

@@ -342,3 +342,6 @@ SHAPES = {
         again=False,
     ),
 }
+
+AGAIN = [name for name, shape in SHAPES.items() if shape.again]
+"""Those whose histories may be applied again."""

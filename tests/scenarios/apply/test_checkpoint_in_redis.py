@@ -25,7 +25,8 @@ from sluice.vendors.postgres import purge
 from sluice.vendors.postgres.drift import Drift
 from sluice.vendors.postgres.rejects import RejectStore
 from tests.scenarios.apply.rig import Rig
-from tests.scenarios.apply.shapes import SHAPES
+from tests.scenarios.apply.shapes import AGAIN, SHAPES
+from tests.tiers import sample
 
 TABLE = "CREATE TABLE public.t (id int PRIMARY KEY, v text)"
 KEY = "sluice:DEMO_:dr1:checkpoint"
@@ -103,7 +104,7 @@ def test_it_is_written_at_the_interval(kept: Callable[..., Rig]) -> None:
         pair.await_that(lambda: bool((now := pair.checkpoint.position) and now.covers_all_of(applied)), 30)
 
 
-@pytest.mark.parametrize("shape", [name for name, shape in SHAPES.items() if shape.again])
+@pytest.mark.parametrize("shape", sample(AGAIN, 3))
 def test_killed_between_applying_and_writing(kept: Callable[..., Rig], shape: str) -> None:
     """Each time the checkpoint falls back by one transaction, by two, or to the very first."""
     pair = kept(SHAPES[shape].tables)

@@ -11,7 +11,8 @@ import pytest
 
 from sluice.domain.position import Position
 from tests.scenarios.apply.rig import Rig
-from tests.scenarios.apply.shapes import SEED, SHAPES
+from tests.scenarios.apply.shapes import AGAIN, SEED, SHAPES
+from tests.tiers import sample
 
 
 def play(pair: Rig, statements: tuple[str, ...]) -> list[Position]:
@@ -34,13 +35,7 @@ def play(pair: Rig, statements: tuple[str, ...]) -> list[Position]:
     return [*places, here()]
 
 
-@pytest.mark.parametrize(
-    "shape",
-    [
-        pytest.param(name, marks=pytest.mark.long if place % 4 else ())
-        for place, name in enumerate(name for name, shape in SHAPES.items() if shape.again)
-    ],
-)
+@pytest.mark.parametrize("shape", sample(AGAIN, 4))
 def test_what_was_applied_comes_again(rig: Callable[..., Rig], shape: str) -> None:
     pair = rig(SHAPES[shape].tables)
     pair.slave.execute(SHAPES[shape].slave or "SELECT")
@@ -51,7 +46,7 @@ def test_what_was_applied_comes_again(rig: Callable[..., Rig], shape: str) -> No
         assert pair.differences() == {}
 
 
-@pytest.mark.parametrize("shape", [name for name, shape in SHAPES.items() if shape.again])
+@pytest.mark.parametrize("shape", sample(AGAIN, 2, 1))
 def test_it_goes_on_with_more_after_each_step_back(rig: Callable[..., Rig], shape: str) -> None:
     """After each transaction the checkpoint falls back by one, two, … and the window reaches one further."""
     pair = rig(SHAPES[shape].tables)

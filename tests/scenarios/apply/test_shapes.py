@@ -9,7 +9,8 @@ import pytest
 
 from sluice.vendors.postgres.replay import RowStays
 from tests.scenarios.apply.rig import Rig
-from tests.scenarios.apply.shapes import SHAPES
+from tests.scenarios.apply.shapes import AGAIN, SHAPES
+from tests.tiers import sample
 
 ORDINARY = [name for name in SHAPES if name != "triggers of the slave"]
 """With the others, the trigger of this one does what it is there for: it refuses every change."""
@@ -23,19 +24,34 @@ IN_THE_WAY = (
 """Where rows that came later are in the way of those that come again, and may not go because others refer to them."""
 
 
-@pytest.mark.parametrize("windows", ["one a transaction", pytest.param("one", marks=pytest.mark.long), "one, staged"])
-@pytest.mark.parametrize(
-    ("shape", "ordinary"), [*((name, False) for name in SHAPES), *((name, True) for name in ORDINARY)]
+def cases(*windows: str, quick: Callable[[bool, str], bool]) -> pytest.MarkDecorator:
+    """Every shape with both accounts (`ordinary`: nobody's superuser) and all ways of windows; some are quick."""
+    return pytest.mark.parametrize(
+        ("shape", "ordinary", "way"),
+        [
+            pytest.param(shape, ordinary, way, marks=() if quick(ordinary, way) else pytest.mark.long)
+            for way in windows
+            for ordinary in (False, True)
+            for shape in (ORDINARY if ordinary else SHAPES)
+        ],
+    )
+
+
+@cases(
+    "one a transaction",
+    "one",
+    "one, staged",
+    quick=lambda ordinary, way: way == "one a transaction" or (way == "one, staged" and not ordinary),
 )
-def test_a_history_is_applied_as_it_happened(rig: Callable[..., Rig], shape: str, ordinary: bool, windows: str) -> None:
-    staged = windows == "one, staged"
+def test_a_history_is_applied_as_it_happened(rig: Callable[..., Rig], shape: str, ordinary: bool, way: str) -> None:
+    staged = way == "one, staged"
     pair = rig(SHAPES[shape].tables, slave_role=ordinary, stage=1 if staged else 20_000)
     pair.slave.execute(SHAPES[shape].slave or "SELECT")
     first, *rest = SHAPES[shape].history
     pair.master.execute(first.encode())
     with pair.apply() as running:
         pair.await_normal_mode(running)
-        if windows == "one a transaction":
+        if way == "one a transaction":
             for transaction in rest:
                 play(pair, transaction)
                 pair.await_current()
@@ -48,31 +64,22 @@ def test_a_history_is_applied_as_it_happened(rig: Callable[..., Rig], shape: str
         assert pair.differences() == {}
 
 
-@pytest.mark.parametrize("windows", [pytest.param("one a transaction", marks=pytest.mark.long), "one"])
-@pytest.mark.parametrize(
-    ("shape", "ordinary"), [*((name, False) for name in SHAPES), *((name, True) for name in ORDINARY)]
-)
-def test_safe_mode_follows_a_history_as_well(rig: Callable[..., Rig], shape: str, ordinary: bool, windows: str) -> None:
+@cases("one a transaction", "one", quick=lambda ordinary, way: way == "one" and ordinary)
+def test_safe_mode_follows_a_history_as_well(rig: Callable[..., Rig], shape: str, ordinary: bool, way: str) -> None:
     pair = rig(SHAPES[shape].tables, slave_role=ordinary, safe=True)
     pair.slave.execute(SHAPES[shape].slave or "SELECT")
     first, *rest = SHAPES[shape].history
     pair.master.execute(first.encode())
     with pair.apply() as running:
         pair.await_current()
-        for transaction in rest if windows == "one a transaction" else ["; ".join(rest)]:
+        for transaction in rest if way == "one a transaction" else ["; ".join(rest)]:
             play(pair, transaction)
             pair.await_current()
             assert pair.differences() == {}
         assert running.loop.mode.reason == "configured"
 
 
-@pytest.mark.parametrize(
-    "shape",
-    [
-        pytest.param(name, marks=() if name in IN_THE_WAY or place % 4 == 0 else pytest.mark.long)
-        for place, name in enumerate(name for name in ORDINARY if SHAPES[name].again)
-    ],
-)
+@pytest.mark.parametrize("shape", sample([name for name in AGAIN if name in ORDINARY], 4, always=IN_THE_WAY))
 def test_what_was_applied_comes_again_where_foreign_keys_act(rig: Callable[..., Rig], shape: str) -> None:
     pair = rig(SHAPES[shape].tables, slave_role=True)
     places = []

@@ -199,10 +199,13 @@ def test_updates_that_do_not_travel_are_no_drift_of_the_row_that_goes(rig: Calla
     pair.master.execute("INSERT INTO public.t SELECT g, 'a' FROM generate_series(1, 3) g")
     with pair.apply() as running:
         settled(pair, running)
-        pair.master.execute("DROP TRIGGER IF EXISTS demo_1_u ON public.t")
-        pair.slave.execute("UPDATE public.t SET a = 'older' WHERE id = 1")
+        pair.master.execute('DROP TRIGGER "DEMO_1_u" ON public.t')
+        pair.master.execute("UPDATE public.t SET a = 'newer' WHERE id = 1")
+        pair.await_current()
+        assert pair.slave.execute("SELECT a FROM public.t WHERE id = 1").fetchone() == ("a",)
         pair.master.execute("DELETE FROM public.t WHERE id = 1")
         pair.await_current()
+        assert pair.slave.execute("SELECT id FROM public.t ORDER BY 1").fetchall() == [(2,), (3,)]
 
 
 @pytest.mark.parametrize("policy", ["stop", "reject"])

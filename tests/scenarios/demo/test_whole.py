@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,9 +59,7 @@ def test_an_interrupted_demo_leaves_nothing_running(home: Path) -> None:
     for line in running.stdout:
         if "traffic starts" in line:
             break
-    began = time.monotonic()
     running.send_signal(signal.SIGINT)
     output, _ = running.communicate(timeout=300)
     assert running.returncode == 130, output
-    assert time.monotonic() - began < 300
     assert nothing_runs(home)

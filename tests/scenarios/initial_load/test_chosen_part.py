@@ -11,6 +11,7 @@ import pytest
 from initial_load.applying import applying, await_current, load, normal
 from initial_load.conftest import MakePair
 from initial_load.killable import begun_or_ended, killable
+from initial_load.loaders import Background
 from initial_load.pair import Pair
 from initial_load.shop import HEAP, NOTES, ORDERS, SCRATCH, make_shop
 from initial_load.traffic import Traffic
@@ -128,7 +129,7 @@ def test_a_part_of_a_table_whose_keys_order_differs_and_whose_values_move(pair_o
     extra = "INSERT INTO public.words VALUES ('w45x', 'extra', -1000)"
     changed_by_hand(pair, "UPDATE public.words SET v = 'wrong'", extra)
     update = pair.update(tables=["public.words"], key_from="w3", key_to="w6")
-    stop = threading.Event()
+    stop, moved = threading.Event(), [0]
 
     def move() -> None:
         chance = random.Random(4)
@@ -136,14 +137,17 @@ def test_a_part_of_a_table_whose_keys_order_differs_and_whose_values_move(pair_o
             one, other = chance.randint(1, 900), chance.randint(1, 900)
             with pair.master.transaction():
                 pair.master.execute(f"UPDATE public.words SET u = -u WHERE id IN ('w{one}', 'w{other}')".encode())
+            moved[0] += 1
 
-    mover = threading.Thread(target=move)
     with applying(pair) as running:
         pair.prepare(update)
-        mover.start()
+        mover = Background(move)
+        until(lambda: moved[0] > 0 or not mover.is_alive())
+        before = moved[0]
         load(pair, update, running)
         stop.set()
-        mover.join()
+        assert mover.end() is None
+    assert moved[0] > before, "none moved while it was loaded"
     with applying(pair) as running:
         await_current(pair, running)
     assert steps.finish(update).left_out == []

@@ -23,7 +23,7 @@ from tests.examples import examples
 from tests.features import values_there
 from tests.scenarios.apply.rig import Rig
 from tests.scenarios.verify.values import EQUAL, KEYS, PREPARE, TYPES, VECTOR, text
-from tests.scenarios.verify.verifying import counts, look
+from tests.scenarios.verify.verifying import counts, look, look_at_all
 
 HOSTILE = {
     "DateStyle": "German, DMY",
@@ -168,8 +168,9 @@ def test_a_key_of_every_type_names_its_row(making: Making) -> None:
                 rig.master.execute(f"INSERT INTO public.{name} VALUES ({text(value)}::{kind}, 1)".encode())
         rig.await_current()
         wrong = {}
+        found = look_at_all(rig, kinds)
         for name, kind in kinds.items():
-            same = look(rig, name)
+            same = found[name]
             if same.outcome is not Outcome.IDENTICAL or same.rows_slave != len(rows[name]):
                 wrong[kind] = (same.outcome, same.examples)
         assert not wrong
@@ -180,9 +181,10 @@ def test_a_key_of_every_type_names_its_row(making: Making) -> None:
             )
             rig.slave.execute(f"DELETE FROM public.{name} WHERE {first}".encode())
             rig.slave.execute(f"UPDATE public.{name} SET n = 2 WHERE {second}".encode())
+        found = look_at_all(rig, kinds)
         for name, kind in kinds.items():
-            finding = look(rig, name)
-            shown = {key for found in Kind for (key,) in finding.found[found].keys}
+            finding = found[name]
+            shown = {key for each in Kind for (key,) in finding.found[each].keys}
             if counts(finding) != {"missing": 1, "different": 1} or len(shown) != 2 or finding.columns != {"n": 1}:
                 wrong[kind] = (counts(finding), finding.columns)
     assert not wrong

@@ -1,6 +1,7 @@
 """A verification of a rig, and traffic on its master."""
 
 import threading
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
 from typing import Any
 
@@ -19,6 +20,12 @@ def look(rig: Rig, table: str, actions: str = "IUD", sample: int = 0, **options:
     """One table, compared at a position of its own."""
     with at_one_position(rig.pair, redis_store.connect(rig.redis_url), **options) as sight:
         return compare(sight, TableName("public", table), frozenset(actions), sample)
+
+
+def look_at_all(rig: Rig, tables: Iterable[str]) -> dict[str, TableFinding]:
+    """Several tables, all compared at one position."""
+    with at_one_position(rig.pair, redis_store.connect(rig.redis_url)) as sight:
+        return {table: compare(sight, TableName("public", table)) for table in tables}
 
 
 def counts(finding: TableFinding) -> dict[str, int]:
