@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -46,8 +47,13 @@ def files(folder: Path) -> list[Path]:
     return sorted(file for file in folder.rglob("*.py") if "__pycache__" not in file.parts)
 
 
-def imports(file: Path) -> Iterator[Found]:
+@cache
+def imports(file: Path) -> tuple[Found, ...]:
     """Every module that the file imports, anywhere in it, absolute."""
+    return tuple(_imports(file))
+
+
+def _imports(file: Path) -> Iterator[Found]:
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"), str(file))):
         if isinstance(node, ast.Import):
             for alias in node.names:
