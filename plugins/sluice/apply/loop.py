@@ -362,7 +362,7 @@ class Apply:
         self._say(f"waiting: {reason}")
 
     def _close_gate(self, error: Terminal) -> None:
-        log.error("%s: %s", self.pair, error)
+        """The job that ends with the error logs it."""
         try:
             self.gate.close(ERROR, "apply", str(error))
         except SluiceError as unreachable:

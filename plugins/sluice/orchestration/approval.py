@@ -1,8 +1,8 @@
 """The task in which a person says that the folder has been carried to the slave.
 
 The question and the answer are Airflow's own (required actions, human in the loop). An approval is followed by the
-check of the folder. Whatever is wrong is listed in the log and on the slave, and the question stands again. Its text
-stays the one it was first asked with, Airflow keeps that; so it has a link to the log from the beginning.
+check of the folder. Whatever is wrong is listed in the log and on the slave, and the question is asked again. Airflow
+keeps the text that a task asked first, also for later tries: so it begins with where a reason would be.
 """
 
 import logging
@@ -116,10 +116,10 @@ def _question(work: Work, folder: str, there: str, log_url: str) -> str:
         else f"The folder is looked for where it was written, `{folder}`: the slave has no `initial_files_location`."
     )
     return (
-        f"The initial data of {work} are written; changes are queued meanwhile.\n\n1. {carry}\n"
-        "2. **Approve**: the folder is checked, file by file, then imported. When this page asks again, something is "
-        f"wrong: it is listed, file by file, in [this task's log]({log_url}) and in the slave's message "
-        "(`./sluice status`); mend it and approve again. Where the slave's machine loads the folder itself "
+        f"**Is this asked again? Then the folder was refused**: [what is wrong, file by file]({log_url}). Mend it, and "
+        f"approve again.\n\nThe initial data of {work} are written; changes are queued meanwhile.\n\n1. {carry}\n"
+        "2. **Approve**: the folder is checked, file by file, then imported. What is wrong is listed in this task's "
+        "log and in the slave's message (`./sluice status`). Where the slave's machine loads the folder itself "
         "(`./sluice import`), approve when that is through.\n\n"
         "**Reject** cancels this initial update; the slave becomes INCONSISTENT."
     )

@@ -190,3 +190,11 @@ def test_a_step_that_dies_alone_leaves_no_session_that_waits_for_ever(
     assert shop.state() is SlaveState.NORMAL, "the data are whole; what lacks are indexes"
     assert not steps.cancel(update, shop.store)
     assert steps.finish(update).made
+
+
+def test_an_update_that_never_began_leaves_no_warning_about_its_sessions(
+    shop: Pair, caplog: pytest.LogCaptureFixture
+) -> None:
+    shop.slave.execute("DROP TABLE IF EXISTS public.demo_checkpoint")
+    assert steps.end_sessions(shop.update()) == 0
+    assert "may be left" not in caplog.text
