@@ -84,6 +84,11 @@ class Airflow:
         return kept_port(self.directory / "port", self._given)
 
     @property
+    def log_port(self) -> int:
+        """Where `embedded.log_server` answers."""
+        return kept_port(self.directory / "log-port", None)
+
+    @property
     def url(self) -> str:
         """Of the web pages and of the API."""
         return f"http://{HOST}:{self.port}"
@@ -101,7 +106,7 @@ class Airflow:
         """The four processes."""
         return [
             Component(self, "api-server", ("api-server",), "metadatabase"),
-            # Task logs are read from the folder that all share: no servers for them.
+            # Task logs are read from the folder that all share: nothing is served, see embedded/log_server.py.
             Component(self, "scheduler", ("scheduler", "--skip-serve-logs"), "scheduler"),
             Component(self, "dag-processor", ("dag-processor",), "dag_processor"),
             Component(self, "triggerer", ("triggerer", "--skip-serve-logs"), "triggerer"),
@@ -158,6 +163,9 @@ class Airflow:
             "API__BASE_URL": self.url,
             "API__SECRET_KEY": keep_secret(self.directory / "secrets" / "api"),
             "API_AUTH__JWT_SECRET": keep_secret(self.directory / "secrets" / "jwt", 64),
+            "CORE__HOSTNAME_CALLABLE": "embedded.log_server.host",
+            "LOGGING__TRIGGER_LOG_SERVER_PORT": str(self.log_port),
+            "LOGGING__WORKER_LOG_SERVER_PORT": str(self.log_port),
             "LOGGING__BASE_LOG_FOLDER": str(self.directory / "logs"),
         }
         own = clean_environment("AIRFLOW__", "PYTHON", "SLUICE_")
@@ -219,7 +227,8 @@ class Component:
     def spawn(self, output: IO[bytes], **options: Any) -> subprocess.Popen[bytes]:
         """Start the process after `prepare()`, without waiting for it."""
         self._spawned = time.time()
-        command = [sys.executable, "-m", "airflow", *self.arguments]
+        module = "embedded.log_server" if self.name == "triggerer" else "airflow"
+        command = [sys.executable, "-m", module, *self.arguments]
         options = {**self.airflow.popen_options(), **options}
         return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, **options)
 

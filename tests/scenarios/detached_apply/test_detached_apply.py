@@ -138,6 +138,7 @@ def test_what_the_job_says_is_in_the_task_log_and_no_password_is(stack: Stack, a
     everything = api.task_log(DAG, run, TASK, attempt)
     assert stack.connection("dr1").password not in everything
     assert stack.redis_url not in everything
+    assert task_state(stack, run) == "deferred" and "Could not read served logs" not in everything
 
 
 def test_marking_the_run_failed_ends_the_job(stack: Stack, applying: tuple[str, Job]) -> None:

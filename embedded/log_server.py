@@ -1,0 +1,62 @@
+"""Airflow's triggerer with an answer to the question for the logs of what runs.
+
+    python -m embedded.log_server triggerer …
+
+Airflow's API server reads logs from the folder that all processes share here. Of a task that runs or is deferred it
+asks the host of the task for them as well, and shows an error where nobody answers. Airflow's own log servers answer on
+every address of the machine; this one answers on the loopback address alone, that there is nothing beside the folder.
+"""
+
+import ctypes
+import os
+import runpy
+import signal
+import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+from embedded.ports import HOST
+
+PORT = "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT"
+"""Environment variable, Airflow's own."""
+
+
+def host() -> str:
+    """What Airflow's processes take for the name of this machine: where logs are asked for."""
+    return HOST
+
+
+class Nothing(BaseHTTPRequestHandler):
+    """Answers every GET with a log without lines."""
+
+    def do_GET(self) -> None:  # the name that http.server wants
+        """An empty log."""
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """The triggerer's own log is for other things."""
+
+
+def serve(port: int) -> None:
+    """In a child that ends with this process, which forks later and must have no threads then.
+
+    A port that something else took meanwhile is no reason not to start.
+    """
+    parent = os.getpid()
+    if os.fork():
+        return
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+    try:
+        if os.getppid() == parent:
+            HTTPServer((HOST, port), Nothing).serve_forever()
+    except OSError as taken:
+        print(f"Port {port} for questions about logs cannot be used: {taken}", file=sys.stderr, flush=True)
+    finally:
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    serve(int(os.environ[PORT]))
+    sys.argv[0] = "airflow"
+    runpy.run_module("airflow", run_name="__main__")
