@@ -55,7 +55,8 @@ def test_tables_that_are_not_loaded_are_listed_with_what_loads_them() -> None:
     states = TableStates({table: TableState.ABSENT})
     lacking = replace(checkpoint(SlaveState.NORMAL), tables=states)
     assert not_ready(Prefix("SHOP_"), "dr1", lacking) == [
-        "    1 table not loaded, its changes are left out. Start the DAG initial_update with prefix SHOP_, slave dr1 "
+        "    1 table not loaded: what changes there is left out. Start the DAG initial_update with prefix SHOP_, "
+        "slave dr1 "
         'and tables ["public.\\"Coupons\\""].',
         '        public."Coupons": absent',
     ]

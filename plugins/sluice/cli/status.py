@@ -13,8 +13,9 @@ from pathlib import Path
 
 from sluice import config, vendors
 from sluice.cli import verified
-from sluice.cli.words import counted, duration
+from sluice.cli.words import duration
 from sluice.config import Replication, Survey
+from sluice.counted import counted
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix
@@ -175,9 +176,8 @@ def not_ready(prefix: Prefix, slave: str, checkpoint: Checkpoint) -> list[str]:
         return []
     listed = [f"        {table}: {tables.not_ready[table]}" for table in list(tables)[:TABLES_TOLD]]
     rest = len(tables) - len(listed)
-    one = len(tables) == 1
     return [
-        f"    {counted(len(tables), 'table')} not loaded, {'its' if one else 'their'} changes are left out. "
+        f"    {counted(len(tables), 'table')} not loaded: what changes there is left out. "
         f"{how_to_load(prefix, slave, list(tables))}",
         *listed,
         *([f"        and {rest} more"] if rest else []),

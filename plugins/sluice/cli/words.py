@@ -1,4 +1,4 @@
-"""How times and amounts are told to a person on a terminal."""
+"""How times are told to a person on a terminal."""
 
 
 def duration(seconds: float) -> str:
@@ -7,8 +7,3 @@ def duration(seconds: float) -> str:
         if seconds < limit:
             return f"{max(seconds, 0) / size:.0f} {unit}"
     return f"{seconds / 86400:.0f} d"
-
-
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """1 table, 2 tables, 1,000 tables."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -9,6 +9,7 @@ from typing import Any
 from redis import Redis
 
 from sluice import config, vendors
+from sluice.counted import counted
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.definitions import TREATMENTS, Difference, differences
 from sluice.domain.failover import Action, Record, Sheet
@@ -215,7 +216,7 @@ def _of_planned(facts: Facts, reverse: bool) -> list[str]:
         found.append(f"The slave's gate is closed: {'; '.join(facts.closures)}. Open it: DAG gate, action open.")
     if facts.rejects:
         found.append(
-            f"{facts.rejects} changes are set aside in REJECTS: settle them with the DAG rejects, or run resync with "
+            f"In REJECTS: {counted(facts.rejects, 'change')}. Settle with the DAG rejects, or run resync with "
             "the action repair."
         )
     for table, fault in sorted(facts.faults.items()):
@@ -267,8 +268,8 @@ def _verification(facts: Facts) -> list[str]:
     never = [table for table, one in facts.verified.items() if not one.get("time")]
     wrong = [table for table, one in facts.verified.items() if one.get("outcome") not in (None, "identical")]
     times = [str(one["time"]) for one in facts.verified.values() if one.get("time")]
-    lines = [f"verified: {len(times)} of {len(facts.verified)} tables, the oldest as of {min(times)}" if times else
-             "verified: never"]  # fmt: skip
+    tables = counted(len(facts.verified), "table")
+    lines = [f"verified: {len(times)} of {tables}, the oldest as of {min(times)}" if times else "verified: never"]
     if never and times:
         lines.append(f"  never: {_listed(never)}")
     if wrong:
@@ -283,7 +284,7 @@ def _definitions(facts: Facts) -> list[str]:
             "here, and triggers, privileges, views and functions cannot be compared"
         ]
     source = "kept on the slave, read from the master" if facts.silent else "read from the master"
-    lines = [f"definitions ({source} at {facts.sheet.time}): {len(facts.different)} differences"]
+    lines = [f"definitions ({source} at {facts.sheet.time}): {counted(len(facts.different), 'difference')}"]
     for kind, treatment in TREATMENTS.items():
         found = [one for one in facts.different if one.kind == kind]
         if not found:

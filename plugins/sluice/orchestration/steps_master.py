@@ -24,7 +24,8 @@ def check(work: Work) -> None:
     that both accounts have all that is needed: what is lacking is listed at once, with the statements that mend it.
     Measures once what limits of `initial.throttle` are about. Changes nothing."""
     replication = work.replication
-    log.info("%s: configured in %s, %d table rules", work, replication.source, len(replication.tables))
+    rules = counted(len(replication.tables), "table rule")
+    log.info("%s: configured in %s, %s", work, replication.source, rules)
     several = len(work.slave_names) > 1
     if several and not (files.by_files(work.context) and whole(work.context)):
         raise NeedsFiles
@@ -80,7 +81,7 @@ def reconcile(work: Work) -> str:
     with work.master() as master:
         tables = replication.resolve(work.existing_tables(master))
         report = reconciling.reconcile(master, work.prefix, replication.master.schema, tables)
-    log.info("%s: %d tables are captured, %d steps were taken", work, len(tables), len(report.steps))
+    log.info("%s: captured: %s; taken: %s", work, counted(len(tables), "table"), counted(len(report.steps), "step"))
     return planned
 
 

@@ -102,17 +102,17 @@ def classify(error: BaseException, place: str) -> SluiceError:
     if code in _PASSES or (code == "55000" and "recovery" in text):
         return StatementInterrupted(f"{place}: {text}", sqlstate)
     if code.startswith(_REFUSED):
-        return DatabaseRefused(f"{place}: {text}. {_CHECK_CONNECTION}")
+        return DatabaseRefused(f"{place}: {_sentence(text)} {_CHECK_CONNECTION}")
     if code == "42501":
         remedy = "Grant the privilege; docs/privileges.md lists them all, and what each is for."
-        return DatabaseRefused(f"{place}: {text}. {remedy}")
+        return DatabaseRefused(f"{place}: {_sentence(text)} {remedy}")
     if code.startswith(_UNREACHABLE):
         return DatabaseUnreachable(f"{place}: {text}")
     if code.startswith(_INTERRUPTED):
         return StatementInterrupted(f"{place}: {text}", sqlstate)
     if code == "XX000" and isinstance(error, psycopg.Error) and error.diag.source_file in _STORAGE:
         remedy = "A quota or a limit on the size of files is in the way on that server. Raise it."
-        return StatementInterrupted(f"{place}: {text} {remedy}", sqlstate)
+        return StatementInterrupted(f"{place}: {_sentence(text)} {remedy}", sqlstate)
     return StatementFailed(f"{place}: {text} (SQLSTATE {sqlstate or 'none'})", sqlstate)
 
 
@@ -129,6 +129,10 @@ def in_one_line(error: BaseException) -> str:
     more = {"DETAIL": diag.message_detail, "HINT": diag.message_hint, "CONTEXT": diag.context}
     parts = [diag.message_primary, *(f"{name}: {text}" for name, text in more.items() if text)]
     return " ".join(" ".join(parts).split())
+
+
+def _sentence(text: str) -> str:
+    return f"{text.rstrip('.')}."
 
 
 @contextmanager
@@ -157,10 +161,12 @@ def _without_sqlstate(text: str, place: str) -> SluiceError:
     # to whoever it refuses, and for hundreds of reasons that pass: so only what is known to stay needs a person. One
     # that speaks another language is waited for, whatever it says; what it says is told.
     if _REFUSALS.search(text):
-        return DatabaseRefused(f"{place}: {text}. {_CHECK_CONNECTION}")
+        return DatabaseRefused(f"{place}: {_sentence(text)} {_CHECK_CONNECTION}")
     if _SERVER_SAYS.search(text):
-        return DatabaseUnreachable(f"{place}: {text}. The server takes no connection just now. {_SHOULD_IT_LAST}")
-    return DatabaseUnreachable(f"{place}: {text}. The server is down, restarting or not reachable from here.")
+        return DatabaseUnreachable(
+            f"{place}: {_sentence(text)} The server takes no connection just now. {_SHOULD_IT_LAST}"
+        )
+    return DatabaseUnreachable(f"{place}: {_sentence(text)} The server is down, restarting or not reachable from here.")
 
 
 def connect(
