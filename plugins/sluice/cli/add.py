@@ -12,8 +12,8 @@ from sluice.cli.airflow import Api
 from sluice.cli.console import Console
 from sluice.cli.sides import MASTER, VENDOR, Side
 from sluice.cli.status import Connections
-from sluice.cli.words import counted
 from sluice.config import Replication
+from sluice.counted import counted
 from sluice.domain.lack import Severity, errors
 from sluice.domain.names import Prefix, TableName
 from sluice.errors import Terminal

@@ -14,8 +14,8 @@ from sluice.cli import airflow, replication_file, sides
 from sluice.cli.add import Where, existing, named
 from sluice.cli.console import Console
 from sluice.cli.sides import MASTER, VENDOR, Side
-from sluice.cli.words import counted
 from sluice.config import Replication
+from sluice.counted import counted
 from sluice.domain.connection import ConnectionInfo
 from sluice.errors import SluiceError, Terminal
 from sluice.install.uninstall import uninstall
