@@ -146,8 +146,7 @@ def sides_of(shop: Shop) -> list[str]:
 
 def added(shop: Shop, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Told:
     """Everything, by an administrator; the account's password is kept as Airflow's connections would."""
-    console = Told(yes=True)
-    monkeypatch.setattr(sides, "new_password", lambda: "of the account")
+    console = Told(yes=True, answers={"A password for the new account": "of the account"})
     assert shop.add(console, *sides_of(shop), "--admin", "postgres", *arguments) == ["dr1"]
     for name, database in (("shop_master", shop.master), ("shop_dr1", shop.slave)):
         info = shop.server.info(database)
@@ -215,6 +214,7 @@ def test_a_person_is_asked_for_what_is_not_given(shop: Shop, monkeypatch: pytest
         "An administrator of": "postgres",
         "Tables to replicate": '"Mixed Case".events',
         "Password of the administrator": password,
+        "A password for the new account": "of the account",
     }
     monkeypatch.setenv("PGPASSWORD", "")
     console = Told(answers)

@@ -3,6 +3,7 @@
 import argparse
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from sluice.config import Replication
 from sluice.counted import counted
 from sluice.domain.lack import Severity, errors
 from sluice.domain.names import Prefix, TableName
-from sluice.errors import Terminal
+from sluice.errors import SluiceError, Terminal
 from sluice.install.resources import install
 from sluice.preflight.checks import NotReady
 
@@ -79,17 +80,18 @@ def run(args: argparse.Namespace, console: Console, where: Where) -> list[str] |
     for side in parties:
         if where.api is not None and (side is not master or there is None):
             airflow.require_free(where.api, side.conn_id, side.info)
-    _identify(parties, console)
+    _identify(parties, console, where, print_only=args.print_sql)
     patterns = None if there is not None else args.tables or _tables(master, console)
     replication, text = drafted(prefix, file, there, master, slaves, patterns)
     _equip(replication, master, slaves, console, print_only=args.print_sql)
     if args.print_sql:
         return None
+    # First of all: passwords of new accounts are nowhere else.
+    _connections(master if there is None else None, slaves, console, where)
     _proven(replication, master, slaves, console)
     if args.event_triggers:
         _event_triggers(replication, master)
         console.say("The event triggers are made: DDL on the master is followed at once.")
-    _connections(master if there is None else None, slaves, console, where)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
     console.say(f"{prefix} is configured in {file}")
@@ -187,7 +189,7 @@ def _master(url: str | None, prefix: Prefix, there: Replication | None, where: W
     return Side(MASTER, conn_id, sides.parsed(address))
 
 
-def _identify(parties: Sequence[Side], console: Console) -> None:
+def _identify(parties: Sequence[Side], console: Console, where: Where, *, print_only: bool) -> None:
     """Finds out whether accounts and databases are there, and the passwords of both kinds of log-in."""
     passwords = {side.server: side.info.password for side in parties if side.info.password}
     for side in parties:
@@ -203,12 +205,25 @@ def _identify(parties: Sequence[Side], console: Console) -> None:
         if side.admin is not None:
             side.admin = sides.administrators_password(console, side)
             sides.examine(side)
-        if side.lacks_role:
-            passwords.setdefault(side.server, sides.new_password())
+        if side.lacks_role and side.server not in passwords and not print_only:
+            passwords[side.server] = sides.new_password(console, side, kept=where.api is not None)
+        elif side.server not in passwords and (kept := _kept(side, where)):
+            passwords[side.server] = kept
         side.info = replace(side.info, password=passwords.get(side.server, ""))
         if not side.lacks_role:
             side.info = sides.accounts_password(console, side)
             passwords[side.server] = side.info.password
+
+
+def _kept(side: Side, where: Where) -> str:
+    """The account's password in a connection that is there from an earlier try."""
+    if where.connections is None:
+        return ""
+    with suppress(SluiceError):
+        found = where.connections(side.conn_id, VENDOR)
+        if (found.host, found.port, found.user) == side.server:
+            return found.password
+    return ""
 
 
 def _tables(master: Side, console: Console) -> list[str]:

@@ -17,9 +17,9 @@ Every step can be done by hand: docs/privileges.md, docs/configuration.md, docs/
 ADD_EXAMPLES = """\
 examples:
   ./sluice add SHOP --master postgresql://db1.example/shop --slave dr1=postgresql://db2.example/shop --admin postgres
-  ./sluice add SHOP --slave dr2=postgresql://db3.example/shop --admin postgres    another slave of the same master
-  ./sluice add SHOP --master … --slave … --admin postgres --print-sql             what would be run, and no more
-  ./sluice add SHOP --start                                                       loads the slaves that are not loaded
+  ./sluice add SHOP --slave dr2=postgresql://db3.example/shop --admin dr2=postgres    another slave of the same master
+  ./sluice add SHOP --master … --slave … --admin postgres --print-sql                 what would be run, and no more
+  ./sluice add SHOP --start                                                           loads the slaves that are not yet
 
 A URL is postgresql://account@host:port/database; the account is 'sluice' where it names none, and is made, with a
 generated password, where the server does not have it. Passwords are never part of a URL: they come from PGPASSWORD,

@@ -27,7 +27,8 @@ class NoPassword(Terminal):
         super().__init__(
             f"{reason} Its password is taken from PGPASSWORD or ~/.pgpass (a line {info.host}:{info.port}:"
             f"{info.database}:{info.user}:PASSWORD), or asked for at a terminal. If the account {info.user} is not "
-            "there yet, --admin makes it; docs/privileges.md says how to make it by hand."
+            "there yet, --admin makes it (by hand: docs/privileges.md); if nobody knows its password, an administrator "
+            "gives it a new one: psql -c '\\password {info.user}'."
         )
 
 
@@ -164,9 +165,11 @@ def session(info: ConnectionInfo) -> Iterator[Any]:
         yield found
 
 
-def new_password() -> str:
-    """For an account that is made here; it is kept in Airflow alone."""
-    return secrets.token_urlsafe(24)
+def new_password(console: Console, side: Side, *, kept: bool) -> str:
+    """For an account that is made here: generated where it is kept in Airflow, else a person must know it."""
+    if kept:
+        return secrets.token_urlsafe(24)
+    return console.secret(f"A password for the new account {side.account} on {side.name}", "an account that is there")
 
 
 def _accounts() -> Any:
