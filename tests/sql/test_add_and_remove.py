@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from embedded.cli import parser
+from embedded.connections import NoSuchConnection
 from embedded.postgres import PostgresServer
 from sluice import config, vendors
 from sluice.cli import add, remove, sides
@@ -96,6 +97,8 @@ class Shop:
         return Where(self.folder, None, self.connections, store_url, "")
 
     def connections(self, conn_id: str, vendor: str) -> ConnectionInfo:
+        if conn_id not in self.passwords:
+            raise NoSuchConnection(conn_id)
         return self.passwords[conn_id]
 
     def add(self, console: Told, *arguments: str) -> list[str] | None:
