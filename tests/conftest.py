@@ -15,6 +15,7 @@ import pytest
 import redis
 from hypothesis import settings
 from psycopg import sql
+from xdist.scheduler import LoadFileScheduling
 
 from embedded import airflow_api
 from embedded.postgres import PostgresServer
@@ -48,6 +49,7 @@ LONG = (
     "faults",
     "bench",
     "initial_files",
+    "with_airflow",
     "verify",
     "demo",
     "many",
@@ -56,6 +58,21 @@ LONG = (
     "scenarios",
 )
 """Folders with the files that take longest, longest first."""
+
+TOGETHER = ("tests/scenarios/with_airflow/",)
+"""Folders whose files share what takes long to start: one worker gets them all."""
+
+
+class Together(LoadFileScheduling):
+    """Files go to workers one by one, those of `TOGETHER` by the folder."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((folder for folder in TOGETHER if nodeid.startswith(folder)), super()._split_scope(nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Together | None:
+    return Together(config, log) if config.option.dist == "loadfile" else None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -97,7 +97,7 @@ def master(replication: Replication, connections: Connections) -> list[str]:
     """What is installed on the master, what is captured and how much waits. Raises `SluiceError`."""
     place = replication.master
     info = quick(connections(place.conn_id, place.vendor))
-    head = f"{replication.prefix} from {place.conn_id} ({info.place})"
+    head = f"{replication.prefix} from {place.conn_id} ({info.address})"
     with vendors.reach(info, APPLICATION, LOOK_SECONDS) as session:
         have = vendors.module(place.vendor, "resources").installed(session, replication.prefix, place.schema)
         if have is None:

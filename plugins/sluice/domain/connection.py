@@ -38,9 +38,13 @@ class ConnectionInfo:
 
     @property
     def place(self) -> str:
-        """For messages: `user@host:port/database`, behind it the connection's name."""
-        address = f"{self.user}@{self.host}:{self.port}/{self.database}"
-        return f"{address} (connection {self.conn_id})" if self.conn_id else address
+        """For messages: the address, behind it the connection's name."""
+        return f"{self.address} (connection {self.conn_id})" if self.conn_id else self.address
+
+    @property
+    def address(self) -> str:
+        """`user@host:port/database`."""
+        return f"{self.user}@{self.host}:{self.port}/{self.database}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, password included: only for a channel no one else reads."""

@@ -4,53 +4,21 @@ The slave stands in state INITIAL, in which the apply runs and waits: what it ap
 """
 
 import os
-import shutil
 import signal
-import tempfile
 import time
 import urllib.parse
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from embedded.stack import Stack
-from sluice.domain.names import Prefix
-from sluice.domain.state import SlaveState
 from sluice.orchestration import jobs
 from sluice.orchestration.job import Job, JobState, Kind
-from sluice.vendors.postgres.checkpoint import CheckpointStore
-from sluice.vendors.postgres.connection import connect
 from tests.stacks import until
-from tests.traces import nothing_runs
 
 DAG, TASK = "cdc_apply", "apply"
 PAIR = {"prefix": "DEMO_", "slave": "dr1"}
-
-
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    folder = Path(tempfile.mkdtemp(prefix="sluice-test-")) / "home"
-    made = Stack(folder)
-    before = os.environ.get("SLUICE_HOME")
-    os.environ["SLUICE_HOME"] = str(folder)
-    try:
-        made.up()
-        with connect(made.connection("dr1"), application="test") as slave:
-            store = CheckpointStore(slave, Prefix("DEMO_"), "public", "dr1")
-            store.ensure()
-            store.move(SlaveState.INITIAL, "held there by a test")
-        made.airflow.api().await_dags([DAG])
-        yield made
-    finally:
-        os.environ.pop("SLUICE_HOME")
-        if before is not None:
-            os.environ["SLUICE_HOME"] = before
-        made.down()
-        left = not nothing_runs(folder)
-        shutil.rmtree(folder.parent)
-    assert not left, "down left a process"
 
 
 @pytest.fixture
@@ -58,6 +26,7 @@ def applying(stack: Stack) -> tuple[str, Job]:
     """A run of cdc_apply that watches a living job; started by the first test that asks."""
     running = jobs.live(Kind.APPLY, "DEMO_", "dr1")
     if running is None:
+        stack.airflow.api().await_dags([DAG])
         run = stack.airflow.api().trigger(DAG, PAIR)
         running = await_value(lambda: jobs.live(Kind.APPLY, "DEMO_", "dr1"), 300)
     else:

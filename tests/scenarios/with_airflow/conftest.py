@@ -1,0 +1,36 @@
+"""The one stack with Airflow that all files here share: a start costs more than most tests."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from embedded.stack import Stack
+from sluice.domain.names import Prefix
+from sluice.domain.state import SlaveState
+from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.vendors.postgres.connection import connect
+from tests.traces import nothing_runs
+
+
+@pytest.fixture(scope="package")
+def stack() -> Iterator[Stack]:
+    """With the demo's configuration; its slave is held in state INITIAL, in which the apply runs and waits."""
+    folder = Path(tempfile.mkdtemp(prefix="sluice-test-")) / "home"
+    made = Stack(folder, durable=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLUICE_HOME", str(folder))
+        try:
+            made.up()
+            with connect(made.connection("dr1"), application="test") as slave:
+                store = CheckpointStore(slave, Prefix("DEMO_"), "public", "dr1")
+                store.ensure()
+                store.move(SlaveState.INITIAL, "held there by a test")
+            yield made
+        finally:
+            made.down()
+            left = not nothing_runs(folder)
+            shutil.rmtree(folder.parent)
+    assert not left, "down left a process"
