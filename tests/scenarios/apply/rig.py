@@ -140,12 +140,12 @@ class Rig:
         """An apply in a thread of this process; use it as a context."""
         return Running(self, **options)
 
-    def await_current(self, seconds: float = 30.0) -> None:
+    def await_current(self, seconds: float = 120.0) -> None:
         """Returns when the slave has applied all that the master has committed by now."""
         now = position.take(self.master, self.pair.prefix, "public")
         self.await_that(lambda: bool((p := self.checkpoint.position) and p.covers_all_of(now)), seconds)
 
-    def await_applied(self, running: "Running", seconds: float = 30.0) -> None:
+    def await_applied(self, running: "Running", seconds: float = 120.0) -> None:
         """The same, wherever the apply keeps its checkpoint."""
         now = position.take(self.master, self.pair.prefix, "public")
         self.await_that(lambda: bool((seen := running.loop.seen) and seen.covers_all_of(now)), seconds)
@@ -158,10 +158,10 @@ class Rig:
 
     def await_normal_mode(self, running: "Running") -> None:
         """Returns when all is applied and changes must match the slave's rows."""
-        self.await_current(60)
+        self.await_current()
         self.await_that(lambda: running.in_normal_mode)
 
-    def await_that(self, condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    def await_that(self, condition: Callable[[], bool], seconds: float = 120.0) -> None:
         """Raises what ended the apply, should it end before the condition holds."""
         end = time.monotonic() + seconds
         while not condition():
