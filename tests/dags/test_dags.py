@@ -160,7 +160,7 @@ def test_params_are_those_of_the_contract(bag: DagBag) -> None:
         },
         "cdc_apply": {"prefix", "slave"},
         "gate": {"prefix", "slave", "action", "reason"},
-        "failover": {"prefix", "slave", "action"},
+        "failover": {"prefix", "slave", "action", "reverse", "sample", "sequence_gap", "override"},
         "rejects": {"prefix", "slave", "action", "ids", "force"},
         "housekeeping": set(),
         "resync": {"prefix", "slave", "action", "sample", "tables"},

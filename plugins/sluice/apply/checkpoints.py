@@ -14,7 +14,7 @@ import psycopg
 
 from sluice import vendors
 from sluice.apply.links import Links
-from sluice.domain.checkpoint import Checkpoint, CheckpointMoved, Fenced
+from sluice.domain.checkpoint import Checkpoint, CheckpointMoved, Fenced, IsMaster
 from sluice.domain.position import Position
 from sluice.domain.resumption import ANCHOR_INTERVALS, Stored, resume
 from sluice.domain.state import SlaveState
@@ -55,6 +55,8 @@ class OnSlave:
             row: Checkpoint | None = store.read(lock=True)
             if row is None:
                 return None
+            if row.state is SlaveState.MASTER:
+                raise IsMaster(self.pair.slave.name, row.epoch, row.message)
             # Under the row's lock: who opens the gate clears the row first, then Redis.
             if row.closed and self.gate.restore(row.closed):
                 log.warning("%s: an admin has closed the gate and Redis did not know it: it is closed again", self.pair)
@@ -141,6 +143,8 @@ class OnSlave:
     def _still_mine(self, now: Checkpoint | None, mine: Checkpoint) -> Checkpoint:
         if now is None:
             raise CheckpointMoved("the checkpoint is gone; it is read again")
+        if now.state is SlaveState.MASTER:
+            raise IsMaster(self.pair.slave.name, mine.epoch, now.message)
         if now.epoch != mine.epoch:
             raise Fenced(self.pair.slave.name, mine.epoch)
         if now.closed:

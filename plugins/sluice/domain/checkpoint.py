@@ -20,6 +20,14 @@ class Fenced(Terminal):
         self.epoch = epoch
 
 
+class IsMaster(Fenced):
+    """A failover made the slave a master: nothing of the former one may be applied."""
+
+    def __init__(self, slave: str, epoch: int, message: str):
+        super().__init__(slave, epoch)
+        self.args = (f"There is nothing to apply: slave {slave} is a master itself ({message}).",)
+
+
 class CheckpointMoved(Transient):
     """The checkpoint changed under a running apply: an initial update began. It must be read again."""
 

@@ -8,7 +8,7 @@ from typing import Any
 from sluice import vendors
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.connection import ConnectionInfo
-from sluice.domain.failover import Action
+from sluice.domain.failover import Action, Sheet
 from sluice.domain.position import Position
 from sluice.domain.resumption import resume
 from sluice.pair import Pair
@@ -50,6 +50,11 @@ class Failover(Pair):
         """The slave's row of FAILOVER."""
         module = vendors.module(self.slave_info.vendor, "failover")
         return module.FailoverStore(session, self.prefix, self.slave.schema, self.slave.name)
+
+    def kept_sheet(self, session: Any) -> Sheet | None:
+        """The master's definitions as the slave keeps them."""
+        found: Sheet | None = self.kept(session).sheet()
+        return found
 
     def checkpoints(self, session: Any) -> Any:
         """The slave's checkpoint."""

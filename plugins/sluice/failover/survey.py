@@ -12,11 +12,10 @@ from sluice import config, vendors
 from sluice.counted import counted
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.definitions import TREATMENTS, Difference, differences
-from sluice.domain.failover import Action, Record, Sheet
+from sluice.domain.failover import Action, Phase, Record, Sheet
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
-from sluice.domain.table_state import ALL_READY
 from sluice.errors import Terminal, Transient
 from sluice.failover.attempt import Failover, applied
 from sluice.stores import lease
@@ -57,7 +56,7 @@ class Facts:
     """The master's clock where the apply last saw it."""
     rejects: int = 0
     missing: list[TableName] = field(default_factory=list)
-    """Replicated tables that the slave lacks, or has not loaded."""
+    """Replicated tables that the slave lacks."""
     faults: Mapping[TableName, str] = field(default_factory=dict)
     """Tables whose capture is broken, and how."""
     verified: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -96,8 +95,7 @@ def look(failover: Failover, store: "Redis") -> Facts:
         if facts.sheet is not None:
             catalog = vendors.module(failover.slave_info.vendor, "catalog")
             there = catalog.shapes(slave, facts.sheet.tables)
-            left_out = facts.checkpoint.tables if facts.checkpoint else ALL_READY
-            facts.missing = [table for table in facts.sheet.tables if table not in there or table in left_out]
+            facts.missing = [table for table in facts.sheet.tables if table not in there]
             facts.different = compared(failover, slave, facts.sheet)
     _look_at_others(failover, facts, store)
     return facts
@@ -149,9 +147,25 @@ def _look_at_master(failover: Failover, facts: Facts, master: Any) -> None:
     vendor, schema = failover.master_info.vendor, failover.replication.master.schema
     captured = vendors.module(vendor, "captured").read(master, failover.prefix, schema)
     facts.faults = {table: fault for table, fault in captured.items() if fault}
+    guard = vendors.module(vendor, "guard").Guard(master, failover.prefix, schema)
+    facts.claimed = _claim(guard.claimed(), failover)
     facts.sheet = read_sheet(failover, master)
     facts.master_time = facts.sheet.time
     facts.lacking = vendors.module(vendor, "tables").lacking_privileges(master, facts.sheet.tables)
+
+
+def _claim(claimed: Mapping[str, str] | None, failover: Failover) -> str:
+    if claimed is None or claimed["id"] == failover.id:
+        return ""
+    if claimed["phase"] == "switched":
+        return (
+            f"{failover.master_info.place} is no master any more: failover {claimed['id']} made slave "
+            f"{claimed['slave']} the master. Put the configuration in force that says so."
+        )
+    return (
+        f"Failover {claimed['id']} of slave {claimed['slave']} is under way for this master: wait until it is through, "
+        f"or trigger the DAG failover for slave {claimed['slave']} with the action abort."
+    )
 
 
 def _look_at_others(failover: Failover, facts: Facts, store: "Redis") -> None:
@@ -166,6 +180,11 @@ def _look_at_others(failover: Failover, facts: Facts, store: "Redis") -> None:
             held = any(one.name == ADMIN for one in Gate(store, other.prefix, slave.name).closures())
             if not held and lease.held(store, other.prefix, slave.name):
                 facts.sources.append(f"{other.prefix} → {slave.name}")
+
+
+def goes_on(facts: Facts, failover: Failover) -> bool:
+    """Whether this very failover has begun before, and was not aborted."""
+    return facts.record is not None and facts.record.id == failover.id and facts.record.phase is not Phase.ABORTED
 
 
 def blockers(
@@ -190,6 +209,8 @@ def blockers(
         )
     elif checkpoint.state is SlaveState.MASTER:
         found.append(f"The slave is a master already: {checkpoint.message}")
+    elif checkpoint.state is SlaveState.SWITCHING and not (facts.record and facts.record.under_way):
+        found.append("An aborted failover is not taken back yet: trigger the DAG failover with the action abort.")
     elif checkpoint.state is SlaveState.INCONSISTENT:
         found.append(f"The slave is INCONSISTENT ({checkpoint.message}): trigger initial_update.")
     if facts.comparing:
@@ -197,7 +218,7 @@ def blockers(
             "The DAG resync compares or repairs the slave: wait until it is through, or mark its run as failed."
         )
     if facts.missing:
-        found.append(f"The slave lacks {_listed(facts.missing)}: trigger initial_update with these tables.")
+        found.append(f"The slave lacks {_listed(facts.missing)}: trigger initial_update.")
     if action is Action.PLANNED:
         found += _of_planned(facts, reverse)
     elif not facts.silent and not override:

@@ -182,11 +182,40 @@ def failover_fields() -> dict[str, Param]:
     replications, _ = survey()
     shown = {
         "check": "check: list whether the slave could take over, and how it differs",
+        "planned": "planned: the master refuses writes, the slave takes over with all it had",
+        "forced": "forced: the master is lost, the slave takes over with what it has",
+        "abort": "abort: take back what a failover has begun",
     }
     return {
         "prefix": prefix_field(replications),
         "slave": slave_field(replications),
         "action": Param("check", type="string", enum=list(shown), values_display=shown, title="Action"),
+        "reverse": Param(
+            False,
+            type="boolean",
+            title="Reverse",
+            description_md="Of **planned**: the former master becomes a slave of the new one, without a new load.",
+        ),
+        "sample": Param(
+            0,
+            type="integer",
+            minimum=0,
+            title="Sample",
+            description_md="Of **planned**: about how many rows of each table are compared before the switch. 0: all.",
+        ),
+        "sequence_gap": Param(
+            1000,
+            type="integer",
+            minimum=0,
+            title="Sequence gap",
+            description_md="Of **forced**: how many values beyond those known each sequence leaves free.",
+        ),
+        "override": Param(
+            False,
+            type="boolean",
+            title="Override",
+            description_md="Of **forced**: go on although the master answers. What it commits from then on is lost.",
+        ),
     }
 
 

@@ -1,16 +1,54 @@
 """The tasks of a failover: a slave becomes the master."""
 
+import inspect
 import logging
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk import get_current_context, task
+from airflow.sdk.exceptions import AirflowSkipException
+
+from sluice import vendors
+from sluice.config import Endpoint, Replication
 from sluice.domain.failover import Action
-from sluice.failover import survey
+from sluice.domain.names import TableName
+from sluice.errors import Terminal
+from sluice.failover import reversal, steps, survey, switch
 from sluice.failover.attempt import Failover
-from sluice.orchestration.step import step
+from sluice.install import reconcile, resources
+from sluice.install.uninstall import uninstall
+from sluice.orchestration.failure import as_airflow
+from sluice.orchestration.step import FOR_EVER, step
 from sluice.orchestration.work import Work
 from sluice.pair import Pair
+from sluice.stores.failover import FailoverClaim
+from sluice.verify.findings import Outcome
+from sluice.verify.resync import look
 
 log = logging.getLogger("sluice.orchestration")
+
+APPROVE, REJECT = "Approve", "Reject"
+BOTH = (Action.PLANNED, Action.FORCED)
+NOT_RUN = frozenset({"upstream_failed", "skipped", "removed", None})
+
+
+class Rejected(Terminal):
+    """A person decided against it."""
+
+    def __init__(self, who: str):
+        super().__init__(f"The failover was rejected by {who}. Nothing was changed.")
+
+
+class NotIdentical(Terminal):
+    """The slave does not hold what its master holds."""
+
+    def __init__(self, found: list[str]):
+        super().__init__(
+            f"The slave is not what its master is, and does not take over: {'; '.join(found)}. Run resync with the "
+            "action repair, then trigger the failover again."
+        )
 
 
 def failover_of(work: Work) -> Failover:
@@ -20,8 +58,27 @@ def failover_of(work: Work) -> Failover:
         Pair.of(work.replication, work.slave.name, work.connections),
         str(work.context["run_id"]),
         Action(params["action"]),
+        reverse=bool(params["reverse"]),
         by=work.person("the DAG failover"),
+        gap=int(params["sequence_gap"]),
+        override=bool(params["override"]),
     )
+
+
+def part_of(*actions: Action) -> Callable[[Callable[[Work], Any]], Callable[[], Any]]:
+    """A task of these actions; in a run of another one it is skipped."""
+
+    def made(body: Callable[[Work], Any]) -> Callable[[], Any]:
+        def run(work: Work) -> Any:
+            if Action(work.context["params"]["action"]) not in actions:
+                raise AirflowSkipException(f"This is no part of {work.context['params']['action']}.")
+            return body(work)
+
+        run.__name__, run.__doc__ = body.__name__, body.__doc__
+        task_of: Callable[[], Any] = step(trigger_rule="none_failed")(run)
+        return task_of
+
+    return made
 
 
 @step
@@ -29,10 +86,232 @@ def check(work: Work) -> Any:
     """Lists whether the slave could take over now, and how its definitions differ from the master's. Keeps the latter
     on the slave, for a failover without the master; changes nothing else."""
     failover = failover_of(work)
+    if failover.action is Action.ABORT:
+        return "nothing is checked before an abort"
     facts = survey.look(failover, work.redis)
-    text = survey.said(facts)
+    text = survey.said(facts, reverse=failover.reverse)
     if not facts.silent and facts.sheet is not None:
         survey.keep_sheet(failover, facts.sheet)
     for line in text.splitlines():
         log.info("%s", line)
+    reasons = survey.blockers(
+        facts, failover.action, failover_id=failover.id, reverse=failover.reverse, override=failover.override
+    )
+    if failover.action in BOTH and reasons and not survey.goes_on(facts, failover):
+        raise survey.NotReady(failover, reasons)
     return text
+
+
+class ApproveFailover(HITLOperator):
+    """A person approves the failover, before the application notices anything of it."""
+
+    template_fields = ()
+
+    def __init__(self, **kwargs: Any):
+        settings = {**FOR_EVER, "subject": "Failover", "options": [APPROVE, REJECT], **kwargs}
+        super().__init__(**settings)
+
+    def execute(self, context: Any) -> Any:
+        """Asks."""
+        action = Action(context["params"]["action"])
+        if action not in BOTH:
+            raise AirflowSkipException("There is nothing to approve in this run.")
+        with as_airflow(context):
+            work = Work.of(context)
+            self.subject = f"{str(action).capitalize()} failover of {work}"
+            self.body = question(failover_of(work), str(context["ti"].xcom_pull(task_ids="check")))
+        return super().execute(context)
+
+    def execute_complete(self, context: Any, event: dict[str, Any]) -> Any:
+        """Somebody answered."""
+        with as_airflow(context):
+            user = event.get("responded_by_user") or {}
+            who = str(user.get("name") or user.get("id") or "somebody")
+            (chosen,) = event["chosen_options"]
+            log.info("%s by %s at %s", chosen, who, event["responded_at"])
+            if chosen != APPROVE:
+                raise Rejected(who)
+            return f"approved by {who}"
+
+
+def question(failover: Failover, report: str) -> str:
+    """What a person is asked, in Markdown."""
+    if failover.action is Action.PLANNED:
+        what = (
+            f"**Approve**: the master {failover.master_info.place} refuses writes to the replicated tables from then "
+            f"on, until slave {failover.slave.name} has applied all it had, is verified, completed, and the master. "
+            "Should a step fail before, the master takes writes again."
+        )
+    else:
+        what = (
+            f"**Approve**: slave {failover.slave.name} becomes the master with what it has. What the former master "
+            f"{failover.master_info.place} committed later is lost. Make sure that no application writes there."
+        )
+    return f"{what}\n\n**Reject**: nothing is changed.\n\n```\n{report}\n```"
+
+
+@part_of(*BOTH)
+def begin(work: Work) -> str:
+    """The pair belongs to this failover: no other one of this master, no initial update, no resync."""
+    steps.begin(failover_of(work), work.redis)
+    return "begun"
+
+
+@part_of(Action.PLANNED)
+def guard(work: Work) -> str:
+    """The master refuses writes to the replicated tables, by triggers of Sluice; its last position is taken."""
+    steps.guard(failover_of(work))
+    return "the master refuses writes"
+
+
+@part_of(Action.PLANNED)
+def reach(work: Work) -> str:
+    """Waits until the slave has applied the last position."""
+    steps.reach(failover_of(work), work.redis)
+    return "the slave has all"
+
+
+@part_of(Action.PLANNED)
+def verify(work: Work) -> str:
+    """Compares every replicated table, whole or a sample. A table that differs ends the failover."""
+    failover, sample = failover_of(work), int(work.context["params"]["sample"])
+    if steps.is_verified(failover):
+        return "compared before"
+    with work.master() as master:
+        tables = work.replication.resolve(work.existing_tables(master))
+    parallel = work.replication.verify.parallel
+    wrong = []
+    for one in tables:
+        finding = look(failover, work.redis, one.table, one.actions, sessions=parallel, sample=sample)
+        log.info("%s: %s: %s. %s", work, one.table, finding.outcome, finding.reason)
+        if finding.outcome is not Outcome.IDENTICAL:
+            wrong.append(f"{one.table} {finding.outcome} {finding.reason}".strip())
+    if wrong:
+        raise NotIdentical(wrong)
+    what = f"{len(tables)} tables compared {f'by about {sample} rows each' if sample else 'whole'}, all identical"
+    steps.verified(failover, what)
+    return what
+
+
+@part_of(*BOTH)
+def end_apply(work: Work) -> str:
+    """Nothing is applied to the slave from here on."""
+    return steps.end_apply(failover_of(work), work.redis)
+
+
+@part_of(*BOTH)
+def complete(work: Work) -> str:
+    """Makes constraints, foreign keys' actions, triggers, privileges and sequences as on the master; what a person
+    has to do is in the log."""
+    left = switch.complete(failover_of(work), work.redis)
+    return "\n".join(left) or "all is as on the master"
+
+
+@part_of(*BOTH)
+def capture(work: Work) -> str:
+    """With `reverse`: the slave's changes are captured, before its first writer comes."""
+    failover = failover_of(work)
+    turned = _reversed(work.replication, work.slave.name)
+    with failover.on_slave() as slave:
+        sheet = failover.kept(slave).sheet()
+    switch.capture(failover, lambda slave: _capture(slave, turned, sheet.tables))
+    return "captured" if failover.reverse else "not wanted"
+
+
+@part_of(*BOTH)
+def switch_over(work: Work) -> str:
+    """The slave is the master. This cannot be taken back: let the application connect to it."""
+    return switch.switch(failover_of(work), work.redis)
+
+
+@part_of(*BOTH)
+def follow(work: Work) -> str:
+    """With `reverse`: the former master becomes a slave of the new one; the new configuration is written."""
+    failover = failover_of(work)
+    if not failover.reverse:
+        return "not wanted"
+    said = switch.follow(failover, work.redis)
+    place = reversal.write(work.replication, work.slave.name)
+    if place is None:
+        how = f"change places of the connections {work.replication.master.conn_id} and {work.slave.conn_id} in "
+        how += str(work.replication.source)
+    else:
+        log.info("%s", place.read_text(encoding="utf-8"))
+        how = f"put it in force: mv {place} {work.replication.source}"
+    text = f"{said}. Now {how}, then trigger cdc_apply for {work.prefix} and {work.slave.name}"
+    log.info("%s: %s", work, text)
+    return text
+
+
+@part_of(*BOTH)
+def finish(work: Work) -> str:
+    """Validates the constraints that were made without a look at the rows, while the application writes."""
+    violated = switch.finish(failover_of(work))
+    return "\n".join(violated) or "through"
+
+
+@part_of(Action.ABORT)
+def abort(work: Work) -> str:
+    """Takes back what a failover of the pair has begun: the master takes writes, the slave is a slave."""
+    failover = failover_of(work)
+    with failover.on_slave() as slave:
+        record = failover.kept(slave).read()
+    claims = FailoverClaim(work.redis, work.prefix)
+    claim = claims.read()
+    if claim is not None and claim["slave"] == work.slave.name and (record is None or record.id != claim["id"]):
+        claims.give_back(claim["id"])  # killed before it had begun on the slave
+    if record is None:
+        return "there is nothing to take back"
+    return _abort(work, replace(failover, id=record.id, action=record.action))
+
+
+def settle() -> Any:
+    """The teardown of the DAG: a failover that ended before the switch is taken back."""
+
+    @task(task_id="settle", doc_md=inspect.getdoc(_settle), **FOR_EVER)
+    def run() -> str:
+        context = get_current_context()
+        with as_airflow(context):
+            return _settle(context)
+
+    return run().as_teardown(on_failure_fail_dagrun=True)
+
+
+def _settle(context: Any) -> str:
+    """Runs always. Where the failover failed, or its run was marked as failed, before the slave became the master, all
+    is taken back: the master takes writes again."""
+    ti = context["ti"]
+    states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id]).get(ti.run_id, {})
+    if states.get("begin") in NOT_RUN or str(states.get("switch_over")) == "success":
+        return "nothing to take back"
+    work = Work.of(context)
+    try:
+        said = _abort(work, failover_of(work))
+    except switch.TooLate as late:
+        return str(late)
+    raise Terminal(f"The failover did not come to its end. {said}")
+
+
+def _abort(work: Work, failover: Failover) -> str:
+    text = switch.abort(failover, work.redis, lambda slave: _uninstall(failover, slave))
+    log.info("%s: %s", work, text)
+    return text
+
+
+def _uninstall(failover: Failover, slave: Any) -> None:
+    uninstall(slave, failover.prefix, failover.slave.schema)
+
+
+def _reversed(replication: Replication, slave: str) -> Replication:
+    """The slave as the master."""
+    place = replication.slave(slave)
+    return replace(replication, master=Endpoint(place.conn_id, place.vendor, place.schema))
+
+
+def _capture(slave: Any, turned: Replication, tables: tuple[TableName, ...]) -> bool:
+    """Captures the changes of `tables` on what becomes the master."""
+    there = vendors.module(turned.master.vendor, "catalog").tables(slave)
+    report = resources.install(slave, turned.prefix, turned.master.schema)
+    wanted = turned.resolve([table for table in there if table in set(tables)])
+    reconcile.reconcile(slave, turned.prefix, turned.master.schema, wanted)
+    return report.changed

@@ -35,8 +35,8 @@ RETRY: dict[str, Any] = {"retries": 2, "retry_delay": timedelta(seconds=20)}
 """The next scheduled run comes soon enough."""
 KEPT_SECONDS = 7 * 24 * 3600.0
 """How long the record and the log of an ended job stay."""
-NEEDS_ITEMS = frozenset({SlaveState.TRANSITION, SlaveState.NORMAL})
-"""In these states a slave applies from ITEMS, beyond its checkpoint."""
+NEEDS_ITEMS = frozenset({SlaveState.TRANSITION, SlaveState.NORMAL, SlaveState.SWITCHING})
+"""In these states a slave applies from ITEMS, beyond its checkpoint, or will once its failover was aborted."""
 
 
 def per_prefix(body: Callable[[Work], Any]) -> Callable[..., Any]:

@@ -42,3 +42,8 @@ class StoredCheckpoint:
             )
         except (KeyError, ValueError, TypeError):
             return None
+
+    def forget(self) -> None:
+        """The slave's own row decides from here on."""
+        with classified():
+            self.client.delete(self.key)

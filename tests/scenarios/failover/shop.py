@@ -1,9 +1,9 @@
 """A shop whose slave takes over: hostile names, everything that rows do not bring, and the DAG's tasks."""
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,17 +20,20 @@ from sluice import config
 from sluice.config import Replication
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import TableName
+from sluice.domain.definitions import Difference, differences
+from sluice.domain.failover import Record
+from sluice.domain.names import Prefix, TableName
 from sluice.domain.state import SlaveState
 from sluice.initial import steps as initial
 from sluice.initial.job import LoadJob
 from sluice.initial.loader import load_worker
 from sluice.initial.update import Update
 from sluice.install import reconcile, resources
+from sluice.orchestration import steps_failover
 from sluice.orchestration.work import Work
 from sluice.pair import Pair
 from sluice.stores import redis_store
-from sluice.vendors.postgres import catalog, position
+from sluice.vendors.postgres import catalog, failover, position
 from sluice.vendors.postgres.checkpoint import CheckpointStore
 from sluice.vendors.postgres.connection import connect
 from tests.airflow_connections import connect_airflow
@@ -57,7 +60,7 @@ CREATE TABLE public.orders (
     total numeric NOT NULL DEFAULT 0, placed timestamptz DEFAULT now(), CHECK (total >= 0));
 CREATE INDEX orders_by_customer ON public.orders (customer) WHERE total > 1;
 CREATE TABLE {ODD}."Select" (
-    "Key ""1""" int, "order" bigint NOT NULL, v text, PRIMARY KEY ("Key ""1"""),
+    "Key ""1""" int, "order" bigint, v text, PRIMARY KEY ("Key ""1"""),
     CONSTRAINT "to the ""order""" FOREIGN KEY ("order") REFERENCES public.orders
         ON UPDATE CASCADE ON DELETE SET NULL NOT DEFERRABLE);
 CREATE TABLE public.slots (id int PRIMARY KEY, during int4range NOT NULL, EXCLUDE USING gist (during WITH &&));
@@ -78,6 +81,19 @@ INSERT INTO {ODD}."Select" SELECT g, g, 'v' FROM generate_series(1, 50) g;
 INSERT INTO public.slots SELECT g, int4range(g * 10, g * 10 + 5) FROM generate_series(1, 5) g;
 SELECT nextval('{ODD}."Invoice No"') FROM generate_series(1, 3);
 '''
+CATALOGUE = """
+SELECT 'trigger', tgrelid::regclass::text, tgname FROM pg_trigger WHERE NOT tgisinternal
+UNION ALL SELECT 'function', pronamespace::regnamespace::text, proname || md5(prosrc) FROM pg_proc WHERE oid > 16384
+UNION ALL SELECT 'relation', relnamespace::regnamespace::text, relname FROM pg_class
+    WHERE oid > 16384 AND relnamespace::regnamespace::text !~ '^pg_' AND relname NOT LIKE 'demo_failover%'
+UNION ALL SELECT 'constraint', conrelid::regclass::text, pg_get_constraintdef(oid) FROM pg_constraint
+    WHERE conrelid <> 0 AND conrelid::regclass::text NOT LIKE '%demo_failover'
+ORDER BY 1, 2, 3
+"""
+PLANNED = (
+    "check", "begin", "guard", "reach", "verify", "end_apply", "complete", "capture", "switch_over", "follow", "finish",
+)  # fmt: skip
+FORCED = ("check", "begin", "end_apply", "complete", "capture", "switch_over", "follow", "finish")
 TABLES = tuple(
     TableName(schema, name)
     for schema, name in (
@@ -90,6 +106,7 @@ TABLES = tuple(
 class Shop:
     """Both databases, loaded and NORMAL, and the tasks of the DAG `failover`."""
 
+    REFUSED = psycopg.errors.ReadOnlySqlTransaction
     infos: dict[str, ConnectionInfo]
     store: redis.Redis
     folder: Path
@@ -136,7 +153,7 @@ class Shop:
         one = self.replication
         resources.install(self.master, one.prefix, one.master.schema)
         reconcile.reconcile(self.master, one.prefix, one.master.schema, one.resolve(catalog.tables(self.master)))
-        update = Update.named(self.pair, f"update {uuid.uuid4().hex[:6]}")
+        update = self.update()
         initial.begin(update, self.store)
         initial.create_tables(update)
         initial.plan(update, self.store)
@@ -145,6 +162,14 @@ class Shop:
                 in_threads(job, partial(load_worker, update), 2)
             until(lambda: self.checkpoint.state is SlaveState.NORMAL)
         initial.finish(update)
+
+    def update(self) -> Update:
+        """A new initial update of the pair."""
+        return Update.named(self.pair, f"update {uuid.uuid4().hex[:6]}")
+
+    def lose(self, name: str) -> None:
+        """From here on this database is not there for anybody but the test."""
+        connect_airflow(self.patch, name, replace(self.infos[name], port=1))
 
     @contextmanager
     def applying(self) -> Iterator[Applying]:
@@ -166,6 +191,53 @@ class Shop:
             },
         }  # fmt: skip
         return Work(self.replication, "dr1", context, ("dr1",))
+
+    def run(self, action: str, tasks: Sequence[str], run: str = "run 1", **params: Any) -> dict[str, str]:
+        """Runs these tasks of the DAG, one after another; what each says."""
+        return {name: str(getattr(steps_failover, name).body(self.work(action, run, **params))) for name in tasks}
+
+    def bring_functions(self) -> None:
+        """What a person does before a failover: the functions of triggers."""
+        for one in self._differences():
+            if one.kind == "function":
+                for statement in one.statements:
+                    self.slave.execute(statement.encode())
+
+    def differences(self) -> list[str]:
+        """How the slave's definitions still differ."""
+        return [str(one) for one in self._differences()]
+
+    def _differences(self) -> list[Difference]:
+        mine = failover.definitions(self.master, self.replication.prefix, TABLES)
+        return differences(mine, failover.definitions(self.slave, self.replication.prefix, TABLES, all_roles=True))
+
+    def catalogues(self) -> list[list[Any]]:
+        """All that is defined in both databases but Sluice's own tables, compared as texts."""
+        return [
+            connection.execute(CATALOGUE.encode()).fetchall()
+            + list(failover.definitions(connection, self.replication.prefix, TABLES))
+            for connection in (self.master, self.slave)
+        ]
+
+    def new_master(self) -> ConnectionInfo | None:
+        """Where the application finds its master, once there is another one."""
+        for info in self.infos.values():
+            with connect(info, application="shop", autocommit=True) as connection:
+                found = CheckpointStore(connection, Prefix("DEMO_"), "public", "dr1").read()
+            if found and found.state is SlaveState.MASTER:
+                return info
+        return None
+
+    def turn_round(self) -> None:
+        """What a person does after a failover with `reverse`: the new configuration is in force."""
+        (self.folder / "DEMO.yaml.reversed").replace(self.folder / "DEMO.yaml")
+        self.master, self.slave = self.slave, self.master
+
+    @property
+    def record(self) -> Record:
+        found = failover.FailoverStore(self.slave, self.replication.prefix, "public", "dr1").read()
+        assert found is not None
+        return found
 
     @property
     def checkpoint(self) -> Checkpoint:

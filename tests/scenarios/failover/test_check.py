@@ -1,13 +1,11 @@
 """The action `check`: what it lists, and that it changes nothing."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from failover.shop import ODD, Shop
 from sluice.orchestration.steps_failover import check
 from sluice.orchestration.steps_housekeeping import keep_definitions
 from sluice.stores.gate import ERROR, Gate
-from tests.airflow_connections import connect_airflow
 
 
 def test_it_lists_readiness_and_every_difference_with_its_remedy(shop_of: Callable[..., Shop]) -> None:
@@ -50,9 +48,7 @@ def test_what_keeps_it_from_taking_over_is_named(shop_of: Callable[..., Shop]) -
 def test_definitions_are_kept_for_when_the_master_is_gone(shop_of: Callable[..., Shop]) -> None:
     shop = shop_of()
     assert keep_definitions.body(shop.work("check")) == "kept on dr1"
-    shop.master.close()
-    lost = replace(shop.infos["m"], port=1)
-    connect_airflow(shop.patch, "m", lost)
+    shop.lose("m")
     text = check.body(shop.work("check"))
     assert "The master does not answer:" in text
     assert "forced: possible" in text

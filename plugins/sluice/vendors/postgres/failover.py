@@ -7,11 +7,19 @@ from typing import Any
 import psycopg
 
 from sluice import sql_files
-from sluice.domain.definitions import Definition
+from sluice.domain.definitions import Definition, Difference
 from sluice.domain.failover import Action, Made, Phase, Record, SequenceValue, Sheet
 from sluice.domain.names import Prefix, TableName
-from sluice.vendors.postgres import catalog, sequences
-from sluice.vendors.postgres.connection import quoted
+from sluice.domain.position import Position
+from sluice.domain.state import SlaveState
+from sluice.vendors.postgres import catalog, constraints, sequences
+from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.vendors.postgres.connection import literal, quoted
+from sluice.vendors.postgres.queue import Window
+
+_LEFT_OUT = ("42", "23", "0A", "22", "2B", "3F")
+"""What a person may mend, or live without: an object that is missing, a name that is taken, no privilege."""
+_WHOLE_NUMBERS = ("smallint", "integer", "bigint", "numeric")
 
 
 class FailoverStore:
@@ -142,3 +150,113 @@ def sessions_of(connection: psycopg.Connection[Any], application: str) -> int:
         [application[:63]],
     ).fetchone()
     return int(row[0]) if row else 0
+
+
+def make(connection: psycopg.Connection[Any], store: FailoverStore, difference: Difference) -> str:
+    """Makes the slave as the master is and keeps what undoes it, in one transaction; else why that was refused.
+
+    Raises psycopg's errors for what another try may mend, a lock above all.
+    """
+    try:
+        with connection.transaction():
+            connection.execute("SET LOCAL lock_timeout = '10s'")
+            for statement in difference.statements:
+                connection.execute(statement.encode())
+            store.note_made(Made(str(difference), difference.undo))
+    except psycopg.Error as error:
+        if not (error.sqlstate or "").startswith(_LEFT_OUT):
+            raise
+        return " ".join(str(error).split())
+    return ""
+
+
+def take_back(connection: psycopg.Connection[Any], store: FailoverStore, made: Made) -> None:
+    """Undoes the last thing made, in one transaction. Raises psycopg's errors."""
+    with connection.transaction():
+        connection.execute("SET LOCAL lock_timeout = '10s'")
+        for statement in made.undo:
+            connection.execute(statement.encode())
+        store.note_made(None)
+
+
+def set_sequence(connection: psycopg.Connection[Any], master: SequenceValue, gap: int) -> int | None:
+    """Sets the slave's sequence beyond all that is known to be used, never back; the value, None where nothing was ever
+    drawn. Raises `LookupError` where the slave has no such sequence, psycopg's errors."""
+    own, used = (master.schema, master.name), None
+    if master.table is not None:
+        behind = {one.column: one for one in sequences.read(connection, [master.table])}
+        if master.column not in behind:
+            raise LookupError(str(master))
+        own = behind[master.column].schema, behind[master.column].name
+        used = _used(connection, master)
+    name = quoted(*own)
+    if not catalog.exists(connection, name):
+        raise LookupError(str(master))
+    value = master.beyond(used, gap)
+    if value is None:
+        return None
+    row = connection.execute(f"SELECT last_value FROM {name} WHERE is_called".encode()).fetchone()
+    ahead = row is not None and (row[0] >= value if master.increment > 0 else row[0] <= value)
+    if not ahead:
+        connection.execute(f"SELECT setval({literal(name)}::regclass, {value})".encode())
+    return value
+
+
+def _used(connection: psycopg.Connection[Any], master: SequenceValue) -> int | None:
+    """The farthest value in the column, in the direction of the sequence."""
+    assert master.table is not None
+    shape = catalog.shape(connection, master.table)
+    if shape is None or not shape.column(master.column).type.startswith(_WHOLE_NUMBERS):
+        return None
+    farthest = "max" if master.increment > 0 else "min"
+    row = connection.execute(
+        f"SELECT trunc({farthest}({quoted(master.column)})) "
+        f"FROM {quoted(master.table.schema, master.table.name)}".encode()
+    ).fetchone()
+    return int(row[0]) if row and row[0] is not None else None
+
+
+def changed_since(
+    connection: psycopg.Connection[Any], prefix: Prefix, schema: str, last: Position, now: Position
+) -> bool:
+    """Whether ITEMS has any change that was committed after `last`, up to `now`."""
+    window = Window.between(last, now).condition
+    names = {"prefix": prefix.lower, "schema": quoted(schema)}
+    statement = sql_files.render("postgres", "queue_items", window=window, old="false", **names)
+    return connection.execute(f"SELECT FROM ({statement}) AS s LIMIT 1".encode()).fetchone() is not None
+
+
+def follow(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, slave: str, start: Position) -> None:
+    """The database is a slave in state NORMAL at `start`, its tables of CHECKPOINT made where absent."""
+    store = CheckpointStore(connection, prefix, schema, slave)
+    with connection.transaction():
+        connection.execute("SET LOCAL synchronous_commit = on")
+        store.ensure()
+        found = store.read(lock=True)
+        if found is not None and found.state is SlaveState.NORMAL and _follows(found.position, start):
+            return
+        connection.execute(
+            sql_files.render("postgres", "checkpoint_follow", prefix=prefix.lower, schema=quoted(schema)),
+            {"slave": slave, "position": start.text(), "time": start.time or None},
+        )
+
+
+def _follows(position: Position | None, start: Position) -> bool:
+    """Whether a slave at `position` has begun to follow from `start` on."""
+    if position is None or position.origin is None or start.origin is None:
+        return False
+    return position.origin.system == start.origin.system and position.covers_all_of(start)
+
+
+def validate(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[str]:
+    """Checks the rows of constraints that were made without, while the application goes on; those that rows violate,
+    and how."""
+    violated = []
+    for one in constraints.constraints(connection, list(tables)):
+        if not one.validated:
+            table = quoted(one.table.schema, one.table.name)
+            try:
+                connection.execute(f"ALTER TABLE {table} VALIDATE CONSTRAINT {quoted(one.name)}".encode())
+            except psycopg.errors.IntegrityError as error:
+                violated.append(f"{one.name} of {one.table}: {' '.join(str(error).split())}")
+    return violated

@@ -8,6 +8,8 @@ from sluice.vendors.postgres.connection import literal, quoted
 
 GRANTABLE_SETTINGS = 150000
 """From this version on an account that is no superuser can be let set what only a superuser may."""
+LOCKED = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
+"""What a statement raises that gives way to others."""
 ORIGIN = "sluice.origin"
 """Capture triggers stay quiet where this setting is not empty, so that replication does not loop."""
 
@@ -71,3 +73,13 @@ def _silenced(connection: psycopg.Connection[Any], statement: str) -> bool:
     except psycopg.errors.InsufficientPrivilege:
         return False
     return True
+
+
+def be_patient(connection: psycopg.Connection[Any], seconds: float) -> None:
+    """In a transaction: its statements give way (`LOCKED`) after so long."""
+    connection.execute(f"SET LOCAL lock_timeout = '{int(seconds * 1000)}ms'")
+
+
+def be_durable(connection: psycopg.Connection[Any]) -> None:
+    """In a transaction: no crash undoes its commit, whatever the account says of `synchronous_commit`."""
+    connection.execute("SET LOCAL synchronous_commit = on")

@@ -1,0 +1,45 @@
+"""The configuration of a replication whose direction was turned round: pure, but for the file that is written."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sluice.config import Replication
+
+SUFFIX = ".reversed"
+"""No suffix of a replication file: a prefix that two files claim belongs to neither."""
+
+
+def reversed_text(text: str, slave: str) -> str:
+    """The YAML of a replication in which master and `slave` have changed places; other keys stay, comments go."""
+    values: dict[str, Any] = yaml.safe_load(text)
+    master, other = dict(values["master"]), dict(values["slaves"][slave])
+    own = ("conn_id", "vendor", "schema")
+    values["master"] = {key: other[key] for key in own if key in other}
+    kept = {key: value for key, value in other.items() if key not in own}
+    values["slaves"] = {
+        name: ({**{key: master[key] for key in own if key in master}, **kept} if name == slave else options)
+        for name, options in values["slaves"].items()
+    }
+    if "vendor" in master:  # a slave's vendor is its master's where nothing else is said
+        values["master"].setdefault("vendor", master["vendor"])
+    others = [name for name in values["slaves"] if name != slave]
+    head = [f"# Made by a failover: slave {slave} and the master have changed places."]
+    if others:
+        head.append(f"# Positions of {', '.join(others)} are the former master's: trigger initial_update for each.")
+    if "cascade" in master:
+        head.append(f"# cascade of the former master is left out: {master['cascade']}")
+    return "\n".join(head) + "\n" + yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
+
+
+def write(replication: Replication, slave: str) -> Path | None:
+    """Writes it beside the file that is in force; None where that is no YAML."""
+    source = replication.source
+    if source.suffix not in (".yaml", ".yml"):
+        return None
+    place = source.with_name(source.name + SUFFIX)
+    new = place.with_name(place.name + ".new")
+    new.write_text(reversed_text(source.read_text(encoding="utf-8"), slave), encoding="utf-8")
+    new.replace(place)
+    return place

@@ -1,0 +1,251 @@
+"""The steps of a failover up to the last position, one function a task of its DAG.
+
+    planned   begin → guard → reach → (verify) → end_apply → complete → (capture) → switch → follow → finish
+    forced    begin ─────────────────────────▶ end_apply → complete → (capture) → switch ────────▶ finish
+
+Each may be killed anywhere and run again: what is done is read from the slave (`Phase`), the rest is done. Up to the
+switch everything can be taken back: see `sluice.failover.abort`.
+"""
+
+import logging
+import time
+from typing import Any
+
+from redis import Redis
+
+from sluice import vendors
+from sluice.domain.failover import Action, Phase, Record, passed
+from sluice.domain.position import Position
+from sluice.domain.state import SlaveState
+from sluice.errors import Terminal, Transient
+from sluice.failover import survey
+from sluice.failover.attempt import Failover, applied
+from sluice.failover.survey import NotReady
+from sluice.stores import lease
+from sluice.stores.failover import FailoverClaim
+from sluice.stores.gate import Gate
+
+log = logging.getLogger("sluice.failover")
+
+REACH_SECONDS = 900.0
+"""How long the application is kept waiting for the slave to apply what is queued; then the failover fails."""
+SILENT_SECONDS = 60.0
+"""How long no apply may run meanwhile."""
+LOOK_SECONDS = 0.2
+
+
+class FailoverOver(Terminal):
+    """The failover that a step belongs to is not under way."""
+
+    def __init__(self, failover: Failover, record: Record | None):
+        what = "was never begun" if record is None or record.id != failover.id else f"is {record.phase}"
+        super().__init__(f"{failover}: failover {failover.id} {what}. Trigger a new one.")
+
+
+class Taken(Terminal):
+    """Another failover was first."""
+
+    def __init__(self, failover: Failover, other: str, slave: str):
+        super().__init__(
+            f"{failover}: failover {other} of slave {slave} is under way for the same master. Wait until it is "
+            f"through, or trigger the DAG failover for slave {slave} with the action abort."
+        )
+
+
+class NotReached(Terminal):
+    """The slave does not come to the master's last position."""
+
+    def __init__(self, failover: Failover, why: str):
+        super().__init__(f"{failover}: the slave does not reach the master's last position: {why}")
+
+
+class ApplyGoesOn(Transient):
+    """A transaction of the apply does not end."""
+
+
+def begin(failover: Failover, store: "Redis") -> None:
+    """The pair belongs to this failover. Raises `NotReady`, `Taken`; nothing was changed then."""
+    facts = survey.look(failover, store)
+    if facts.record is not None and survey.goes_on(facts, failover):
+        log.info("%s: failover %s goes on where it was: %s", failover, failover.id, facts.record.phase)
+        return
+    reasons = survey.blockers(
+        facts, failover.action, failover_id=failover.id, reverse=failover.reverse, override=failover.override
+    )
+    if reasons:
+        raise NotReady(failover, reasons)
+    first = FailoverClaim(store, failover.prefix).take(failover.id, failover.slave.name)
+    if first["id"] != failover.id:
+        raise Taken(failover, first["id"], first["slave"])
+    if facts.sheet is not None and not facts.silent:
+        survey.keep_sheet(failover, facts.sheet)
+    with failover.on_slave() as slave:
+        kept = failover.kept(slave)
+        kept.ensure()
+        with slave.transaction():
+            found = kept.read(lock=True)
+            if found is not None and found.under_way and found.id != failover.id:
+                raise Taken(failover, found.id, failover.slave.name)
+            kept.begin(failover.id, failover.action, failover.reverse, failover.by)
+    log.info("%s: %s failover %s begins", failover, failover.action, failover.id)
+
+
+def guard(failover: Failover) -> None:
+    """The master refuses writes to the replicated tables; the last position is known. Raises `MasterBusy`, `Taken`."""
+    with failover.on_slave() as slave:
+        if done(failover, slave, Phase.GUARDED):
+            return
+        with failover.on_master() as master:
+            theirs = guard_of(failover, master)
+            first = theirs.claim(failover.id, failover.slave.name)
+            if first["id"] != failover.id:
+                raise Taken(failover, first["id"], first["slave"])
+            log.info("%s: from here on the master refuses writes to the replicated tables", failover)
+            theirs.make(f"the database moves to {failover.slave_info.place} (failover to slave {failover.slave.name})")
+            last = position_of(failover, master)
+        move(failover, slave, Phase.GUARDED, last=last.text())
+    log.info("%s: the master's last position is %s, as of %s", failover, last.snapshot, last.time)
+
+
+def reach(failover: Failover, store: "Redis") -> None:
+    """Returns when the slave has applied the last position. Raises `NotReached`."""
+    end, silent = time.monotonic() + REACH_SECONDS, time.monotonic() + SILENT_SECONDS
+    with failover.on_slave() as slave:
+        if done(failover, slave, Phase.REACHED):
+            return
+        last = last_of(failover, slave)
+        while True:
+            checkpoint = failover.checkpoints(slave).read()
+            if checkpoint is None or checkpoint.state is not SlaveState.NORMAL:
+                raise NotReached(failover, f"it is {checkpoint.state if checkpoint else 'gone'}.")
+            position = applied(failover, store, checkpoint)
+            if position is not None and not checkpoint.catching_up and position.covers_all_of(last):
+                break
+            if closures := Gate(store, failover.prefix, failover.slave.name).closures():
+                raise NotReached(failover, f"its gate is closed: {'; '.join(map(str, closures))}")
+            now = time.monotonic()
+            if lease.held(store, failover.prefix, failover.slave.name):
+                silent = now + SILENT_SECONDS
+            if now > silent:
+                raise NotReached(failover, "no apply runs. Trigger cdc_apply.")
+            if now > end:
+                raise NotReached(failover, f"{REACH_SECONDS:.0f} s were not enough. Wait until its lag is small.")
+            time.sleep(LOOK_SECONDS)
+        move(failover, slave, Phase.REACHED)
+    log.info("%s: the slave has applied all that the master ever committed", failover)
+
+
+def is_verified(failover: Failover) -> bool:
+    """Whether the slave was compared before, by this failover."""
+    with failover.on_slave() as slave:
+        return done(failover, slave, Phase.VERIFIED)
+
+
+def verified(failover: Failover, what: str) -> None:
+    """Notes what was compared, and found identical."""
+    with failover.on_slave() as slave:
+        if not done(failover, slave, Phase.VERIFIED):
+            move(failover, slave, Phase.VERIFIED, verified=what)
+    log.info("%s: %s", failover, what)
+
+
+def end_apply(failover: Failover, store: "Redis") -> str:
+    """Nothing is applied from here on; in words, what the slave holds. Raises `NotReached`, `ApplyGoesOn`."""
+    with failover.on_slave() as slave:
+        if not done(failover, slave, Phase.ENDED):
+            for _ in range(3):
+                if _ended(failover, slave, store):
+                    break
+                # An apply that is frozen, or whose machine is gone, holds the checkpoint's lock.
+                updates = vendors.module(failover.slave_info.vendor, "updates")
+                updates.end_sessions(slave, failover.apply_application)
+            else:
+                raise ApplyGoesOn(f"{failover}: a transaction of the apply holds the slave's checkpoint.")
+        last = last_of(failover, slave)
+    text = f"the slave holds all that the master had committed up to {last.time}, {last.snapshot}"
+    if failover.action is Action.FORCED:
+        text += f". {lost(last, survey.look(failover, store))}"
+    log.info("%s: %s", failover, text)
+    return text
+
+
+def lost(last: Position, facts: survey.Facts) -> str:
+    """What a failover without the master leaves behind, in words."""
+    said = f"What the master committed after {last.time} is lost"
+    if facts.checkpoint is not None and facts.checkpoint.catching_up:
+        said += ", and a large window was under way: its rows are at no one state of the master"
+    if facts.heard:
+        said += f"; the apply saw it last at {facts.heard}"
+    return said + "."
+
+
+def _ended(failover: Failover, slave: Any, store: "Redis") -> bool:
+    """False where a transaction of the apply does not end."""
+    driver = vendors.module(failover.slave_info.vendor, "session")
+    try:
+        with slave.transaction():
+            driver.be_patient(slave, seconds=5)
+            driver.be_durable(slave)
+            checkpoints = failover.checkpoints(slave)
+            found = checkpoints.read(lock=True)
+            position = applied(failover, store, found)
+            if position is None:
+                raise NotReached(failover, "its position is not known.")
+            if failover.action is Action.PLANNED:
+                last = last_of(failover, slave)
+                if found.state is not SlaveState.NORMAL or found.catching_up or not position.covers_all_of(last):
+                    raise NotReached(failover, f"it is {found.state} and left that position since.")
+            if failover.slave.checkpoint == "redis":
+                checkpoints.start_at(position)
+            checkpoints.move(SlaveState.SWITCHING, f"Failover {failover.id} completes the slave")
+            move(failover, slave, Phase.ENDED, last=position.text())
+    except driver.LOCKED:
+        return False
+    return True
+
+
+# -- what the steps share
+
+
+def done(failover: Failover, slave: Any, phase: Phase) -> bool:
+    """Whether this step was done before. Raises `FailoverOver` where the failover is not under way."""
+    record = failover.kept(slave).read()
+    if record is None or record.id != failover.id or record.phase is Phase.ABORTED:
+        raise FailoverOver(failover, record)
+    return passed(record.phase, phase)
+
+
+def move(failover: Failover, slave: Any, phase: Phase, **values: str) -> None:
+    """The failover comes to `phase`, unless it was aborted meanwhile. Raises `FailoverOver`."""
+    kept = failover.kept(slave)
+    with slave.transaction():
+        record = kept.read(lock=True)
+        if record is None or record.id != failover.id or record.phase is Phase.ABORTED:
+            raise FailoverOver(failover, record)
+        if not passed(record.phase, phase):
+            kept.move(phase, **values)
+
+
+def last_of(failover: Failover, slave: Any) -> Position:
+    """The master's last position."""
+    return Position.parse(failover.kept(slave).read().last)
+
+
+def guard_of(failover: Failover, master: Any) -> Any:
+    """The guard of the master."""
+    module = vendors.module(failover.master_info.vendor, "guard")
+    return module.Guard(master, failover.prefix, failover.replication.master.schema)
+
+
+def own_guard(failover: Failover, slave: Any) -> Any:
+    """The guard that the slave has where it was a master before."""
+    module = vendors.module(failover.slave_info.vendor, "guard")
+    return module.Guard(slave, failover.prefix, failover.slave.schema)
+
+
+def position_of(failover: Failover, master: Any) -> Position:
+    """The position of the master now; no crash of it undoes what it covers."""
+    module = vendors.module(failover.master_info.vendor, "position")
+    taken: Position = module.take(master, failover.prefix, failover.replication.master.schema)
+    module.secure(master, taken)
+    return taken

@@ -1,0 +1,330 @@
+"""The steps of a failover that make the slave a master, and those that take back what was begun."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from redis import Redis
+
+from sluice import vendors
+from sluice.domain.failover import Action, Made, Phase, Sheet, passed
+from sluice.domain.position import Position
+from sluice.domain.state import SlaveState
+from sluice.errors import SluiceError, Terminal, Transient
+from sluice.failover import survey
+from sluice.failover.attempt import Failover
+from sluice.failover.steps import done, guard_of, last_of, move, own_guard, position_of
+from sluice.stores.checkpoint import StoredCheckpoint
+from sluice.stores.failover import FailoverClaim
+
+log = logging.getLogger("sluice.failover")
+
+CAPTURE = "capture of the slave's changes"
+"""In the list of what was made."""
+
+
+class MasterChanged(Terminal):
+    """The master was changed although it refuses writes."""
+
+    def __init__(self, failover: Failover, what: str):
+        super().__init__(
+            f"{failover}: the master was changed after its last position: {what}. Somebody writes past triggers, as a "
+            "session with session_replication_role = replica does, or alters tables. End that, then trigger the "
+            "failover again."
+        )
+
+
+class TooLate(Terminal):
+    """The slave is a master already."""
+
+    def __init__(self, failover: Failover):
+        super().__init__(
+            f"{failover}: the slave is a master already, which cannot be taken back. Fail over the other way round."
+        )
+
+
+class MasterStaysGuarded(Transient):
+    """All is taken back but on the master, which does not answer."""
+
+
+def complete(failover: Failover, store: "Redis") -> list[str]:
+    """Definitions and sequences are as the master's; what could not be made, and why, a line each."""
+    left: list[str] = []
+    sheet: Sheet | None
+    with failover.on_slave() as slave:
+        if done(failover, slave, Phase.COMPLETED):
+            return left
+        if failover.action is Action.PLANNED:
+            with failover.on_master() as master:
+                sheet = survey.read_sheet(failover, master)
+            survey.keep_sheet(failover, sheet)
+        else:
+            sheet = failover.kept_sheet(slave)
+        if sheet is None:
+            left.append("nothing is kept of the master: compare triggers, privileges and constraints by hand")
+            left += _sequences(failover, slave, _own(failover, slave))
+        else:
+            left += _definitions(failover, slave, sheet)
+            left += _sequences(failover, slave, sheet)
+        move(failover, slave, Phase.COMPLETED)
+    for line in left:
+        log.warning("%s: %s", failover, line)
+    return left
+
+
+def _definitions(failover: Failover, slave: Any, sheet: Sheet) -> list[str]:
+    module, kept, left = vendors.module(failover.slave_info.vendor, "failover"), failover.kept(slave), []
+    for one in survey.compared(failover, slave, sheet):
+        if one.stays:
+            continue
+        statements = "; ".join(statement.strip(" ;") for statement in one.statements)
+        if not one.automatic:
+            left.append(f"{one}: a person runs: {statements};")
+        elif refused := module.make(slave, kept, one):
+            left.append(f"{one}: refused ({refused}); mend that and run: {statements};")
+        else:
+            log.info("%s: made as on the master: %s", failover, one)
+    return left
+
+
+def _own(failover: Failover, slave: Any) -> Sheet:
+    """What the slave itself has, where nothing is kept of the master."""
+    vendor = failover.slave_info.vendor
+    there = vendors.module(vendor, "catalog").tables(slave)
+    tables = tuple(one.table for one in failover.replication.resolve(there))
+    module = vendors.module(vendor, "failover")
+    values = module.sequence_values(slave, failover.prefix, tables)
+    return Sheet("", module.clock(slave), sequences=values, tables=tables)
+
+
+def _sequences(failover: Failover, slave: Any, sheet: Sheet) -> list[str]:
+    module, left = vendors.module(failover.slave_info.vendor, "failover"), []
+    forced = failover.action is Action.FORCED
+    for sequence in sheet.sequences:
+        try:
+            value = module.set_sequence(slave, sequence, failover.gap if forced else 0)
+        except LookupError:
+            left.append(f"{sequence}: the slave has no such sequence; the master's was at {sequence.last}")
+            continue
+        if value is not None:
+            log.info("%s: %s is set to %s", failover, sequence, value)
+        if forced and sequence.table is None:
+            left.append(f"{sequence}: set to {value} by what was known at {sheet.time}; set it higher if need be")
+    return left
+
+
+def capture(failover: Failover, install: Callable[[Any], bool]) -> None:
+    """Where the direction turns round: changes of the slave are captured, and the position is known where that began.
+
+    `install` captures on the slave's session; whether there was no capture before is asked with `begun` first.
+    """
+    with failover.on_slave() as slave:
+        if done(failover, slave, Phase.CAPTURED):
+            return
+        if not failover.reverse:
+            move(failover, slave, Phase.CAPTURED)
+            return
+        kept, schema = failover.kept(slave), failover.slave.schema
+        resources = vendors.module(failover.slave_info.vendor, "resources")
+        noted = any(made.what == CAPTURE for made in kept.read().made)
+        if not noted and resources.installed(slave, failover.prefix, schema) is None:
+            kept.note_made(Made(CAPTURE, ()))
+        install(slave)
+        module = vendors.module(failover.slave_info.vendor, "position")
+        start: Position = module.take(slave, failover.prefix, schema)
+        module.secure(slave, start)
+        move(failover, slave, Phase.CAPTURED, start=start.text())
+    log.info("%s: changes of the slave are captured from %s on, as of %s", failover, start.snapshot, start.time)
+
+
+def switch(failover: Failover, store: "Redis") -> str:
+    """The slave is a master: the one step that cannot be taken back. Raises `MasterChanged`."""
+    planned = failover.action is Action.PLANNED
+    with failover.on_slave() as slave:
+        if not done(failover, slave, Phase.SWITCHED):
+            if planned:
+                with failover.on_master() as master:
+                    prove_unchanged(failover, master, last_of(failover, slave))
+                    # Who moves the claim first decides between this and an abort that cannot reach the slave.
+                    if not guard_of(failover, master).move_claim(failover.id, ["guarded", "switch"], "switch"):
+                        raise Terminal(f"{failover}: the failover was aborted meanwhile. Trigger a new one.")
+            _become_master(failover, slave)
+        begun_at = failover.kept(slave).read().begun_at
+        _release_own(failover, slave)
+    if planned:
+        _note_on_master(failover)
+    FailoverClaim(store, failover.prefix).give_back(failover.id)
+    text = f"slave {failover.slave.name}, {failover.slave_info.place}, is the master now; begun at {begun_at}"
+    log.info("%s: %s", failover, text)
+    return text
+
+
+def prove_unchanged(failover: Failover, master: Any, last: Position) -> None:
+    """Nothing was committed to the master's replicated tables after `last`, and nothing can be.
+
+    Raises `MasterChanged`.
+    """
+    open_to = [one.table for one in guard_of(failover, master).tables() if not one.refuses]
+    if open_to:
+        raise MasterChanged(failover, f"{', '.join(open_to)} would take writes")
+    now = position_of(failover, master)
+    module = vendors.module(failover.master_info.vendor, "failover")
+    if module.changed_since(master, failover.prefix, failover.replication.master.schema, last, now):
+        raise MasterChanged(failover, "ITEMS has changes that are younger")
+
+
+def _become_master(failover: Failover, slave: Any) -> None:
+    driver = vendors.module(failover.slave_info.vendor, "session")
+    with slave.transaction():
+        driver.be_durable(slave)
+        checkpoints, kept = failover.checkpoints(slave), failover.kept(slave)
+        checkpoints.read(lock=True)
+        record = kept.read(lock=True)
+        if record.id != failover.id or record.phase is not Phase.CAPTURED:
+            raise Terminal(f"{failover}: failover {failover.id} is {record.phase}. Trigger a new one.")
+        checkpoints.claim()
+        checkpoints.move(SlaveState.MASTER, f"Master since {failover.action} failover {failover.id}")
+        kept.move(Phase.SWITCHED)
+
+
+def _release_own(failover: Failover, slave: Any) -> None:
+    """A master before, which another failover had made read-only, takes writes again."""
+    resources = vendors.module(failover.slave_info.vendor, "resources")
+    if resources.installed(slave, failover.prefix, failover.slave.schema) is None:
+        return
+    own = own_guard(failover, slave)
+    claimed = own.claimed()
+    if claimed is not None:
+        own.move_claim(claimed["id"], [claimed["phase"]], None)
+    own.release()
+
+
+def _note_on_master(failover: Failover) -> None:
+    """The former master knows that it is none; best effort, its guard stays whatever it knows."""
+    try:
+        with failover.on_master() as master:
+            guard_of(failover, master).move_claim(failover.id, ["switch"], "switched")
+            store = vendors.module(failover.master_info.vendor, "checkpoint").CheckpointStore(
+                master, failover.prefix, failover.replication.master.schema, failover.slave.name
+            )
+            found = store.read()
+            if found is not None and found.state is SlaveState.MASTER:
+                with master.transaction():
+                    store.move(
+                        SlaveState.INCONSISTENT, f"Failover {failover.id} made {failover.slave_info.place} the master"
+                    )
+    except SluiceError as error:
+        log.warning("%s: the former master could not be told: %s", failover, error)
+
+
+def follow(failover: Failover, store: "Redis") -> str:
+    """The former master is a slave of the new one, without a load where its rows are those of the new one's start.
+
+    In words, what became of it. Raises `Transient` where it does not answer.
+    """
+    with failover.on_slave() as slave:
+        record = failover.kept(slave).read()
+        if record.id != failover.id or not passed(record.phase, Phase.SWITCHED):
+            raise TooEarly(failover)
+    if failover.action is Action.FORCED:
+        return "the former master needs an initial update: what it had committed last is not known"
+    last, start = Position.parse(record.last), Position.parse(record.start)
+    with failover.on_master() as master:
+        try:
+            prove_unchanged(failover, master, last)
+        except MasterChanged as changed:
+            return f"the former master needs an initial update: {changed}"
+        module = vendors.module(failover.master_info.vendor, "failover")
+        module.follow(master, failover.prefix, failover.replication.master.schema, failover.slave.name, start)
+    StoredCheckpoint(store, failover.prefix, failover.slave.name).forget()
+    return f"the former master is a slave, NORMAL at {start.snapshot} as of {start.time}, without a load"
+
+
+class TooEarly(Terminal):
+    """The slave is no master yet."""
+
+    def __init__(self, failover: Failover):
+        super().__init__(f"{failover}: the slave is no master yet. Trigger the failover again.")
+
+
+def finish(failover: Failover) -> list[str]:
+    """Constraints that were made without a look at the rows are validated, while the application writes; the failover
+    is through. What rows violate is listed."""
+    with failover.on_slave() as slave:
+        if done(failover, slave, Phase.FINISHED):
+            return []
+        sheet = failover.kept(slave).sheet()
+        module = vendors.module(failover.slave_info.vendor, "failover")
+        violated: list[str] = module.validate(slave, sheet.tables) if sheet is not None else []
+        for one in violated:
+            log.warning("%s: not validated: %s", failover, one)
+        move(failover, slave, Phase.FINISHED)
+    return violated
+
+
+def abort(failover: Failover, store: "Redis", uninstall: Callable[[Any], None]) -> str:
+    """Takes back all that a failover of the pair has begun: the application gets its master back, exactly as before.
+
+    `failover.id` names it. May be run again. Raises `TooLate`; `MasterStaysGuarded` where the master does not answer.
+    """
+    silence = ""
+    planned = failover.action is Action.PLANNED
+    if planned:
+        try:
+            with failover.on_master() as master:
+                theirs = guard_of(failover, master)
+                # A switch that comes later finds the claim gone. One in its middle: the slave's row decides, below.
+                if theirs.move_claim(failover.id, ["guarded"], None):
+                    theirs.release()
+                    log.info("%s: the master takes writes again", failover)
+        except Transient as error:
+            silence = str(error)
+    with failover.on_slave() as slave:
+        _mark_aborted(failover, slave)
+        if planned and not silence:
+            with failover.on_master() as master:
+                theirs = guard_of(failover, master)
+                theirs.move_claim(failover.id, ["guarded", "switch"], None)
+                if theirs.claimed() is None:
+                    theirs.release()
+        _take_back(failover, slave, uninstall)
+    FailoverClaim(store, failover.prefix).give_back(failover.id)
+    if silence:
+        raise MasterStaysGuarded(
+            f"{failover}: the slave is as before, but the master does not answer, and may refuse writes until this "
+            f"step was run again: {silence}"
+        )
+    return f"failover {failover.id} is aborted: the master takes writes, the slave is a slave"
+
+
+def _mark_aborted(failover: Failover, slave: Any) -> None:
+    kept = failover.kept(slave)
+    if not kept.exists():
+        return
+    with slave.transaction():
+        record = kept.read(lock=True)
+        if record is None or record.id != failover.id or record.phase is Phase.ABORTED:
+            return
+        if not passed(record.phase, Phase.SWITCHED):
+            kept.move(Phase.ABORTED)
+        elif failover.checkpoints(slave).read().state is SlaveState.MASTER:
+            raise TooLate(failover)
+
+
+def _take_back(failover: Failover, slave: Any, uninstall: Callable[[Any], None]) -> None:
+    module, kept = vendors.module(failover.slave_info.vendor, "failover"), failover.kept(slave)
+    record = kept.read()
+    if record is None or record.id != failover.id:
+        return
+    for made in reversed(record.made):
+        if made.what == CAPTURE:
+            uninstall(slave)
+        module.take_back(slave, kept, made)
+        log.info("%s: taken back: %s", failover, made.what)
+    with slave.transaction():
+        checkpoints = failover.checkpoints(slave)
+        found = checkpoints.read(lock=True)
+        if found is not None and found.state is SlaveState.SWITCHING:
+            checkpoints.move(SlaveState.NORMAL)
+    if (sheet := kept.sheet()) is not None:
+        module.validate(slave, sheet.tables)

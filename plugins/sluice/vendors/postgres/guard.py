@@ -1,0 +1,144 @@
+"""A PostgreSQL master that refuses writes to its replicated tables while a failover is under way."""
+
+import json
+import logging
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from sluice import sql_files
+from sluice.domain.names import Prefix
+from sluice.errors import Terminal
+from sluice.vendors.postgres.connection import literal, quoted
+
+log = logging.getLogger("sluice.failover")
+
+LOCK_TIMEOUT = "2s"
+"""How long one try holds up a table's writers behind it."""
+TRIES = 30
+
+
+class MasterBusy(Terminal):
+    """Transactions of the master did not let go of tables; `tables` lists them."""
+
+    def __init__(self, tables: Sequence[str], what: str):
+        super().__init__(
+            f"{', '.join(tables)}: some transaction holds it for very long, and {what}. End it (see pg_stat_activity "
+            "and pg_locks), then trigger the failover again."
+        )
+        self.tables = tuple(tables)
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A table of the master, or a partition of one."""
+
+    table: str
+    """Quoted."""
+    function: str
+    refuses: bool
+
+
+@dataclass(frozen=True)
+class Guard:
+    """The guard of one master. On a connection in autocommit; psycopg's errors rise as they are."""
+
+    connection: psycopg.Connection[Any]
+    prefix: Prefix
+    schema: str
+
+    # -- which failover has the master
+
+    def claim(self, failover_id: str, slave: str) -> dict[str, str]:
+        """The claim in force afterwards: this one, or that of the failover that was first."""
+        claim = json.dumps({"id": failover_id, "slave": slave, "phase": "guarded"}, ensure_ascii=False)
+        self._execute("failover_claim", claim=claim)
+        found = self.claimed()
+        assert found is not None
+        return found
+
+    def claimed(self) -> dict[str, str] | None:
+        """`id`, `slave` and `phase` (guarded, switch, switched) of the failover that has the master."""
+        row = self._execute("failover_claimed").fetchone()
+        found: dict[str, str] | None = json.loads(row[0]) if row else None
+        return found
+
+    def move_claim(self, failover_id: str, phases: Sequence[str], phase: str | None) -> bool:
+        """From one of `phases` to `phase`, None: it goes. False where it was not so."""
+        return bool(self._execute("failover_claim_move", id=failover_id, phases=list(phases), phase=phase).fetchall())
+
+    # -- what refuses writes
+
+    def tables(self) -> list[Guarded]:
+        """All that must refuse writes, and whether it does."""
+        statement = sql_files.render("postgres", "guard_relations", **self._names)
+        return [Guarded(*row[1:]) for row in self.connection.execute(statement.encode())]
+
+    def make(self, message: str) -> None:
+        """Each table refuses writes with `message`; who writes in a transaction is waited for, and holds nobody up for
+        more than a moment. Raises `MasterBusy`."""
+        waiting = [one for one in self.tables() if not one.refuses]
+        for attempt in range(TRIES):
+            busy = []
+            for one in waiting:
+                try:
+                    self._make(one, message)
+                except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+                    busy.append(one)
+            if not busy:
+                return
+            waiting = busy
+            time.sleep(min(2.0, 0.1 * 2**attempt) * random.uniform(0.5, 1.0))
+        raise MasterBusy([one.table for one in waiting], "the master could not be made read-only")
+
+    def release(self) -> None:
+        """Every table takes writes again when it returns, and nothing of the guard is left. Raises `MasterBusy` where
+        triggers that refuse nothing any more could not be removed."""
+        statement = sql_files.render("postgres", "guard_release", **self._names)
+        with self.connection.transaction():
+            self.connection.execute(statement.encode())
+        waiting = self._functions()
+        for attempt in range(TRIES):
+            busy = []
+            for name in waiting:
+                try:
+                    with self.connection.transaction():
+                        self.connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+                        self._quietly()
+                        drop = f"DROP FUNCTION IF EXISTS {quoted(self.schema, name)}() CASCADE"
+                        self.connection.execute(drop.encode())
+                except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+                    busy.append(name)
+            if not busy:
+                return
+            waiting = busy
+            time.sleep(min(2.0, 0.1 * 2**attempt) * random.uniform(0.5, 1.0))
+        raise MasterBusy(waiting, "its trigger, which refuses nothing any more, could not be removed")
+
+    def _functions(self) -> list[str]:
+        statement = sql_files.render("postgres", "guard_functions", **self._names)
+        return [name for (name,) in self.connection.execute(statement.encode())]
+
+    def _make(self, one: Guarded, message: str) -> None:
+        statement = sql_files.render(
+            "postgres", "guard_make", **self._names, function=quoted(one.function), table=one.table,
+            message=literal(f"{one.table} is read-only: {message}"),
+        )  # fmt: skip
+        with self.connection.transaction():
+            self.connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+            self.connection.execute(statement.encode())
+
+    def _quietly(self) -> None:
+        """Event triggers of Sluice have nothing to look for."""
+        self.connection.execute("SELECT set_config('sluice.capturing', %s, true)", [self.prefix.lower])
+
+    @property
+    def _names(self) -> dict[str, str]:
+        return {"prefix": self.prefix.lower, "schema": quoted(self.schema)}
+
+    def _execute(self, name: str, **values: Any) -> psycopg.Cursor[Any]:
+        return self.connection.execute(sql_files.render("postgres", name, **self._names), values or None)

@@ -1,0 +1,58 @@
+"""A failover without the master: what is there goes on, what is lost is said."""
+
+from collections.abc import Callable
+
+import pytest
+
+from failover.shop import FORCED, Shop
+from sluice.domain.checkpoint import IsMaster
+from sluice.domain.failover import Phase
+from sluice.domain.state import SlaveState
+from sluice.orchestration.steps_housekeeping import keep_definitions
+from tests.waiting import until
+
+
+def test_the_slave_goes_on_with_what_it_has(shop_of: Callable[..., Shop]) -> None:
+    shop = shop_of()
+    shop.bring_functions()
+    keep_definitions.body(shop.work("check"))
+    with shop.applying():
+        shop.master.execute(b"INSERT INTO public.customers (name) VALUES ('seen')")
+        shop.await_current()
+    shop.master.execute(b"INSERT INTO public.customers (name) VALUES ('lost'), ('lost')")
+    shop.lose("m")
+    said = shop.run("forced", FORCED)
+    assert shop.checkpoint.state is SlaveState.MASTER and shop.record.phase is Phase.FINISHED
+    position = shop.checkpoint.position
+    assert position is not None
+    assert f"What the master committed after {position.time} is lost; the apply saw it last at" in said["end_apply"]
+    assert 'sequence "Odd ""Schema"".x"."Invoice No": set to 5110 by what was known at' in said["complete"]
+    assert [one for one in shop.differences() if "view" not in one] == []
+    # Neither serials nor identities give a number out again that the lost rows had.
+    new = shop.slave.execute("INSERT INTO public.customers (name) VALUES ('next') RETURNING id, name").fetchone()
+    assert new == (1022, "NEXT"), "21 was applied last, 1,000 are left free"
+    order = shop.slave.execute("INSERT INTO public.orders (customer) VALUES (1022) RETURNING id").fetchone()
+    assert order == (1201,)
+    with pytest.raises(IsMaster, match="is a master itself"), shop.applying() as running:
+        until(lambda: running.failure)
+
+
+@pytest.mark.long
+def test_without_anything_kept_of_the_master_that_is_said(shop_of: Callable[..., Shop]) -> None:
+    shop = shop_of()
+    shop.lose("m")
+    said = shop.run("forced", FORCED)
+    assert "nothing is kept of the master: compare triggers, privileges and constraints by hand" in said["complete"]
+    assert shop.slave.execute("INSERT INTO public.orders (customer) VALUES (1) RETURNING id").fetchone() == (1201,)
+
+
+@pytest.mark.long
+def test_a_master_that_dies_under_a_planned_failover(shop_of: Callable[..., Shop]) -> None:
+    shop = shop_of()
+    with shop.applying():
+        shop.run("planned", ["check", "begin", "guard"])
+    shop.lose("m")
+    with pytest.raises(Exception, match="the master does not answer, and may refuse writes until"):
+        shop.run("abort", ["abort"], run="abort")
+    shop.run("forced", FORCED, run="run 2")
+    assert shop.checkpoint.state is SlaveState.MASTER

@@ -1,0 +1,87 @@
+"""Failovers whose tasks are killed, wherever: they go on to the end, or back to where they began."""
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from failover.killing import Killed, killed_at
+from failover.shop import PLANNED, Shop
+from failover.writer import Writers
+from sluice.domain.checkpoint import IsMaster
+from sluice.domain.failover import Phase
+from sluice.domain.state import SlaveState
+from tests.waiting import until
+
+
+def run_killed(shop: Shop, task: str, statement: int, run: str, action: str = "planned") -> bool:
+    """Whether the task came to its end before it was killed."""
+    try:
+        with killed_at(statement):
+            shop.run(action, [task], run=run, reverse=True)
+    except Killed:
+        return False
+    return True
+
+
+def test_tasks_that_are_killed_go_on_where_they_were(shop_of: Callable[..., Shop]) -> None:
+    seed = random.randrange(1_000_000)
+    print("seed", seed)
+    chance, shop = random.Random(seed), shop_of()
+    shop.bring_functions()
+    before = shop.catalogues()
+    with Writers(shop.infos["m"], shop.new_master) as writers:
+        until(lambda: writers.total() > 3)
+        with suppress(IsMaster), shop.applying():
+            # First one that is given up somewhere, its abort being killed as well.
+            run_killed(shop, "begin", chance.randrange(1, 20), "never begun")
+            shop.run("abort", ["abort"], run="abort")
+            last = chance.randrange(2, 8)
+            shop.run("planned", PLANNED[:last], run="given up", reverse=True)
+            run_killed(shop, PLANNED[last], chance.randrange(1, 60), "given up")
+            for _ in range(3):
+                run_killed(shop, "abort", chance.randrange(1, 40), "abort", "abort")
+            shop.run("abort", ["abort"], run="abort")
+            assert shop.catalogues() == before
+            for task in PLANNED:
+                for _ in range(2):
+                    run_killed(shop, task, chance.randrange(1, 40), "run 1")
+                shop.run("planned", [task], run="run 1", reverse=True)
+        until(lambda: writers.total(shop.infos["s"]) > 3)
+    assert shop.record.phase is Phase.FINISHED
+    total = writers.total()
+    assert shop.slave.execute("SELECT count(*) FROM public.customers").fetchone() == (20 + total,)
+    assert [one for one in shop.differences() if "view" not in one] == []
+
+
+@pytest.mark.long
+def test_each_statement_of_a_failover_may_be_the_last_of_its_process(shop_of: Callable[..., Shop]) -> None:
+    shop = shop_of()
+    shop.bring_functions()
+    with suppress(IsMaster), shop.applying():
+        for task in PLANNED:
+            # Each time a little further, with all that the attempts before have left.
+            statement = 1
+            while not run_killed(shop, task, statement, "run 1"):
+                statement += 1
+    assert shop.record.phase is Phase.FINISHED
+    assert shop.checkpoint.state is SlaveState.MASTER
+    assert [one for one in shop.differences() if "view" not in one] == []
+    shop.assert_equal()
+
+
+@pytest.mark.long
+def test_each_statement_of_an_abort_may_be_the_last_of_its_process(shop_of: Callable[..., Shop]) -> None:
+    shop = shop_of()
+    shop.bring_functions()
+    before = shop.catalogues()
+    with shop.applying():
+        shop.run("planned", PLANNED[:8], reverse=True)
+        statement = 1
+        while not run_killed(shop, "abort", statement, "abort", "abort"):
+            statement += 1
+        assert shop.catalogues() == before
+        shop.master.execute(b"INSERT INTO public.customers (name) VALUES ('after')")
+        shop.await_current()
+    shop.assert_equal()

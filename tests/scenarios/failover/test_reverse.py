@@ -1,0 +1,76 @@
+"""The direction turned round: the former master follows the new one without a load, and back."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from failover.shop import PLANNED, Shop
+from failover.writer import Writers
+from sluice.domain.checkpoint import IsMaster
+from sluice.domain.state import SlaveState
+from sluice.failover.reversal import reversed_text
+from tests.waiting import until
+
+
+def test_the_former_master_follows_and_the_direction_is_turned_back(shop_of: Callable[..., Shop]) -> None:
+    shop = shop_of()
+    shop.bring_functions()
+    shop.slave.execute(b"CREATE VIEW public.big_orders AS SELECT * FROM public.orders WHERE total > 100")
+    original = shop.replication
+    with Writers(shop.infos["m"], shop.new_master) as writers:
+        until(lambda: writers.total() > 5)
+        with suppress(IsMaster), shop.applying():
+            said = shop.run("planned", PLANNED, reverse=True)
+        assert "the former master is a slave, NORMAL at" in said["follow"]
+        assert "mv " in said["follow"] and shop.replication == original, "nothing is overwritten"
+        shop.turn_round()
+        assert shop.replication.master.conn_id == "s" and shop.pair.slave.conn_id == "m"
+        with shop.applying():
+            until(lambda: writers.total(shop.infos["s"]) > 10)
+            shop.await_current()
+            assert shop.checkpoint.state is SlaveState.NORMAL
+            with pytest.raises(shop.REFUSED):
+                shop.slave.execute(b"INSERT INTO public.slots VALUES (9, '[90,91)')")
+        # Back again, the application still writing.
+        with suppress(IsMaster), shop.applying():
+            back = shop.run("planned", PLANNED, run="run 2", reverse=True)
+        assert "the former master is a slave, NORMAL at" in back["follow"]
+        shop.turn_round()
+        assert shop.replication.master == original.master and shop.replication.slaves == original.slaves
+        with shop.applying():
+            before = writers.total(shop.infos["m"])
+            until(lambda: writers.total(shop.infos["m"]) > before + 10)
+            shop.await_current()
+    total = writers.total()
+    with shop.applying():
+        shop.await_current()
+    assert shop.master.execute("SELECT count(*) FROM public.customers").fetchone() == (20 + total,)
+    shop.assert_equal()
+
+
+@pytest.mark.long
+def test_a_former_master_that_was_written_to_needs_a_load(shop_of: Callable[..., Shop]) -> None:
+    shop = shop_of()
+    with suppress(IsMaster), shop.applying():
+        shop.run("planned", PLANNED[:9], reverse=True)
+    shop.master.execute(b"ALTER TABLE public.slots DISABLE TRIGGER demo_guard")
+    shop.master.execute(b"INSERT INTO public.slots VALUES (9, '[90,91)')")
+    said = shop.run("planned", PLANNED[9:], reverse=True)
+    assert "the former master needs an initial update" in said["follow"]
+
+
+def test_the_configuration_is_turned_round_and_back() -> None:
+    text = """
+prefix: DEMO_
+master: {conn_id: m, schema: Ä}
+slaves:
+  dr2: {conn_id: t}
+  dr1: {conn_id: s, on_conflict: reject}
+tables: {'public.*': {}}
+"""
+    turned = reversed_text(text, "dr1")
+    assert "Positions of dr2 are the former master's" in turned
+    assert "conn_id: s\n" in turned.split("slaves:")[0] and "conn_id: m\n  " in turned.split("slaves:")[1]
+    assert "on_conflict: reject" in turned and "Ä" in turned
+    assert reversed_text(reversed_text(turned, "dr1"), "dr1") == turned
