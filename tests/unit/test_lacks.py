@@ -1,0 +1,94 @@
+"""From facts of a server to what it lacks, in words and statements."""
+
+from dataclasses import replace
+
+import pytest
+
+from sluice.domain.lack import Lack, Severity, errors, script
+from sluice.preflight.checks import NotReady, settle
+from sluice.vendors.postgres.lacks import of_account, of_schemas, silence_lacking
+from sluice.vendors.postgres.preflight import Account, Schema
+
+FIT = Account(
+    role='"Sluice"',
+    database="shop",
+    superuser=False,
+    bypasses_row_security=False,
+    may_connect=True,
+    may_make_temporary=True,
+    may_create=True,
+    may_use_plpgsql=True,
+    sees_others=False,
+    standby=False,
+    encoding="UTF8",
+    version=180000,
+    room=50,
+    room_limit="max_connections of the server",
+    functions_lacking=(),
+    ahead=0.1,
+    uncertain=0.05,
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "what", "severity", "said"),
+    [
+        ({"version": 130012}, "PostgreSQL 14 or later", Severity.ERROR, "Upgrade the server."),
+        ({"standby": True}, "a server that can be written to", Severity.ERROR, "or promote this one."),
+        ({"may_connect": False}, "CONNECT on the database shop", Severity.ERROR, 'DATABASE shop TO "Sluice";'),
+        ({"may_use_plpgsql": None}, "USAGE on the language plpgsql", Severity.ERROR, "CREATE EXTENSION plpgsql;"),
+        ({"room": 9}, "10 free connections", Severity.WARNING, "9 are free by max_connections"),
+        ({"room": -3}, "10 free connections", Severity.WARNING, "0 are free by max_connections"),
+        ({"ahead": -90.0}, "the right time", Severity.WARNING, "90 s behind this machine's"),
+        ({"ahead": 3.0}, "the right time", Severity.WARNING, "3 s ahead of this machine's"),
+        ({"superuser": True}, "least privilege", Severity.NOTE, "docs/privileges.md"),
+    ],
+)
+def test_a_fact_that_is_not_as_it_should_be_is_one_lack(
+    change: dict[str, object], what: str, severity: Severity, said: str
+) -> None:
+    (lack,) = of_account(replace(FIT, **change), 4)  # type: ignore[arg-type]
+    assert (lack.what, lack.severity) == (what, severity)
+    assert said in str(lack)
+
+
+def test_an_account_that_is_fit_lacks_nothing() -> None:
+    assert of_account(FIT, 4) == []
+    # A slow answer says little about the clock.
+    assert of_account(replace(FIT, ahead=20.0, uncertain=30.0), 4) == []
+
+
+def test_what_lets_triggers_be_switched_off_depends_on_the_release() -> None:
+    granted, old = silence_lacking(FIT, []), silence_lacking(replace(FIT, version=140019), [])
+    assert granted.statement == 'GRANT SET ON PARAMETER session_replication_role TO "Sluice"'
+    assert (granted.severity, old.severity, old.statement) == (Severity.WARNING, Severity.WARNING, None)
+    assert silence_lacking(FIT, ["public.a.key → public.b"]).severity is Severity.ERROR
+
+
+def test_privileges_on_one_schema_are_one_statement() -> None:
+    schemas = [Schema("a b", '"a b"', "owner", False, False), Schema("gone", "gone", None, False, False)]
+    needs = {"a b": {"USAGE": "it is named", "CREATE": "tables are made"}, "gone": {"USAGE": "it is named"}}
+    (lack,) = of_schemas(FIT, schemas, needs)
+    assert lack.statement == 'GRANT USAGE, CREATE ON SCHEMA "a b" TO "Sluice"'
+    assert lack.why == "it is named; tables are made"
+    assert lack.by == "the owner owner or an administrator"
+
+
+def test_errors_are_raised_at_once_and_all_else_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    lacks = [
+        Lack("master", "A", "why a", "GRANT A", place="here"),
+        Lack("slave dr1", "B", "why b", None, remedy="Do b."),
+        Lack("master", "C", "why c", "GRANT C", Severity.WARNING),
+    ]
+    with pytest.raises(NotReady) as caught:
+        settle("SHOP_", lacks)
+    assert str(caught.value) == (
+        "SHOP_: 2 things are lacking, and nothing was changed:\n"
+        "- master, here: A: why a. Run there, as an administrator:\n    GRANT A;\n"
+        "- slave dr1: B: why b. Do b.\n"
+        "Then start again."
+    )
+    assert "SHOP_: master: C: why c. Run there, as an administrator:\n    GRANT C;" in caplog.text
+    assert script(lacks) == "GRANT A;\nGRANT C;\n"
+    assert errors(lack.softened() for lack in lacks) == []
+    settle("SHOP_", (lack.softened() for lack in lacks))
