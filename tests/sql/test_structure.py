@@ -7,6 +7,7 @@ import psycopg
 import pytest
 from master import ORDERS, Master, Model, ddl
 
+from embedded.postgres import PostgresServer
 from sluice.domain import definition
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import TableName
@@ -434,3 +435,21 @@ def test_a_key_that_comes_or_goes_changes_guid_at_once(any_master: Master) -> No
     assert any_master.items()[-1].guid == "a"
     any_master.sql("DROP INDEX k", "UPDATE orders SET n = 3")
     assert any_master.items()[-1].guid == ""
+
+
+def test_a_publication_of_all_tables_keeps_no_definition_from_changing(
+    any_master: Master, postgres: PostgresServer
+) -> None:
+    with postgres.connect(any_master.info.database) as admin:
+        admin.execute("CREATE PUBLICATION everything FOR ALL TABLES")
+    after = any_master.last_key()
+    any_master.sql(
+        "ALTER TABLE orders ADD w int",
+        "UPDATE orders SET w = 5",
+        "ALTER TABLE orders DROP n",
+        "INSERT INTO orders VALUES (2, 'b', 6)",
+        "SELECT demo_check_structure()",
+    )
+    actions = [item.action for item in any_master.items(after, ddl=True)]
+    assert actions == ["ALTER", "UPDATE", "ALTER", "INSERT"]
+    any_master.register()

@@ -32,8 +32,9 @@ FUNCTIONS: tuple[str, ...] = (
     "structure",
     "ddl",
     "purge",
+    "replica_identity",
 )
-"""Files of functions, in the order in which they refer to one another."""
+"""Files of functions, in the order in which they refer to one another, and of what may be set again and again."""
 
 EVENT_TRIGGERS = "event_triggers"
 """File that makes the event triggers, where the account may."""
