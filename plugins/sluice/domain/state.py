@@ -26,7 +26,7 @@ class SlaveState(StrEnum):
 
 MOVES: dict[SlaveState, frozenset[SlaveState]] = {
     SlaveState.UNCONFIGURED: frozenset({SlaveState.INITIAL}),
-    SlaveState.INITIAL: frozenset({SlaveState.TRANSITION, SlaveState.INCONSISTENT}),
+    SlaveState.INITIAL: frozenset({SlaveState.TRANSITION, SlaveState.NORMAL, SlaveState.INCONSISTENT}),
     SlaveState.TRANSITION: frozenset({SlaveState.NORMAL, SlaveState.INCONSISTENT}),
     SlaveState.NORMAL: frozenset({SlaveState.INITIAL, SlaveState.INCONSISTENT, SlaveState.SWITCHING}),
     SlaveState.INCONSISTENT: frozenset({SlaveState.INITIAL}),
@@ -34,7 +34,8 @@ MOVES: dict[SlaveState, frozenset[SlaveState]] = {
     SlaveState.MASTER: frozenset({SlaveState.NORMAL, SlaveState.INCONSISTENT}),
 }
 """From each state, where it may go. The initial update moves into INITIAL and TRANSITION, the
-apply into NORMAL, a cancelled update or lost changes into INCONSISTENT, a failover into SWITCHING and MASTER; one in
+apply into NORMAL, a cancelled update or lost changes into INCONSISTENT (of whole tables alone: into NORMAL, and these
+tables are INCONSISTENT), a failover into SWITCHING and MASTER; one in
 the other direction makes a MASTER NORMAL again, or INCONSISTENT where it must be loaded."""
 
 APPLYING = frozenset({SlaveState.TRANSITION, SlaveState.NORMAL})

@@ -16,6 +16,7 @@ from sluice.domain.failover import Action, Phase, Record, Sheet
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
+from sluice.domain.table_state import ALL_READY
 from sluice.errors import Terminal, Transient
 from sluice.failover.attempt import Failover, applied
 from sluice.stores import lease
@@ -56,7 +57,7 @@ class Facts:
     """The master's clock where the apply last saw it."""
     rejects: int = 0
     missing: list[TableName] = field(default_factory=list)
-    """Replicated tables that the slave lacks."""
+    """Replicated tables that the slave lacks, or has not loaded."""
     faults: Mapping[TableName, str] = field(default_factory=dict)
     """Tables whose capture is broken, and how."""
     verified: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -95,7 +96,8 @@ def look(failover: Failover, store: "Redis") -> Facts:
         if facts.sheet is not None:
             catalog = vendors.module(failover.slave_info.vendor, "catalog")
             there = catalog.shapes(slave, facts.sheet.tables)
-            facts.missing = [table for table in facts.sheet.tables if table not in there]
+            left_out = facts.checkpoint.tables if facts.checkpoint else ALL_READY
+            facts.missing = [table for table in facts.sheet.tables if table not in there or table in left_out]
             facts.different = compared(failover, slave, facts.sheet)
     _look_at_others(failover, facts, store)
     return facts
@@ -218,7 +220,7 @@ def blockers(
             "The DAG resync compares or repairs the slave: wait until it is through, or mark its run as failed."
         )
     if facts.missing:
-        found.append(f"The slave lacks {_listed(facts.missing)}: trigger initial_update.")
+        found.append(f"The slave lacks {_listed(facts.missing)}: trigger initial_update with these tables.")
     if action is Action.PLANNED:
         found += _of_planned(facts, reverse)
     elif not facts.silent and not override:

@@ -30,6 +30,8 @@ from sluice.stores.gate import INITIAL_UPDATE, Gate
 
 log = logging.getLogger("sluice.initial")
 
+GIVEN_UP = " (given up)"
+"""Follows the name of an update of tables alone that was cancelled: nothing of it may go on."""
 INTERRUPTED = "Initial Update interrupted by the ADMIN"
 PLAN_TRIES = 5
 IN_ONE_SNAPSHOT = "All tables are read in one snapshot, changes are queued until they are stored"
@@ -184,6 +186,8 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Any:
 def cancel(update: Update, store: Redis, reason: str = INTERRUPTED, *, any_update: bool = False) -> bool:
     """The slave is INCONSISTENT with `reason`; loaders stop within a block. False when nothing was under way.
 
+    An update of whole tables alone leaves these INCONSISTENT, and the slave NORMAL.
+
     `any_update`: also one of another id. Raises `LoadEnded` when another update owns the slave.
     """
     with on_slave(update) as slave:
@@ -198,13 +202,29 @@ def cancel(update: Update, store: Redis, reason: str = INTERRUPTED, *, any_updat
                 return False
             if owner.update_id != update.update_id and not any_update:
                 raise LoadEnded(update, owner.state, f"it belongs to initial update {owner.update_id}")
-            checkpoints.move(SlaveState.INCONSISTENT, reason)
-            # Blocks stay as far as they came: an apply in the middle of a window still decides by them, then rolls
-            # back. What is being read can no longer be stored.
-            blocks_of(update, slave).release()
+            if owner.update_id == update.update_id and update.choice.partial and not update.choice.ranged:
+                _give_up_tables(update, slave, reason)
+            else:
+                checkpoints.move(SlaveState.INCONSISTENT, reason)
+                # Blocks stay as far as they came: an apply in the middle of a window still decides by them, then rolls
+                # back. What is being read can no longer be stored.
+                blocks_of(update, slave).release()
         Gate(store, update.prefix, update.slave.name).open(INITIAL_UPDATE)
         log.info("%s: initial update %s cancelled: %s", update, owner.update_id, reason)
         return True
+
+
+def _give_up_tables(update: Update, slave: Connection[Any], reason: str) -> None:
+    """The tables of this update wait for another load; all else of the slave goes on."""
+    checkpoints, blocks = checkpoints_of(update, slave), blocks_of(update, slave)
+    states = checkpoints.read(lock=True).tables
+    # One whose rows no block has replaced yet is absent still, if it was.
+    loaded = [table for table in block_map_of(update, slave).tables if table not in states]
+    checkpoints.put_tables(states.put_all(loaded, TableState.INCONSISTENT))
+    # An apply in the middle of a window rolls back; loaders find nothing more to read, and can store nothing.
+    blocks.delete()
+    checkpoints.move(SlaveState.NORMAL, reason)
+    _updates(update).name(slave, update.prefix, update.slave.schema, update.slave.name, f"{update.update_id}{GIVEN_UP}")
 
 
 def end_sessions(update: Update) -> int:
@@ -219,7 +239,7 @@ def end_sessions(update: Update) -> int:
             if not checkpoints_of(update, slave).exists():
                 return 0  # the update failed before it made anything
             owner = owner_of(update, slave)
-            if owner is None or owner.update_id != update.update_id:
+            if owner is None or owner.update_id not in (update.update_id, f"{update.update_id}{GIVEN_UP}"):
                 return 0
             ended += _end_sessions(update, slave, update.slave_info.vendor)
         with on_master(update) as master:

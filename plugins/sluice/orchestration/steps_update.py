@@ -11,6 +11,7 @@ from airflow.sdk import get_current_context, task
 from sluice.config import ConfigError, UnknownPrefix, UnknownSlave
 from sluice.counted import counted
 from sluice.domain.state import ForbiddenMove, SlaveState
+from sluice.domain.table_state import how_to_load
 from sluice.errors import Terminal
 from sluice.initial import steps, transfer
 from sluice.initial.owner import LoadEnded, owner_of
@@ -198,10 +199,13 @@ def _cancel_abandoned(update: Update, work: Work) -> bool:
 
 def _left(work: Work, cancelled: bool) -> str:
     """What the update leaves behind, and what to do about it."""
-    if cancelled:
-        return f"The slave is {SlaveState.INCONSISTENT}: start a new initial update"
     checkpoint = work.checkpoint(work.slave)
     state = checkpoint.state if checkpoint else SlaveState.UNCONFIGURED
+    if cancelled and checkpoint and state is SlaveState.NORMAL and checkpoint.tables:
+        lacking = how_to_load(work.prefix, work.slave.name, list(checkpoint.tables)).rstrip(".")
+        return f"The slave is NORMAL without these tables, all else goes on. {lacking}"
+    if cancelled:
+        return f"The slave is {SlaveState.INCONSISTENT}: start a new initial update"
     if state is SlaveState.NORMAL:
         return "The slave is NORMAL. Should indexes or constraints be missing, clear the task finish"
     return f"This update did not touch the slave, which is {state}"

@@ -223,7 +223,7 @@ def test_a_part_can_be_loaded_only_where_the_rest_is_right(pair_of: MakePair) ->
         steps.begin(pair.update(tables=["public.orders"]), pair.store)
 
 
-def test_a_part_that_is_cancelled_leaves_the_slave_inconsistent(pair_of: MakePair) -> None:
+def test_a_part_of_a_table_that_is_cancelled_leaves_the_slave_inconsistent(pair_of: MakePair) -> None:
     pair = settled(pair_of)
     update = pair.update(tables=["public.orders"], key_to="4000")
     pair.prepare(update)

@@ -16,8 +16,10 @@ from initial_load.traffic import Traffic, Writable
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
+from sluice.domain.table_state import TableState
 from sluice.initial import steps
 from sluice.initial.chosen import CannotChoose
+from sluice.initial.owner import LoadEnded
 from sluice.install import reconcile as reconciling
 from sluice.install import resources
 from sluice.stores.gate import Gate
@@ -137,7 +139,7 @@ def test_its_load_is_killed_half_way_and_goes_on(pair_of: MakePair) -> None:
 
 @pytest.mark.parametrize("kept", ["slave", "redis"])
 def test_it_joins_leaves_and_joins_again(pair_of: MakePair, kept: str) -> None:
-    pair = normal_slave(pair_of).with_slave(checkpoint=kept)
+    pair = normal_slave(pair_of, slave_options=f", checkpoint: {kept}")
     registry = Registry(pair.master, pair.replication.prefix, "public")
     with applying(pair) as running:
         filled(pair, COUPONS.name)
@@ -208,6 +210,54 @@ def test_it_joins_between_the_look_at_the_tables_and_the_start_position(
         load(pair, update, running)
         await_current(pair, running)
         assert absent(pair) == [JOINING]
+
+
+@pytest.mark.parametrize("moment", ["begun", "planned", "loading"])
+def test_a_load_that_is_cancelled_leaves_its_tables_out_and_all_else_goes_on(pair_of: MakePair, moment: str) -> None:
+    pair = normal_slave(pair_of)
+    orders = TableName("public", "orders")
+    with applying(pair) as running, Traffic(pair.master_info, [ORDERS], writers=1):
+        filled(pair, "public.ready", rows=500)
+        filled(pair, COUPONS.name, rows=3_000)
+        reconcile(pair)
+        until(partial(joined, pair, running))
+        load_again = pair.update(tables=["public.ready"])
+        pair.prepare(load_again)
+        load(pair, load_again, running)
+        update = pair.update(tables=[COUPONS.name, "public.ready"])
+        if moment == "begun":
+            steps.begin(update, pair.store)
+        else:
+            pair.prepare(update)
+        if moment == "loading":
+            pair.slow_down(COUPONS.name, 0.02)
+            process = killable(update)
+            until(partial(begun_or_ended, pair, process))
+        assert steps.cancel(update, pair.store)
+        if moment == "loading":
+            assert process.wait(60) != 0, "the load ends by itself"
+            pair.full_speed()
+        assert pair.state() is SlaveState.NORMAL and not pair.blocks()
+        found = pair.checkpoint().read()
+        assert found is not None
+        assert found.tables.not_ready == {
+            JOINING: TableState.ABSENT if moment == "begun" else TableState.INCONSISTENT,
+            TableName("public", "ready"): TableState.INCONSISTENT,
+        }
+        assert Gate(pair.store, update.prefix, "dr1").closures() == []
+        with pytest.raises(LoadEnded):
+            steps.create_tables(update)
+        for table in (COUPONS.name, "public.ready"):
+            pair.master.execute(f"UPDATE {table} SET v = 'left out' WHERE id % 3 = 0".encode())
+    with applying(pair) as running:
+        await_current(pair, running)
+        pair.assert_equal([orders])
+        again = pair.update(tables=[COUPONS.name, "public.ready"])
+        pair.prepare(again)
+        load(pair, again, running)
+        assert absent(pair) == []
+        pair.assert_equal()
+    assert steps.finish(again).left_out == []
 
 
 @pytest.mark.parametrize("seed", range(3))
