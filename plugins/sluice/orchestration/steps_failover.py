@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from sluice import vendors
 from sluice.config import Endpoint, Replication
+from sluice.counted import counted
 from sluice.domain.failover import Action
 from sluice.domain.names import TableName
 from sluice.errors import Terminal
@@ -188,7 +189,8 @@ def verify(work: Work) -> str:
             wrong.append(f"{one.table} {finding.outcome} {finding.reason}".strip())
     if wrong:
         raise NotIdentical(wrong)
-    what = f"{len(tables)} tables compared {f'by about {sample} rows each' if sample else 'whole'}, all identical"
+    extent = f"by about {counted(sample, 'row')} each" if sample else "whole"
+    what = f"{counted(len(tables), 'table')} compared {extent}, all identical"
     steps.verified(failover, what)
     return what
 
