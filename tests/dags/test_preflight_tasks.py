@@ -13,6 +13,7 @@ from embedded.postgres import PostgresServer
 from sluice.domain.connection import ConnectionInfo
 from sluice.errors import Transient
 from sluice.orchestration import preflighting
+from sluice.orchestration.job_operator import ApplyOperator
 from sluice.orchestration.steps_master import check, check_lightly, install_resources
 from sluice.orchestration.work import Work
 from sluice.preflight.checks import NotReady
@@ -124,3 +125,14 @@ def test_an_outage_is_no_lack(places: Places, monkeypatch: pytest.MonkeyPatch) -
     connect_airflow(monkeypatch, "shop_dr1", replace(places["shop_dr1"], port=1))
     with pytest.raises(Transient, match="not reachable from here"):
         check.body(work())
+
+
+def test_an_apply_is_launched_unless_its_account_is_refused(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    apply, given = ApplyOperator(task_id="apply", prefix="SHOP_", slave="dr1"), work()
+    apply.before_launch(given.replication, given.context, True)
+    connect_airflow(monkeypatch, "shop_dr1", replace(places["shop_dr1"], port=1))
+    apply.before_launch(given.replication, given.context, True)
+    connect_airflow(monkeypatch, "shop_dr1", replace(places["shop_dr1"], password="wrong"))
+    with pytest.raises(NotReady, match="connection shop_dr1"):
+        apply.before_launch(given.replication, given.context, True)
+    apply.before_launch(given.replication, given.context, False)  # what ran before waits for what it needs
