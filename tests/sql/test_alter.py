@@ -15,6 +15,8 @@ from sluice.vendors.postgres import catalog, connection
 from sluice.vendors.postgres.alter import Alterer, DefinitionRefused
 from sluice.vendors.postgres.target import Targets
 
+pytestmark = pytest.mark.releases
+
 T = TableName("public", "t")
 
 

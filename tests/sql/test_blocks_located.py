@@ -68,6 +68,7 @@ def shape_of(connection: psycopg.Connection[Any], name: str) -> TableShape:
     return shape
 
 
+@pytest.mark.releases
 @pytest.mark.parametrize("name", KEYS)
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())

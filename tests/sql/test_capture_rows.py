@@ -4,6 +4,8 @@ import psycopg
 import pytest
 from master import Master, Model, wanted
 
+pytestmark = pytest.mark.releases
+
 ORDERS = "CREATE TABLE orders (id int PRIMARY KEY, customer text, amount numeric(12,2), note text)"
 
 

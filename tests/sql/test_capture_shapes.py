@@ -43,6 +43,7 @@ def test_a_partitioned_table_is_replicated_under_its_own_name(events: Master) ->
     assert replayed(events)
 
 
+@pytest.mark.releases
 def test_rows_that_change_partition_arrive(events: Master) -> None:
     events.sql(
         "UPDATE events SET part = 'b' WHERE part = 'a' AND id < 10",
@@ -63,6 +64,7 @@ def test_rows_that_merge_moves_to_another_partition_arrive(events: Master) -> No
     assert replayed(events)
 
 
+@pytest.mark.releases
 def test_copy_into_a_partitioned_table_arrives(events: Master) -> None:
     with events.connection.cursor() as cursor, cursor.copy("COPY events FROM STDIN") as copy:
         for number in range(600, 700):

@@ -143,6 +143,7 @@ def literal(text: str) -> str:
     return f"E'{escaped}'"
 
 
+@pytest.mark.releases
 @pytest.mark.parametrize("session", [{}, HOSTILE_SETTINGS], ids=["default settings", "hostile settings"])
 def test_every_type_travels_exactly_under_any_settings(zoo: Master, session: dict[str, str]) -> None:
     columns = types_there(zoo)

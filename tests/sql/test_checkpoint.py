@@ -15,6 +15,8 @@ from sluice.domain.state import ForbiddenMove, SlaveState
 from sluice.vendors.postgres.checkpoint import CheckpointStore
 from sluice.vendors.postgres.connection import connect
 
+pytestmark = pytest.mark.releases
+
 HOSTILE_SCHEMA = "Odd 'schema\" of %s"
 
 

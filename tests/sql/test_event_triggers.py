@@ -28,6 +28,7 @@ def columns(master: Master) -> list[str]:
     return [column.name for column in definition.parse(alter.content or "").shape.columns]
 
 
+@pytest.mark.releases
 @pytest.mark.parametrize("drop", TAKEN_ALONG)
 def test_a_column_that_goes_along_with_something_else_is_noticed_and_no_statement_fails(
     any_master: Master, drop: str
@@ -103,6 +104,7 @@ def test_those_of_an_older_version_are_made_anew_and_disabled_ones_stay_disabled
     assert found() == {**new, "demo_ddl_drop": ("D", ["DROP TABLE"])}
 
 
+@pytest.mark.releases
 def test_values_that_a_rewrite_changed_are_queued_though_the_definition_is_the_same(master: Master) -> None:
     master.sql(ORDERS, "INSERT INTO orders VALUES (1, 'a', 10), (2, 'b', NULL)")
     master.register("orders")

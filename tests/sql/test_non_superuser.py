@@ -14,6 +14,8 @@ from sluice.install import uninstall
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.tables_registry import TablesUnfit
 
+pytestmark = pytest.mark.releases
+
 ORDERS = TableName("app", "orders")
 
 

@@ -9,6 +9,8 @@ from sluice.vendors.postgres import position
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.purge import purge
 
+pytestmark = pytest.mark.releases
+
 
 @pytest.fixture
 def orders(master: Master) -> Master:

@@ -13,6 +13,8 @@ from sluice.vendors.postgres import connection, position
 from sluice.vendors.postgres.connection import DatabaseUnreachable
 from sluice.vendors.postgres.queue import ITEMS, Cut, Part, Reader
 
+pytestmark = pytest.mark.releases
+
 PREFIX = Prefix("DEMO_")
 
 

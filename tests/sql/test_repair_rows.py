@@ -12,6 +12,8 @@ from sluice.domain.names import TableName
 from sluice.vendors.postgres import repair, snapshot
 from sluice.vendors.postgres.connection import connect
 
+pytestmark = pytest.mark.releases
+
 TABLE = TableName("public", "t")
 COLUMNS = (("id", "integer"), ("v", "text"))
 

@@ -17,6 +17,8 @@ from sluice.vendors.postgres.stage import ValueUnfit
 from sluice.vendors.postgres.target import ColumnMissing, Targets
 from tests.unit.changes import History
 
+pytestmark = pytest.mark.releases
+
 T = TableName("public", "t")
 
 

@@ -25,6 +25,7 @@ def columns(text: str | None) -> dict[str, str]:
     return {column.name: column.type for column in definition.parse(text or "").shape.columns}
 
 
+@pytest.mark.releases
 @pytest.mark.parametrize(
     ("statement", "expected"),
     [
@@ -104,6 +105,7 @@ def test_an_alter_that_is_rolled_back_leaves_nothing(any_master: Master) -> None
     assert any_master.rows("SELECT * FROM demo_capture_faults()") == []
 
 
+@pytest.mark.releases
 def test_several_alters_and_rows_in_one_transaction_stay_in_order(any_master: Master) -> None:
     after = any_master.last_key()
     with any_master.connection.transaction():
@@ -135,6 +137,7 @@ def test_a_default_for_old_rows_is_named(orders: Master) -> None:
     assert orders.items(after) == []
 
 
+@pytest.mark.releases
 @pytest.mark.parametrize(
     "statement",
     [
@@ -187,6 +190,7 @@ def test_what_changes_no_definition_leaves_no_item(any_master: Master, statement
     assert [item.action for item in any_master.items(after, ddl=True)] == ["DELETE"]
 
 
+@pytest.mark.releases
 def test_a_renamed_table_stays_registered_under_its_new_name(any_master: Master) -> None:
     after = any_master.last_key()
     any_master.sql(
@@ -346,6 +350,7 @@ def test_a_renamed_table_leaves_its_first_name_alone_until_it_is_taken(any_maste
     assert any_master.rows("SELECT * FROM demo_capture_faults()") == []
 
 
+@pytest.mark.releases
 def test_a_dropped_table_is_queued_and_one_of_its_name_is_captured_again(any_master: Master) -> None:
     after = any_master.last_key()
     any_master.sql("DROP TABLE orders")

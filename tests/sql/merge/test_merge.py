@@ -15,6 +15,8 @@ from sluice.vendors.postgres.merge import Merged, Merger
 from tests.sql.merge.helpers import T, filled, merger, reduced, same
 from tests.unit.changes import History
 
+pytestmark = pytest.mark.releases
+
 
 def test_the_slave_becomes_equal_and_the_rows_are_counted(slave: Any, size: str) -> None:
     slave.execute("CREATE TABLE public.t (id int PRIMARY KEY, v text)")
