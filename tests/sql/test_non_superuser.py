@@ -97,7 +97,9 @@ def test_a_table_dropped_and_made_again_is_captured_again(granted: tuple[Master,
     administrator.sql("CREATE TABLE app.orders (id int PRIMARY KEY)", "INSERT INTO app.orders VALUES (1)")
     assert master.value("SELECT sluice.demo_check_structure()") == 1
     administrator.sql("INSERT INTO app.orders VALUES (2)")
-    assert [item.action for item in master.items(ddl=True)] == ["CREATE", "DROP", "CREATE", "INSERT", "INSERT"]
+    # A table that was empty when it joined is told so by a second CREATE.
+    actions = [item.action for item in master.items(ddl=True)]
+    assert actions == ["CREATE", "CREATE", "DROP", "CREATE", "INSERT", "INSERT"]
 
 
 def test_event_triggers_made_by_an_administrator_work_for_the_account(granted: tuple[Master, Master]) -> None:
