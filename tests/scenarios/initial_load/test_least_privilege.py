@@ -112,9 +112,7 @@ def lacks(pair: Pair) -> list[str]:
     found = checks.of_master(pair.master, pair.replication)
     slave = pair.replication.slave("dr1")
     found += checks.of_slave(pair.slave, pair.replication, slave, master=pair.master)
-    # PostgreSQL 14 lets nobody grant that.
-    known = "SET on the parameter" if pair.slave.info.server_version < 150000 else "nothing"
-    return [str(lack) for lack in found if lack.severity is not Severity.NOTE and known not in lack.what]
+    return [str(lack) for lack in found if lack.severity is not Severity.NOTE]
 
 
 def test_nothing_is_refused_from_the_installation_to_the_repair(
