@@ -140,15 +140,15 @@ def test_later_steps_run_once_in_order(bare: Master, monkeypatch: pytest.MonkeyP
     bare.install()
     copytree(sql_files.folder(), tmp_path / "sql")
     monkeypatch.setenv("SLUICE_SQL", str(tmp_path / "sql"))
-    (tmp_path / "sql" / "postgres" / "resources_v2.sql").write_text(
+    (tmp_path / "sql" / "postgres" / "resources_v3.sql").write_text(
         "ALTER TABLE ${schema}.${prefix}info ADD note text;\n"
     )
-    monkeypatch.setattr(resources, "STEPS", ("resources_v1", "resources_v2"))
+    monkeypatch.setattr(resources, "STEPS", (*resources.STEPS, "resources_v3"))
     report = bare.install()
-    assert (report.before, report.after, report.files[0]) == (1, 2, "resources_v2")
+    assert (report.before, report.after, report.files[0]) == (2, 3, "resources_v3")
     assert bare.install().files == ()
     fresh = Master(bare.info, Prefix("FRESH_"))
-    assert fresh.install().files[:2] == ("resources_v1", "resources_v2")
+    assert fresh.install().files[:3] == ("resources_v1", "resources_v2", "resources_v3")
 
 
 def test_psql_installs_by_hand_what_the_dag_installs(bare: Master, postgres: PostgresServer) -> None:

@@ -191,6 +191,9 @@ BEGIN
         DELETE FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table;
         INSERT INTO ${schema}.${prefix}captures SELECT now.*;
     END IF;
+    IF NOT p_light AND (had.relid IS NULL OR had.mode IN ('none', 'dropped') OR had.relid <> now.relid) THEN
+        PERFORM ${schema}.${prefix}note_partitions(now.relid);
+    END IF;
     PERFORM ${schema}.${prefix}remember(p_schema, p_table);
     IF had.tablename IS NULL AND now.triggers <> '{}' AND ${schema}.${prefix}no_rows(now.relid) THEN
         -- The triggers hold off writers, and no row was there before them.
@@ -308,8 +311,8 @@ BEGIN
     PERFORM ${schema}.${prefix}forget(p_schema, p_table);
     INSERT INTO ${schema}.${prefix}cols_table
         SELECT * FROM ${schema}.${prefix}cols_view v WHERE v.schemaname = p_schema AND v.tablename = p_table;
-    INSERT INTO ${schema}.${prefix}current_tables (schemaname, relname)
-        SELECT p_schema, p_table WHERE ${schema}.${prefix}relation(p_schema, p_table) IS NOT NULL;
+    INSERT INTO ${schema}.${prefix}current_tables (schemaname, relname, enums)
+        SELECT p_schema, p_table, ${schema}.${prefix}desc_enums(${schema}.${prefix}relation(p_schema, p_table)) WHERE ${schema}.${prefix}relation(p_schema, p_table) IS NOT NULL;
 END
 $sluice$;
 
@@ -350,6 +353,8 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $sluice$
 BEGIN
     IF TG_OP = 'DELETE' THEN
+        DELETE FROM ${schema}.${prefix}partitions p USING ${schema}.${prefix}captures x
+            WHERE x.schemaname = OLD.schemaname AND x.tablename = OLD.tablename AND p.relid = x.relid;
         PERFORM ${schema}.${prefix}drop_trigger(OLD.schemaname, OLD.tablename);
         PERFORM ${schema}.${prefix}forget(OLD.schemaname, OLD.tablename);
     ELSIF ${schema}.${prefix}relation(NEW.schemaname, NEW.tablename) IS NOT NULL THEN

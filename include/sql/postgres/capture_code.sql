@@ -145,15 +145,19 @@ AS $sluice$
     LIMIT 1
 $sluice$;
 
--- An expression that changes with the columns of a table.
+-- An expression that changes with the columns of a table, and with the labels of the enums in them.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}signature_code(p_relid oid) RETURNS text
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT format($code$(SELECT coalesce(pg_catalog.sum(pg_catalog.hash_record_extended(
             ROW(a.attnum, a.attname, a.atttypid, a.atttypmod, a.attnotnull, a.attgenerated), 0)), 0)
         FROM pg_catalog.pg_attribute a
         WHERE a.attrelid OPERATOR(pg_catalog.=) %s::pg_catalog.oid
           AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped)$code$, p_relid)
+        || CASE WHEN e.types = '{}' THEN '' ELSE format($code$
+        OPERATOR(pg_catalog.+) (SELECT coalesce(pg_catalog.sum(pg_catalog.hash_record_extended(ROW(e.oid, e.enumlabel), 0)), 0)
+        FROM pg_catalog.pg_enum e WHERE e.enumtypid OPERATOR(pg_catalog.=) ANY (%L::pg_catalog.oid[]))$code$, e.types) END
+    FROM (VALUES (${schema}.${prefix}enum_types(p_relid))) AS e (types)
 $sluice$;
 
 -- The code that notices, where no event trigger does, that the table is no longer what the function was written for: other

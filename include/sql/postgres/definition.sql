@@ -4,6 +4,8 @@
 --   renamed), type, nullable, key (place in the key), default (expression), identity (a, d), generated (s, v),
 --   collation (qualified), missing (the value of the rows that are older than the column).
 --   <desc … complete="true">, in a CREATE item: all rows of the table follow in ITEMS, none came before its capture.
+--   After the columns the enums that they use, also within arrays, domains, composite types and ranges:
+--   <enum schema="public" name="mood"><label id="16390">sad</label>…</enum>. An id stays when its label is renamed.
 -- Called by: the triggers and functions of capture.sql, structure.sql and ddl.sql.
 -- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
 -- Privileges: CREATE on the schema. Oldest version: PostgreSQL 14.
@@ -29,6 +31,44 @@ RETURN '<colname pos="' || c.attnum || '" type="' || ${schema}.${prefix}xml_esca
     || coalesce(' missing="' || ${schema}.${prefix}xml_escape(c.attmissing) || '"', '')
     || '>' || ${schema}.${prefix}xml_escape(c.attname) || '</colname>';
 
+-- The enums that the columns of a table use, also as parts of other types.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}enum_types(p_relid oid) RETURNS oid[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+-- A handful of types by their oids: the planner expects hundreds of a recursion, and would read all of pg_type.
+SET enable_hashjoin = off SET enable_mergejoin = off
+AS $sluice$
+    WITH RECURSIVE parts (oid) AS (
+        SELECT a.atttypid FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+        WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped AND t.typnamespace <> 'pg_catalog'::regnamespace
+        UNION
+        SELECT x.oid
+        FROM parts p
+        JOIN pg_type t ON t.oid = p.oid
+        CROSS JOIN LATERAL (
+            SELECT t.typbasetype WHERE t.typtype = 'd'
+            UNION ALL SELECT t.typelem WHERE t.typtype = 'b' AND t.typcategory = 'A'
+            UNION ALL SELECT r.rngsubtype FROM pg_range r WHERE r.rngtypid = t.oid OR r.rngmultitypid = t.oid
+            UNION ALL SELECT a.atttypid FROM pg_attribute a
+                      WHERE t.typtype = 'c' AND a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+        ) AS x (oid)
+    )
+    SELECT coalesce(array_agg(t.oid ORDER BY t.oid), '{}') FROM parts p JOIN pg_type t ON t.oid = p.oid WHERE t.typtype = 'e'
+$sluice$;
+
+-- Those enums as the definition lists them; empty without any.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}desc_enums(p_relid oid) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT coalesce(string_agg('<enum schema="' || ${schema}.${prefix}xml_escape(n.nspname) || '" name="'
+        || ${schema}.${prefix}xml_escape(t.typname) || '">' || coalesce((
+            SELECT string_agg('<label id="' || e.oid || '">' || ${schema}.${prefix}xml_escape(e.enumlabel) || '</label>', ''
+                              ORDER BY e.enumsortorder)
+            FROM pg_enum e WHERE e.enumtypid = t.oid), '') || '</enum>', '' ORDER BY t.oid), '')
+    FROM unnest(${schema}.${prefix}enum_types(p_relid)) AS u (oid)
+    JOIN pg_type t ON t.oid = u.oid
+    JOIN pg_namespace n ON n.oid = t.typnamespace
+$sluice$;
+
 -- The definition a table has now; NULL when there is no such table among the registered ones.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}describe(p_schema text, p_table text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -37,7 +77,8 @@ SET "DateStyle" = 'ISO, YMD' SET "TimeZone" = 'UTC' SET "IntervalStyle" = 'postg
 SET bytea_output = 'hex' SET lc_monetary = 'C' SET quote_all_identifiers = off
 AS $sluice$
     SELECT '<desc schema="' || ${schema}.${prefix}xml_escape(p_schema) || '" table="' || ${schema}.${prefix}xml_escape(p_table) || '">'
-        || coalesce(string_agg(${schema}.${prefix}desc_column(ROW(v.*)::${schema}.${prefix}cols_table), '' ORDER BY v.attnum), '') || '</desc>'
+        || coalesce(string_agg(${schema}.${prefix}desc_column(ROW(v.*)::${schema}.${prefix}cols_table), '' ORDER BY v.attnum), '')
+        || ${schema}.${prefix}desc_enums(${schema}.${prefix}relation(p_schema, p_table)) || '</desc>'
     FROM ${schema}.${prefix}cols_view v
     WHERE v.schemaname = p_schema AND v.tablename = p_table
     HAVING ${schema}.${prefix}relation(p_schema, p_table) IS NOT NULL
@@ -48,7 +89,8 @@ CREATE OR REPLACE FUNCTION ${schema}.${prefix}described(p_schema text, p_table t
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT '<desc schema="' || ${schema}.${prefix}xml_escape(p_schema) || '" table="' || ${schema}.${prefix}xml_escape(p_table) || '">'
-        || coalesce(string_agg(${schema}.${prefix}desc_column(c), '' ORDER BY c.attnum), '') || '</desc>'
+        || coalesce(string_agg(${schema}.${prefix}desc_column(c), '' ORDER BY c.attnum), '')
+        || (SELECT t.enums FROM ${schema}.${prefix}current_tables t WHERE t.schemaname = p_schema AND t.relname = p_table) || '</desc>'
     FROM ${schema}.${prefix}cols_table c
     WHERE c.schemaname = p_schema AND c.tablename = p_table
     HAVING EXISTS (SELECT FROM ${schema}.${prefix}current_tables t WHERE t.schemaname = p_schema AND t.relname = p_table)

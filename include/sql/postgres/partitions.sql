@@ -33,7 +33,8 @@ AS $sluice$
         || format(E'    IF TG_RELID OPERATOR(pg_catalog.<>) ALL (%L::pg_catalog.oid[]) THEN\n'
             '        IF NOT EXISTS (SELECT FROM pg_catalog.pg_partition_ancestors(TG_RELID) a (relid)\n'
             '                       WHERE a.relid::pg_catalog.oid OPERATOR(pg_catalog.=) %s::pg_catalog.oid) THEN\n'
-            '            RETURN NULL;\n        END IF;\n    END IF;\n', ${schema}.${prefix}leaves(p_relid), p_relid)
+            '            RETURN NULL;\n        END IF;\n        PERFORM %s(%s, TG_RELID);\n    END IF;\n',
+            ${schema}.${prefix}leaves(p_relid), p_relid, ${schema}.${prefix}own('note_partition'), p_relid)
 $sluice$;
 
 -- Triggers for TRUNCATE: one on the table, that tells those on its partitions to keep quiet, and one on each partition,
@@ -86,32 +87,178 @@ BEGIN
 END
 $sluice$;
 
--- Queues the rows that came or went with partitions since the capture was last renewed. True when there were any.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}follow_partitions(p_schema text, p_table text, p_relid oid, p_had oid[]) RETURNS boolean
+-- What tells the rows of a partition from the others, as an item of DELETE WHERE carries it: <rows>, the condition, in the
+-- columns of its table; before it <hash oid="16385">HASH (id)</hash> for each table partitioned by hash that it names.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}partition_bound(p_leaf oid) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+SET "DateStyle" = 'ISO, YMD' SET "TimeZone" = 'UTC' SET "IntervalStyle" = 'postgres' SET extra_float_digits = 1
+SET bytea_output = 'hex' SET lc_monetary = 'C' SET quote_all_identifiers = off SET standard_conforming_strings = on
+AS $sluice$
+    SELECT '<partition>'
+        || coalesce((SELECT string_agg('<hash oid="' || a.relid::oid || '">' || ${schema}.${prefix}xml_escape(pg_get_partkeydef(a.relid))
+                                       || '</hash>', '' ORDER BY a.relid)
+                     FROM pg_partition_ancestors(p_leaf) a JOIN pg_partitioned_table t ON t.partrelid = a.relid
+                     WHERE t.partstrat = 'h'), '')
+        -- Without a condition where it is the only partition, of all rows.
+        || '<rows>' || ${schema}.${prefix}xml_escape(coalesce(pg_get_partition_constraintdef(p_leaf), 'true')) || '</rows></partition>'
+$sluice$;
+
+-- The condition in such a text.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}bound_rows(p_bound text) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT replace(replace(replace(replace(substring(p_bound FROM '<rows>(.*)</rows>'), '&quot;', '"'), '&gt;', '>'), '&lt;', '<'),
+        '&amp;', '&')
+$sluice$;
+
+-- Notes the partitions of a table as they are now, while they can be looked at: what they held is queued.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}note_partitions(p_relid oid) RETURNS void
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    WITH now AS MATERIALIZED (
+        SELECT leaf, ${schema}.${prefix}partition_bound(leaf) AS bound FROM unnest(${schema}.${prefix}leaves(p_relid)) AS l (leaf)
+    ), outdated AS (
+        DELETE FROM ${schema}.${prefix}partitions p USING now n
+        WHERE p.relid = p_relid AND p.leaf = n.leaf AND (p.bound IS DISTINCT FROM n.bound OR NOT p.followed)
+    )
+    INSERT INTO ${schema}.${prefix}partitions (relid, leaf, bound, followed)
+    SELECT p_relid, n.leaf, n.bound, true FROM now n WHERE NOT EXISTS (
+        SELECT FROM ${schema}.${prefix}partitions p
+        WHERE p.relid = p_relid AND p.leaf = n.leaf AND p.bound IS NOT DISTINCT FROM n.bound AND p.followed)
+$sluice$;
+
+-- Notes one partition that a row was written to before the capture knew of it: should it go as soon, its rows are known.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}note_partition(p_relid oid, p_leaf oid) RETURNS void
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    INSERT INTO ${schema}.${prefix}partitions (relid, leaf, bound, followed)
+    SELECT p_relid, p_leaf, ${schema}.${prefix}partition_bound(p_leaf), false
+    WHERE NOT EXISTS (SELECT FROM ${schema}.${prefix}partitions p WHERE p.relid = p_relid AND p.leaf = p_leaf)
+$sluice$;
+
+-- The partitions that went since they were noted.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}partitions_gone(p_relid oid, OUT leaf oid, OUT bound text) RETURNS SETOF record
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT p.leaf, max(p.bound) FROM ${schema}.${prefix}partitions p
+    WHERE p.relid = p_relid AND p.leaf <> ALL (${schema}.${prefix}leaves(p_relid)) GROUP BY p.leaf ORDER BY p.leaf
+$sluice$;
+
+-- Whether partitions came or went since they were noted.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}partitions_changed(p_relid oid) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT ${schema}.${prefix}leaves(p_relid) <> ARRAY(
+        SELECT DISTINCT p.leaf FROM ${schema}.${prefix}partitions p WHERE p.relid = p_relid AND p.followed ORDER BY 1)
+        OR EXISTS (SELECT FROM ${schema}.${prefix}partitions p WHERE p.relid = p_relid AND NOT p.followed)
+$sluice$;
+
+-- The partitions that came since and hold rows. p_in_ddl: all of them; otherwise those that may hold rows which no trigger
+-- met: attached, or written anew since they were made (a TRUNCATE does so).
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}partitions_come(p_relid oid, p_in_ddl boolean) RETURNS SETOF oid
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT l.leaf FROM unnest(${schema}.${prefix}leaves(p_relid)) AS l (leaf)
+    WHERE NOT EXISTS (SELECT FROM ${schema}.${prefix}partitions p WHERE p.relid = p_relid AND p.leaf = l.leaf AND p.followed)
+      AND (CASE WHEN p_in_ddl THEN pg_relation_size(l.leaf) > 0
+           ELSE pg_relation_filenode(l.leaf) <> l.leaf OR (pg_relation_size(l.leaf) > 0 AND NOT EXISTS (
+               -- CREATE TABLE ... PARTITION OF makes the columns in one go with the table, ATTACH changes them again.
+               SELECT FROM pg_type y JOIN pg_attribute a ON a.attrelid = y.typrelid AND a.attnum > 0
+               WHERE y.typrelid = l.leaf AND a.xmin = y.xmin AND a.cmin = y.cmin)) END)
+    ORDER BY 1
+$sluice$;
+
+-- Holds off the writers of a table whose partitions changed unnoticed: all who could write to rows that went with one, or
+-- came with one. The table's lock keeps further partitions out.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}hold_off_partitions(p_schema text, p_table text, p_relid oid) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
-    now oid[] := ${schema}.${prefix}leaves(p_relid);
+    c record;
+BEGIN
+    FOR c IN
+        SELECT x.trigger_code FROM ${schema}.${prefix}capture_code(p_schema, p_table) x
+        WHERE x.trigger_code IS NOT NULL AND (right(x.triggername, 2) = '_b' OR (right(x.triggername, 2) = '_p' AND (
+            NOT EXISTS (SELECT FROM ${schema}.${prefix}partitions p WHERE p.relid = p_relid AND p.leaf = x.target AND p.followed)
+            OR EXISTS (SELECT FROM pg_partition_ancestors(x.target) a JOIN pg_class k ON k.oid = a.relid
+                       WHERE pg_get_expr(k.relpartbound, k.oid) = 'DEFAULT'))))
+        ORDER BY x.target <> p_relid
+    LOOP
+        PERFORM ${schema}.${prefix}make_trigger(c.trigger_code);
+    END LOOP;
+END
+$sluice$;
+
+-- Queues that the rows of a bound went, and those that the table now has within it.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}replace_rows(p_schema text, p_table text, p_relid oid, p_bound text) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+BEGIN
+    PERFORM ${schema}.${prefix}ddl_item('DELETE WHERE', p_schema, p_table, p_bound, NULL);
+    PERFORM ${schema}.${prefix}recapture(p_schema, p_table, 'INSERT', NULL, ${schema}.${prefix}bound_rows(p_bound));
+END
+$sluice$;
+
+-- Whether a noted condition still fits its table: a column may have another name now, or a table that it names be gone.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}bound_holds(p_relid oid, p_bound text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+BEGIN
+    EXECUTE format('SELECT FROM %s n WHERE %s LIMIT 0', p_relid::regclass, ${schema}.${prefix}bound_rows(p_bound));
+    RETURN true;
+EXCEPTION WHEN OTHERS THEN
+    RETURN false;
+END
+$sluice$;
+
+-- Queues the rows that came or went with partitions, and notes the partitions there are. True when there were any.
+-- p_in_ddl: in the transaction of the change itself. Otherwise, by comparison, others may have taken the place of rows that
+-- went: then what is there now is queued as well, while nobody can write to it.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}follow_partitions(p_schema text, p_table text, p_relid oid, p_in_ddl boolean) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    moved boolean := false;
+    had record;
     leaf oid;
 BEGIN
-    IF now = p_had THEN
+    IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = p_relid AND c.relkind = 'p') THEN
         RETURN false;
     END IF;
-    FOREACH leaf IN ARRAY p_had LOOP
-        IF leaf <> ALL (now) AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = leaf) THEN
-            RAISE EXCEPTION 'A partition of the replicated table %.% was dropped with its rows',
-                quote_ident(p_schema), quote_ident(p_table)
-                USING ERRCODE = 'object_not_in_prerequisite_state',
-                    HINT = 'Use ALTER TABLE ... DETACH PARTITION first: then its rows are deleted on the slaves too.';
-        ELSIF leaf <> ALL (now) AND pg_relation_size(leaf) > 0 THEN
-            PERFORM ${schema}.${prefix}recapture(p_schema, p_table, 'DELETE', leaf);
+    IF NOT ${schema}.${prefix}partitions_changed(p_relid) THEN
+        PERFORM ${schema}.${prefix}note_partitions(p_relid);  -- A column may have another name.
+        RETURN false;
+    END IF;
+    moved := EXISTS (SELECT FROM ${schema}.${prefix}partitions_gone(p_relid))
+        OR EXISTS (SELECT FROM ${schema}.${prefix}partitions_come(p_relid, p_in_ddl));
+    IF moved AND NOT p_in_ddl THEN
+        PERFORM ${schema}.${prefix}hold_off_partitions(p_schema, p_table, p_relid);
+    END IF;
+    FOR had IN SELECT * FROM ${schema}.${prefix}partitions_gone(p_relid) LOOP
+        IF p_in_ddl AND EXISTS (SELECT FROM pg_class c WHERE c.oid = had.leaf) AND has_table_privilege(had.leaf, 'SELECT') THEN
+            PERFORM ${schema}.${prefix}recapture(p_schema, p_table, 'DELETE', had.leaf);
+        ELSIF had.bound IS NULL OR NOT ${schema}.${prefix}bound_holds(p_relid, had.bound) THEN
+            PERFORM ${schema}.${prefix}ddl_item('DIFFER', p_schema, p_table,
+                'a partition of it is gone, and nothing tells its rows from others', NULL);
+        ELSIF p_in_ddl THEN
+            PERFORM ${schema}.${prefix}ddl_item('DELETE WHERE', p_schema, p_table, had.bound, NULL);
+        ELSE
+            PERFORM ${schema}.${prefix}replace_rows(p_schema, p_table, p_relid, had.bound);
         END IF;
     END LOOP;
-    FOREACH leaf IN ARRAY now LOOP
-        IF leaf <> ALL (p_had) AND pg_relation_size(leaf) > 0 THEN
+    FOR leaf IN SELECT * FROM ${schema}.${prefix}partitions_come(p_relid, p_in_ddl) LOOP
+        IF p_in_ddl THEN
             PERFORM ${schema}.${prefix}recapture(p_schema, p_table, 'INSERT', leaf);
+        ELSIF pg_relation_size(leaf) > 64 * 1024 * 1024 THEN
+            -- To queue so many rows would hold off writers for long.
+            PERFORM ${schema}.${prefix}ddl_item('DIFFER', p_schema, p_table, format('%s was attached with its rows', leaf::regclass), NULL);
+        ELSE
+            PERFORM ${schema}.${prefix}replace_rows(p_schema, p_table, p_relid, ${schema}.${prefix}partition_bound(leaf));
         END IF;
     END LOOP;
-    RETURN true;
+    DELETE FROM ${schema}.${prefix}partitions p
+        WHERE p.relid = p_relid AND p.leaf IN (SELECT g.leaf FROM ${schema}.${prefix}partitions_gone(p_relid) g);
+    PERFORM ${schema}.${prefix}note_partitions(p_relid);
+    RETURN moved;
 END
 $sluice$;

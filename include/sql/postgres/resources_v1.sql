@@ -1,6 +1,6 @@
 -- DbResources of one prefix on a PostgreSQL master, step 1: sequence, tables and view.
 -- Called by: sluice.install (inside its transaction, under an advisory lock); by hand, in this order:
---   for f in resources_v1 values definition origins capture_expressions capture_code partitions capture structure ddl purge \
+--   for f in resources_v1 resources_v2 values definition origins capture_expressions capture_code partitions capture structure ddl purge \
 --     replica_identity event_triggers; do sed -e 's/${prefix}/demo_/g' -e 's/${schema}/public/g' $f.sql; done | psql -1 -v ON_ERROR_STOP=1 DATABASE
 -- Placeholders: ${prefix} lower-case prefix, e.g. demo_; ${schema} quoted schema of the resources.
 -- Result: none. What exists stays as it is: a second run changes nothing.

@@ -10,15 +10,17 @@
 --   ALTER   make the table of OLDCONTENT (its schema and table attributes are its former name) look like CONTENT. Asking
 --           twice does no harm. Rows whose values the change itself made anew follow as UPDATEs; of a table without a
 --           key as TRUNCATE and INSERTs.
+--   DELETE WHERE  delete the rows that meet a condition: a partition went with its rows (partition_bound in partitions.sql).
+--   DIFFER  tell a person that the table differs from here on: CONTENT says why. Nobody can say what changed.
 --   DROP    the table of OLDCONTENT is gone on the master. What the slave does with its own is its configuration's word.
 -- A table that is renamed stays registered, under its new name. The name it leaves is remembered in CAPTURES, as one that
 -- was dropped, without a row in TABLES: another table that takes it is captured as one that was dropped and made again
 -- is. A table leaves one such name, the first, for the later ones nobody configured; its RELID there says whose it was.
 
--- Queues all rows of a table, or of p_from, one of its partitions or formerly so: p_action INSERT for rows that came
+-- Queues all rows of a table, or those that meet p_where, or those of p_from, one of its partitions or formerly so: p_action INSERT for rows that came
 -- without a trigger, DELETE for those that went, UPDATE for those that were rewritten.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}recapture(
-    p_schema text, p_table text, p_action text, p_from oid DEFAULT NULL
+    p_schema text, p_table text, p_action text, p_from oid DEFAULT NULL, p_where text DEFAULT 'true'
 ) RETURNS bigint
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET "DateStyle" = 'ISO, YMD' SET "TimeZone" = 'UTC' SET "IntervalStyle" = 'postgres' SET extra_float_digits = 1
@@ -46,8 +48,8 @@ BEGIN
         -- Of a rewritten row nobody knows the former values.
         CASE WHEN p_action = 'DELETE' THEN ${schema}.${prefix}content_code(relid, 'n', '') ELSE 'NULL' END,
         '1', CASE WHEN kind = 'p' THEN '' ELSE 'ONLY' END, coalesce(CASE WHEN NOT by_table THEN p_from END, relid)::regclass,
-        CASE WHEN by_table THEN format('WHERE n.tableoid = %s AND %s', p_from, coalesce(pg_get_partition_constraintdef(p_from), 'true'))
-            ELSE '' END);
+        'WHERE ' || CASE WHEN by_table THEN format('n.tableoid = %s AND %s', p_from, coalesce(pg_get_partition_constraintdef(p_from), 'true'))
+            ELSE p_where END);
     GET DIAGNOSTICS written = ROW_COUNT;
     RETURN written;
 END
@@ -121,6 +123,7 @@ BEGIN
     END IF;
 
     IF had.mode <> 'dropped' AND had.relid IS DISTINCT FROM relid THEN
+        DELETE FROM ${schema}.${prefix}partitions p WHERE p.relid = had.relid;
         PERFORM ${schema}.${prefix}drop_trigger(p_schema, p_table);
         PERFORM ${schema}.${prefix}forget(p_schema, p_table);
         PERFORM ${schema}.${prefix}ddl_item('DROP', p_schema, p_table, NULL, old_desc);
@@ -179,12 +182,6 @@ BEGIN
         RETURN 'created';
     END IF;
 
-    IF p_in_ddl THEN
-        moved := ${schema}.${prefix}follow_partitions(p_schema, p_table, relid, had.leaves);
-    ELSIF ${schema}.${prefix}leaves(relid) <> had.leaves THEN
-        RAISE WARNING 'Partitions of the replicated table %.% came or went unnoticed; if they held rows, start an initial update',
-            quote_ident(p_schema), quote_ident(p_table);
-    END IF;
     IF p_in_ddl AND EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = ANY (relid || had.leaves)
                             AND g.tgname = ANY (had.triggers) AND g.tgenabled = 'D') THEN
         RAISE WARNING 'The triggers that capture %.% are disabled: no slave gets what changes until they are enabled again',
@@ -203,6 +200,9 @@ BEGIN
     END IF;
     IF altered OR ${schema}.${prefix}signature(relid) <> had.signature THEN
         PERFORM ${schema}.${prefix}create_trigger(p_schema, p_table, p_light);
+    END IF;
+    IF NOT p_light THEN
+        moved := ${schema}.${prefix}follow_partitions(p_schema, p_table, relid, p_in_ddl);
     END IF;
     IF had.rewritten AND NOT p_light THEN
         PERFORM ${schema}.${prefix}hold_off_writers(p_schema, p_table);
@@ -345,7 +345,8 @@ BEGIN
     LOOP
         IF (CASE WHEN t.mode = 'dropped' THEN ${schema}.${prefix}relation(t.schemaname, t.tablename) IS NOT NULL
             ELSE t.rewritten OR t.relid IS DISTINCT FROM ${schema}.${prefix}relation(t.schemaname, t.tablename)
-                OR ${schema}.${prefix}signature(t.relid) <> t.signature END) THEN
+                OR ${schema}.${prefix}signature(t.relid) <> t.signature
+                OR ${schema}.${prefix}partitions_changed(t.relid) END) THEN
             BEGIN
                 IF ${schema}.${prefix}check_table(t.schemaname, t.tablename) IS NOT NULL THEN
                     changed := changed + 1;

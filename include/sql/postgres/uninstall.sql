@@ -21,15 +21,18 @@ BEGIN
     FROM pg_proc p
     WHERE p.pronamespace = $s$ ${schema}$s$::regnamespace
       AND p.proname = ANY (SELECT '${prefix}' || f FROM unnest(ARRAY[
-        'always_code', 'basis', 'body_code', 'capture_code', 'capture_faults', 'capture_mode', 'captured_columns',
-        'changed_code', 'check_structure', 'check_table', 'col2xml', 'complete_item', 'concat_code', 'content_code',
+        'always_code', 'basis', 'body_code', 'bound_holds', 'bound_rows', 'capture_code', 'capture_faults', 'capture_mode',
+        'captured_columns', 'changed_code', 'check_structure', 'check_table', 'col2xml', 'complete_item', 'concat_code',
+        'content_code',
         'create_trigger', 'dbid_code', 'ddl_check', 'ddl_drop', 'ddl_end', 'ddl_item', 'ddl_rewrite', 'debug', 'desc_column',
-        'describe', 'described', 'drop_trigger', 'filenode', 'follow_partitions', 'foreign_triggers', 'forget',
-        'grant_execute', 'guard_code', 'guid_code', 'has_event_triggers', 'hold_off_writers', 'increment', 'insertion_code',
+        'desc_enums', 'describe', 'described', 'drop_trigger', 'filenode', 'follow_partitions', 'foreign_triggers', 'forget',
+        'enum_types', 'grant_execute', 'guard_code', 'guid_code', 'has_event_triggers', 'hold_off_partitions',
+        'hold_off_writers', 'increment', 'insertion_code',
         'is_inherited', 'key_index', 'late_code', 'leaves', 'lockstep_code', 'make_trigger', 'needs_prot',
-        'next_rows', 'no_rows', 'oldcontent_code', 'origins', 'own', 'partition_code', 'partition_guard_code', 'position', 'purge', 'recapture', 'relation',
-        'remember',
-        'rename', 'replayed_code', 'settings_code', 'settle_code', 'signature', 'signature_code',
+        'next_rows', 'note_partition', 'note_partitions', 'no_rows',
+        'oldcontent_code', 'origins', 'own', 'partition_bound', 'partition_code', 'partition_guard_code',
+        'partitions_changed', 'partitions_come', 'partitions_gone', 'position', 'purge', 'recapture', 'relation',
+        'remember', 'rename', 'replace_rows', 'replayed_code', 'settings_code', 'settle_code', 'signature', 'signature_code',
         'tables_trigger', 'transition_code', 'trigger_fault', 'type_traits', 'value_code', 'values_changed',
         'xml_escape'
       ]) f);
@@ -41,5 +44,5 @@ $sluice$;
 DROP VIEW IF EXISTS ${schema}.${prefix}cols_view;
 DROP TABLE IF EXISTS ${schema}.${prefix}cols_table, ${schema}.${prefix}captures, ${schema}.${prefix}longs_table,
     ${schema}.${prefix}debug_table, ${schema}.${prefix}current_tables, ${schema}.${prefix}tables, ${schema}.${prefix}items,
-    ${schema}.${prefix}info;
+    ${schema}.${prefix}partitions, ${schema}.${prefix}info;
 DROP SEQUENCE IF EXISTS ${schema}.${prefix}seq;

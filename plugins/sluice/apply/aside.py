@@ -23,6 +23,8 @@ from sluice.apply.checkpoints import OnSlave
 from sluice.apply.events import Events
 from sluice.apply.links import Links
 from sluice.apply.seldom import Seldom
+from sluice.apply.window import CutItem
+from sluice.domain.change import Action, RowChange
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.names import TableName
 from sluice.domain.reject import Reject, RejectStatus
@@ -45,6 +47,7 @@ class Aside:
         self.pair = links.pair
         self._keys: dict[TableName, frozenset[str]] = {}
         """Keys of what nobody has settled yet, as far as this apply knows."""
+        self._differing: list[str] = []
         self._look_at = 0.0
         self._seldom = Seldom(log)
 
@@ -101,11 +104,28 @@ class Aside:
             ids = [reject.id for reject in store.open() if reject.table == table]
             store.move(ids, RejectStatus.DROPPED, "apply", answer="the table joined anew: a load brings its rows")
 
+    def differing(self, cut: CutItem) -> Any:
+        """What says for a person that a table differs from the master's from here on."""
+        change = RowChange(cut.repl_key, cut.table, cut.action, (), {}, {}, cut.content, None)
+        reason = (
+            f"{cut.table} differs from the master's: {cut.content}. Start the DAG initial_update for this slave with "
+            f'tables: ["{cut.table}"], or the DAG resync with the action repair. This is settled once resync finds the '
+            "table equal."
+        )
+        return vendors.module(self.pair.slave_info.vendor, "replay").Rejected(change, reason, None)
+
+    @property
+    def tables_differing(self) -> list[str]:
+        """Of each table that is known to differ why, and what to do."""
+        return self._differing
+
     def committed(self, rejects: Iterable[Any]) -> None:
         """What `put` wrote is committed."""
         module = vendors.module(self.pair.slave_info.vendor, "rejects")
         for reject in rejects:
             table = reject.change.table
+            if reject.change.action is Action.DIFFER:
+                self._differing = [*self._differing, reject.reason]
             self._keys[table] = self._keys.get(table, frozenset()).union(module.key_texts(reject.change))
             self._seldom.say(logging.WARNING, "set aside", f"{self.pair}: set aside in REJECTS: {reject.reason}")
 
@@ -154,6 +174,8 @@ class Aside:
 
     def _apply(self, reject: Reject, checkpoint: Checkpoint, keep_lease: Callable[[], None]) -> str | None:
         """Applies one change; what is in the way, with nothing done, or None. Raises `Misfit` with part of it done."""
+        if reject.action == Action.DIFFER:
+            return "there is nothing to apply. Load or repair the table"
         item = {
             "repl_key": reject.repl_key,
             "trans_key": 0,
@@ -177,11 +199,12 @@ class Aside:
             displaced.bring_back(self.links, done.displaced.values(), checkpoint.position, keep_lease)
         return done.rejects[0].reason if done.rejects else None
 
-    def _learn(self, rejects: Iterable[Reject]) -> None:
+    def _learn(self, rejects: Collection[Reject]) -> None:
         keys: dict[TableName, set[str]] = {}
         for reject in rejects:
             keys.setdefault(reject.table, set()).update(reject.keys)
         self._keys = {table: frozenset(found) for table, found in keys.items()}
+        self._differing = [reject.reason for reject in rejects if reject.action == Action.DIFFER]
 
     def _transaction(self) -> Any:
         return self.links.writing()

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sluice import vendors
 from sluice.apply import cascades, causes, displaced, net, window
@@ -32,7 +33,7 @@ from sluice.apply.staging import Span
 from sluice.apply.steps import LeftOut, Rows, Step, Truncation, grouped
 from sluice.apply.window import CutItem, Run
 from sluice.domain.blocks import Decision
-from sluice.domain.change import Action
+from sluice.domain.change import EMPTYING, Action
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
@@ -124,11 +125,20 @@ class Batch:
         if seen == target and not above and not loading:
             return None
         found = self.slices.next(seen, target, above, loading, self._images)
+        if self._deletes_where(found):
+            # Found by comparison, it comes later than what took the place of the rows that it deletes.
+            safe, self._comparing, self._believing = True, False, True
         if found.survey is not None:
             return self._apply_staged(checkpoint, seen, target, found.survey, safe)
         if not found.items.num_rows and not above and not loading:
             return None
         return self._apply_here(checkpoint, seen, target, found.items, found.end, safe)
+
+    @staticmethod
+    def _deletes_where(found: Any) -> bool:
+        if found.survey is not None:
+            return any(cut.action == Action.DELETE_WHERE for cut in found.survey.cuts)
+        return bool(pc.any(pc.equal(found.items.column("action"), str(Action.DELETE_WHERE))).as_py())
 
     @property
     def _images(self) -> bool:
@@ -183,7 +193,7 @@ class Batch:
         return steps
 
     def _cut(self, cut: CutItem, seen: Position, above: int, joining: Joining) -> list[Step]:
-        if cut.action is not Action.TRUNCATE:
+        if cut.action not in EMPTYING:
             self.links.definitions.load([cut.table], seen, above)
             self.links.definitions.follow(cut)
             return joining.follow(cut)
@@ -264,6 +274,10 @@ class Batch:
         settle = False
         reached = after.target or after.position
         assert reached is not None
+        definitions = [step for step in steps if isinstance(step, CutItem)]
+        if definitions:
+            with self.links.writing():
+                self.links.alterer.prepare(definitions)
         while True:
             self._keep_lease()
             try:
@@ -281,6 +295,8 @@ class Batch:
                             self._truncate(step, markers)
                         elif isinstance(step, LeftOut):
                             self._leave_out(step.table, markers)
+                        elif step.action is Action.DIFFER:
+                            rejects = [*rejects, self.aside.differing(step)]
                         else:
                             self.links.alterer.apply(step)
                             if markers is not None and step.action is Action.DROP:
@@ -393,10 +409,15 @@ class Batch:
 
     def _truncate(self, truncations: Sequence[Truncation], markers: Markers | None) -> None:
         """All that follow one another: tables that refer to each other can only be emptied together."""
-        whole = [each.cut.table for each in truncations if each.decision is Decision.APPLY]
+        alterer = self.links.alterer
+        applied = [each.cut for each in truncations if each.decision is Decision.APPLY]
+        whole = [cut.table for cut in applied if cut.action is Action.TRUNCATE]
         if whole:
-            self.links.alterer.truncate(whole)
+            alterer.truncate(whole)
+        for cut in applied:
+            if cut.action is Action.DELETE_WHERE:
+                alterer.delete_where(cut)
         for each in truncations:
             if each.decision is Decision.WAIT and markers is not None:
-                table, keys = each.cut.table, self.links.alterer.keys(each.cut.table)
-                self.links.alterer.delete(table, markers.keys_to_truncate(table, each.cut.transaction, keys))
+                table, keys = each.cut.table, alterer.keys(each.cut)
+                alterer.delete(table, markers.keys_to_truncate(table, each.cut.transaction, keys))

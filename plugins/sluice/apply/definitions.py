@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sluice import sql_files, vendors
 from sluice.domain import definition
-from sluice.domain.change import Action
+from sluice.domain.change import EMPTYING, Action
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
 from sluice.domain.shape import TableShape
@@ -110,7 +110,7 @@ class Definitions:
 
     def follow(self, cut: "CutItem") -> None:
         """What comes after this change of a definition is read by the new one."""
-        if cut.action is Action.TRUNCATE:
+        if cut.action in EMPTYING or cut.action is Action.DIFFER:
             return
         self._shapes.pop(cut.table, None)
         if cut.content is not None:

@@ -31,6 +31,8 @@ class Joining:
         if cut.action is Action.CREATE:
             return self._create(cut)
         left_out = cut.table in self.states
+        if cut.action is Action.DIFFER:
+            return [] if left_out else [cut]
         if cut.action is Action.DROP:
             self.states = self.states.put(cut.table, TableState.READY)
         else:

@@ -388,6 +388,7 @@ class Apply:
             "safe_mode": self.mode.explain(now),
             "checkpoint": self.checkpoints.explain(),
             "configuration": self._mistake,
+            "differing": self.batch.aside.tables_differing,
             "not_ready": [str(table) for table in checkpoint.tables] if checkpoint else [],
         }
         try:

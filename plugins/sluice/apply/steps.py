@@ -25,7 +25,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Truncation:
-    """A TRUNCATE of the master, and what the blocks under way make of it."""
+    """A TRUNCATE or DELETE WHERE of the master, and what the blocks under way make of it."""
 
     cut: CutItem
     decision: Decision = Decision.APPLY

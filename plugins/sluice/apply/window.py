@@ -15,7 +15,7 @@ from sluice.domain.names import TableName
 
 @dataclass(frozen=True)
 class CutItem:
-    """An item that cuts the stream: a TRUNCATE, or a change of a table's definition."""
+    """An item that cuts the stream: rows that go without being named, or a change of a table's definition."""
 
     repl_key: int
     transaction: int

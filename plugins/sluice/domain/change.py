@@ -16,6 +16,10 @@ class Action(StrEnum):
     UPDATE = "UPDATE"
     DELETE = "DELETE"
     TRUNCATE = "TRUNCATE"
+    DELETE_WHERE = "DELETE WHERE"
+    """The rows that meet a condition go: a partition was dropped with them."""
+    DIFFER = "DIFFER"
+    """Nobody can say what changed in a table; CONTENT says why."""
     CREATE = "CREATE"
     ALTER = "ALTER"
     DROP = "DROP"
@@ -23,6 +27,9 @@ class Action(StrEnum):
 
 ROW_ACTIONS = frozenset({Action.INSERT, Action.UPDATE, Action.DELETE})
 """Changes of one row. All others cut the stream: what precedes them is applied first."""
+
+EMPTYING = frozenset({Action.TRUNCATE, Action.DELETE_WHERE})
+"""Changes that remove rows of a table without naming them."""
 
 
 @dataclass(frozen=True)

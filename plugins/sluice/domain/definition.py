@@ -5,6 +5,10 @@
 A CREATE item with `complete="true"` in `desc` says that all rows of the table follow in the stream.
 Attributes of a column are `pos` (stays when the column is renamed), `type`, `nullable` and, only where
 they say something, `key`, `default`, `identity`, `generated` with `expression`, `collation`, `missing`.
+After the columns come the enums that they use:
+
+    <enum schema="public" name="mood"><label id="16390">sad</label>…</enum>
+
 See include/sql/postgres/definition.sql, which writes it.
 """
 
@@ -17,7 +21,21 @@ from sluice.domain.shape import Column, TableShape
 
 _DESC = re.compile(r"<desc((?: \w+=\"[^\"<>]*\")*)>")
 _COLUMN = re.compile(r"<colname((?: \w+=\"[^\"<>]*\")*)>([^<]*)</colname>")
+_ENUM = re.compile(r"<enum((?: \w+=\"[^\"<>]*\")*)>((?:<label id=\"\d+\">[^<]*</label>)*)</enum>")
+_LABEL = re.compile(r"<label id=\"(\d+)\">([^<]*)</label>")
+_BOUND = re.compile(r"<partition>((?:<hash oid=\"\d+\">[^<]*</hash>)*)<rows>([^<]*)</rows></partition>")
+_HASH = re.compile(r"<hash oid=\"(\d+)\">([^<]*)</hash>")
 _ATTRIBUTE = re.compile(r" (\w+)=\"([^\"<>]*)\"")
+
+
+@dataclass(frozen=True)
+class EnumType:
+    """An enum of the master."""
+
+    schema: str
+    name: str
+    labels: tuple[tuple[int, str], ...]
+    """In their order. A label's number stays when it is renamed."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +48,31 @@ class Definition:
     """Column → the value of the rows that are older than the column."""
     complete: bool = False
     """Of a CREATE item: the table had no rows when its capture began, or they follow as INSERTs."""
+    enums: tuple[EnumType, ...] = ()
+    """Those that the columns use, also as parts of other types."""
 
     @property
     def table(self) -> TableName:
         return self.shape.table
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Which rows of a table a partition held."""
+
+    condition: str
+    """In the columns of the table, as the master writes it."""
+    hashes: tuple[tuple[int, str], ...] = ()
+    """The tables partitioned by hash that the condition names by number, each with its key: `HASH (id)`."""
+
+
+def parse_bound(text: str) -> Bound:
+    """The content of a DELETE WHERE (include/sql/postgres/partitions.sql). Raises `MalformedContent`."""
+    match = _BOUND.fullmatch(text)
+    if match is None:
+        raise MalformedContent(text, 0, "is no bound of a partition")
+    hashes = tuple((int(number), unescape(key)) for number, key in _HASH.findall(match[1]))
+    return Bound(unescape(match[2]), hashes)
 
 
 def parse(text: str) -> Definition:
@@ -44,8 +83,14 @@ def parse(text: str) -> Definition:
     names = _attributes(head[1])
     columns: list[Column] = []
     missing: dict[str, str] = {}
+    enums: list[EnumType] = []
     at, end = head.end(), len(text) - len("</desc>")
     while at < end:
+        enum = _ENUM.match(text, at)
+        if enum is not None:
+            enums.append(_enum(enum))
+            at = enum.end()
+            continue
         match = _COLUMN.match(text, at)
         if match is None:
             raise MalformedContent(text, at, "is no definition of a column")
@@ -67,7 +112,13 @@ def parse(text: str) -> Definition:
         )
         at = match.end()
     table = TableName(names["schema"], names["table"])
-    return Definition(TableShape(table, tuple(columns)), missing, names.get("complete") == "true")
+    return Definition(TableShape(table, tuple(columns)), missing, names.get("complete") == "true", tuple(enums))
+
+
+def _enum(match: re.Match[str]) -> EnumType:
+    names = _attributes(match[1])
+    labels = tuple((int(number), unescape(label)) for number, label in _LABEL.findall(match[2]))
+    return EnumType(names["schema"], names["name"], labels)
 
 
 def _attributes(text: str) -> dict[str, str]:

@@ -94,6 +94,7 @@ def messages_of(one: Shown) -> list[tuple[str, bool]]:
     if lacking := [TableName.parse(name) for name in one.status.get("not_ready") or ()]:
         remedy = how_to_load(Prefix(one.prefix), one.slave, lacking)
         found.append((f"{counted(len(lacking), 'table')} not loaded, changes left out. {remedy}", True))
+    found += [(str(reason), True) for reason in one.status.get("differing") or ()]
     if mistake := one.status.get("configuration"):
         found.append((f"The apply goes on with the configuration it has, because of a mistake: {mistake}", True))
     return found

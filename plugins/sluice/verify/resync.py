@@ -8,8 +8,9 @@ from enum import StrEnum
 from redis import Redis
 
 from sluice import vendors
+from sluice.domain.change import Action as ItemAction
 from sluice.domain.names import TableName
-from sluice.domain.reject import Reject
+from sluice.domain.reject import Reject, RejectStatus
 from sluice.domain.table_state import how_to_load
 from sluice.errors import SluiceError
 from sluice.pair import Pair
@@ -80,6 +81,8 @@ def look(
                 finding = compare(sight, table, actions, sample)
             if finding.faults:
                 finding.explain(_rejects(pair, table))
+            elif finding.outcome is Outcome.IDENTICAL:
+                _settle_differing(pair, table)
             return finding
         except SluiceError as failure:
             reason = str(failure)
@@ -121,6 +124,16 @@ def _expect_loaded(pair: Pair, slave: Side, table: TableName) -> None:
         found = standing.checkpoint(pair, slave, slave.first)
     if found is not None and table in found.tables:
         raise NotLoaded(pair, table)
+
+
+def _settle_differing(pair: Pair, table: TableName) -> None:
+    """What said that the table differs is settled: it does not any more."""
+    info, slave = pair.slave_info, pair.slave
+    with vendors.reach(info, f"{pair.application} verify") as session, session.transaction():
+        store = vendors.module(info.vendor, "rejects").RejectStore(session, pair.prefix, slave.schema, slave.name)
+        found = store.open() if store.ready() else []
+        ids = [reject.id for reject in found if reject.table == table and reject.action == ItemAction.DIFFER]
+        store.move(ids, RejectStatus.DROPPED, "resync found the table equal")
 
 
 def _rejects(pair: Pair, table: TableName) -> list[Reject]:

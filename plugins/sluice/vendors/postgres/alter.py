@@ -21,7 +21,7 @@ from sluice.domain.definition import Definition
 from sluice.domain.names import TableName
 from sluice.domain.shape import Column, TableShape
 from sluice.errors import RESTART_APPLY, Terminal
-from sluice.vendors.postgres import catalog, columns, tables
+from sluice.vendors.postgres import catalog, columns, enums, tables
 from sluice.vendors.postgres import connection as connections
 from sluice.vendors.postgres.connection import literal, quoted
 from sluice.vendors.postgres.ranges import value_text
@@ -82,6 +82,27 @@ class Alterer:
             raise ValueError(f"{item.action} is no change of a definition")
         self.targets.forget()
 
+    def prepare(self, items: Sequence[Item]) -> None:
+        """Makes the enums and adds the labels that the items bring: a transaction that adds a label may not use it.
+
+        To be called in a transaction before that of the items; a second time it does nothing. Raises as `apply`.
+        """
+        names = enums.Names()
+        for item in items:
+            if item.action not in (Action.CREATE, Action.ALTER):
+                continue
+            for enum in definitions.parse(item.oldcontent).enums if item.oldcontent else ():
+                names.add(enum)
+            for enum in definitions.parse(item.content or "").enums:
+                names.add(enum)
+                known = [(one, enums.labels(self.connection, one)) for one in names.of_type(enum)]
+                there = next(((one, present) for one, present in known if present is not None), None)
+                if there is None:
+                    self._do(item.table, enums.creation(enum))
+                else:
+                    for statement in enums.additions(*there, names):
+                        self._do(item.table, statement)
+
     def truncate(self, tables: Sequence[TableName]) -> None:
         """Empties the tables; row by row, children first, where a foreign key or the privileges want it so."""
         order = self.targets.order(dict.fromkeys(tables))
@@ -91,14 +112,39 @@ class Alterer:
             for table in reversed(order):
                 self._do(table, f"DELETE FROM {self.targets[table].only}")
 
-    def keys(self, table: TableName) -> list[tuple[str, ...]]:
-        """The key texts of all rows."""
-        shape = self._shape(table)
+    def delete_where(self, item: Item) -> None:
+        """Deletes the rows that went with a partition. Raises as `apply`."""
+        condition = self._condition(item)
+        if condition is not None:
+            self._do(item.table, f"DELETE FROM {self.targets[item.table].only} WHERE {condition}")
+
+    def keys(self, item: Item) -> list[tuple[str, ...]]:
+        """The key texts of all rows that a TRUNCATE or DELETE WHERE removes."""
+        shape = self._shape(item.table)
         texts = ", ".join(value_text(column.type, quoted(column.name)) for column in shape.key) if shape else ""
-        if not texts:
+        condition = self._condition(item)
+        if not texts or condition is None:
             return []
-        rows = self.connection.execute(f"SELECT {texts} FROM {self.targets[table].only}".encode())
+        rows = self.connection.execute(
+            f"SELECT {texts} FROM {self.targets[item.table].only} WHERE {condition}".encode()
+        )
         return [tuple(row) for row in rows]
+
+    def _condition(self, item: Item) -> str | None:
+        """What the rows that go meet; None without the table. Hash partitions are found by tables partitioned alike."""
+        if self._shape(item.table) is None:
+            return None
+        if item.action is not Action.DELETE_WHERE:
+            return "true"
+        bound = definitions.parse_bound(item.content or "")
+        condition = bound.condition
+        for number, key in bound.hashes:
+            alike = f"sluice_hash_{number}"
+            self._do(item.table, f"DROP TABLE IF EXISTS pg_temp.{alike}")
+            name = quoted(item.table.schema, item.table.name)
+            self._do(item.table, f"CREATE TEMPORARY TABLE {alike} (LIKE {name}) PARTITION BY {key} ON COMMIT DROP")
+            condition = condition.replace(f"'{number}'::oid", f"'pg_temp.{alike}'::regclass")
+        return condition
 
     def delete(self, table: TableName, keys: Sequence[tuple[str, ...]]) -> int:
         """Deletes the rows of these keys; how many."""
@@ -142,6 +188,7 @@ class Alterer:
     def _alter(self, old: Definition, new: Definition) -> None:
         if old.table != new.table:
             self._rename(old.table, new.table)
+        self._follow_enums(old, new)
         have = self._shape(new.table)
         if have is None:
             self._create(new)
@@ -158,6 +205,17 @@ class Alterer:
         self._set_defaults(old, new, have)
         if key_changes and key:
             self._do(new.table, f"ALTER TABLE {name} ADD PRIMARY KEY ({', '.join(map(quoted, key))})")
+
+    def _follow_enums(self, old: Definition, new: Definition) -> None:
+        """Types and labels are renamed; what is new of them is there already (`prepare`)."""
+        for enum in new.enums:
+            present = enums.labels(self.connection, enum)
+            moved = enums.moves(old, enum) if present is None else None
+            if moved is not None and (present := enums.labels(self.connection, moved[0])) is not None:
+                for statement in moved[1]:
+                    self._do(new.table, statement)
+            for statement in enums.renames(old, enum, present or ()):
+                self._do(new.table, statement)
 
     def _set_defaults(self, old: Definition, new: Definition, have: TableShape) -> None:
         for column, clause in defaults(old, new, have):

@@ -18,7 +18,7 @@ from sluice.errors import Terminal
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import quoted
 
-STEPS: tuple[str, ...] = ("resources_v1",)
+STEPS: tuple[str, ...] = ("resources_v1", "resources_v2")
 """Files that make and change tables, in order; the version of an installation is the number of steps it has seen."""
 
 FUNCTIONS: tuple[str, ...] = (
@@ -50,6 +50,7 @@ RELATIONS: tuple[str, ...] = (
     "cols_view",
     "cols_table",
     "captures",
+    "partitions",
 )
 """Names, after the prefix, of every table, view and sequence."""
 

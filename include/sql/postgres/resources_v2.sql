@@ -1,0 +1,22 @@
+-- DbResources of one prefix on a PostgreSQL master, step 2: the labels of enums, and the bounds of partitions.
+-- Called by: sluice.install, and by hand, as resources_v1.sql.
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
+-- Privileges: those of the account that installed step 1. Oldest version: PostgreSQL 14.
+
+-- The enums that the table's columns use, as the definition in force lists them (definition.sql).
+ALTER TABLE ${schema}.${prefix}current_tables ADD COLUMN IF NOT EXISTS enums text NOT NULL DEFAULT '';
+
+-- The partitions with rows of each captured table, and the condition that their rows meet (NULL: not known). A partition
+-- that is gone can be read no more; its condition tells which rows went with it. No key: two sessions that write to a new
+-- partition at once may both note it, and neither waits for the other.
+-- FOLLOWED: what the partition held when it came is queued; not, where only a row that was written to it has noted it.
+CREATE TABLE IF NOT EXISTS ${schema}.${prefix}partitions (
+    relid oid NOT NULL,
+    leaf oid NOT NULL,
+    bound text,
+    followed boolean NOT NULL
+);
+INSERT INTO ${schema}.${prefix}partitions (relid, leaf, bound, followed)
+    SELECT c.relid, l.leaf, NULL, true FROM ${schema}.${prefix}captures c CROSS JOIN unnest(c.leaves) AS l (leaf)
+    WHERE c.mode <> 'dropped' AND NOT EXISTS (
+        SELECT FROM ${schema}.${prefix}partitions p WHERE p.relid = c.relid AND p.leaf = l.leaf);

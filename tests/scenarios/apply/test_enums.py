@@ -1,0 +1,100 @@
+"""Enums change on the slave as on the master, before the first row that uses what changed."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.scenarios.apply.rig import Rig
+
+MOOD = "CREATE TYPE public.\"Mood\" AS ENUM ('sad', 'o''k')"
+TABLES = (
+    f'{MOOD}; CREATE DOMAIN public.feeling AS public."Mood"; CREATE TYPE public.pair AS (a int, b public."Mood");'
+    "CREATE TABLE public.plain (id int PRIMARY KEY, m public.\"Mood\" DEFAULT 'sad');"
+    'CREATE TABLE public.inside (id int PRIMARY KEY, a public."Mood"[], d public.feeling, p public.pair)'
+)
+
+CASES: dict[str, list[str]] = {
+    "a label is added and used": [
+        "ALTER TYPE public.\"Mood\" ADD VALUE 'happy'",
+        "INSERT INTO public.plain VALUES (10, 'happy')",
+        "UPDATE public.plain SET m = 'happy' WHERE id = 1",
+    ],
+    "labels are added at places": [
+        "ALTER TYPE public.\"Mood\" ADD VALUE 'first' BEFORE 'sad'",
+        "ALTER TYPE public.\"Mood\" ADD VALUE 'be<tw>een' AFTER 'sad'",
+        "ALTER TYPE public.\"Mood\" ADD VALUE '\"la&st\"' AFTER 'o''k'",
+        "INSERT INTO public.plain SELECT 100 + n, m "
+        'FROM unnest(enum_range(NULL::public."Mood")) WITH ORDINALITY u (m, n)',
+    ],
+    "a label is used inside other types": [
+        "ALTER TYPE public.\"Mood\" ADD VALUE 'happy'",
+        "INSERT INTO public.inside VALUES (10, '{happy,sad}', 'happy', '(1,happy)')",
+    ],
+    "a label is renamed": [
+        "INSERT INTO public.plain VALUES (10, 'sad')",
+        "ALTER TYPE public.\"Mood\" RENAME VALUE 'sad' TO 'blue'",
+        "UPDATE public.plain SET m = 'o''k' WHERE id = 1",
+        "INSERT INTO public.plain VALUES (11, 'blue')",
+        "DELETE FROM public.plain WHERE id = 10",
+    ],
+    "labels are renamed and added": [
+        "ALTER TYPE public.\"Mood\" RENAME VALUE 'sad' TO 'blue'",
+        "ALTER TYPE public.\"Mood\" ADD VALUE 'sky' AFTER 'blue'",
+        "INSERT INTO public.plain VALUES (11, 'blue'), (12, 'sky')",
+        "ALTER TYPE public.\"Mood\" RENAME VALUE 'o''k' TO 'fine'",
+        "UPDATE public.plain SET m = 'fine'",
+    ],
+    "the type is renamed and extended": [
+        'ALTER TYPE public."Mood" RENAME TO moods',
+        "ALTER TYPE public.moods ADD VALUE 'happy'",
+        "INSERT INTO public.plain VALUES (10, 'happy')",
+    ],
+    "a column of a new type is added": [
+        "CREATE TYPE public.colour AS ENUM ('red', 'green')",
+        "ALTER TABLE public.plain ADD c public.colour DEFAULT 'red'",
+        "UPDATE public.plain SET c = 'green' WHERE id = 1",
+        "ALTER TYPE public.colour ADD VALUE 'blue'",
+        "INSERT INTO public.plain VALUES (10, 'sad', 'blue')",
+    ],
+}
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["event triggers", "comparison"])
+@pytest.mark.parametrize("when", ["while applying", "before applying", "in a large window"])
+@pytest.mark.parametrize("case", CASES)
+def test_enums_are_followed(rig: Callable[..., Rig], case: str, when: str, told: bool) -> None:
+    pair = rig(TABLES)
+    if not told:
+        pair.master.execute("DROP EVENT TRIGGER " + ", ".join(_event_triggers(pair)))
+        pair.master.execute("SELECT public.demo_check_structure()")
+    rows = 21_000 if when == "in a large window" else 5
+    pair.master.execute(f"INSERT INTO public.plain SELECT -g, 'sad' FROM generate_series(1, {rows}) g".encode())
+    pair.master.execute("INSERT INTO public.plain VALUES (1, 'sad'), (2, 'o''k')")
+    pair.master.execute("INSERT INTO public.inside VALUES (1, '{sad}', 'sad', '(1,sad)')")
+
+    def change() -> None:
+        for statement in CASES[case]:
+            pair.master.execute(statement.encode())
+
+    if when != "while applying":
+        change()
+    with pair.apply() as running:
+        if when == "while applying":
+            pair.await_current()
+            pair.await_that(lambda: running.in_normal_mode)
+            change()
+        pair.await_current(60)
+        assert pair.differences() == {}
+    assert _enums(pair.master) == _enums(pair.slave)
+
+
+def _event_triggers(pair: Rig) -> list[str]:
+    return [name for (name,) in pair.master.execute("SELECT quote_ident(evtname) FROM pg_event_trigger").fetchall()]
+
+
+def _enums(connection) -> list[tuple[str, list[str]]]:  # type: ignore[no-untyped-def]
+    found: list[tuple[str, list[str]]] = connection.execute(
+        "SELECT t.typname, array_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum e "
+        "JOIN pg_type t ON t.oid = e.enumtypid GROUP BY 1 ORDER BY 1"
+    ).fetchall()
+    return found

@@ -1,0 +1,95 @@
+"""Partitions that come and go on the master, and a slave that has one plain table."""
+
+from collections.abc import Callable
+
+import pytest
+
+from sluice.domain.names import TableName
+from tests.scenarios.apply.rig import Rig
+
+MASTER = (
+    'CREATE TABLE public."Parted" (id int PRIMARY KEY, v text) PARTITION BY RANGE (id)',
+    'CREATE TABLE public.p0 PARTITION OF public."Parted" FOR VALUES FROM (0) TO (100)',
+    'CREATE TABLE public.p1 PARTITION OF public."Parted" FOR VALUES FROM (100) TO (200)',
+    "CREATE TABLE public.hashed (id int PRIMARY KEY, v text) PARTITION BY HASH (id)",
+    "CREATE TABLE public.h0 PARTITION OF public.hashed FOR VALUES WITH (MODULUS 2, REMAINDER 0)",
+    "CREATE TABLE public.h1 PARTITION OF public.hashed FOR VALUES WITH (MODULUS 2, REMAINDER 1)",
+)
+SLAVE = (
+    'CREATE TABLE public."Parted" (id int PRIMARY KEY, v text)',
+    "CREATE TABLE public.hashed (id int PRIMARY KEY, v text)",
+)
+CASES: dict[str, list[str]] = {
+    "dropped": ["DROP TABLE public.p0", "DROP TABLE public.h1"],
+    "dropped and made again": [
+        "DROP TABLE public.p0",
+        'CREATE TABLE public.p0 PARTITION OF public."Parted" FOR VALUES FROM (0) TO (100)',
+        "INSERT INTO public.\"Parted\" SELECT g, 'again' FROM generate_series(1, 50, 2) g",
+        "UPDATE public.\"Parted\" SET v = 'changed' WHERE id < 20",
+        "DROP TABLE public.h0",
+        "CREATE TABLE public.h0 PARTITION OF public.hashed FOR VALUES WITH (MODULUS 2, REMAINDER 0)",
+        "INSERT INTO public.hashed SELECT g, 'again' FROM generate_series(1, 90) g ON CONFLICT DO NOTHING",
+    ],
+    "attached and changed": [
+        'CREATE TABLE public.p2 (LIKE public."Parted" INCLUDING ALL)',
+        "INSERT INTO public.p2 SELECT g, 'came' FROM generate_series(200, 290) g",
+        'ALTER TABLE public."Parted" ATTACH PARTITION public.p2 FOR VALUES FROM (200) TO (300)',
+        "UPDATE public.\"Parted\" SET v = 'changed' WHERE id BETWEEN 210 AND 220",
+        'DELETE FROM public."Parted" WHERE id = 230',
+    ],
+    "detached, changed and attached": [
+        'ALTER TABLE public."Parted" DETACH PARTITION public.p1',
+        "UPDATE public.p1 SET v = 'apart'",
+        'ALTER TABLE public."Parted" ATTACH PARTITION public.p1 FOR VALUES FROM (100) TO (200)',
+        "UPDATE public.\"Parted\" SET v = 'back' WHERE id = 150",
+    ],
+}
+
+
+# Between two comparisons a partition that went and came back is the one that was there.
+UNSEEN = "detached, changed and attached"
+
+
+@pytest.mark.parametrize(
+    ("case", "told"),
+    [
+        pytest.param(case, told, id=f"{case}, {'event triggers' if told else 'comparison'}")
+        for case in CASES
+        for told in (True, False)
+        if told or case != UNSEEN
+    ],
+)
+@pytest.mark.parametrize("when", ["while applying", "before applying"])
+def test_rows_come_and_go_with_partitions(rig: Callable[..., Rig], case: str, when: str, told: bool) -> None:
+    pair = rig("SELECT")
+    for statement in MASTER:
+        pair.master.execute(statement.encode())
+    for statement in SLAVE:
+        pair.slave.execute(statement.encode())
+    for name in ("Parted", "hashed"):
+        pair.capture(name)
+    if not told:
+        names = pair.master.execute("SELECT string_agg(quote_ident(evtname), ', ') FROM pg_event_trigger").fetchone()
+        assert names is not None
+        pair.master.execute(f"DROP EVENT TRIGGER {names[0]}".encode())
+        pair.master.execute("SELECT public.demo_check_structure()")
+    pair.master.execute("INSERT INTO public.\"Parted\" SELECT g, 'a' FROM generate_series(1, 199) g")
+    pair.master.execute("INSERT INTO public.hashed SELECT g, 'a' FROM generate_series(1, 50) g")
+
+    def change() -> None:
+        for statement in CASES[case]:
+            pair.master.execute(statement.encode())
+
+    if when == "before applying":
+        change()
+    with pair.apply() as running:
+        if when == "while applying":
+            pair.await_current()
+            pair.await_that(lambda: running.in_normal_mode)
+            change()
+        pair.await_that(lambda: same(pair), 60)
+
+
+def same(pair: Rig) -> bool:
+    tables = [TableName("public", name) for name in ("Parted", "hashed")]
+    return all(pair.rows(pair.master, table) == pair.rows(pair.slave, table) for table in tables)
