@@ -10,9 +10,9 @@ from sluice.domain.names import Prefix, TableName
 from sluice.errors import Terminal
 
 MASTER_TABLES = frozenset(
-    {"items", "tables", "current_tables", "longs_table", "debug_table", "cols_table", "captures", "info"}
+    {"items", "tables", "current_tables", "longs_table", "debug_table", "cols_table", "captures", "partitions", "info"}
 )
-"""Tables that DbResources bring (`resources_v1.sql`), without the prefix."""
+"""Tables that DbResources bring (`resources_v1.sql` and later steps), without the prefix."""
 SLAVE_TABLES = frozenset({"checkpoint", "blocks", "rejects", "throttle", "failover"})
 """Tables that a slave gets (`slave_resources.sql`), without the prefix."""
 _STAGE = re.compile(r"stage_\d+_\d+_\w+\Z")
