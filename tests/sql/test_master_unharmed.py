@@ -55,7 +55,9 @@ def templates(postgres: PostgresServer) -> Iterator[Templates]:
     with postgres.connect(names.captured) as administrator:
         administrator.execute("CREATE SCHEMA sluice")
         account = f'"{ACCOUNT}"'
-        administrator.execute(sql_files.render("postgres", "grants", role=account, schema="sluice", tables="app"))
+        administrator.execute(
+            sql_files.render("postgres", "grants", role=account, schema="sluice", tables="app", owner='"Shop Owner"')
+        )
     master = Master(postgres.info(names.captured, ACCOUNT), schema="sluice")
     master.install()
     master.register(*(TableName("app", name) for name in TABLES))
