@@ -85,7 +85,7 @@ def pair(database: Callable[..., ConnectionInfo]) -> Iterator[Pair]:
         connection.connect(database(), application="master", autocommit=True) as master,
         connection.connect(database(), application="slave") as slave,
     ):
-        for name in ("resources_v1", "values", "definition"):
+        for name in ("resources_v1", "resources_v2", "cols_view", "values", "definition"):
             master.execute(sql_files.render("postgres", name, prefix="demo_", schema='"public"').encode())
         yield Pair(master, slave)
 

@@ -1,7 +1,7 @@
--- DbResources of one prefix on a PostgreSQL master, step 1: sequence, tables and view.
+-- DbResources of one prefix on a PostgreSQL master, step 1: sequence and tables.
 -- Called by: sluice.install (inside its transaction, under an advisory lock); by hand, in this order:
---   for f in resources_v1 resources_v2 values definition origins capture_expressions capture_code partitions capture structure ddl purge \
---     replica_identity event_triggers; do sed -e 's/${prefix}/demo_/g' -e 's/${schema}/public/g' $f.sql; done | psql -1 -v ON_ERROR_STOP=1 DATABASE
+--   for f in resources_v1 resources_v2 cols_view values definition origins capture_expressions capture_code partitions capture \
+--     structure ddl purge replica_identity event_triggers; do sed -e 's/${prefix}/demo_/g' -e 's/${schema}/public/g' $f.sql; done | psql -1 -v ON_ERROR_STOP=1 DATABASE
 -- Placeholders: ${prefix} lower-case prefix, e.g. demo_; ${schema} quoted schema of the resources.
 -- Result: none. What exists stays as it is: a second run changes nothing.
 -- Privileges: CREATE and USAGE on the schema. Oldest version: PostgreSQL 14.
@@ -69,64 +69,23 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}longs_table (
     CONSTRAINT ${prefix}longs_table_pkey PRIMARY KEY (repl_key)
 );
 
--- The live structure of the replicated tables, one row a column.
-CREATE OR REPLACE VIEW ${schema}.${prefix}cols_view AS
-WITH replicated AS (
-    SELECT c.oid, t.schemaname, t.tablename, c.relkind
-    FROM ${schema}.${prefix}tables t
-    JOIN pg_catalog.pg_namespace n ON n.nspname = t.schemaname
-    JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename AND c.relkind IN ('r', 'p')
-)
-SELECT r.schemaname,
-       r.tablename,
-       r.oid AS relid,
-       a.attnum::integer AS attnum,
-       a.attname::text AS attname,
-       a.atttypid,
-       pg_catalog.format_type(a.atttypid, a.atttypmod) AS atttype,
-       -- A constraint that is not validated says nothing about the rows that are there (PostgreSQL 18).
-       a.attnotnull AND NOT EXISTS (
-           SELECT FROM pg_catalog.pg_constraint u
-           WHERE u.conrelid = a.attrelid AND u.contype = 'n' AND NOT u.convalidated AND u.conkey = ARRAY[a.attnum]
-       ) AS attnotnull,
-       pg_catalog.pg_get_expr(d.adbin, d.adrelid) AS attdefault,
-       a.attidentity::text AS attidentity,
-       a.attgenerated::text AS attgenerated,
-       CASE WHEN a.attcollation <> y.typcollation THEN
-           (SELECT pg_catalog.format('%I.%I', cn.nspname, co.collname) FROM pg_catalog.pg_collation co
-            JOIN pg_catalog.pg_namespace cn ON cn.oid = co.collnamespace WHERE co.oid = a.attcollation) END AS attcollation,
-       coalesce(pg_catalog.array_position(k.indkey[0:k.indnkeyatts - 1], a.attnum), 0) AS keypos,
-       -- The value that rows older than the column have (ADD COLUMN ... DEFAULT without a rewrite): a partitioned table
-       -- has no rows, its partitions say.
-       CASE WHEN a.atthasmissing THEN (a.attmissingval::text::text[])[1]
-            WHEN r.relkind = 'p' THEN (
-                SELECT (l.attmissingval::text::text[])[1]
-                FROM pg_catalog.pg_partition_tree(r.oid) p
-                JOIN pg_catalog.pg_attribute l ON l.attrelid = p.relid AND l.attname = a.attname AND l.atthasmissing
-                LIMIT 1) END AS attmissing
-FROM replicated r
-JOIN pg_catalog.pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped
-JOIN pg_catalog.pg_type y ON y.oid = a.atttypid
-LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
--- The key: the primary key, else the oldest unique index that is immediate, plain and all NOT NULL;
--- never one over a generated column, whose value does not travel.
-LEFT JOIN LATERAL (
-    SELECT i.indkey, i.indnkeyatts
-    FROM pg_catalog.pg_index i
-    WHERE i.indrelid = r.oid
-      AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
-      AND NOT EXISTS (
-          SELECT FROM pg_catalog.pg_attribute k
-          WHERE k.attrelid = i.indrelid AND k.attnum = ANY (i.indkey[0:i.indnkeyatts - 1])
-            AND (NOT k.attnotnull OR k.attgenerated <> '' OR EXISTS (
-                SELECT FROM pg_catalog.pg_constraint u
-                WHERE u.conrelid = k.attrelid AND u.contype = 'n' AND NOT u.convalidated AND u.conkey = ARRAY[k.attnum])))
-    ORDER BY i.indisprimary DESC, i.indexrelid
-    LIMIT 1
-) k ON true;
-
--- The snapshot that COLS_VIEW is compared with: the structure the capture of each table was written for.
-CREATE TABLE IF NOT EXISTS ${schema}.${prefix}cols_table AS SELECT * FROM ${schema}.${prefix}cols_view WITH NO DATA;
+-- The snapshot that COLS_VIEW (cols_view.sql) is compared with: the structure the capture of each table was written for.
+CREATE TABLE IF NOT EXISTS ${schema}.${prefix}cols_table (
+    schemaname text,
+    tablename text,
+    relid oid,
+    attnum integer,
+    attname text COLLATE "C",
+    atttypid oid,
+    atttype text,
+    attnotnull boolean,
+    attdefault text COLLATE "C",
+    attidentity text,
+    attgenerated text,
+    attcollation text COLLATE "C",
+    keypos integer,
+    attmissing text
+);
 
 -- The capture each registered table has. MODE: by statement or by row triggers; none where nothing is to be captured,
 -- dropped where the table went. STEM begins the names of FUNCTIONS and stays when the table is renamed. FINGERPRINT

@@ -1,7 +1,7 @@
 """The DbResources of a prefix on a PostgreSQL master: installed, upgraded and removed by SQL files.
 
-Tables change by numbered steps (`resources_v1.sql`, …), each run once. Functions hold no data: their
-files are run again whenever their text differs from what is installed.
+Tables change by numbered steps (`resources_v1.sql`, …), each run once. Functions and the view hold no data:
+their files are run again whenever their text differs from what is installed.
 """
 
 import hashlib
@@ -22,6 +22,7 @@ STEPS: tuple[str, ...] = ("resources_v1", "resources_v2")
 """Files that make and change tables, in order; the version of an installation is the number of steps it has seen."""
 
 FUNCTIONS: tuple[str, ...] = (
+    "cols_view",
     "values",
     "definition",
     "origins",
@@ -34,7 +35,7 @@ FUNCTIONS: tuple[str, ...] = (
     "purge",
     "replica_identity",
 )
-"""Files of functions, in the order in which they refer to one another, and of what may be set again and again."""
+"""Files of the view and of functions, in the order in which they refer to one another, and of what may be set again and again."""
 
 EVENT_TRIGGERS = "event_triggers"
 """File that makes the event triggers, where the account may."""

@@ -1,0 +1,61 @@
+-- COLS_VIEW: the live structure of the replicated tables. Made again whenever this text differs from what is installed: a
+-- later release may add columns behind the others, and change what the others say.
+-- Called by: sluice.install after the numbered steps; COLS_TABLE (resources_v1.sql) has the same columns.
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
+-- Privileges: CREATE on the schema. Oldest version: PostgreSQL 14.
+
+-- One row a column.
+CREATE OR REPLACE VIEW ${schema}.${prefix}cols_view AS
+WITH replicated AS (
+    SELECT c.oid, t.schemaname, t.tablename, c.relkind
+    FROM ${schema}.${prefix}tables t
+    JOIN pg_catalog.pg_namespace n ON n.nspname = t.schemaname
+    JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename AND c.relkind IN ('r', 'p')
+)
+SELECT r.schemaname,
+       r.tablename,
+       r.oid AS relid,
+       a.attnum::integer AS attnum,
+       a.attname::text AS attname,
+       a.atttypid,
+       pg_catalog.format_type(a.atttypid, a.atttypmod) AS atttype,
+       -- A constraint that is not validated says nothing about the rows that are there (PostgreSQL 18).
+       a.attnotnull AND NOT EXISTS (
+           SELECT FROM pg_catalog.pg_constraint u
+           WHERE u.conrelid = a.attrelid AND u.contype = 'n' AND NOT u.convalidated AND u.conkey = ARRAY[a.attnum]
+       ) AS attnotnull,
+       pg_catalog.pg_get_expr(d.adbin, d.adrelid) AS attdefault,
+       a.attidentity::text AS attidentity,
+       a.attgenerated::text AS attgenerated,
+       CASE WHEN a.attcollation <> y.typcollation THEN
+           (SELECT pg_catalog.format('%I.%I', cn.nspname, co.collname) FROM pg_catalog.pg_collation co
+            JOIN pg_catalog.pg_namespace cn ON cn.oid = co.collnamespace WHERE co.oid = a.attcollation) END AS attcollation,
+       coalesce(pg_catalog.array_position(k.indkey[0:k.indnkeyatts - 1], a.attnum), 0) AS keypos,
+       -- The value that rows older than the column have (ADD COLUMN ... DEFAULT without a rewrite): a partitioned table
+       -- has no rows, its partitions say.
+       CASE WHEN a.atthasmissing THEN (a.attmissingval::text::text[])[1]
+            WHEN r.relkind = 'p' THEN (
+                SELECT (l.attmissingval::text::text[])[1]
+                FROM pg_catalog.pg_partition_tree(r.oid) p
+                JOIN pg_catalog.pg_attribute l ON l.attrelid = p.relid AND l.attname = a.attname AND l.atthasmissing
+                LIMIT 1) END AS attmissing
+FROM replicated r
+JOIN pg_catalog.pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped
+JOIN pg_catalog.pg_type y ON y.oid = a.atttypid
+LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+-- The key: the primary key, else the oldest unique index that is immediate, plain and all NOT NULL;
+-- never one over a generated column, whose value does not travel.
+LEFT JOIN LATERAL (
+    SELECT i.indkey, i.indnkeyatts
+    FROM pg_catalog.pg_index i
+    WHERE i.indrelid = r.oid
+      AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
+      AND NOT EXISTS (
+          SELECT FROM pg_catalog.pg_attribute k
+          WHERE k.attrelid = i.indrelid AND k.attnum = ANY (i.indkey[0:i.indnkeyatts - 1])
+            AND (NOT k.attnotnull OR k.attgenerated <> '' OR EXISTS (
+                SELECT FROM pg_catalog.pg_constraint u
+                WHERE u.conrelid = k.attrelid AND u.contype = 'n' AND NOT u.convalidated AND u.conkey = ARRAY[k.attnum])))
+    ORDER BY i.indisprimary DESC, i.indexrelid
+    LIMIT 1
+) k ON true;
