@@ -32,7 +32,7 @@ from sluice.install import reconcile, resources
 from sluice.orchestration import steps_failover
 from sluice.orchestration.work import Work
 from sluice.pair import Pair
-from sluice.stores import redis_store
+from sluice.stores import lease, redis_store
 from sluice.vendors.postgres import catalog, failover, position
 from sluice.vendors.postgres.checkpoint import CheckpointStore
 from sluice.vendors.postgres.connection import connect
@@ -175,6 +175,7 @@ class Shop:
     def applying(self) -> Iterator[Applying]:
         """The real apply of the pair as it is configured now; raises what ended it."""
         with Applying(self.pair, self.store) as running:
+            until(lambda: running.failure or lease.held(self.store, Prefix("DEMO_"), "dr1"))
             yield running
         if running.failure:
             raise running.failure
