@@ -35,7 +35,7 @@ FUNCTIONS: tuple[str, ...] = (
     "purge",
     "replica_identity",
 )
-"""Files of the view and of functions, in the order in which they refer to one another, and of what may be set again and again."""
+"""Files of what may be made again and again, a view and functions, in the order in which they refer to one another."""
 
 EVENT_TRIGGERS = "event_triggers"
 """File that makes the event triggers, where the account may."""
