@@ -2,7 +2,7 @@
 
 | action | does |
 |---|---|
-| `check` | lists whether the slave could take over now, and how its definitions differ; changes nothing |
+| `check` | lists whether the slave could take over now, and how its definitions differ from the master's |
 | `planned` | the master refuses writes; the slave applies all it had, is verified and completed, and is the master |
 | `forced` | without the master: the slave takes over with what it has; what is lost is said |
 | `abort` | takes back what a failover has begun: the master takes writes again |

@@ -3,8 +3,8 @@
     python -m embedded.log_server triggerer …
 
 Airflow's API server reads logs from the folder that all processes share here. Of a task that runs or is deferred it
-asks the host of the task for them as well, and shows an error where nobody answers. Airflow's own log servers answer on
-every address of the machine; this one answers on the loopback address alone, that there is nothing beside the folder.
+asks the host of the task for them as well, and shows an error where no server answers. Airflow's own log servers answer
+on every address of the machine; this one answers on the loopback address alone, with an empty log: the folder has all.
 """
 
 import ctypes

@@ -50,8 +50,8 @@ def start(prefix: Prefix, slaves: list[str], place: Where, console: Console) -> 
     """Loads one slave after the other, saying how far each is; 0 when all are NORMAL. Raises `RunFailed`."""
     if not isinstance(place.api, AirflowApi):
         raise Terminal("--start needs an Airflow that can be reached: --airflow URL.")
-    replication = config.survey(place.folder)
-    found = next(one for one in replication.replications if one.prefix == prefix)
+    configured = config.survey(place.folder).replications
+    found = next(one for one in configured if one.prefix == prefix)
     for slave in slaves:
         if place.connections and status.headline(found, slave, place.connections) == SlaveState.NORMAL:
             console.say(f"{prefix} → {slave} is NORMAL already")

@@ -3,7 +3,7 @@
 One file a prefix in the folder `SLUICE_REPLICATIONS` (default `include/replications`; several with `:` between them,
 of two files with one name that of the earlier folder counts), in one of
 
-- `.yaml` or `.yml`: design §3;
+- `.yaml` or `.yml`: see docs/configuration.md;
 - `.properties`: the ReplicationAgent's `master.properties`;
 - `.xml`: `xmlBlasterPlugins.xml`, which may hold several replications.
 

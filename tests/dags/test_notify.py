@@ -142,7 +142,7 @@ def test_a_slave_that_is_inconsistent_and_an_apply_that_stopped_are_told(told: T
         "DEMO_ → dr1 is INCONSISTENT", "DEMO_ → dr1: the apply has stopped",
     ]  # fmt: skip
     assert "the update was cancelled\nStart the DAG initial_update" in told.notices[0]["text"]
-    assert "qty is 7\nMend that" in told.notices[1]["text"]
+    assert "qty is 7. Mend that" in told.notices[1]["text"]
     assert told.verified.read() == {}, "there is nothing to verify"
 
 

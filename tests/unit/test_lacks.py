@@ -13,7 +13,6 @@ FIT = Account(
     role='"Sluice"',
     database="shop",
     superuser=False,
-    bypasses_row_security=False,
     may_connect=True,
     may_make_temporary=True,
     may_create=True,

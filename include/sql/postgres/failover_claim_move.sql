@@ -1,5 +1,5 @@
 -- The claim of a failover comes to another phase, or goes. Who moves it first decides: a switch and an abort exclude
--- each other. Placeholders: ${prefix}, ${schema} of the DbResources. Parameters: id, phases text[] from which it may;
+-- each other. Called by: sluice.failover. Placeholders: ${prefix}, ${schema} of the DbResources. Parameters: id, phases text[] from which it may;
 -- phase, NULL: the claim goes. Result: one row where it was so. Privileges: UPDATE, DELETE on INFO.
 -- Oldest version: PostgreSQL 14.
 WITH found AS (

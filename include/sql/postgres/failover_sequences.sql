@@ -1,7 +1,7 @@
 -- Where sequences are that no column of a replicated table draws from by itself: applications call them.
 -- Called by: sluice.failover, on the master and on the slave.
 -- Placeholders: ${prefix} e.g. demo_, whose own are left out.
--- Parameters: schemas text[], names text[]: the replicated tables (pairs), in whose schemas sequences are looked for.
+-- Parameter: schemas text[]: those of the replicated tables, in which sequences are looked for.
 -- Result: schema, name, increment, minimum, maximum, the last value (NULL: none drawn yet, or not readable).
 -- Privileges: SELECT or USAGE on the sequences. Oldest version: PostgreSQL 14.
 SELECT n.nspname::text, c.relname::text, s.seqincrement, s.seqmin, s.seqmax,
@@ -10,7 +10,6 @@ FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_sequence s ON s.seqrelid = c.oid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind = 'S' AND NOT starts_with(c.relname, '${prefix}') AND n.nspname = ANY (%(schemas)s::text[])
-  AND %(names)s::text[] IS NOT NULL
   AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d
                   WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid AND d.deptype IN ('a', 'i')
                     AND d.refclassid = 'pg_catalog.pg_class'::regclass)

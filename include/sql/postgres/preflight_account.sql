@@ -1,6 +1,6 @@
 -- What this account may do in this database, and what the server is.
 -- Called by: the preflight, on master and slave. Parameter: functions text[], names of PostgreSQL's own functions.
--- Result, one row: account and database, quoted; superuser, row level security bypassed (bools); CONNECT, TEMPORARY, CREATE
+-- Result, one row: account and database, quoted; superuser (bool); CONNECT, TEMPORARY, CREATE
 --   on the database (bools); USAGE of the language plpgsql (NULL: there is none); pg_read_all_stats; in recovery; encoding;
 --   version, e.g. 180000; connections that are left to the account, and the limit that says so; the functions of the list that
 --   it may not execute; the server's clock.
@@ -25,7 +25,7 @@ WITH me AS (
            format('the connection limit of the database %%I', me.datname)
     FROM me WHERE me.datconnlimit >= 0 AND NOT me.rolsuper
 )
-SELECT format('%%I', me.rolname), format('%%I', me.datname), me.rolsuper, me.rolbypassrls,
+SELECT format('%%I', me.rolname), format('%%I', me.datname), me.rolsuper,
        pg_catalog.has_database_privilege(me.database, 'CONNECT'),
        pg_catalog.has_database_privilege(me.database, 'TEMPORARY'),
        pg_catalog.has_database_privilege(me.database, 'CREATE'),

@@ -28,8 +28,8 @@ def keep_applying(
 ) -> None:
     """Applies until `stop` is set, anew whenever the configuration changes. Raises what `Apply.run` raises.
 
-    `connections`: conn_id → how to reach it. Returns as well when the file names other connections: whoever has them
-    calls again.
+    `connections`: conn_id → how to reach it. Returns as well when the file names other connections, which only a
+    new job can be given.
     """
     while (changed := Apply(pair, store, spread, stop).run()) is not None:
         try:

@@ -28,7 +28,7 @@ class NoPassword(Terminal):
             f"{reason} Its password is taken from PGPASSWORD or ~/.pgpass (a line {info.host}:{info.port}:"
             f"{info.database}:{info.user}:PASSWORD), or asked for at a terminal. If the account {info.user} is not "
             "there yet, --admin makes it (by hand: docs/privileges.md); if nobody knows its password, an administrator "
-            "gives it a new one: psql -c '\\password {info.user}'."
+            f"gives it a new one: psql -c '\\password {info.user}'."
         )
 
 

@@ -43,7 +43,7 @@ class Definition:
     """A table as the master defined it."""
 
     shape: TableShape
-    """A generated column's expression stands in its `default`."""
+    """A generated column has its expression in `default`."""
     missing: dict[str, str] = field(default_factory=dict)
     """Column → the value of the rows that are older than the column."""
     complete: bool = False

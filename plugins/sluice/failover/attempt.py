@@ -20,7 +20,7 @@ ANSWER_SECONDS = 5
 
 @dataclass(frozen=True)
 class Failover(Pair):
-    """What every step is told."""
+    """A pair and what was chosen in the form."""
 
     id: str
     """Names it: a step that is run again with the same id goes on where it was, another one waits its turn."""

@@ -1,10 +1,10 @@
 """The steps of a failover up to the last position, one function a task of its DAG.
 
     planned   begin → guard → reach → (verify) → end_apply → complete → (capture) → switch → follow → finish
-    forced    begin ─────────────────────────▶ end_apply → complete → (capture) → switch ────────▶ finish
+    forced    begin ─────────────────────────▶ end_apply → complete → (capture) → switch → follow → finish
 
 Each may be killed anywhere and run again: what is done is read from the slave (`Phase`), the rest is done. Up to the
-switch everything can be taken back: see `sluice.failover.abort`.
+switch everything can be taken back: see `sluice.failover.switch.abort`.
 """
 
 import logging

@@ -47,7 +47,7 @@ class MasterStaysGuarded(Transient):
     """All is taken back but on the master, which does not answer."""
 
 
-def complete(failover: Failover, store: "Redis") -> list[str]:
+def complete(failover: Failover) -> list[str]:
     """Definitions and sequences are as the master's; what could not be made, and why, a line each."""
     left: list[str] = []
     sheet: Sheet | None
@@ -114,9 +114,9 @@ def _sequences(failover: Failover, slave: Any, sheet: Sheet) -> list[str]:
 
 
 def capture(failover: Failover, install: Callable[[Any], bool]) -> None:
-    """Where the direction turns round: changes of the slave are captured, and the position is known where that began.
+    """With `reverse`: changes of the slave are captured, and the position is known where that began.
 
-    `install` captures on the slave's session; whether there was no capture before is asked with `begun` first.
+    `install` makes the capture on the slave's session. That there was none before is noted first, for an abort.
     """
     with failover.on_slave() as slave:
         if done(failover, slave, Phase.CAPTURED):

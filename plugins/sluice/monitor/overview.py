@@ -9,7 +9,6 @@ from typing import Any
 from sluice.counted import counted
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.table_state import how_to_load
-from sluice.errors import RESTART_APPLY
 from sluice.stores.gate import ERROR, Closure
 from sluice.verify.page import clock, outcome_of, whole_page
 
@@ -84,8 +83,7 @@ def messages_of(one: Shown) -> list[tuple[str, bool]]:
     found = []
     for closure in one.closures:
         if closure.name == ERROR:
-            remedy = "" if RESTART_APPLY in closure.reason else f" Mend that, then {RESTART_APPLY}."
-            found.append((f"The apply has stopped: {closure.reason}{remedy}", True))
+            found.append((f"The apply has stopped: {closure.with_remedy}", True))
         else:
             found.append((f"The gate is closed: {closure}", False))
     activity = str(one.status.get("activity") or "")

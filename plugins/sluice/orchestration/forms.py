@@ -143,8 +143,8 @@ def resync_fields() -> dict[str, Param]:
             type=["null", "array"],
             items={"type": "string"},
             title="Tables",
-            description_md="One a line, as schema.table, with \\* for anything. As **verify.tables** of the "
-            "configuration says where nothing stands here.",
+            description_md="One a line, as schema.table, with \\* for anything. Empty: as **verify.tables** of the "
+            "configuration says.",
         ),
         "sample": Param(
             0,

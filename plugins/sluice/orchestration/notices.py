@@ -11,7 +11,6 @@ from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.names import Prefix
 from sluice.domain.state import SlaveState
 from sluice.domain.table_state import how_to_load
-from sluice.errors import RESTART_APPLY
 from sluice.stores.gate import ERROR, Closure
 
 LISTED = 20
@@ -130,7 +129,7 @@ def of_gate(pair: str, closures: Iterable[Closure]) -> list[Notice]:
         Notice(
             f"{pair}: stopped: {closure.at}",
             f"{pair}: the apply has stopped",
-            f"{closure.reason}\nMend that, then {RESTART_APPLY}.",
+            closure.with_remedy,
         )
         for closure in closures
         if closure.name == ERROR

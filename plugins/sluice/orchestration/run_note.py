@@ -1,7 +1,7 @@
 """The note of a run in Airflow: which pair it is for, and what it does.
 
 Forms and the API name a run `manual__2026-…`, and no rule for such names sees the params. So the scheduler writes a
-note when the run starts: it stands beside the name of the run. What a person wrote there stays, behind it.
+note when the run starts, which Airflow shows beside the name of the run. What a person wrote there stays, behind it.
 """
 
 from collections.abc import Mapping

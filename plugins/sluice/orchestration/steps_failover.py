@@ -205,7 +205,7 @@ def end_apply(work: Work) -> str:
 def complete(work: Work) -> str:
     """Makes constraints, foreign keys' actions, triggers, privileges and sequences as on the master; what a person
     has to do is in the log."""
-    left = switch.complete(failover_of(work), work.redis)
+    left = switch.complete(failover_of(work))
     return "\n".join(left) or "all is as on the master"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import redis
 
 from sluice.domain.names import Prefix
+from sluice.errors import RESTART_APPLY
 from sluice.stores.redis_store import StoreUnreachable, classified
 
 INITIAL_UPDATE = "initial update"
@@ -29,6 +30,13 @@ class Closure:
     def text(self) -> str:
         """As it is stored."""
         return json.dumps(asdict(self))
+
+    @property
+    def with_remedy(self) -> str:
+        """Of an apply that stopped: the reason, and how it is started again."""
+        if RESTART_APPLY in self.reason:
+            return self.reason
+        return f"{self.reason.rstrip('.')}. Mend that, then {RESTART_APPLY}."
 
     def __str__(self) -> str:
         return f"{self.name} ({self.by}, {self.at[11:16]} UTC): {self.reason}"

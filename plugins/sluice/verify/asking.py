@@ -9,7 +9,7 @@ from redis import Redis
 
 from sluice import vendors
 from sluice.domain.state import SlaveState
-from sluice.errors import RESTART_APPLY, SluiceError, Transient
+from sluice.errors import SluiceError, Transient
 from sluice.pair import Pair
 from sluice.stores import lease
 from sluice.stores.gate import ERROR, Gate
@@ -50,10 +50,9 @@ def why_silent(pair: Pair, store: "Redis") -> str:
     """In words, what keeps the apply from answering."""
     prefix, slave, info = pair.prefix, pair.slave, pair.slave_info
     closures = Gate(store, prefix, slave.name).closures()
-    stopped = [closure.reason for closure in closures if closure.name == ERROR]
+    stopped = [closure.with_remedy for closure in closures if closure.name == ERROR]
     if stopped:
-        mend = "" if RESTART_APPLY in stopped[0] else f" Mend that, then {RESTART_APPLY}."
-        return f"it has stopped: {stopped[0]}{mend} When it applies again and safe mode is off, start the DAG resync."
+        return f"it has stopped: {stopped[0]} When it applies again and safe mode is off, start the DAG resync."
     if closures:
         return "the gate is closed: " + "; ".join(map(str, closures)) + ". When it is open again, start the DAG resync."
     with vendors.reach(info, f"{pair.application} verify") as session:

@@ -307,12 +307,6 @@ class BlockStore:
             name=table.name if table else None,
         ).rowcount
 
-    def rename(self, table: TableName, to: TableName) -> int:
-        """The table has another name; its blocks go with it. Returns how many."""
-        return self._execute(
-            "blocks_rename", schema=table.schema, name=table.name, new_schema=to.schema, new_name=to.name
-        ).rowcount
-
     def progress(self, seconds: float = 10.0) -> list[TableProgress]:
         """One entry a table, in the order of loading; the rate is that of the last `seconds`."""
         rows = self._execute("blocks_progress", seconds=seconds).fetchall()

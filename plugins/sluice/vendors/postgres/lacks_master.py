@@ -134,8 +134,8 @@ class _Master:
         if not self.light and not structure.told(self.connection, prefix, schema):
             yield found(
                 "event triggers",
-                "without them changes of definitions are found by comparison, a moment later, and what no statement "
-                "meets, such as a partition that is dropped with its rows, is not captured (docs/capture.md)",
+                "without them changes of definitions and of partitions are found by comparison, a moment later "
+                "(docs/capture.md has the limits)",
                 severity=Severity.NOTE,
                 remedy=f"If wanted, a superuser makes them once: sed {_filled('prefix', names['prefix'])} "
                 f"{_filled('schema', names['schema'])} include/sql/postgres/event_triggers.sql | "
@@ -225,7 +225,7 @@ def of_sequences(connection: psycopg.Connection[Any], tables: Sequence[TableName
     return [
         found(
             f"SELECT on the {'sequence' if len(names) == 1 else 'sequences'} {listed(list(names))}",
-            "they cannot be set on the slaves, where the first insert after a fail-over would draw a number that is "
+            "they cannot be set on the slaves, where the first insert after a failover would draw a number that is "
             "in use",
             f"GRANT SELECT ON SEQUENCE {', '.join(names)} TO {role}",
             Severity.WARNING,

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 
 from sluice.configuration.model import Replication, SlaveConfig
+from sluice.configuration.resolve import SLAVE_TABLES
 from sluice.domain.compatibility import differences
 from sluice.domain.lack import ADMINISTRATOR, Lack, Severity
 from sluice.domain.names import TableName
@@ -30,9 +31,6 @@ from sluice.vendors.postgres.lacks import (
 )
 from sluice.vendors.postgres.tables import TableDefinition
 from sluice.vendors.postgres.types import CollationDefinition, TypeDefinition
-
-OWN_TABLES: tuple[str, ...] = ("checkpoint", "blocks", "throttle", "rejects")
-"""Names, after the prefix, of the tables that Sluice keeps on a slave."""
 
 _FOR_ROWS = ("SELECT", "INSERT", "UPDATE", "DELETE")
 _OWN = "Sluice keeps CHECKPOINT, BLOCKS and REJECTS there"
@@ -124,8 +122,8 @@ class _Slave:
             yield schema_absent(self.account, own, _OWN)
         yield from self._of_creation()
         yield from of_schemas(self.account, self.schemas.values(), self.needs)
-        names = [self.replication.prefix.lower + name for name in OWN_TABLES]
-        objects = preflight.foreign(self.connection, self.slave.schema, names, [], "\x01")
+        names = [self.replication.prefix.lower + name for name in SLAVE_TABLES]
+        objects = preflight.foreign(self.connection, self.slave.schema, names)
         yield from of_foreign(self.account, objects)
         yield from self._of_tables()
         if not session.may_silence(self.connection):
@@ -312,7 +310,7 @@ def of_sequences(
     return [
         found(
             f"SELECT, UPDATE on the {'sequence' if len(names) == 1 else 'sequences'} {listed(list(names))}",
-            "they cannot be set past the master's values, and the first insert after a fail-over would draw a number "
+            "they cannot be set past the master's values, and the first insert after a failover would draw a number "
             "that is in use",
             f"GRANT SELECT, UPDATE ON SEQUENCE {', '.join(names)} TO {role}",
             Severity.WARNING,

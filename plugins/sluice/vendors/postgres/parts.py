@@ -155,7 +155,3 @@ def _rows(connection: psycopg.Connection[Any], statement: str, order: KeyOrder, 
 
 def _texts(order: KeyOrder) -> str:
     return ", ".join(value_text(column.type, quoted(column.name)) for column in order.shape.key)
-
-
-def _said(error: psycopg.Error) -> str:
-    return error.diag.message_primary or " ".join(str(error).split())

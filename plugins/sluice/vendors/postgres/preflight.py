@@ -40,7 +40,6 @@ class Account:
     role: str
     database: str
     superuser: bool
-    bypasses_row_security: bool
     may_connect: bool
     may_make_temporary: bool
     may_create: bool
@@ -160,9 +159,16 @@ def future_privileges(connection: psycopg.Connection[Any], owners: Iterable[tupl
 
 
 def foreign(
-    connection: psycopg.Connection[Any], schema: str, relations: Iterable[str], functions: Iterable[str], captures: str
+    connection: psycopg.Connection[Any],
+    schema: str,
+    relations: Iterable[str],
+    functions: Iterable[str] = (),
+    captures: str | None = None,
 ) -> list[Foreign]:
-    """Sluice's objects in `schema` that belong to another account; `captures` begins the names of trigger functions."""
+    """Sluice's objects in `schema` that belong to another account.
+
+    `captures`: how names of trigger functions begin; None: there are none.
+    """
     rows = connection.execute(
         sql_files.render("postgres", "preflight_owned"),
         {"schema": schema, "relations": list(relations), "functions": list(functions), "captures": captures},
