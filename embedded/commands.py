@@ -17,8 +17,8 @@ from embedded.stack import Stack
 from sluice import config
 from sluice.cli import status as replications
 from sluice.cli import verified
-from sluice.cli.words import duration
 from sluice.config import Survey
+from sluice.counted import duration
 from sluice.errors import SluiceError
 
 NOT_UP = 3

@@ -1,4 +1,4 @@
-"""Safe mode (seed 002): whatever was applied already may be applied again, in any windows, and ends the same."""
+"""Safe mode: whatever was applied already may be applied again, in any windows, and ends the same."""
 
 import itertools
 from collections.abc import Callable, Iterator

@@ -23,7 +23,6 @@ from embedded.process import ProcessId, await_true, descendants, end, marked, pr
 from embedded.runner import Report, State, back_off
 from embedded.secret import keep, keep_secret, write_private
 from embedded.server import kept_port
-from sluice.cli.words import duration
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 
@@ -95,13 +94,6 @@ def test_the_table_gives_the_reason_below_the_service_that_does_not_run() -> Non
     lines = table([bad, good], now=100.0).splitlines()
     assert [line.split()[0] for line in lines] == ["service", "master", "ended", "out", "redis"]
     assert "10 s" in lines[-1] and "6379" in lines[-1] and lines[1].endswith("4")
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(-1, "0 s"), (119, "119 s"), (600, "10 min"), (7200, "2 h"), (8e5, "9 d")]
-)
-def test_durations_are_short(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
 
 
 def test_a_service_that_dies_at_once_is_tried_ever_more_slowly_and_a_proven_one_at_once() -> None:

@@ -1,4 +1,4 @@
-"""Who may import whom (design §2): downwards only, siblings never, drivers in their places."""
+"""Who may import whom: downwards only, siblings never, drivers in their places."""
 
 import ast
 from collections.abc import Iterator

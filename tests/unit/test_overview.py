@@ -1,11 +1,12 @@
 """What the page says of a pair, in words."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from sluice.monitor.overview import Shown, ago, messages_of, state_of
+from sluice.counted import duration
+from sluice.monitor.overview import Shown, messages_of, state_of
 from sluice.stores.gate import ADMIN, ERROR, Closure
 
 NOW = datetime(2026, 11, 22, 12, 0, 0, tzinfo=UTC)
@@ -27,8 +28,8 @@ def shown(applying: bool = True, closures: tuple[Closure, ...] = (), **status: A
         (864_000, "10 days"),
     ],
 )
-def test_a_lag_is_told_in_the_unit_that_fits(seconds: float, told: str) -> None:
-    assert ago(timedelta(seconds=seconds)) == told
+def test_a_duration_is_in_the_unit_that_fits(seconds: float, told: str) -> None:
+    assert duration(seconds) == told
 
 
 @pytest.mark.parametrize(

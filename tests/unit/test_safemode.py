@@ -1,4 +1,4 @@
-"""Safe mode: when it is on and what ends it (seed 002)."""
+"""Safe mode: when it is on and what ends it."""
 
 from sluice.domain.position import Position
 from sluice.domain.safemode import OFF, at_start

@@ -43,11 +43,12 @@ class OnSlave:
         An admin's closure that Redis has lost is back in it afterwards.
         """
         links = self.links
+        driver = vendors.module(self.pair.slave_info.vendor, "session")
         with links.on(self.pair.slave_info), links.slave_transaction():
             # A former apply may still be in its last transaction; who waits says so and tries again.
-            links.slave.execute("SET LOCAL lock_timeout = '5s'")
+            driver.limit_lock_waits(links.slave, seconds=5)
             # No crash of the slave may give this epoch out a second time.
-            links.slave.execute("SET LOCAL synchronous_commit = on")
+            driver.be_durable(links.slave)
             store = self._store()
             if not store.exists():
                 return None

@@ -13,9 +13,8 @@ from pathlib import Path
 
 from sluice import config, vendors
 from sluice.cli import verified
-from sluice.cli.words import duration
 from sluice.config import Replication, Survey
-from sluice.counted import counted
+from sluice.counted import counted, duration
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix
@@ -96,7 +95,7 @@ def replications(found: Survey, connections: Connections, store_url: str) -> lis
 def master(replication: Replication, connections: Connections) -> list[str]:
     """What is installed on the master, what is captured and how much waits. Raises `SluiceError`."""
     place = replication.master
-    info = quick(connections(place.conn_id, place.vendor))
+    info = connections(place.conn_id, place.vendor).given_up_after(LOOK_SECONDS)
     head = f"{replication.prefix} from {place.conn_id} ({info.address})"
     with vendors.reach(info, APPLICATION, LOOK_SECONDS) as session:
         have = vendors.module(place.vendor, "resources").installed(session, replication.prefix, place.schema)
@@ -143,7 +142,7 @@ def headline(replication: Replication, name: str, connections: Connections) -> s
 def _looked(replication: Replication, name: str, connections: Connections) -> tuple[Checkpoint | None, list[str]]:
     """The slave's checkpoint, and how far a load is that is under way: all of it in the first line."""
     place = replication.slaves[name]
-    info = quick(connections(place.conn_id, place.vendor))
+    info = connections(place.conn_id, place.vendor).given_up_after(LOOK_SECONDS)
     # Of a load that is under way the master's statistics are told, too; else the master is not needed.
     pair = Pair(replication, place, info, info)
     with vendors.reach(info, APPLICATION, LOOK_SECONDS) as session:
@@ -151,7 +150,7 @@ def _looked(replication: Replication, name: str, connections: Connections) -> tu
         if checkpoint is None or checkpoint.state not in LOADING:
             return checkpoint, []
         try:
-            source = quick(connections(replication.master.conn_id, replication.master.vendor))
+            source = connections(replication.master.conn_id, replication.master.vendor).given_up_after(LOOK_SECONDS)
             return checkpoint, progress(Update.named(replace(pair, master_info=source), "status"), session).lines()
         except SluiceError as error:
             return checkpoint, [str(error)]
@@ -195,11 +194,6 @@ def activity(state: SlaveState, running: Running | None) -> list[str]:
         lines.append("    no apply runs: start the DAG cdc_apply, or clear the task apply of its last run")
     lines += [f"    the gate is closed: {closure}" for closure in running.closures]
     return lines + list(running.verified)
-
-
-def quick(info: ConnectionInfo) -> ConnectionInfo:
-    """The same database, given up soon where it does not answer."""
-    return replace(info, options={**info.options, "connect_timeout": str(LOOK_SECONDS)})
 
 
 def _told(head: str, look: Callable[[], list[str]]) -> list[str]:

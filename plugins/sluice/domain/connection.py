@@ -1,7 +1,7 @@
 """How to reach a database: values that Airflow's connections hold, and no others."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -45,6 +45,10 @@ class ConnectionInfo:
     def address(self) -> str:
         """`user@host:port/database`."""
         return f"{self.user}@{self.host}:{self.port}/{self.database}"
+
+    def given_up_after(self, seconds: int) -> "ConnectionInfo":
+        """The same database, for which nobody waits longer where it does not answer."""
+        return replace(self, options={**self.options, "connect_timeout": str(seconds)})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, password included: only for a channel no one else reads."""

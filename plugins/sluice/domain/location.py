@@ -1,4 +1,4 @@
-"""Where the files of an initial update lie, and how they are called (seed 000, "The structure of the data on disk").
+"""Where the files of an initial update lie, and how they are called.
 
 `<location>/<unique timestamp>/<prio>-<timestamp>`: the location is a folder or a place in S3, the unique timestamp
 names the folder of one update, and the files in it sort into the order of loading.

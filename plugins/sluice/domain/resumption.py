@@ -1,4 +1,4 @@
-"""Where an apply goes on whose checkpoint is kept in Redis (`checkpoint: redis`, seed 001), decided without any I/O.
+"""Where an apply goes on whose checkpoint is kept in Redis (`checkpoint: redis`), decided without any I/O.
 
 The slave's own row still says who may write (epoch), what the data is worth (state), how many changes it holds,
 all in the transactions that carry the data, and an older position, the *anchor*. It is moved by what is rare: a

@@ -1,4 +1,4 @@
-"""When the apply runs in safe mode (seed 002), decided without any I/O.
+"""When the apply runs in safe mode, decided without any I/O.
 
 Safe mode makes every change idempotent. It is on
 

@@ -1,4 +1,4 @@
-"""The state of a slave: which there are, and which moves are allowed (seed 000, its workflow)."""
+"""The state of a slave: which there are, and which moves are allowed."""
 
 from enum import StrEnum
 

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from sluice import vendors
 from sluice.domain.checkpoint import Checkpoint
-from sluice.domain.connection import ConnectionInfo
 from sluice.domain.failover import Action, Sheet
 from sluice.domain.position import Position
 from sluice.domain.resumption import resume
@@ -70,13 +69,8 @@ class Failover(Pair):
     @contextmanager
     def on_master(self) -> Iterator[Any]:
         """The same on the master, which is given `ANSWER_SECONDS` to take the connection."""
-        with vendors.reach(quickly(self.master_info), self.application) as session:
+        with vendors.reach(self.master_info.given_up_after(ANSWER_SECONDS), self.application) as session:
             yield session
-
-
-def quickly(info: ConnectionInfo) -> ConnectionInfo:
-    """The same database, given up soon where it does not answer."""
-    return replace(info, options={**info.options, "connect_timeout": str(ANSWER_SECONDS)})
 
 
 def applied(failover: Pair, store: Any, checkpoint: Checkpoint) -> Position | None:

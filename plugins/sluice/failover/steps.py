@@ -184,7 +184,7 @@ def _ended(failover: Failover, slave: Any, store: "Redis") -> bool:
     driver = vendors.module(failover.slave_info.vendor, "session")
     try:
         with slave.transaction():
-            driver.be_patient(slave, seconds=5)
+            driver.limit_lock_waits(slave, seconds=5)
             driver.be_durable(slave)
             checkpoints = failover.checkpoints(slave)
             found = checkpoints.read(lock=True)

@@ -1,4 +1,4 @@
-"""How a block is read from the master, by `initial.read` of the configuration (seed 004, its kinds of access).
+"""How a block is read from the master, by `initial.read` of the configuration.
 
 committed   in a snapshot of its own, whose position is its marker
 snapshot    in the one snapshot that the load job holds for all blocks (`sluice.initial.held`)

@@ -1,4 +1,4 @@
-"""The steps of an initial update, one function a task of its DAG (seed 000, its workflow).
+"""The steps of an initial update, one function a task of its DAG.
 
     begin → create_tables → plan → (load: see `sluice.initial.job`) → finish,   cancel at any time
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
-from sluice.counted import counted
+from sluice.counted import counted, duration
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.table_state import how_to_load
 from sluice.stores.gate import ERROR, Closure
@@ -66,16 +66,7 @@ def state_of(status: Mapping[str, Any], now: datetime) -> str:
     except ValueError:
         return state
     as_of = as_of if as_of.tzinfo else as_of.replace(tzinfo=UTC)
-    return f"{state}, current as of {clock(as_of)} UTC, {ago(now - as_of)} behind"
-
-
-def ago(age: timedelta) -> str:
-    """A lag for people: seconds, minutes, hours, days."""
-    seconds = max(0.0, age.total_seconds())
-    for unit, length in (("days", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:,.0f} {unit}"
-    return f"{seconds:.0f} s"
+    return f"{state}, current as of {clock(as_of)} UTC, {duration((now - as_of).total_seconds())} behind"
 
 
 def messages_of(one: Shown) -> list[tuple[str, bool]]:

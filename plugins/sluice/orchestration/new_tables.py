@@ -36,7 +36,7 @@ class UpdatesPaused(Terminal):
         super().__init__(f"The DAG {DAG} is paused, so new tables cannot be loaded. Unpause it, then clear this task.")
 
 
-def told(work: Work, report: ReconcileReport) -> list[str]:
+def announced(work: Work, report: ReconcileReport) -> list[str]:
     """What joins by the steps of `report`, which are still to be taken, and what becomes of it on each slave."""
     tables = [each.table for each in report.steps if isinstance(each, Add)]
     if not tables:

@@ -9,7 +9,7 @@ from sluice.install import reconcile as reconciling
 from sluice.install import resources
 from sluice.orchestration import files, preflighting
 from sluice.orchestration.choosing import check_choice, update_of
-from sluice.orchestration.new_tables import told
+from sluice.orchestration.new_tables import announced
 from sluice.orchestration.several import NeedsFiles, goes_on, whole
 from sluice.orchestration.step import step
 from sluice.orchestration.work import Work
@@ -89,4 +89,4 @@ def _planned(work: Work) -> str:
     with work.master() as master:
         tables = work.replication.resolve(work.existing_tables(master))
         report = reconciling.propose(master, work.prefix, work.replication.master.schema, tables)
-    return "\n".join([str(report), *(f"  {line}" for line in told(work, report))])
+    return "\n".join([str(report), *(f"  {line}" for line in announced(work, report))])

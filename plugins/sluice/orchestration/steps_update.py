@@ -1,4 +1,4 @@
-"""The tasks of an initial update, one a step of seed 000's workflow."""
+"""The tasks of an initial update."""
 
 import inspect
 import logging

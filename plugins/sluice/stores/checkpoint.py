@@ -1,4 +1,4 @@
-"""The checkpoint of a slave in Redis, for slaves with `checkpoint: redis` (seed 001)."""
+"""The checkpoint of a slave in Redis, for slaves with `checkpoint: redis`."""
 
 import redis
 

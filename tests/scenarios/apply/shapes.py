@@ -14,7 +14,7 @@ class Shape:
     """Whether what was applied may come again: not without a key."""
 
 
-SEED = Shape(
+EXAMPLE = Shape(
     """
     CREATE SCHEMA dummydb;
     CREATE TABLE dummydb.dummytbl (id int PRIMARY KEY, int_value int, str_value text);
@@ -26,10 +26,10 @@ SEED = Shape(
         "UPDATE dummydb.dummytbl SET id = 999 WHERE id = 888",
     ),
 )
-"""The example of seed 002: the row that its third statement needs, then its three statements."""
+"""The example of TiDB Data Migration: the row that its third statement needs, then its three statements."""
 
 SHAPES = {
-    "seed 002's example": SEED,
+    "the example of safe mode": EXAMPLE,
     "rows that come and go": Shape(
         "CREATE TABLE public.t (id int PRIMARY KEY, v text)",
         (

@@ -1,4 +1,4 @@
-"""`checkpoint: redis` (seed 001) on real servers: whatever becomes of the checkpoint in Redis, the slave ends right.
+"""`checkpoint: redis` on real servers: whatever becomes of the checkpoint in Redis, the slave ends right.
 
 The apply writes to Redis at its start, at its end and once a minute here, so that what a test takes from Redis and puts
 back is what a kill -9, a fail-over or an old dump would leave.

@@ -1,4 +1,4 @@
-"""Safe mode (seed 002) on real servers: what the slave has already comes again, and the end is the same.
+"""Safe mode on real servers: what the slave has already comes again, and the end is the same.
 
 Every shape of table is taken through a history of transactions. The checkpoint is then set back to
 each of them in turn, while the slave keeps its rows: what an apply meets that died between applying
@@ -11,7 +11,7 @@ import pytest
 
 from sluice.domain.position import Position
 from tests.scenarios.apply.rig import Rig
-from tests.scenarios.apply.shapes import AGAIN, SEED, SHAPES
+from tests.scenarios.apply.shapes import AGAIN, EXAMPLE, SHAPES
 from tests.tiers import sample
 
 
@@ -63,8 +63,8 @@ def test_it_goes_on_with_more_after_each_step_back(rig: Callable[..., Rig], shap
 
 
 def test_the_example_of_the_seed_ends_as_it_says(rig: Callable[..., Rig]) -> None:
-    pair = rig(SEED.tables)
-    first = play(pair, SEED.history)[0]
+    pair = rig(EXAMPLE.tables)
+    first = play(pair, EXAMPLE.history)[0]
     wanted = ["(123,888999,abc)", "(999,888888,abc888)"]
     (table,) = pair.tables(pair.slave)
     assert pair.rows(pair.slave, table) == wanted

@@ -14,11 +14,14 @@ from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
 from sluice.vendors.postgres import catalog, constraints, sequences
 from sluice.vendors.postgres.checkpoint import CheckpointStore
-from sluice.vendors.postgres.connection import literal, quoted
+from sluice.vendors.postgres.connection import in_one_line, literal, quoted
 from sluice.vendors.postgres.queue import Window
+from sluice.vendors.postgres.session import be_durable, limit_lock_waits
 
 _LEFT_OUT = ("42", "23", "0A", "22", "2B", "3F")
 """What a person may mend, or live without: an object that is missing, a name that is taken, no privilege."""
+LOCK_SECONDS = 10.0
+"""How long a statement that completes the slave may wait for a lock."""
 _WHOLE_NUMBERS = ("smallint", "integer", "bigint", "numeric")
 
 
@@ -159,21 +162,21 @@ def make(connection: psycopg.Connection[Any], store: FailoverStore, difference: 
     """
     try:
         with connection.transaction():
-            connection.execute("SET LOCAL lock_timeout = '10s'")
+            limit_lock_waits(connection, LOCK_SECONDS)
             for statement in difference.statements:
                 connection.execute(statement.encode())
             store.note_made(Made(str(difference), difference.undo))
     except psycopg.Error as error:
         if not (error.sqlstate or "").startswith(_LEFT_OUT):
             raise
-        return " ".join(str(error).split())
+        return in_one_line(error)
     return ""
 
 
 def take_back(connection: psycopg.Connection[Any], store: FailoverStore, made: Made) -> None:
     """Undoes the last thing made, in one transaction. Raises psycopg's errors."""
     with connection.transaction():
-        connection.execute("SET LOCAL lock_timeout = '10s'")
+        limit_lock_waits(connection, LOCK_SECONDS)
         for statement in made.undo:
             connection.execute(statement.encode())
         store.note_made(None)
@@ -230,7 +233,7 @@ def follow(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, sla
     """The database is a slave in state NORMAL at `start`, its tables of CHECKPOINT made where absent."""
     store = CheckpointStore(connection, prefix, schema, slave)
     with connection.transaction():
-        connection.execute("SET LOCAL synchronous_commit = on")
+        be_durable(connection)
         store.ensure()
         found = store.read(lock=True)
         if found is not None and found.state is SlaveState.NORMAL and _follows(found.position, start):
@@ -258,5 +261,5 @@ def validate(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -
             try:
                 connection.execute(f"ALTER TABLE {table} VALIDATE CONSTRAINT {quoted(one.name)}".encode())
             except psycopg.errors.IntegrityError as error:
-                violated.append(f"{one.name} of {one.table}: {' '.join(str(error).split())}")
+                violated.append(f"{one.name} of {one.table}: {in_one_line(error)}")
     return violated

@@ -4,9 +4,9 @@ import json
 import logging
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 
@@ -14,12 +14,14 @@ from sluice import sql_files
 from sluice.domain.names import Prefix
 from sluice.errors import Terminal
 from sluice.vendors.postgres.connection import literal, quoted
+from sluice.vendors.postgres.session import LOCKED, limit_lock_waits
 
 log = logging.getLogger("sluice.failover")
 
-LOCK_TIMEOUT = "2s"
+LOCK_SECONDS = 2.0
 """How long one try holds up a table's writers behind it."""
 TRIES = 30
+Thing = TypeVar("Thing")
 
 
 class MasterBusy(Terminal):
@@ -81,19 +83,9 @@ class Guard:
     def make(self, message: str) -> None:
         """Each table refuses writes with `message`; who writes in a transaction is waited for, and holds nobody up for
         more than a moment. Raises `MasterBusy`."""
-        waiting = [one for one in self.tables() if not one.refuses]
-        for attempt in range(TRIES):
-            busy = []
-            for one in waiting:
-                try:
-                    self._make(one, message)
-                except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
-                    busy.append(one)
-            if not busy:
-                return
-            waiting = busy
-            time.sleep(min(2.0, 0.1 * 2**attempt) * random.uniform(0.5, 1.0))
-        raise MasterBusy([one.table for one in waiting], "the master could not be made read-only")
+        open_to_writes = [one for one in self.tables() if not one.refuses]
+        if busy := self._each(open_to_writes, lambda one: self._make(one, message)):
+            raise MasterBusy([one.table for one in busy], "the master could not be made read-only")
 
     def release(self) -> None:
         """Every table takes writes again when it returns, and nothing of the guard is left. Raises `MasterBusy` where
@@ -101,23 +93,25 @@ class Guard:
         statement = sql_files.render("postgres", "guard_release", **self._names)
         with self.connection.transaction():
             self.connection.execute(statement.encode())
-        waiting = self._functions()
+        if busy := self._each(self._functions(), self._drop):
+            raise MasterBusy(busy, "its trigger, which refuses nothing any more, could not be removed")
+
+    def _each(self, things: Sequence[Thing], do: Callable[[Thing], None]) -> Sequence[Thing]:
+        """Does it with each in a transaction of its own, tries again where locks are held; those that stayed locked."""
         for attempt in range(TRIES):
             busy = []
-            for name in waiting:
+            for one in things:
                 try:
                     with self.connection.transaction():
-                        self.connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
-                        self._quietly()
-                        drop = f"DROP FUNCTION IF EXISTS {quoted(self.schema, name)}() CASCADE"
-                        self.connection.execute(drop.encode())
-                except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
-                    busy.append(name)
-            if not busy:
-                return
-            waiting = busy
+                        limit_lock_waits(self.connection, LOCK_SECONDS)
+                        do(one)
+                except LOCKED:
+                    busy.append(one)
+            things = busy
+            if not things:
+                break
             time.sleep(min(2.0, 0.1 * 2**attempt) * random.uniform(0.5, 1.0))
-        raise MasterBusy(waiting, "its trigger, which refuses nothing any more, could not be removed")
+        return things
 
     def _functions(self) -> list[str]:
         statement = sql_files.render("postgres", "guard_functions", **self._names)
@@ -128,13 +122,12 @@ class Guard:
             "postgres", "guard_make", **self._names, function=quoted(one.function), table=one.table,
             message=literal(f"{one.table} is read-only: {message}"),
         )  # fmt: skip
-        with self.connection.transaction():
-            self.connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
-            self.connection.execute(statement.encode())
+        self.connection.execute(statement.encode())
 
-    def _quietly(self) -> None:
-        """Event triggers of Sluice have nothing to look for."""
+    def _drop(self, function: str) -> None:
+        # Event triggers of Sluice have nothing to look for.
         self.connection.execute("SELECT set_config('sluice.capturing', %s, true)", [self.prefix.lower])
+        self.connection.execute(f"DROP FUNCTION IF EXISTS {quoted(self.schema, function)}() CASCADE".encode())
 
     @property
     def _names(self) -> dict[str, str]:

@@ -7,6 +7,7 @@ from sluice.domain.connection import ConnectionInfo
 from sluice.domain.lack import ADMINISTRATOR, Lack, Severity
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.preflight import OLDEST, Account, Foreign, Schema
+from sluice.vendors.postgres.sequences import SequenceDefinition
 from sluice.vendors.postgres.session import silence_statement
 
 BESIDE_LOADERS = 6
@@ -178,6 +179,23 @@ def of_row_security(account: Account, tables: Sequence[str], why: str) -> list[L
             f"row level security hides rows of {listed(tables)} from it: {why}",
             f"ALTER ROLE {account.role} BYPASSRLS",
         )
+    ]
+
+
+def sequences_lacking(sequences: Iterable[SequenceDefinition], privileges: str, why: str, role: str) -> list[Lack]:
+    """`privileges` that the account lacks on sequences, those of one owner together."""
+    groups: dict[str, dict[str, None]] = {}
+    for each in sequences:
+        groups.setdefault(each.owner, {})[each.quoted] = None
+    return [
+        found(
+            f"{privileges} on the {'sequence' if len(names) == 1 else 'sequences'} {listed(list(names))}",
+            why,
+            f"GRANT {privileges} ON SEQUENCE {', '.join(names)} TO {role}",
+            Severity.WARNING,
+            by=by_owner(owner),
+        )
+        for owner, names in groups.items()
     ]
 
 

@@ -24,6 +24,7 @@ from sluice.vendors.postgres.lacks import (
     of_row_security,
     of_schemas,
     schema_absent,
+    sequences_lacking,
 )
 from sluice.vendors.postgres.preflight import Account, Relation
 
@@ -217,22 +218,10 @@ def of_tables(account: Account, relations: Sequence[Relation], wanted: dict[str,
 
 def of_sequences(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[Lack]:
     """Sequences behind columns of `tables` that the account may not read. Raises psycopg's errors."""
-    groups: dict[str, dict[str, None]] = {}
-    for sequence in sequences.read(connection, tables):
-        if not sequence.readable:
-            groups.setdefault(sequence.owner, {})[sequence.quoted] = None
-    role = preflight.role(connection) if groups else ""
-    return [
-        found(
-            f"SELECT on the {'sequence' if len(names) == 1 else 'sequences'} {listed(list(names))}",
-            "they cannot be set on the slaves, where the first insert after a failover would draw a number that is "
-            "in use",
-            f"GRANT SELECT ON SEQUENCE {', '.join(names)} TO {role}",
-            Severity.WARNING,
-            by=by_owner(owner),
-        ).at(MASTER, "")
-        for owner, names in groups.items()
-    ]
+    unreadable = [each for each in sequences.read(connection, tables) if not each.readable]
+    role = preflight.role(connection) if unreadable else ""
+    why = "they cannot be set on the slaves, where the first insert after a failover would draw a number that is in use"
+    return [lack.at(MASTER, "") for lack in sequences_lacking(unreadable, "SELECT", why, role)]
 
 
 def _filled(placeholder: str, value: str) -> str:

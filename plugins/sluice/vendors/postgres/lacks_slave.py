@@ -27,6 +27,7 @@ from sluice.vendors.postgres.lacks import (
     of_row_security,
     of_schemas,
     schema_absent,
+    sequences_lacking,
     silence_lacking,
 )
 from sluice.vendors.postgres.tables import TableDefinition
@@ -301,20 +302,14 @@ def of_sequences(
 
     Not those that change owner together with `strange` tables.
     """
-    groups: dict[str, dict[str, None]] = {}
-    for sequence in sequences.read(connection, tables):
-        with_table = sequence.owned and sequence.table in strange
-        if not (sequence.readable and sequence.settable) and not with_table:
-            groups.setdefault(sequence.owner, {})[sequence.quoted] = None
-    role = preflight.role(connection) if groups else ""
-    return [
-        found(
-            f"SELECT, UPDATE on the {'sequence' if len(names) == 1 else 'sequences'} {listed(list(names))}",
-            "they cannot be set past the master's values, and the first insert after a failover would draw a number "
-            "that is in use",
-            f"GRANT SELECT, UPDATE ON SEQUENCE {', '.join(names)} TO {role}",
-            Severity.WARNING,
-            by=by_owner(owner),
-        ).at("slave", "")
-        for owner, names in groups.items()
+    fixed = [
+        each
+        for each in sequences.read(connection, tables)
+        if not (each.readable and each.settable) and not (each.owned and each.table in strange)
     ]
+    role = preflight.role(connection) if fixed else ""
+    why = (
+        "they cannot be set past the master's values, and the first insert after a failover would draw a number that "
+        "is in use"
+    )
+    return [lack.at("slave", "") for lack in sequences_lacking(fixed, "SELECT, UPDATE", why, role)]

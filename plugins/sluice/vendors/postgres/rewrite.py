@@ -1,4 +1,4 @@
-"""One change of a row as statements, in normal and in safe mode (seed 002).
+"""One change of a row as statements, in normal and in safe mode.
 
 | change | normal mode, each must touch one row | safe mode |
 |---|---|---|

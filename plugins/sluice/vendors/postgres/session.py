@@ -9,7 +9,7 @@ from sluice.vendors.postgres.connection import literal, quoted
 GRANTABLE_SETTINGS = 150000
 """From this version on an account that is no superuser can be let set what only a superuser may."""
 LOCKED = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
-"""What a statement raises that gives way to others."""
+"""What a statement raises that waited too long for a lock, or in a circle."""
 ORIGIN = "sluice.origin"
 """Capture triggers stay quiet where this setting is not empty, so that replication does not loop."""
 
@@ -75,8 +75,8 @@ def _silenced(connection: psycopg.Connection[Any], statement: str) -> bool:
     return True
 
 
-def be_patient(connection: psycopg.Connection[Any], seconds: float) -> None:
-    """In a transaction: its statements give way (`LOCKED`) after so long."""
+def limit_lock_waits(connection: psycopg.Connection[Any], seconds: float) -> None:
+    """In a transaction: a statement that waits longer for a lock raises one of `LOCKED`."""
     connection.execute(f"SET LOCAL lock_timeout = '{int(seconds * 1000)}ms'")
 
 

@@ -11,6 +11,7 @@ from sluice.domain.names import Prefix
 from sluice.domain.state import SlaveState
 from sluice.errors import Transient
 from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.session import limit_lock_waits
 
 
 class LoadRuns(Transient):
@@ -87,7 +88,7 @@ def claim_in_turn(connection: psycopg.Connection[Any], prefix: Prefix, slave: st
 
 def no_claims(connection: psycopg.Connection[Any], prefix: Prefix, slave: str) -> None:
     """In a transaction: no claim is under way from here to its end."""
-    connection.execute("SET LOCAL lock_timeout = '10s'")
+    limit_lock_waits(connection, 10)
     connection.execute(sql_files.render("postgres", "load_no_claims"), {"claims": f"{prefix} {slave}"})
 
 
