@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from master import Master, wanted
+from master import Master, ddl, wanted
 
 from embedded.postgres import PostgresServer, binary
 from sluice import sql_files
@@ -130,6 +130,63 @@ def test_functions_of_an_older_release_are_replaced_and_items_stay(bare: Master)
     assert bare.reconcile(wanted("t")).steps == ()
     bare.sql("INSERT INTO t VALUES (2)")
     assert [item.guid for item in bare.items()] == ["1", "2"]
+
+
+def test_an_installation_of_version_1_is_upgraded_and_refuses_nothing_of_the_application(bare: Master) -> None:
+    bare.install()
+    fresh = kinds(bare)
+    bare.sql(
+        "CREATE TABLE parted (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE p0 PARTITION OF parted FOR VALUES FROM (0) TO (10)",
+        "CREATE TABLE p1 PARTITION OF parted FOR VALUES FROM (10) TO (20)",
+        "CREATE TABLE t (id int PRIMARY KEY, v text)",
+    )
+    bare.register("parted", "t")
+    as_of_version_1(bare)
+    bare.install()
+    bare.sql("INSERT INTO parted VALUES (1), (10)", "INSERT INTO t VALUES (1, '2')")
+    assert bare.value("SELECT demo_check_structure()") == 0
+    bare.sql("TRUNCATE p1", "DROP TABLE p0", "ALTER TABLE t ALTER v TYPE int USING v::int")
+    bare.sql("CREATE TABLE p2 PARTITION OF parted FOR VALUES FROM (20) TO (30)", "INSERT INTO parted VALUES (11)")
+    bare.sql("ALTER TABLE parted ADD late int DEFAULT 7")
+    actions = [(item.action, item.guid) for item in bare.items() if item.table.name == "parted"]
+    assert actions[:5] == [
+        ("INSERT", "1"),
+        ("INSERT", "10"),
+        ("DELETE", "10"),
+        ("DELETE WHERE", None),
+        ("INSERT", "11"),
+    ]
+    assert 'missing="7"' in (ddl(bare, 0)[-1].content or "")
+    assert ("UPDATE", "1") in [(item.action, item.guid) for item in bare.items() if item.table.name == "t"]
+    bare.sql("DROP TABLE parted, t")
+    bare.sql("DELETE FROM demo_tables")
+    assert kinds(bare) == fresh
+
+
+def kinds(master: Master) -> list[tuple[str, str]]:
+    """All objects, without what identifies their versions and those that belong to tables."""
+    return sorted(row[:2] for row in master.rows(EVERYTHING))
+
+
+def as_of_version_1(master: Master) -> None:
+    """Takes back what later versions changed in tables, views, and parameters of functions."""
+    (view,) = master.rows("SELECT pg_get_viewdef('demo_cols_view')")[0]
+    columns = [name for (name,) in master.rows(
+        "SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = 'demo_cols_view'::regclass "
+        "AND attname <> 'attmissing' ORDER BY attnum")]  # fmt: skip
+    master.sql(
+        f"CREATE OR REPLACE VIEW demo_cols_view AS SELECT {', '.join(columns)}, NULL::text AS attmissing "
+        f"FROM ({view.rstrip(';')}) v",
+        "CREATE FUNCTION demo_recapture(p_schema text, p_table text, p_action text, p_from oid DEFAULT NULL) "
+        "RETURNS bigint LANGUAGE sql AS 'SELECT 0::bigint'",
+        "CREATE FUNCTION demo_follow_partitions(p_schema text, p_table text, p_relid oid, p_had oid[]) "
+        "RETURNS boolean LANGUAGE sql AS 'SELECT false'",
+        "DROP TABLE demo_partitions",
+        "ALTER TABLE demo_current_tables DROP COLUMN enums",
+        "UPDATE demo_info SET value = CASE name WHEN 'version' THEN '1' ELSE 'older' END "
+        "WHERE name IN ('version', 'functions')",
+    )
 
 
 def test_later_steps_run_once_in_order(bare: Master, monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:

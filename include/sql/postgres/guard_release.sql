@@ -15,5 +15,7 @@ BEGIN
         EXECUTE format('CREATE OR REPLACE FUNCTION ${schema}.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER '
                        'SET search_path = pg_catalog, pg_temp AS $f$ BEGIN RETURN NULL; END $f$', guard);
     END LOOP;
+    -- A switch that comes later finds no claim, and fails.
+    DELETE FROM ${schema}.${prefix}info WHERE name = 'failover' AND value::jsonb ->> 'phase' = 'guarded';
 END
 $sluice$;

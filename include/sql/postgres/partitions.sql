@@ -144,13 +144,14 @@ AS $sluice$
     WHERE p.relid = p_relid AND p.leaf <> ALL (${schema}.${prefix}leaves(p_relid)) GROUP BY p.leaf ORDER BY p.leaf
 $sluice$;
 
--- Whether partitions came or went since they were noted.
+-- Whether partitions came or went since they were noted, or were noted without what tells their rows from others (by an
+-- earlier release, which noted no conditions).
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}partitions_changed(p_relid oid) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT ${schema}.${prefix}leaves(p_relid) <> ARRAY(
         SELECT DISTINCT p.leaf FROM ${schema}.${prefix}partitions p WHERE p.relid = p_relid AND p.followed ORDER BY 1)
-        OR EXISTS (SELECT FROM ${schema}.${prefix}partitions p WHERE p.relid = p_relid AND NOT p.followed)
+        OR EXISTS (SELECT FROM ${schema}.${prefix}partitions p WHERE p.relid = p_relid AND (NOT p.followed OR p.bound IS NULL))
 $sluice$;
 
 -- The partitions that came since and hold rows. p_in_ddl: all of them; otherwise those that may hold rows which no trigger

@@ -20,3 +20,6 @@ INSERT INTO ${schema}.${prefix}partitions (relid, leaf, bound, followed)
     SELECT c.relid, l.leaf, NULL, true FROM ${schema}.${prefix}captures c CROSS JOIN unnest(c.leaves) AS l (leaf)
     WHERE c.mode <> 'dropped' AND NOT EXISTS (
         SELECT FROM ${schema}.${prefix}partitions p WHERE p.relid = c.relid AND p.leaf = l.leaf);
+
+-- Functions that have other parameters now: beside the new ones, calls of either would be ambiguous.
+DROP FUNCTION IF EXISTS ${schema}.${prefix}recapture(text, text, text, oid), ${schema}.${prefix}follow_partitions(text, text, oid, oid[]);

@@ -9,9 +9,12 @@ import pytest
 from failover.killing import Killed, killed_at
 from failover.shop import PLANNED, Shop
 from failover.writer import Writers
+from sluice import sql_files
 from sluice.domain.checkpoint import IsMaster
 from sluice.domain.failover import Phase
 from sluice.domain.state import SlaveState
+from sluice.failover.switch import MasterChanged
+from sluice.vendors.postgres.guard import Guard
 from tests.waiting import until
 
 
@@ -83,5 +86,28 @@ def test_each_statement_of_an_abort_may_be_the_last_of_its_process(shop_of: Call
             statement += 1
         assert shop.catalogues() == before
         shop.master.execute(b"INSERT INTO public.customers (name) VALUES ('after')")
+        shop.await_current()
+    shop.assert_equal()
+
+
+def test_a_guard_that_was_half_released_is_made_again(shop_of: Callable[..., Shop]) -> None:
+    """By an abort that is killed before it has removed the triggers, or by a person who ran guard_release.sql."""
+    shop = shop_of()
+    names = {"prefix": "demo_", "schema": "public"}
+    with shop.applying():
+        shop.run("planned", PLANNED[:8])
+        shop.master.execute(sql_files.render("postgres", "guard_release", **names).encode())
+        with pytest.raises(MasterChanged, match="would take writes"):
+            shop.run("planned", ["switch_over"])
+        shop.run("abort", ["abort"], run="abort")
+        # Triggers that could not be removed.
+        guard = Guard(shop.master, shop.replication.prefix, "public")
+        guard.make("an earlier failover")
+        shop.master.execute(sql_files.render("postgres", "guard_release", **names).encode())
+        shop.run("planned", PLANNED[:3], run="run 2")
+        with pytest.raises(shop.REFUSED):
+            shop.master.execute(b"INSERT INTO public.customers (name) VALUES ('lost')")
+        shop.run("abort", ["abort"], run="abort 2")
+        shop.master.execute(b"INSERT INTO public.customers (name) VALUES ('kept')")
         shop.await_current()
     shop.assert_equal()
