@@ -64,7 +64,7 @@ def passed(now: Phase, wanted: Phase) -> bool:
 
 def under_way(phase: Phase) -> bool:
     """Whether another failover has to wait for it."""
-    return phase not in (Phase.FINISHED, Phase.ABORTED)
+    return bool(MOVES[phase])
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Sheet:
     """The master's definitions as the slave keeps them for a failover without the master."""
 
     master: str
-    """`user@host:port/database`."""
+    """`user@host:port/database`, and the connection's name."""
     time: str
     """The master's clock when it was read, ISO 8601, UTC."""
     definitions: tuple[Definition, ...] = ()

@@ -44,7 +44,7 @@ class Facts:
 
     name: str
     master: str
-    """`user@host:port/database`."""
+    """`user@host:port/database`, and the connection's name."""
     slave_name: str
     silent: str = ""
     """Why the master was not reached; empty: it answered."""

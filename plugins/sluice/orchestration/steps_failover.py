@@ -216,7 +216,7 @@ def capture(work: Work) -> str:
     turned = _reversed(work.replication, work.slave.name)
     with failover.on_slave() as slave:
         sheet = failover.kept(slave).sheet()
-    switch.capture(failover, lambda slave: _capture(slave, turned, sheet.tables))
+    switch.capture(failover, lambda slave: _capture(slave, turned, sheet.tables if sheet else None))
     return "captured" if failover.reverse else "not wanted"
 
 
@@ -310,10 +310,10 @@ def _reversed(replication: Replication, slave: str) -> Replication:
     return replace(replication, master=Endpoint(place.conn_id, place.vendor, place.schema))
 
 
-def _capture(slave: Any, turned: Replication, tables: tuple[TableName, ...]) -> bool:
-    """Captures the changes of `tables` on what becomes the master."""
+def _capture(slave: Any, turned: Replication, tables: tuple[TableName, ...] | None) -> bool:
+    """Captures the changes of `tables` on what becomes the master; None: of all that are configured."""
     there = vendors.module(turned.master.vendor, "catalog").tables(slave)
     report = resources.install(slave, turned.prefix, turned.master.schema)
-    wanted = turned.resolve([table for table in there if table in set(tables)])
+    wanted = turned.resolve(there if tables is None else [table for table in there if table in set(tables)])
     reconcile.reconcile(slave, turned.prefix, turned.master.schema, wanted)
     return report.changed
