@@ -49,6 +49,10 @@ class Commit:
     """Table and version of rows written."""
 
 
+class LogUnreadable(Exception):
+    """PostgreSQL cannot decode its own log: a defect of the server, which says nothing of the apply."""
+
+
 def begin(slave: psycopg.Connection[Any], slot: str) -> None:
     """Everything committed from here on is kept for `commits`."""
     slave.execute("SELECT pg_create_logical_replication_slot(%s, %s)", [slot, PLUGIN])
@@ -74,19 +78,20 @@ def commits(slave: psycopg.Connection[Any], slot: str) -> Iterator[Commit]:
 
 
 def _lines(slave: psycopg.Connection[Any], slot: str) -> list[tuple[int, str]]:
-    """Transaction and text of each line of the plugin.
+    """Transaction and text of each line of the plugin. Raises `LogUnreadable`.
 
     An invalidation that arrives while the plugin writes a row (autovacuum sends some) can take the table's columns from
-    under it: "cache lookup failed for type 0". Nothing is consumed then, so it is asked again.
+    under it: "cache lookup failed for type 0". Nothing is consumed then, so it is asked again. Two relations of which
+    one is temporary may bear one file number: "unexpected duplicate for tablespace 0", however often it is asked.
     """
     tries = 0
     while True:
         try:
             return slave.execute(CHANGES, [slot]).fetchall()
-        except psycopg.errors.InternalError_:
+        except psycopg.errors.InternalError_ as error:
             tries += 1
             if tries == TRIES:
-                raise
+                raise LogUnreadable(str(error)) from error
 
 
 def read(commit: Commit, line: str) -> None:

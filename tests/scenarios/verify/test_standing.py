@@ -6,6 +6,7 @@ import pytest
 
 from sluice.domain.names import TableName
 from sluice.stores import redis_store
+from sluice.vendors.postgres.drift import Drift
 from sluice.verify.findings import CouldNotCompare, Kind, Outcome
 from sluice.verify.resync import look as whole_look
 from tests.scenarios.apply.rig import Rig
@@ -25,7 +26,7 @@ DELETE FROM public.t WHERE id = 9001"""
 
 def stopped(pair: Rig) -> None:
     """The master goes on, the apply stops at a row that somebody changed on the slave."""
-    with pair.apply() as running:
+    with pytest.raises(Drift, match="row id = '15'"), pair.apply() as running:
         pair.await_normal_mode(running)
         pair.slave.execute("UPDATE public.t SET v = 'mine' WHERE id = 15")
         pair.master.execute("UPDATE public.t SET v = 'theirs' WHERE id = 15")
