@@ -217,6 +217,8 @@ def cancel(update: Update, store: Redis, reason: str = INTERRUPTED, *, any_updat
 def _give_up_tables(update: Update, slave: Connection[Any], reason: str) -> None:
     """The tables of this update wait for another load; all else of the slave goes on."""
     checkpoints, blocks = checkpoints_of(update, slave), blocks_of(update, slave)
+    # A claim under way adds the block behind its own, which a deletion that waits for the claim does not see.
+    _updates(update).no_claims(slave, update.prefix, update.slave.name)
     states = checkpoints.read(lock=True).tables
     # One whose rows no block has replaced yet is absent still, if it was.
     loaded = [table for table in block_map_of(update, slave).tables if table not in states]

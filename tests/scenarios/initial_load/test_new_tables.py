@@ -2,6 +2,7 @@
 
 import random
 import signal
+import threading
 from contextlib import suppress
 from functools import partial
 
@@ -23,13 +24,17 @@ from sluice.initial.owner import LoadEnded
 from sluice.install import reconcile as reconciling
 from sluice.install import resources
 from sluice.stores.gate import Gate
-from sluice.vendors.postgres import catalog, position
+from sluice.vendors.postgres import blocks, catalog, position, updates
+from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.tables_registry import Registry
 from tests.waiting import until
 
 ORDERS = Writable("public.orders", ("id",), "floor(random() * 900)::int")
 COUPONS = Writable('public."Select ""é"', ("id",), "floor(random() * 900)::int")
 JOINING = TableName("public", 'Select "é')
+WAITS_FOR_A_LOCK = (
+    "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')"
+)
 
 
 def filled(pair: Pair, table: str, rows: int = 1_000) -> None:
@@ -210,6 +215,25 @@ def test_it_joins_between_the_look_at_the_tables_and_the_start_position(
         load(pair, update, running)
         await_current(pair, running)
         assert absent(pair) == [JOINING]
+
+
+def test_a_block_that_is_claimed_while_its_load_is_cancelled_leaves_no_block_behind(pair_of: MakePair) -> None:
+    pair = normal_slave(pair_of)
+    filled(pair, COUPONS.name)
+    update = pair.update(tables=[COUPONS.name])
+    pair.prepare(update)
+    store = blocks.BlockStore(pair.slave, update.prefix, "public", update.slave.name)
+    cancel = threading.Thread(target=steps.cancel, args=(update, pair.store))
+    with connect(pair.slave_info, application="look", autocommit=True) as look:
+        with pair.slave.transaction():
+            updates.claiming(pair.slave, update.prefix, update.slave.name, "job")
+            claim = store.claim()
+            assert claim is not None
+            cancel.start()
+            until(lambda: look.execute(WAITS_FOR_A_LOCK).fetchone() == (True,))
+            assert store.begin(claim.block, ("500",), "job/1")
+        cancel.join()
+    assert pair.state() is SlaveState.NORMAL and not pair.blocks()
 
 
 @pytest.mark.parametrize("moment", ["begun", "planned", "loading"])
