@@ -6,6 +6,8 @@ Every ten minutes, for every replication:
   that cannot be reached holds the purge, and the task log says which one.
 - **`check_structure`** finds tables whose columns changed where no event trigger could be made.
 - **`keep_definitions`** keeps on each slave what a failover without the master would need to know of it.
+- **`compare_definitions`** finds tables that are not captured, and indexes, constraints and checks of
+  domains that a slave lacks. Its log says what to run.
 - **`tell_people`** tells, by `notify` of the configuration, what needs a person.
 
 And on this Airflow: **`end_orphans`** ends jobs whose run is over, **`forget_jobs`** removes records and
@@ -17,6 +19,7 @@ from airflow.sdk import chain
 from sluice.orchestration.forms import lifecycle_dag
 from sluice.orchestration.steps_housekeeping import (
     check_structure,
+    compare_definitions,
     configured,
     end_orphans,
     forget_jobs,
@@ -31,6 +34,6 @@ with lifecycle_dag("housekeeping", __doc__, schedule="*/10 * * * *", max_active_
     purge_items.expand(prefix=prefixes)
     check_structure.expand(prefix=prefixes)
     keep_definitions.expand(prefix=prefixes)
-    tell_people.expand(prefix=prefixes)
+    chain(compare_definitions.expand(prefix=prefixes), tell_people.expand(prefix=prefixes))
     chain(end_orphans(), forget_jobs())
     forget_reports()

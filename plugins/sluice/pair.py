@@ -44,5 +44,10 @@ class Pair:
         """Shown in `pg_stat_activity` of both databases."""
         return f"sluice {self.prefix} {self.slave.name}"
 
+    @property
+    def update_application(self) -> str:
+        """The same, of the steps of an initial update."""
+        return f"sluice initial update {self.prefix} {self.slave.name}"[:63]
+
     def __str__(self) -> str:
         return f"{self.prefix} → {self.slave.name}"

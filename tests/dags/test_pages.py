@@ -13,6 +13,7 @@ from sluice.domain.names import Prefix
 from sluice.orchestration import places
 from sluice.stores import redis_store
 from sluice.stores.gate import ERROR, Gate
+from sluice.stores.lacks import Lacks
 from sluice.stores.lease import Lease
 from sluice.stores.status import Status
 from sluice.stores.verified import Verified
@@ -174,3 +175,16 @@ def test_without_redis_the_reports_are_there_all_the_same(
     monkeypatch.setenv("SLUICE_REDIS_URL", "redis://127.0.0.1:1/0")
     answer = client.get("/sluice/", headers=anna)
     assert answer.status_code == 200 and "Redis does not answer" in answer.text and report in answer.text
+
+
+def test_what_the_slave_and_the_master_lack_is_named_with_what_mends_it(
+    client: TestClient, anna: dict[str, str]
+) -> None:
+    store, prefix = redis_store.connect(), Prefix("DEMO_")
+    Status(store, prefix, "dr1").write({"state": "NORMAL", "differing": ["public.<p> differs: load it."]})
+    Lacks(store, prefix, "dr1").write([("index i on public.t: the master has it", 'CREATE INDEX "<i>" ON t (a)')], "")
+    Lacks(store, prefix).write([("public.new: it is not captured", "")], "")
+    text = client.get("/sluice/", headers=anna).text
+    assert "public.&lt;p&gt; differs: load it." in text
+    assert "Run there: CREATE INDEX &quot;&lt;i&gt;&quot; ON t (a);" in text
+    assert "public.new: it is not captured. Start the DAG reconcile_tables with prefix DEMO_." in text

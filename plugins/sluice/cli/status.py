@@ -19,7 +19,7 @@ from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix
 from sluice.domain.state import SlaveState
-from sluice.domain.table_state import how_to_load
+from sluice.domain.table_state import how_to_capture, how_to_load
 from sluice.errors import SluiceError
 from sluice.initial.progress import progress
 from sluice.initial.sides import checkpoints_of
@@ -27,8 +27,10 @@ from sluice.initial.update import Update
 from sluice.pair import Pair
 from sluice.stores import lease, redis_store
 from sluice.stores.gate import Gate
+from sluice.stores.lacks import Lacks
 from sluice.stores.status import Status
 from sluice.stores.verified import Verified
+from sluice.verify.lacking import not_captured
 
 APPLICATION = "sluice status"
 LOADING = (SlaveState.INITIAL, SlaveState.TRANSITION)
@@ -51,6 +53,8 @@ class Running:
     current_as_of: datetime | None = None
     closures: tuple[str, ...] = ()
     verified: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+    """Definitions of the master that the slave lacks, with what to run."""
 
 
 def folders(places: Sequence[Path], found: Survey | None) -> list[str]:
@@ -104,20 +108,26 @@ def master(replication: Replication, connections: Connections) -> list[str]:
         captured = vendors.module(place.vendor, "captured").read(session, replication.prefix, place.schema)
         sizes = vendors.module(place.vendor, "estimates").read(session, list(captured))
         backlog = vendors.module(place.vendor, "purge").backlog(session, replication.prefix, place.schema)
+        existing = vendors.module(place.vendor, "catalog").tables(session)
     installed = f"DbResources version {have.version}"
     if not have.current:
         installed += " (not of this release: start the DAG install_resources)"
     rows = sum(size.rows or 0 for size in sizes.values())
     amount = counted(len(captured), "table") + (f", about {counted(rows, 'row')}" if rows else "")
     lines = [f"{head}: {installed}; {amount}; {backlog}"]
-    faults = [f"    {table}: {fault}" for table, fault in captured.items() if fault]
+    try:
+        lost = not_captured(replication, existing, captured)
+    except SluiceError as error:
+        return [*lines, f"    {error}"]
+    faults = [f"    {table}: {why}" for table, why in sorted(lost.items())]
     more = [f"    and {len(faults) - FAULTS_TOLD} more"] if len(faults) > FAULTS_TOLD else []
-    return lines + faults[:FAULTS_TOLD] + more
+    remedy = [f"    {how_to_capture(replication.prefix)}"] if lost else []
+    return lines + faults[:FAULTS_TOLD] + more + remedy
 
 
 def slave(replication: Replication, name: str, connections: Connections, store_url: str) -> list[str]:
     """State, message and age of a slave, how far its load is, what its apply does. Raises `SluiceError`."""
-    checkpoint, loading = _looked(replication, name, connections)
+    checkpoint, loading, differing = _looked(replication, name, connections)
     pair = f"{replication.prefix} → {name}"
     if checkpoint is None:
         return [f"{pair}: {SlaveState.UNCONFIGURED}: no initial update yet"]
@@ -125,6 +135,7 @@ def slave(replication: Replication, name: str, connections: Connections, store_u
     return [
         state(pair, checkpoint, running),
         *not_ready(replication.prefix, name, checkpoint),
+        *(f"    {reason}" for reason in differing),
         *(f"    {line}" for line in loading),
         *activity(checkpoint.state, running),
         *trouble,
@@ -133,14 +144,16 @@ def slave(replication: Replication, name: str, connections: Connections, store_u
 
 def headline(replication: Replication, name: str, connections: Connections) -> str:
     """The state of a slave and, of a load that is under way, how far it is. Raises `SluiceError`."""
-    checkpoint, loading = _looked(replication, name, connections)
+    checkpoint, loading, _ = _looked(replication, name, connections)
     if checkpoint is None:
         return str(SlaveState.UNCONFIGURED)
     return ", ".join([str(checkpoint.state), *loading[:1]])
 
 
-def _looked(replication: Replication, name: str, connections: Connections) -> tuple[Checkpoint | None, list[str]]:
-    """The slave's checkpoint, and how far a load is that is under way: all of it in the first line."""
+def _looked(
+    replication: Replication, name: str, connections: Connections
+) -> tuple[Checkpoint | None, list[str], list[str]]:
+    """The slave's checkpoint; how far a load is that is under way, all of it in the first line; which tables differ."""
     place = replication.slaves[name]
     info = connections(place.conn_id, place.vendor).given_up_after(LOOK_SECONDS)
     # Of a load that is under way the master's statistics are told, too; else the master is not needed.
@@ -148,12 +161,15 @@ def _looked(replication: Replication, name: str, connections: Connections) -> tu
     with vendors.reach(info, APPLICATION, LOOK_SECONDS) as session:
         checkpoint: Checkpoint | None = checkpoints_of(Update.named(pair, "status"), session).read()
         if checkpoint is None or checkpoint.state not in LOADING:
-            return checkpoint, []
+            rejects = vendors.module(place.vendor, "rejects").RejectStore(
+                session, replication.prefix, place.schema, place.name
+            )
+            return checkpoint, [], [reject.reason for reject in rejects.differing()]
         try:
             source = connections(replication.master.conn_id, replication.master.vendor).given_up_after(LOOK_SECONDS)
-            return checkpoint, progress(Update.named(replace(pair, master_info=source), "status"), session).lines()
+            return checkpoint, progress(Update.named(replace(pair, master_info=source), "status"), session).lines(), []
         except SluiceError as error:
-            return checkpoint, [str(error)]
+            return checkpoint, [str(error)], []
 
 
 def state(pair: str, checkpoint: Checkpoint, running: Running | None, now: datetime | None = None) -> str:
@@ -193,6 +209,7 @@ def activity(state: SlaveState, running: Running | None) -> list[str]:
     elif state is SlaveState.NORMAL:
         lines.append("    no apply runs: start the DAG cdc_apply, or clear the task apply of its last run")
     lines += [f"    the gate is closed: {closure}" for closure in running.closures]
+    lines += [f"    {lack}" for lack in running.lacks]
     return lines + list(running.verified)
 
 
@@ -214,6 +231,7 @@ def _running(store_url: str, prefix: Prefix, name: str) -> tuple[Running | None,
                 datetime.fromisoformat(str(moment)) if moment else None,
                 tuple(str(closure) for closure in Gate(client, prefix, name).closures()),
                 tuple(verified.told(Verified(client, prefix, name).read())),
+                tuple(found.on_slave for found in Lacks(client, prefix, name).read()),
             ), []
     except SluiceError as error:
         return None, [f"    {error}"]

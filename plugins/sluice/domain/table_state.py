@@ -88,3 +88,8 @@ def how_to_load(prefix: Prefix, slave: str, tables: Collection[TableName]) -> st
     if len(names) > _LISTED:
         listed = f"{listed[:-1]}, …] (and {len(names) - _LISTED} more)"
     return f"Start the DAG initial_update with prefix {prefix}, slave {slave} and tables {listed}."
+
+
+def how_to_capture(prefix: Prefix) -> str:
+    """What captures tables that are not captured, for people."""
+    return f"Start the DAG reconcile_tables with prefix {prefix}."

@@ -7,7 +7,7 @@ INITIAL from `begin`, TRANSITION from `plan`, NORMAL by the apply, INCONSISTENT 
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from psycopg import Connection
@@ -339,8 +339,11 @@ def _plan_chosen(update: Update, master: Connection[Any], slave: Connection[Any]
         if _preparing(update, slave):
             if held:
                 _hold(update, slave)
+            loaded = block_map_of(update, slave).tables
             # From here on their blocks decide.
-            checkpoints.put_tables(found.tables.put_all(block_map_of(update, slave).tables, TableState.LOADING))
+            checkpoints.put_tables(found.tables.put_all(loaded, TableState.LOADING))
+            if not update.choice.ranged:
+                _settle_differing(update, slave, loaded)
             checkpoints.move(SlaveState.TRANSITION, f"Initial update {update.update_id} loads {update.choice}")
     return len(tables)
 
@@ -424,6 +427,15 @@ def _forget_rejects(update: Update, slave: Any) -> None:
     store = module.RejectStore(slave, update.prefix, update.slave.schema, update.slave.name)
     if store.ready():
         store.move([reject.id for reject in store.open()], RejectStatus.DROPPED, f"initial update {update.update_id}")
+
+
+def _settle_differing(update: Update, slave: Any, tables: Collection[TableName]) -> None:
+    """What said that one of `tables` differs is settled: all its rows come anew."""
+    module = vendors.module(update.slave_info.vendor, "rejects")
+    store = module.RejectStore(slave, update.prefix, update.slave.schema, update.slave.name)
+    ids = [reject.id for reject in store.differing() if reject.table in tables]
+    if ids:
+        store.move(ids, RejectStatus.DROPPED, f"initial update {update.update_id}")
 
 
 def _updates(update: Update) -> Any:

@@ -66,7 +66,7 @@ class Update(Pair):
     @property
     def application(self) -> str:
         """Shown in `pg_stat_activity` of both databases by the steps."""
-        return f"sluice initial update {self.prefix} {self.slave.name}"[:63]
+        return self.update_application
 
     @property
     def loader_application(self) -> str:

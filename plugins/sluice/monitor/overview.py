@@ -8,8 +8,9 @@ from typing import Any
 
 from sluice.counted import counted, duration
 from sluice.domain.names import Prefix, TableName
-from sluice.domain.table_state import how_to_load
+from sluice.domain.table_state import how_to_capture, how_to_load
 from sluice.stores.gate import ERROR, Closure
+from sluice.stores.lacks import Found
 from sluice.verify.page import clock, outcome_of, whole_page
 
 
@@ -25,6 +26,10 @@ class Shown:
     """Whether an apply holds the lease."""
     closures: Sequence[Closure] = ()
     """What keeps the gate closed."""
+    lacks: Sequence[Found] = ()
+    """Definitions that the slave lacks."""
+    not_captured: Sequence[Found] = ()
+    """Tables of the master that are not captured."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,9 @@ def messages_of(one: Shown) -> list[tuple[str, bool]]:
         remedy = how_to_load(Prefix(one.prefix), one.slave, lacking)
         found.append((f"{counted(len(lacking), 'table')} not loaded, changes left out. {remedy}", True))
     found += [(str(reason), True) for reason in one.status.get("differing") or ()]
+    if one.not_captured:
+        found += [(f"{each.what}. {how_to_capture(Prefix(one.prefix))}", True) for each in one.not_captured]
+    found += [(each.on_slave, True) for each in one.lacks]
     if mistake := one.status.get("configuration"):
         found.append((f"The apply goes on with the configuration it has, because of a mistake: {mistake}", True))
     return found

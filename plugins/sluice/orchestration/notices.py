@@ -1,6 +1,7 @@
 """What needs a person, in words. Each notice has a key that names the very occasion, so that it is told once."""
 
-from collections.abc import Callable, Iterable, Mapping
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from html import escape
@@ -9,9 +10,11 @@ from typing import Any
 from sluice.counted import counted
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.names import Prefix
+from sluice.domain.reject import Reject
 from sluice.domain.state import SlaveState
-from sluice.domain.table_state import how_to_load
+from sluice.domain.table_state import how_to_capture, how_to_load
 from sluice.stores.gate import ERROR, Closure
+from sluice.stores.lacks import Found
 
 LISTED = 20
 """Tables that a notice names."""
@@ -123,6 +126,45 @@ def of_tables(pair: str, prefix: Prefix, slave: str, checkpoint: Checkpoint | No
     ]
 
 
+def of_differing(pair: str, rejects: Sequence[Reject]) -> list[Notice]:
+    """Tables that differ because a change of the master could not be followed; told again for each further one."""
+    if not rejects:
+        return []
+    return [
+        Notice(
+            f"{pair}: differs: {','.join(str(reject.id) for reject in rejects)}",
+            f"{pair}: {counted(len({reject.table for reject in rejects}), 'table')} could not be kept equal",
+            "\n".join(_listed([reject.reason for reject in rejects], "change")),
+        )
+    ]
+
+
+def of_definitions(pair: str, found: Sequence[Found]) -> list[Notice]:
+    """Indexes and constraints that a slave lacks; told again when there are others."""
+    if not found:
+        return []
+    return [
+        Notice(
+            f"{pair}: definitions: {_occasion(found)}",
+            f"{pair} lacks {counted(len(found), 'definition')} of its master",
+            "\n".join(_listed([one.on_slave for one in found], "definition")),
+        )
+    ]
+
+
+def of_capture(prefix: Prefix, found: Sequence[Found]) -> list[Notice]:
+    """Tables of the master that are not captured; told again when there are others."""
+    if not found:
+        return []
+    return [
+        Notice(
+            f"{prefix}: not captured: {_occasion(found)}",
+            f"{prefix}: {counted(len(found), 'table')} not captured",
+            "\n".join([*_listed([one.what for one in found]), f"No slave gets what changes. {how_to_capture(prefix)}"]),
+        )
+    ]
+
+
 def of_gate(pair: str, closures: Iterable[Closure]) -> list[Notice]:
     """An apply that stopped at something that a person must mend."""
     return [
@@ -145,6 +187,12 @@ def _rows(number: int) -> str:
     return f"{counted(number, 'row')} {'differs' if number == 1 else 'differ'}"
 
 
-def _listed(lines: list[str]) -> list[str]:
+def _listed(lines: list[str], noun: str = "table") -> list[str]:
     rest = len(lines) - LISTED
-    return lines if rest <= 0 else [*lines[:LISTED], f"and {counted(rest, 'table')} more"]
+    return lines if rest <= 0 else [*lines[:LISTED], f"and {counted(rest, noun)} more"]
+
+
+def _occasion(found: Iterable[Found]) -> str:
+    """Another one when anything else is lacking, or the same thing once more."""
+    text = "\n".join(sorted(f"{one.since} {one.what}" for one in found))
+    return hashlib.sha256(text.encode()).hexdigest()

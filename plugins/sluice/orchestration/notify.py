@@ -10,12 +10,15 @@ from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any
 
-from sluice.config import NotifierConfig
+from sluice import vendors
+from sluice.config import NotifierConfig, SlaveConfig
+from sluice.domain.reject import Reject
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.orchestration import notices, places
 from sluice.orchestration.notices import Notice
 from sluice.orchestration.work import Work
 from sluice.stores.gate import Gate
+from sluice.stores.lacks import Lacks
 from sluice.stores.told import Told
 from sluice.stores.verified import Verified
 
@@ -79,6 +82,7 @@ def tell_of_run(work: Work) -> None:
 def needs(work: Work) -> Iterable[Notice]:
     """All that needs a person; of a slave that does not answer, what Redis knows. Raises `StoreUnreachable`."""
     options = work.replication.verify
+    yield from notices.of_capture(work.prefix, Lacks(work.redis, work.prefix).read())
     for slave in work.replication.slaves.values():
         pair = f"{work.prefix} → {slave.name}"
         try:
@@ -87,12 +91,26 @@ def needs(work: Work) -> Iterable[Notice]:
             log.warning("%s: its state is not known: %s", pair, failure)
             checkpoint = None
         yield from notices.of_state(pair, checkpoint)
+        yield from notices.of_differing(pair, _differing(work, slave))
+        yield from notices.of_definitions(pair, Lacks(work.redis, work.prefix, slave.name).read())
         yield from notices.of_tables(pair, work.prefix, slave.name, checkpoint)
         yield from notices.of_gate(pair, Gate(work.redis, work.prefix, slave.name).closures())
         seen = Verified(work.redis, work.prefix, slave.name).read()
         reported = {table: one for table, one in seen.items() if not places.is_unreported(str(one.get("run")))}
         yield from notices.of_comparisons(pair, reported, places.report_link)
         yield from notices.of_age(pair, seen, options.max_age_days, datetime.now(UTC))
+
+
+def _differing(work: Work, slave: SlaveConfig) -> list[Reject]:
+    """What REJECTS says of tables that differ; nothing where the slave does not answer."""
+    module = vendors.module(slave.vendor, "rejects")
+    try:
+        with work.at(slave) as session:
+            found: list[Reject] = module.RejectStore(session, work.prefix, slave.schema, slave.name).differing()
+    except SluiceError as failure:
+        log.warning("%s → %s: what differs is not known: %s", work.prefix, slave.name, failure)
+        return []
+    return found
 
 
 def made(notifier: NotifierConfig) -> Any:

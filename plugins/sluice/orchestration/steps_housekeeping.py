@@ -5,7 +5,7 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,10 @@ from sluice import vendors
 from sluice.config import SlaveConfig, VerifyOptions
 from sluice.counted import counted
 from sluice.domain.failover import Action, Sheet
+from sluice.domain.names import TableName
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
+from sluice.domain.table_state import how_to_capture
 from sluice.errors import SluiceError
 from sluice.failover import survey
 from sluice.failover.attempt import Failover
@@ -27,7 +29,9 @@ from sluice.orchestration.job import JobState
 from sluice.orchestration.job_operator import is_active
 from sluice.orchestration.work import Work
 from sluice.pair import Pair
+from sluice.stores.lacks import Lacks
 from sluice.stores.verified import Verified
+from sluice.verify import lacking
 
 log = logging.getLogger("sluice.orchestration")
 
@@ -39,19 +43,28 @@ NEEDS_ITEMS = frozenset({SlaveState.TRANSITION, SlaveState.NORMAL, SlaveState.SW
 """In these states a slave applies from ITEMS, beyond its checkpoint, or will once its failover was aborted."""
 
 
-def per_prefix(body: Callable[[Work], Any]) -> Callable[..., Any]:
-    """A task that is mapped over prefixes: `purge_items.expand(prefix=configured())`."""
+def per_prefix(trigger_rule: str = "all_success") -> Callable[[Callable[[Work], Any]], Callable[..., Any]]:
+    """Makes a task that is mapped over prefixes: `purge_items.expand(prefix=configured())`."""
 
-    @task(task_id=body.__name__, doc_md=inspect.getdoc(body), map_index_template="{{ prefix }}", **RETRY)
-    def run(prefix: str) -> Any:
-        context = get_current_context()
-        context["prefix"] = prefix  # type: ignore[typeddict-unknown-key]
-        with as_airflow(context):
-            return body(Work.of_prefix(prefix, context))
+    def make(body: Callable[[Work], Any]) -> Callable[..., Any]:
+        @task(
+            task_id=body.__name__,
+            doc_md=inspect.getdoc(body),
+            map_index_template="{{ prefix }}",
+            trigger_rule=trigger_rule,
+            **RETRY,
+        )
+        def run(prefix: str) -> Any:
+            context = get_current_context()
+            context["prefix"] = prefix  # type: ignore[typeddict-unknown-key]
+            with as_airflow(context):
+                return body(Work.of_prefix(prefix, context))
 
-    made: Callable[..., Any] = run
-    made.body = body  # type: ignore[attr-defined]
-    return made
+        made: Callable[..., Any] = run
+        made.body = body  # type: ignore[attr-defined]
+        return made
+
+    return make
 
 
 @task(**RETRY)  # type: ignore[untyped-decorator]
@@ -63,7 +76,7 @@ def configured() -> list[str]:
     return [str(one.prefix) for one in replications]
 
 
-@per_prefix
+@per_prefix()
 def purge_items(work: Work) -> str:
     """Deletes from ITEMS what **every** slave has applied. A slave that cannot be asked holds the purge: the log says
     which, since when, and how much waits. Taking it out of the configuration releases the purge."""
@@ -102,7 +115,7 @@ def purge_items(work: Work) -> str:
     return f"{counted(purged, 'change')} purged"
 
 
-@per_prefix
+@per_prefix()
 def check_structure(work: Work) -> str:
     """Looks for changed tables on the master where no event trigger reports them, and queues DDL items."""
     with work.master() as master:
@@ -114,7 +127,7 @@ def check_structure(work: Work) -> str:
     return counted(found, "change of structure", "changes of structure")
 
 
-@per_prefix
+@per_prefix()
 def keep_definitions(work: Work) -> str:
     """Keeps the master's triggers, constraints, privileges and sequences on each slave, for a failover without the
     master."""
@@ -137,10 +150,41 @@ def keep_definitions(work: Work) -> str:
     return f"kept on {', '.join(kept) or 'no slave'}"
 
 
-@per_prefix
+@per_prefix()
+def compare_definitions(work: Work) -> str:
+    """Looks for what no change says: tables of the configuration that are not captured; indexes, constraints and checks
+    of domains that the master has and a slave lacks. Changes nothing. The log, the page and `tell_people` name it with
+    what mends it."""
+    vendor = work.replication.master.vendor
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    with work.master() as master:
+        if not _installed(work, master):
+            return "not installed"
+        captured = vendors.module(vendor, "captured").read(master, work.prefix, work.replication.master.schema)
+        existing = work.existing_tables(master)
+        defined = lacking.Defined.read(vendor, master, sorted(captured))
+    number = _compare_captured(work, existing, captured, now)
+    for name in work.replication.slaves:
+        one = work.of_slave(name)
+        try:
+            found = lacking.of_slave(Pair.of(one.replication, name, one.connections), defined)
+        except SluiceError as failure:
+            log.warning("%s: its definitions are not compared: %s", one, failure)
+            continue
+        for lack in found or ():
+            log.warning("%s: %s", work, lack)
+        number += len(found or ())
+        if found is not None:
+            facts = [(f"{lack.what}: {lack.why}", lack.statement or "") for lack in found]
+            Lacks(work.redis, work.prefix, name).write(facts, now)
+    return f"{counted(number, 'thing')} lacking"
+
+
+@per_prefix(trigger_rule="all_done")
 def tell_people(work: Work) -> str:
     """Tells by `notify` of the configuration what needs a person: a slave that differs, could not be compared, was not
-    verified for `max_age_days` or is INCONSISTENT; an apply that stopped. Each occasion once.
+    verified for `max_age_days` or is INCONSISTENT; an apply that stopped; tables that are not loaded or not captured;
+    definitions that a slave lacks. Each occasion once.
     """
     _expect(work)
     return notify.tell(work)
@@ -199,6 +243,20 @@ def forget_jobs() -> int:
         "Jobs: %d forgotten, %d kept; %s of lost ones removed", len(old), len(known) - len(old), counted(strays, "file")
     )
     return len(old)
+
+
+def _compare_captured(work: Work, existing: list[TableName], captured: Mapping[TableName, str | None], now: str) -> int:
+    """Notes which tables are not captured; how many."""
+    try:
+        lost = lacking.not_captured(work.replication, existing, captured)
+    except SluiceError as failure:
+        log.warning("%s: which tables are not captured is not known: %s", work, failure)
+        return 0
+    found = [(f"{table}: {why}", "") for table, why in sorted(lost.items())]
+    for what, _ in found:
+        log.warning("%s: %s. %s", work, what, how_to_capture(work.prefix))
+    Lacks(work.redis, work.prefix).write(found, now)
+    return len(found)
 
 
 def _expect(work: Work) -> None:

@@ -8,7 +8,6 @@ from enum import StrEnum
 from redis import Redis
 
 from sluice import vendors
-from sluice.domain.change import Action as ItemAction
 from sluice.domain.names import TableName
 from sluice.domain.reject import Reject, RejectStatus
 from sluice.domain.table_state import how_to_load
@@ -131,8 +130,7 @@ def _settle_differing(pair: Pair, table: TableName) -> None:
     info, slave = pair.slave_info, pair.slave
     with vendors.reach(info, f"{pair.application} verify") as session, session.transaction():
         store = vendors.module(info.vendor, "rejects").RejectStore(session, pair.prefix, slave.schema, slave.name)
-        found = store.open() if store.ready() else []
-        ids = [reject.id for reject in found if reject.table == table and reject.action == ItemAction.DIFFER]
+        ids = [reject.id for reject in store.differing() if reject.table == table]
         store.move(ids, RejectStatus.DROPPED, "resync found the table equal")
 
 

@@ -11,7 +11,7 @@ arrives as changes of its own. They are deferrable, so that the apply may write 
 import logging
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 import psycopg
 
 from sluice import sql_files
+from sluice.domain.lack import Lack, Severity
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import in_one_line, quoted
@@ -128,19 +129,10 @@ def complete_indexes(
     One left invalid by an earlier, interrupted try is made again. `stopped` is asked before each.
     """
     done = Completed()
-    there = {
-        (index.table, index.name): index
-        for index in indexes(connection, list(dict.fromkeys(index.table for index in master)))
-    }
-    for wanted in master:
+    for wanted, own in _lacking_indexes(connection, master):
         if stopped():
             break
-        if wanted.primary or not wanted.valid:
-            continue
-        own = there.get((wanted.table, wanted.name))
-        if own and own.valid and (own.constraint_kind or not wanted.constraint_kind):
-            continue
-        _attempt(done, f"index {wanted.name} on {wanted.table}", partial(_index, connection, wanted, own))
+        _attempt(done, _name_of(wanted), partial(_index, connection, wanted, own))
     return done
 
 
@@ -156,22 +148,67 @@ def complete_constraints(
     """
     done = Completed()
     known = set(replicated)
-    there = {
-        (constraint.table, constraint.name): constraint
-        for constraint in constraints(connection, list(dict.fromkeys(constraint.table for constraint in master)))
-    }
-    for wanted in sorted(master, key=lambda constraint: constraint.kind):  # checks first
+    for wanted, own in _lacking_constraints(connection, master):
         if stopped():
             break
-        own = there.get((wanted.table, wanted.name))
-        if not wanted.validated or (own and own.validated):
-            continue
-        what = f"{'check' if wanted.kind == 'c' else 'foreign key'} {wanted.name} on {wanted.table}"
         if wanted.kind == "f" and wanted.parent not in known:
-            done.left_out.append((what, f"{wanted.parent} is not replicated"))
+            done.left_out.append((_name_of(wanted), f"{wanted.parent} is not replicated"))
             continue
-        _attempt(done, what, partial(_constraint, connection, wanted, own))
+        _attempt(done, _name_of(wanted), partial(_constraint, connection, wanted, own))
     return done
+
+
+def lacking(
+    connection: psycopg.Connection[Any],
+    indexes_of_master: Sequence[Index],
+    constraints_of_master: Sequence[Constraint],
+    replicated: Collection[TableName],
+) -> list[Lack]:
+    """What `complete_indexes` and `complete_constraints` would make, with the statements. Changes nothing."""
+    known = set(replicated)
+    found: list[tuple[Index | Constraint, list[str]]] = [
+        (wanted, _index_statements(wanted, own)) for wanted, own in _lacking_indexes(connection, indexes_of_master)
+    ]
+    found += [
+        (wanted, _constraint_statements(wanted, own))
+        for wanted, own in _lacking_constraints(connection, constraints_of_master)
+        if wanted.kind != "f" or wanted.parent in known
+    ]
+    return [
+        Lack("", _name_of(wanted), "the master has it", ";\n".join(statements), Severity.WARNING)
+        for wanted, statements in found
+    ]
+
+
+def _lacking_indexes(
+    connection: psycopg.Connection[Any], master: Sequence[Index]
+) -> Iterator[tuple[Index, Index | None]]:
+    """Those that the slave lacks, and what it has instead: an invalid one, or an index without the constraint."""
+    tables = list(dict.fromkeys(index.table for index in master))
+    there = {(index.table, index.name): index for index in indexes(connection, tables)}
+    for wanted in master:
+        if wanted.primary or not wanted.valid:
+            continue
+        own = there.get((wanted.table, wanted.name))
+        if not (own and own.valid and (own.constraint_kind or not wanted.constraint_kind)):
+            yield wanted, own
+
+
+def _lacking_constraints(
+    connection: psycopg.Connection[Any], master: Sequence[Constraint]
+) -> Iterator[tuple[Constraint, Constraint | None]]:
+    """Those that the slave lacks, or has not validated; checks first."""
+    tables = list(dict.fromkeys(constraint.table for constraint in master))
+    there = {(constraint.table, constraint.name): constraint for constraint in constraints(connection, tables)}
+    for wanted in sorted(master, key=lambda constraint: constraint.kind):
+        own = there.get((wanted.table, wanted.name))
+        if wanted.validated and not (own and own.validated):
+            yield wanted, own
+
+
+def _name_of(wanted: Index | Constraint) -> str:
+    kind = "index" if isinstance(wanted, Index) else "check" if wanted.kind == "c" else "foreign key"
+    return f"{kind} {wanted.name} on {wanted.table}"
 
 
 def strip(
@@ -219,38 +256,58 @@ def _drop_constraint(table: TableName, name: str) -> str:
 
 
 def _index(connection: psycopg.Connection[Any], wanted: Index, own: Index | None) -> None:
-    table = quoted(wanted.table.schema, wanted.table.name)
-    name = quoted(wanted.name)
-    if wanted.constraint_kind == "x":
-        # Cannot be built concurrently. Deferred, so that the apply may pass through states in between.
-        definition = _DEFERRABLE.sub("", str(wanted.constraint)) + " DEFERRABLE INITIALLY DEFERRED"
-        _patiently(connection, f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition}")
-        return
-    drop = f"DROP INDEX CONCURRENTLY IF EXISTS {quoted(wanted.table.schema, wanted.name)}".encode()
-    if own and not own.valid:
-        connection.execute(drop)
-        own = None
-    if own is None:
-        unique = "UNIQUE " if wanted.unique else ""
+    for statement in _index_statements(wanted, own):
+        if statement.startswith("ALTER "):
+            _patiently(connection, statement)
+            continue
         try:
-            connection.execute(f"CREATE {unique}INDEX CONCURRENTLY {name} ON {table} {wanted.rest}".encode())
+            connection.execute(statement.encode())
         except psycopg.errors.DuplicateTable:
             raise  # the name is another object's
         except psycopg.Error:
             if not connection.closed:
-                connection.execute(drop)  # what a failed build leaves behind would still be checked by every write
+                # What a failed build leaves behind would still be checked by every write.
+                connection.execute(_drop_index(wanted).encode())
             raise
+
+
+def _index_statements(wanted: Index, own: Index | None) -> list[str]:
+    """What makes it, each in a transaction of its own. `own`: what the slave has in its place."""
+    table, name = quoted(wanted.table.schema, wanted.table.name), quoted(wanted.name)
+    if wanted.constraint_kind == "x":
+        # Cannot be built concurrently. Deferred, so that the apply may pass through states in between.
+        definition = _DEFERRABLE.sub("", str(wanted.constraint)) + " DEFERRABLE INITIALLY DEFERRED"
+        return [f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition}"]
+    statements = []
+    if own and not own.valid:
+        statements.append(_drop_index(wanted))
+        own = None
+    if own is None:
+        unique = "UNIQUE " if wanted.unique else ""
+        statements.append(f"CREATE {unique}INDEX CONCURRENTLY {name} ON {table} {wanted.rest}")
     if wanted.constraint_kind == "u":
         deferrable = _DEFERRABLE.search(str(wanted.constraint))
         suffix = deferrable.group(0) if deferrable else ""
-        _patiently(connection, f"ALTER TABLE {table} ADD CONSTRAINT {name} UNIQUE USING INDEX {name} {suffix}")
+        statements.append(f"ALTER TABLE {table} ADD CONSTRAINT {name} UNIQUE USING INDEX {name}{suffix}")
+    return statements
+
+
+def _drop_index(wanted: Index) -> str:
+    return f"DROP INDEX CONCURRENTLY IF EXISTS {quoted(wanted.table.schema, wanted.name)}"
 
 
 def _constraint(connection: psycopg.Connection[Any], wanted: Constraint, own: Constraint | None) -> None:
+    for statement in _constraint_statements(wanted, own):
+        _patiently(connection, statement)
+
+
+def _constraint_statements(wanted: Constraint, own: Constraint | None) -> list[str]:
+    """What makes it and checks the rows, each in a transaction of its own."""
     table, name = quoted(wanted.table.schema, wanted.table.name), quoted(wanted.name)
-    if own is None:
-        _patiently(connection, f"ALTER TABLE {table} ADD CONSTRAINT {name} {wanted.definition} NOT VALID")
-    _patiently(connection, f"ALTER TABLE {table} VALIDATE CONSTRAINT {name}")
+    validate = f"ALTER TABLE {table} VALIDATE CONSTRAINT {name}"
+    if own:
+        return [validate]
+    return [f"ALTER TABLE {table} ADD CONSTRAINT {name} {wanted.definition} NOT VALID", validate]
 
 
 def _patiently(connection: psycopg.Connection[Any], statement: str) -> None:

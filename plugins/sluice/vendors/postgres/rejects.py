@@ -7,7 +7,7 @@ import psycopg
 
 from sluice import sql_files
 from sluice.domain import content
-from sluice.domain.change import RowChange
+from sluice.domain.change import Action, RowChange
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.reject import OPEN, Reject, RejectStatus, before
 from sluice.vendors.postgres.connection import literal, quoted
@@ -60,6 +60,10 @@ class RejectStore:
     def open(self) -> list[Reject]:
         """All that nobody has settled."""
         return self.read(OPEN)
+
+    def differing(self) -> list[Reject]:
+        """Those that say that a table differs from the master's; none where the slave has no REJECTS."""
+        return [reject for reject in self.open() if reject.action == Action.DIFFER] if self.ready() else []
 
     def read(
         self,

@@ -1,0 +1,59 @@
+"""Checks of domains, which a PostgreSQL slave does not follow."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from sluice import sql_files
+from sluice.domain.lack import Lack, Severity
+from sluice.domain.names import TableName
+from sluice.vendors.postgres import catalog
+from sluice.vendors.postgres.connection import quoted
+
+
+@dataclass(frozen=True)
+class DomainCheck:
+    """One check of a domain."""
+
+    schema: str
+    domain: str
+    name: str
+    definition: str
+
+    @property
+    def drop(self) -> str:
+        return f"ALTER DOMAIN {quoted(self.schema, self.domain)} DROP CONSTRAINT {quoted(self.name)}"
+
+    @property
+    def add(self) -> str:
+        return f"ALTER DOMAIN {quoted(self.schema, self.domain)} ADD CONSTRAINT {quoted(self.name)} {self.definition}"
+
+    def __str__(self) -> str:
+        return f"check {self.name} of domain {quoted(self.schema, self.domain)}"
+
+
+def checks(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[DomainCheck]:
+    """Those of the domains that columns of `tables` need. Raises psycopg's errors."""
+    names = connection.execute(sql_files.render("postgres", "types_needed"), catalog.pairs(tables)).fetchall()
+    rows = connection.execute(
+        sql_files.render("postgres", "domain_checks"),
+        {"schemas": [schema for schema, _ in names], "names": [name for _, name in names]},
+    ).fetchall()
+    return [DomainCheck(*row) for row in rows]
+
+
+def lacking(master: Sequence[DomainCheck], slave: Sequence[DomainCheck]) -> list[Lack]:
+    """Checks that only one side has, or that the sides define differently."""
+    there = {(own.schema, own.domain, own.name): own for own in slave}
+    wanted = {(one.schema, one.domain, one.name): one for one in master}
+    found = []
+    for place in sorted(there.keys() | wanted.keys()):
+        own, one = there.get(place), wanted.get(place)
+        if own and one and own.definition == one.definition:
+            continue
+        statements = [*([own.drop] if own else []), *([one.add] if one else [])]
+        why = "the master has it" if one and not own else "the master has another" if one else "the master has none"
+        found.append(Lack("", str(one or own), why, ";\n".join(statements), Severity.WARNING))
+    return found

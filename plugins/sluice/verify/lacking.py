@@ -1,0 +1,67 @@
+"""What the master has and a slave lacks besides rows, because no change says so: compared, never mended."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sluice import vendors
+from sluice.config import Replication
+from sluice.domain.lack import Lack, slave_side
+from sluice.domain.names import TableName
+from sluice.domain.state import SlaveState
+from sluice.pair import Pair
+
+
+@dataclass(frozen=True)
+class Defined:
+    """What is defined on the master for its captured tables, as its vendor has it."""
+
+    tables: Sequence[TableName]
+    indexes: Sequence[Any]
+    constraints: Sequence[Any]
+    domain_checks: Sequence[Any]
+
+    @classmethod
+    def read(cls, vendor: str, master: Any, tables: Sequence[TableName]) -> "Defined":
+        """Raises the driver's errors."""
+        constraints, domains = vendors.module(vendor, "constraints"), vendors.module(vendor, "domains")
+        return cls(
+            tables,
+            constraints.indexes(master, tables),
+            constraints.constraints(master, tables),
+            domains.checks(master, tables),
+        )
+
+
+def not_captured(
+    replication: Replication, existing: Iterable[TableName], captured: Mapping[TableName, str | None]
+) -> dict[TableName, str]:
+    """Tables of the master whose changes are lost, and why. Raises `TablesMissing`, `OwnTable`."""
+    found = {each.table: "it is not captured" for each in replication.resolve(existing) if each.table not in captured}
+    return found | {table: fault for table, fault in captured.items() if fault}
+
+
+def of_slave(pair: Pair, defined: Defined) -> list[Lack] | None:
+    """Indexes, constraints and checks of domains that a slave lacks, with the statements that make them.
+
+    None where that says nothing: the slave is not NORMAL, or an initial update still makes them. Raises `Transient`.
+    """
+    vendor = pair.slave_info.vendor
+    constraints, domains = vendors.module(vendor, "constraints"), vendors.module(vendor, "domains")
+    with vendors.reach(pair.slave_info, f"{pair.application} compare") as slave:
+        checkpoints = vendors.module(vendor, "checkpoint")
+        checkpoint = checkpoints.CheckpointStore(slave, pair.prefix, pair.slave.schema, pair.slave.name).read()
+        if checkpoint is None or checkpoint.state is not SlaveState.NORMAL:
+            return None
+        if vendors.module(vendor, "failover").sessions_of(slave, pair.update_application):
+            return None
+        there = vendors.module(vendor, "catalog").shapes(slave, defined.tables)
+        names = {table for table in defined.tables if table in there and table not in checkpoint.tables}
+        found = constraints.lacking(
+            slave,
+            [one for one in defined.indexes if one.table in names],
+            [one for one in defined.constraints if one.table in names],
+            names,
+        )
+        found += domains.lacking(defined.domain_checks, domains.checks(slave, sorted(names)))
+    return [lack.at(slave_side(pair.slave.name), pair.slave_info.place) for lack in found]

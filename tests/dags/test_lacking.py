@@ -1,0 +1,171 @@
+"""What no change says, and what cannot be followed: a person is told of it, with what mends it, until it is mended."""
+
+import logging
+import re
+from pathlib import Path
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+
+from sluice import config
+from sluice.cli import status
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.names import TableName
+from sluice.domain.reject import RejectStatus
+from sluice.orchestration.steps_housekeeping import compare_definitions
+from sluice.orchestration.work import Work
+from sluice.stores import redis_store
+from sluice.stores.lacks import Lacks
+from sluice.stores.status import Status
+from sluice.vendors.postgres.rejects import RejectStore
+from tests.dags.resyncing import DAGS, pair, run
+from tests.dags.test_notify import Told, look, told
+from tests.scenarios.apply.rig import Rig
+
+__all__ = ["pair", "told"]
+
+PARTED = 'CREATE TABLE public."Parted" (id int PRIMARY KEY, v text)'
+TYPES = """
+CREATE DOMAIN public."Euro" AS int CONSTRAINT "some" CHECK (VALUE >= 0);
+CREATE TABLE public."Order" (id int PRIMARY KEY, person int, "from" int, price public."Euro")"""
+CHANGES = (
+    'CREATE INDEX "In dex" ON public."Order" ("from" DESC) WHERE person > 0',
+    'ALTER TABLE public."Order" ADD CONSTRAINT "UNIQUE" UNIQUE ("from", person)',
+    'ALTER TABLE public."Order" ADD CONSTRAINT "che;ck" CHECK ("from" < 1000 AND person::text <> \'a;b\')',
+    'ALTER TABLE public."Order" ADD CONSTRAINT "Fk" FOREIGN KEY (person) REFERENCES public.people ON DELETE CASCADE',
+    'ALTER DOMAIN public."Euro" DROP CONSTRAINT "some"',
+    'ALTER DOMAIN public."Euro" ADD CONSTRAINT "some" CHECK (VALUE > -10)',
+    'ALTER DOMAIN public."Euro" ADD CONSTRAINT "more" CHECK (VALUE < 10000)',
+)
+
+
+def compare() -> str:
+    """The task of housekeeping, once."""
+    dag = DagBag(str(DAGS)).dags["housekeeping"]
+    return str(compare_definitions.body(Work.of_prefix("DEMO_", {"dag": dag})))
+
+
+def status_of(rig: Rig) -> str:
+    """What `./sluice status` says of the replication."""
+    infos = {"m": rig.pair.master_info, "s": rig.pair.slave_info}
+
+    def connections(conn_id: str, vendor: str) -> ConnectionInfo:
+        return infos[conn_id]
+
+    return "\n".join(status.replications(config.survey(), connections, rig.redis_url))
+
+
+def without_event_triggers(rig: Rig) -> None:
+    found = rig.master.execute("SELECT string_agg(quote_ident(evtname), ', ') FROM pg_event_trigger").fetchone()
+    assert found is not None
+    if found[0]:
+        rig.master.execute(f"DROP EVENT TRIGGER {found[0]}".encode())
+
+
+def rejects(rig: Rig) -> RejectStore:
+    return RejectStore(rig.slave, rig.pair.prefix, "public", "dr1")
+
+
+def test_a_dropped_partition_whose_rows_nothing_tells_is_told_until_resync_finds_the_table_equal(
+    told: Told, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig = told.pair
+    rig.master.execute(f"{PARTED} PARTITION BY RANGE (id)".encode())
+    for number in (0, 1):
+        bounds = f"FROM ({number * 100}) TO ({number * 100 + 100})"
+        rig.master.execute(f'CREATE TABLE public.p{number} PARTITION OF public."Parted" FOR VALUES {bounds}'.encode())
+    rig.slave.execute(PARTED.encode())
+    rig.capture("Parted")
+    without_event_triggers(rig)
+    rig.master.execute("SELECT public.demo_check_structure()")
+    rig.master.execute("INSERT INTO public.\"Parted\" SELECT g, 'a' FROM generate_series(0, 199) g")
+    store = redis_store.connect(rig.redis_url)
+    with caplog.at_level(logging.WARNING), rig.apply():
+        rig.await_current()
+        with rig.master.transaction():
+            # The bounds that were noted name a column that is not there any more.
+            rig.master.execute('ALTER TABLE public."Parted" RENAME id TO "Id"')
+            rig.master.execute("DROP TABLE public.p0")
+        rig.await_that(lambda: bool(rejects(rig).differing()))
+        (found,) = rejects(rig).differing()
+        assert found.table == TableName("public", "Parted")
+        assert "initial_update" in found.reason and "resync" in found.reason
+        rig.await_that(lambda: Status(store, rig.pair.prefix, "dr1").read().get("differing") == [found.reason])
+        assert f"set aside in REJECTS: {found.reason}" in caplog.text
+        assert found.reason in status_of(rig)
+        assert look() == "1 things need a person, 1 notices sent"
+        assert look() == "1 things need a person, 0 notices sent"
+        (notice,) = told.notices
+        assert notice["subject"] == "DEMO_ → dr1: 1 table could not be kept equal" and found.reason in notice["text"]
+
+        assert run(prefix="DEMO_", action="repair")[0] == "success"
+        assert run(prefix="DEMO_")[0] == "success"
+        assert rejects(rig).differing() == []
+        rig.await_that(lambda: Status(store, rig.pair.prefix, "dr1").read().get("differing") == [])
+        assert found.reason not in status_of(rig)
+        assert look() == "0 things need a person, 0 notices sent"
+    settled = rejects(rig).read([RejectStatus.DROPPED])
+    assert [one.id for one in settled] == [found.id]
+
+
+@pytest.mark.parametrize("event_triggers", [True, False], ids=["event triggers", "comparison"])
+def test_indexes_and_constraints_that_a_slave_lacks_are_told_with_the_statements_that_make_them(
+    told: Told, event_triggers: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig = told.pair
+    for side in (rig.master, rig.slave):
+        side.execute(TYPES.encode())
+    rig.capture("Order")
+    if not event_triggers:
+        without_event_triggers(rig)
+    assert compare() == "0 things lacking"
+    for change in CHANGES:
+        rig.master.execute(change.encode())
+    with rig.apply():
+        rig.master.execute('INSERT INTO public."Order" VALUES (1, 7, 5, 3)')
+        rig.await_current()
+        assert compare() == "6 things lacking"
+        assert look() == "1 things need a person, 1 notices sent"
+        assert look() == "1 things need a person, 0 notices sent"
+        (notice,) = told.notices
+        found = Lacks(redis_store.connect(rig.redis_url), rig.pair.prefix, "dr1").read()
+        said = status_of(rig)
+        for one in found:
+            assert one.on_slave in notice["text"] and one.on_slave in said
+            assert all(f"    {line.rstrip(';')};" in caplog.text for line in one.statement.split(";\n"))
+        for one in found:
+            # In psql each would be a statement of its own, too: some may not run in a transaction.
+            for statement in re.split(r";\n", one.statement):
+                rig.slave.execute(statement.encode())
+        assert compare() == "0 things lacking"
+        assert look() == "0 things need a person, 0 notices sent"
+        rig.master.execute("DELETE FROM public.people WHERE id = 7")
+        rig.await_current()
+    assert rig.differences() == {}
+    rig.slave.execute('DROP INDEX public."In dex"')
+    assert compare() == "1 thing lacking"
+    assert look() == "1 things need a person, 1 notices sent"
+
+
+def test_a_new_table_of_the_configuration_is_told_until_it_is_captured(told: Told) -> None:
+    rig = told.pair
+    assert compare() == "0 things lacking" and "reconcile_tables" not in status_of(rig)
+    rig.master.execute('CREATE TABLE public."New" (id int PRIMARY KEY)')
+    assert compare() == "1 thing lacking"
+    assert look() == "1 things need a person, 1 notices sent"
+    (notice,) = told.notices
+    remedy = "Start the DAG reconcile_tables with prefix DEMO_."
+    assert notice["subject"] == "DEMO_: 1 table not captured"
+    assert 'public."New": it is not captured' in notice["text"] and remedy in notice["text"]
+    said = status_of(rig)
+    assert 'public."New": it is not captured' in said and remedy in said
+    rig.capture("New")
+    assert compare() == "0 things lacking" and remedy not in status_of(rig)
+    assert look() == "0 things need a person, 0 notices sent"
+
+
+def test_a_configured_table_that_is_gone_does_not_end_the_comparison(told: Told, tmp_path: Path) -> None:
+    (file,) = tmp_path.glob("*.yaml")
+    file.write_text(file.read_text().replace("\ntables:\n", "\ntables:\n  public.gone: {}\n"))
+    told.pair.master.execute("CREATE INDEX i ON public.people (name)")
+    assert compare() == "1 thing lacking"
