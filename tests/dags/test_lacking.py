@@ -93,8 +93,8 @@ def test_a_dropped_partition_whose_rows_nothing_tells_is_told_until_resync_finds
         rig.await_that(lambda: Status(store, rig.pair.prefix, "dr1").read().get("differing") == [found.reason])
         assert f"set aside in REJECTS: {found.reason}" in caplog.text
         assert found.reason in status_of(rig)
-        assert look() == "1 things need a person, 1 notices sent"
-        assert look() == "1 things need a person, 0 notices sent"
+        assert look() == "1 thing needs a person, 1 notice sent"
+        assert look() == "1 thing needs a person, 0 notices sent"
         (notice,) = told.notices
         assert notice["subject"] == "DEMO_ → dr1: 1 table could not be kept equal" and found.reason in notice["text"]
 
@@ -125,8 +125,8 @@ def test_indexes_and_constraints_that_a_slave_lacks_are_told_with_the_statements
         rig.master.execute('INSERT INTO public."Order" VALUES (1, 7, 5, 3)')
         rig.await_current()
         assert compare() == "6 things lacking"
-        assert look() == "1 things need a person, 1 notices sent"
-        assert look() == "1 things need a person, 0 notices sent"
+        assert look() == "1 thing needs a person, 1 notice sent"
+        assert look() == "1 thing needs a person, 0 notices sent"
         (notice,) = told.notices
         found = Lacks(redis_store.connect(rig.redis_url), rig.pair.prefix, "dr1").read()
         said = status_of(rig)
@@ -144,7 +144,7 @@ def test_indexes_and_constraints_that_a_slave_lacks_are_told_with_the_statements
     assert rig.differences() == {}
     rig.slave.execute('DROP INDEX public."In dex"')
     assert compare() == "1 thing lacking"
-    assert look() == "1 things need a person, 1 notices sent"
+    assert look() == "1 thing needs a person, 1 notice sent"
 
 
 def test_a_new_table_of_the_configuration_is_told_until_it_is_captured(told: Told) -> None:
@@ -152,7 +152,7 @@ def test_a_new_table_of_the_configuration_is_told_until_it_is_captured(told: Tol
     assert compare() == "0 things lacking" and "reconcile_tables" not in status_of(rig)
     rig.master.execute('CREATE TABLE public."New" (id int PRIMARY KEY)')
     assert compare() == "1 thing lacking"
-    assert look() == "1 things need a person, 1 notices sent"
+    assert look() == "1 thing needs a person, 1 notice sent"
     (notice,) = told.notices
     remedy = "Start the DAG reconcile_tables with prefix DEMO_."
     assert notice["subject"] == "DEMO_: 1 table not captured"

@@ -87,7 +87,7 @@ def test_what_a_run_finds_is_told_when_all_of_it_is_known(told: Told) -> None:
     assert look() == "0 things need a person, 0 notices sent", "there is no report yet"
     told.verified.write("public.log", {**found, "differ": 2})
     (folder / "report.html").touch()
-    assert look() == "1 things need a person, 1 notices sent"
+    assert look() == "1 thing needs a person, 1 notice sent"
     assert told.notices[0]["subject"].endswith("2 tables")
 
 
@@ -95,9 +95,9 @@ def test_what_a_run_found_that_never_wrote_its_report_is_told_all_the_same(told:
     folder = places.report_folder("scheduled__1")
     told.verified.write("public.people", {"outcome": "different", "run": folder.name, "differ": 1})
     os.utime(folder, (time.time(), time.time() - 25 * 3600))
-    assert look() == "1 things need a person, 1 notices sent"
+    assert look() == "1 thing needs a person, 1 notice sent"
     shutil.rmtree(folder)
-    assert look() == "1 things need a person, 0 notices sent"
+    assert look() == "1 thing needs a person, 0 notices sent"
 
 
 def test_a_notifier_that_fails_hides_nothing_and_is_tried_again(told: Told) -> None:
@@ -108,8 +108,8 @@ def test_a_notifier_that_fails_hides_nothing_and_is_tried_again(told: Told) -> N
     with pytest.raises(notify.NotTold, match="the pager's line is dead"):
         look()
     told.fail.unlink()
-    assert look() == "1 things need a person, 1 notices sent"
-    assert look() == "1 things need a person, 0 notices sent"
+    assert look() == "1 thing needs a person, 1 notice sent"
+    assert look() == "1 thing needs a person, 0 notices sent"
     assert "public.log: public.log cannot hold" in told.notices[0]["text"]
 
 
@@ -156,12 +156,12 @@ def test_e_mail_is_sent_with_nothing_but_addresses_in_the_configuration(
         smtp = "airflow.providers.smtp.notifications.smtp.SmtpNotifier"
         told.configure({smtp: {"to": ["dba@example.com", "anna@example.com"], "from_email": "sluice@example.com"}})
         Gate(redis_store.connect(told.pair.redis_url), told.pair.pair.prefix, "dr1").close(ERROR, "apply", "<qty> & 7")
-        assert look() == "1 things need a person, 1 notices sent"
+        assert look() == "1 thing needs a person, 1 notice sent"
         (mail,) = server.mails
     assert mail["subject"] == "DEMO_ → dr1: the apply has stopped"
     assert mail["to"] == "dba@example.com, anna@example.com"
     body = mail.get_body(("html",))
-    assert body is not None and "&lt;qty&gt; &amp; 7<br>" in body.get_content()
+    assert body is not None and "&lt;qty&gt; &amp; 7." in body.get_content()
 
 
 def test_reports_go_after_the_days_that_are_configured(told: Told) -> None:

@@ -210,7 +210,7 @@ def test_a_service_that_cannot_start_fails_up_with_its_own_words_and_leaves_noth
     stack = Stack(folder, airflow=False, durable=False)
     cluster = stack.home.postgres("master")
     (cluster / "data").mkdir(parents=True)
-    (cluster / "data" / "PG_VERSION").write_text("17\n")
+    (cluster / "data" / "PG_VERSION").write_text("18\n")  # and nothing else of a cluster
     with pytest.raises(UpFailed) as raised:
         stack.up()
     assert raised.value.service == "master" and str(stack.home.log("master")) in str(raised.value)

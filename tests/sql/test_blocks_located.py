@@ -60,6 +60,8 @@ def master(postgres: Any) -> Any:
             connection.execute(f'CREATE TABLE "of {name}" ({columns}, PRIMARY KEY ({key}))')
         connection.execute("SET search_path TO pg_catalog, public")
         yield connection
+    with postgres.connect() as connection:
+        connection.execute("DROP DATABASE locate")
 
 
 def shape_of(connection: psycopg.Connection[Any], name: str) -> TableShape:

@@ -12,6 +12,7 @@ from typing import Any
 
 from sluice import vendors
 from sluice.config import NotifierConfig, SlaveConfig
+from sluice.counted import counted
 from sluice.domain.reject import Reject
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.orchestration import notices, places
@@ -67,8 +68,9 @@ def tell(work: Work) -> str:
             told.note(key)
             sent += 1
     if failures:
-        raise NotTold(f"{work}: {len(failures)} notices could not be told: {'; '.join(failures[:5])}")
-    return f"{len(found)} things need a person, {sent} notices sent"
+        raise NotTold(f"{work}: {counted(len(failures), 'notice')} could not be told: {'; '.join(failures[:5])}")
+    need = "needs" if len(found) == 1 else "need"
+    return f"{counted(len(found), 'thing')} {need} a person, {counted(sent, 'notice')} sent"
 
 
 def tell_of_run(work: Work) -> None:

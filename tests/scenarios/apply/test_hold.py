@@ -131,9 +131,9 @@ def test_a_slave_without_a_checkpoint_cannot_keep_a_closure(rig: Callable[..., R
     assert hold(pair).open()
 
 
-def test_a_slave_of_a_version_without_the_column_goes_on_and_is_closed(rig: Callable[..., Rig]) -> None:
+def test_a_slave_of_a_version_without_the_columns_goes_on_and_is_closed(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLE)
-    pair.slave.execute("ALTER TABLE public.demo_checkpoint DROP COLUMN closed")
+    pair.slave.execute("ALTER TABLE public.demo_checkpoint DROP COLUMN closed, DROP COLUMN tables")
     with pair.apply() as running:
         pair.master.execute("INSERT INTO public.t VALUES (1, 'a')")
         pair.await_current()

@@ -149,8 +149,9 @@ def test_a_table_that_left_and_joins_again_is_left_out_and_its_rows_stay(rig: Ca
     pair = rig(READY, policy="reject")
     filled(pair)
     table = TableName("public", "t")
-    with pair.apply():
+    with pair.apply() as running:
         pair.await_current()
+        pair.await_normal_mode(running)
         pair.slave.execute("DELETE FROM public.t WHERE id = 1")
         pair.master.execute("UPDATE public.t SET v = 'rejected' WHERE id = 1")
         pair.await_current()

@@ -1,25 +1,14 @@
-"""The shop of the failover scenarios: a master with everything that a slave lacks by design, and what the DAG does.
+"""The shop of the failover scenarios: a master with everything that a slave lacks by design, and what the DAG does."""
 
-The environment is set before anything imports Airflow, which reads it once.
-"""
-
-import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-HOME = Path(tempfile.mkdtemp(prefix="sluice-test-failover-"))
-os.environ |= {"AIRFLOW_HOME": str(HOME), "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{HOME}/airflow.db"}
+from tests import airflow_home  # noqa: F401  before the shop, which imports Airflow
 
-from failover.shop import Shop  # noqa: E402
-from sluice.domain.connection import ConnectionInfo  # noqa: E402
-
-
-def pytest_sessionfinish() -> None:
-    shutil.rmtree(HOME, ignore_errors=True)
+from failover.shop import Shop  # isort: skip
+from sluice.domain.connection import ConnectionInfo
 
 
 @pytest.fixture
