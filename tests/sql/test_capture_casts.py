@@ -7,6 +7,8 @@ import psycopg
 import pytest
 from master import Master, Model
 
+from sluice.apply.window import CutItem
+from sluice.domain.change import Action
 from sluice.domain.names import TableName
 from sluice.domain.shape import Column, TableShape
 from sluice.vendors.postgres import ranges
@@ -103,7 +105,8 @@ def test_reading_keys_calls_no_cast_of_others(master: Master, application: psyco
     shape = TableShape(TableName("app", "t"), (Column("id", "app.own", 1, False, 1),))
     order = ranges.key_order(master.connection, shape)
     assert order.next_bound(master.connection, None, None, 1) == ("b",)
-    assert Alterer(master.connection, Targets(master.connection), "the slave").keys(shape.table) == [("a",), ("b",)]
+    alterer = Alterer(master.connection, Targets(master.connection), "the slave")
+    assert alterer.keys(CutItem(1, 1, Action.TRUNCATE, shape.table, None, None)) == [("a",), ("b",)]
     assert master.rows("SELECT * FROM app.seen") == []
 
 
