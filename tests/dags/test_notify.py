@@ -161,7 +161,7 @@ def test_e_mail_is_sent_with_nothing_but_addresses_in_the_configuration(
     assert mail["subject"] == "DEMO_ → dr1: the apply has stopped"
     assert mail["to"] == "dba@example.com, anna@example.com"
     body = mail.get_body(("html",))
-    assert body is not None and "&lt;qty&gt; &amp; 7." in body.get_content()
+    assert body is not None and "&lt;qty&gt; &amp; 7. Mend that" in body.get_content()
 
 
 def test_reports_go_after_the_days_that_are_configured(told: Told) -> None:

@@ -18,10 +18,12 @@ from initial_load.traffic import Traffic
 from sluice.configuration.model import READS
 from sluice.domain.blocks import BlockState
 from sluice.domain.names import TableName
+from sluice.domain.reject import RejectStatus
 from sluice.domain.state import SlaveState
 from sluice.initial import steps
 from sluice.initial.chosen import CannotChoose
 from sluice.stores.gate import Gate
+from sluice.vendors.postgres.rejects import RejectStore
 from tests.waiting import until
 
 TRAFFIC = [ORDERS, NOTES, SCRATCH, HEAP]
@@ -235,4 +237,24 @@ def test_a_part_of_a_table_that_is_cancelled_leaves_the_slave_inconsistent(pair_
     with applying(pair) as running:
         load(pair, last, running)
         until(lambda: normal(pair, running))
+    pair.assert_equal()
+
+
+def test_that_a_table_differs_is_settled_by_a_load_of_all_of_it_and_not_of_a_part(pair_of: MakePair) -> None:
+    pair = settled(pair_of)
+    part = pair.update("part", tables=["public.orders"], key_from="2000")
+    rejects = RejectStore(pair.slave, part.prefix, "public", "dr1")
+    pair.master.execute(
+        f"SELECT public.{part.prefix.lower}ddl_item('DIFFER', 'public', 'orders', 'a partition is gone', NULL)".encode()
+    )
+    changed_by_hand(pair, "UPDATE public.orders SET v = 'wrong' WHERE id = 100001")
+    with applying(pair) as running:
+        await_current(pair, running)
+    assert [reject.table.name for reject in rejects.differing()] == ["orders"]
+    for update, left in ((part, 1), (pair.update("whole", tables=["public.orders"]), 0)):
+        pair.prepare(update)
+        with applying(pair) as running:
+            load(pair, update, running)
+        assert len(rejects.differing()) == left
+    assert [reject.settled_by for reject in rejects.read([RejectStatus.DROPPED])] == ["initial update whole"]
     pair.assert_equal()
