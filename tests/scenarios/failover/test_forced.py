@@ -7,8 +7,10 @@ import pytest
 from failover.shop import FORCED, Shop
 from sluice.domain.checkpoint import IsMaster
 from sluice.domain.failover import Phase
+from sluice.domain.names import Prefix
 from sluice.domain.state import SlaveState
 from sluice.orchestration.steps_housekeeping import keep_definitions
+from sluice.stores.status import Status
 from tests.waiting import until
 
 
@@ -19,6 +21,7 @@ def test_the_slave_goes_on_with_what_it_has(shop_of: Callable[..., Shop]) -> Non
     with shop.applying():
         shop.master.execute(b"INSERT INTO public.customers (name) VALUES ('seen')")
         shop.await_current()
+        until(lambda: Status(shop.store, Prefix("DEMO_"), "dr1").read().get("current_as_of"))
     shop.master.execute(b"INSERT INTO public.customers (name) VALUES ('lost'), ('lost')")
     shop.lose("m")
     said = shop.run("forced", FORCED)
