@@ -8,7 +8,7 @@
 --   Oldest version: PostgreSQL 14.
 --
 -- docs/privileges.md says what each privilege is for, and which others there are for what few replications do. The task
--- check of the DAGs names whatever is lacking, with its statement.
+-- check of the DAGs names all that is lacking, with its statement.
 DO $sluice$
 BEGIN
     EXECUTE 'GRANT CONNECT ON DATABASE ' || quote_ident(current_database()) || $name$ TO ${role}$name$;
