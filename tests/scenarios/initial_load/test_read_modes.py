@@ -215,10 +215,12 @@ def test_a_locked_block_lets_the_application_go_on_though_the_slave_takes_no_row
     pair.prepare(update)
     holder = pair.hold("public.t")
     loading = Background(lambda: pair.load(update, 1))
-    free = "SELECT count(*) FROM (SELECT FROM public.t FOR UPDATE SKIP LOCKED) AS free"
-    until(lambda: pair.master.execute(free.encode()).fetchone() != (20_000,) or not loading.is_alive())
+    waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)"
+    until(lambda: pair.slave.execute(waits.encode()).fetchone() == (True,) or not loading.is_alive())
     assert loading.is_alive(), loading.failure
-    # Its rows were locked. They are not for as long as storing them lasts.
+    # Its rows were locked, which leaves a trace. They are not for as long as storing them lasts.
+    was_locked = pair.master.execute("SELECT count(*) FROM public.t WHERE xmax <> '0'").fetchone()
+    assert was_locked == (20_000,)
     pair.master.execute("SET lock_timeout = '120s'")
     pair.master.execute("UPDATE public.t SET v = 'x' WHERE id % 100 = 0")
     assert all(block.state is not BlockState.STORED for block in pair.blocks())
