@@ -87,6 +87,8 @@ class Batch:
         self._seldom = Seldom(log)
         self.reached: Position | None = None
         """How far the last attempt may have come: where safe mode must last after a failure."""
+        self._replaced_up_to: Position | None = None
+        """The end of a window whose changes may take the place of rows that a DELETE WHERE removes after them."""
         self.slices = Slices(links)
 
     def apply(self, checkpoint: Checkpoint, seen: Position, target: Position, *, safe: bool) -> Checkpoint | None:
@@ -95,8 +97,9 @@ class Batch:
         `seen` is the checkpoint's position, or one after it that no change lies between. Raises
         `Drift` and other `Terminal`s after rolling back, `Transient` for outages.
         """
+        safe = safe or target == self._replaced_up_to
         self._comparing = not safe and self.pair.slave.compare_values
-        self._believing = safe or checkpoint.catching_up
+        self._believing = safe
         try:
             return self._apply(checkpoint, seen, target, safe)
         except vendors.module(self.pair.slave_info.vendor, "drift").Misfit as misfit:
@@ -107,7 +110,12 @@ class Batch:
             self._believing = True
             self.links.definitions.clear()
             self.links.compare_structure()
-            return self._apply(checkpoint, seen, self.links.take_position(seen), safe)
+            now = self.links.take_position(seen)
+            # The end of a window in slices stays. What was queued by now may lie behind it.
+            target = target if checkpoint.catching_up else now
+            if self.links.reader.has(seen, now, Action.DELETE_WHERE):
+                safe, self._comparing, self._replaced_up_to = True, False, target
+            return self._apply(checkpoint, seen, target, safe)
 
     def _apply(self, checkpoint: Checkpoint, seen: Position, target: Position, safe: bool) -> Checkpoint | None:
         try:

@@ -24,6 +24,7 @@ import psycopg
 import pyarrow as pa
 
 from sluice import sql_files
+from sluice.domain.change import Action
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.position import Position
@@ -219,6 +220,11 @@ class Reader:
             for repl_key, transaction, action, schema, table in json.loads(row["cuts"] or "[]")
         )
         return Survey(row["changes"], row["last"], row["bytes"], row["key_changes"], cuts, row["more"])
+
+    def has(self, previous: Position, target: Position, action: Action) -> bool:
+        """Whether the window holds such an item. Costs as much as counting the window."""
+        selection = f"db_action = {connection.literal(str(action))}"
+        return self._survey(Window.between(previous, target, selection), 1).changes > 0
 
     def close(self) -> None:
         """Closes the connections; the next call opens others."""
