@@ -85,5 +85,7 @@ def environment(given: Mapping[str, str], home: Path) -> dict[str, str]:
         **kept,
         "SLUICE_HOME": str(home / "home"),
         "AIRFLOW_HOME": str(home / "airflow"),
+        # Folders of its own: pytest makes those it shares between runs unreadable for the servers of another run.
+        "PYTEST_DEBUG_TEMPROOT": str(home),
         "PYTHONPATH": f"{ROOT / 'plugins'}{os.pathsep}{ROOT}",
     }

@@ -1,15 +1,35 @@
 """Lease and gate on a real Redis."""
 
+import re
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+import redis
 
+from embedded.redis import RedisServer
 from sluice.domain.names import Prefix
 from sluice.stores import redis_store
 from sluice.stores.gate import ADMIN, ERROR, Gate
 from sluice.stores.lease import Lease, LeaseHeld, LeaseLost
 
 PREFIX = Prefix("DEMO_")
+SECURITY = Path(__file__).parents[2] / "docs" / "security.md"
+
+
+@pytest.fixture(params=["default user", "user of docs/security.md"])
+def redis_url(request: pytest.FixtureRequest, redis_server: RedisServer) -> Iterator[str]:
+    with redis.from_url(redis_server.url) as administrator:
+        administrator.flushall()
+        if request.param == "default user":
+            yield redis_server.url
+            return
+        rules = re.findall(r"^user sluice (.*)$", SECURITY.read_text(), re.MULTILINE)
+        assert len(rules) == 1
+        administrator.execute_command("ACL", "SETUSER", "sluice", *rules[0].split())
+        yield f"redis://sluice:a-long-password@127.0.0.1:{redis_server.port}/0"
+        administrator.execute_command("ACL", "DELUSER", "sluice")
 
 
 def lease(redis_url: str, duration: float = 5.0) -> Lease:

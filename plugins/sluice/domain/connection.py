@@ -2,11 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
 from types import MappingProxyType
 from typing import Any
 
 OPTIONS = frozenset({"sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout", "target_session_attrs"})
 """Driver options that a connection may carry; everything else about a session is Sluice's own to say."""
+
+TLS_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+"""The values of `sslmode`, from none to all. Only the last one proves which server answers."""
 
 
 def option_fault(options: Mapping[str, str]) -> str | None:
@@ -15,7 +19,23 @@ def option_fault(options: Mapping[str, str]) -> str | None:
         return f"has {', '.join(strange)}; known are {', '.join(sorted(OPTIONS))}."
     if not options.get("connect_timeout", "1").isdecimal():
         return f"has connect_timeout {options['connect_timeout']!r}; it must be whole seconds."
+    if options.get("sslmode", "prefer") not in TLS_MODES:
+        return f"has sslmode {options['sslmode']!r}; it must be one of {', '.join(TLS_MODES)}."
     return None
+
+
+def stays_on_machine(host: str) -> bool:
+    """Whether `host` names this machine: a socket's folder, localhost or a loopback address; of a list, all of them."""
+    return all(_is_loopback(each.strip()) for each in host.split(","))
+
+
+def _is_loopback(host: str) -> bool:
+    if host.startswith(("/", "@")) or host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True)
@@ -45,6 +65,11 @@ class ConnectionInfo:
     def address(self) -> str:
         """`user@host:port/database`."""
         return f"{self.user}@{self.host}:{self.port}/{self.database}"
+
+    @property
+    def tls_mode(self) -> str:
+        """`sslmode`, which the connection may choose: over a network the server must prove who it is."""
+        return self.options.get("sslmode") or ("prefer" if stays_on_machine(self.host) else "verify-full")
 
     def given_up_after(self, seconds: int) -> "ConnectionInfo":
         """The same database, for which nobody waits longer where it does not answer."""

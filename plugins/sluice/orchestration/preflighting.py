@@ -10,8 +10,9 @@ from sluice.config import Endpoint, Replication, SlaveConfig
 from sluice.domain.lack import MASTER, Lack, errors, slave_side
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.initial.choice import Choice
+from sluice.orchestration import connections
 from sluice.orchestration.work import Work
-from sluice.preflight import checks
+from sluice.preflight import checks, transport
 
 log = logging.getLogger("sluice.orchestration")
 
@@ -38,11 +39,13 @@ def _lacks(work: Work, slaves: Sequence[str], *, light: bool) -> list[Lack]:
     if choice.read is not None:
         replication = replace(replication, initial=replace(replication.initial, read=choice.read))
     with ExitStack() as links:
-        found: list[Lack] = []
+        found = _of_redis()
         master = None
         with _entering(work, MASTER, replication.master, found):
             master = links.enter_context(work.master())
-            place = work.info(replication.master).place
+            info = work.info(replication.master)
+            place = info.place
+            found += transport.of_database(MASTER, info)
             found += _as(checks.of_master(master, replication, place, light=light), light)
             log.info("%s: reached the master %s", work, place)
         of_slaves = {name: _of_slave(work, replication, name, master, choice, light) for name in slaves}
@@ -54,12 +57,21 @@ def _lacks(work: Work, slaves: Sequence[str], *, light: bool) -> list[Lack]:
     return found
 
 
+def _of_redis() -> list[Lack]:
+    try:
+        return transport.of_redis(connections.redis_url())
+    except SluiceError as error:
+        return [transport.no_redis(error)]
+
+
 def _of_slave(work: Work, replication: Replication, name: str, master: Any, choice: Choice, light: bool) -> list[Lack]:
     slave = replication.slave(name)
     found: list[Lack] = []
     try:
         with _entering(work, slave_side(name), slave, found), work.at(slave) as session:
-            place = work.info(slave).place
+            info = work.info(slave)
+            place = info.place
+            found += transport.of_database(slave_side(name), info)
             covers = choice.covers if choice.partial else None
             lacks = checks.of_slave(session, replication, slave, place, master=master, covers=covers, light=light)
             found += _as(lacks, light)

@@ -45,6 +45,14 @@ def connect(address: str | None = None) -> "redis.Redis":
         )
 
 
+def connect_as_stranger(address: str) -> "redis.Redis":
+    """A client of the same Redis without user and password."""
+    client = connect(address)
+    for secret in ("username", "password"):
+        client.connection_pool.connection_kwargs.pop(secret, None)
+    return client
+
+
 @contextmanager
 def _url_understood() -> Iterator[None]:
     try:

@@ -1,9 +1,12 @@
 """Connections to PostgreSQL and the classification of its errors."""
 
 import contextlib
+import os
 import re
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -147,11 +150,22 @@ def classified(info: ConnectionInfo) -> Iterator[None]:
 _REFUSALS = re.compile(
     "authentication failed|no password supplied|no pg_hba\\.conf entry|pg_hba\\.conf rejects"
     r"|(role|database) .* does not exist|is not permitted to log in|no such (user|database)"
-    "|permission denied|ssl was required|requires a valid client certificate"
+    "|permission denied|requires a valid client certificate"
     "|unrecognized configuration parameter|invalid value for parameter|unsupported startup parameter",
     re.IGNORECASE | re.DOTALL,
 )
 """What PostgreSQL, libpq and PgBouncer say to whoever they will refuse the next time, too."""
+_UNPROVED = re.compile(
+    "certificate verify failed|root certificate|certificate for .* does not match|ssl was required"
+    "|could not get server's host name|certificate present",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What libpq says of a server that does not prove who it is."""
+_CHECK_TLS = (
+    "Give the server a certificate for this host name, of an authority that this machine trusts, or name the file of "
+    "that authority in the extra sslrootcert of the Airflow connection. The extra sslmode asks for less: see "
+    "docs/security.md."
+)
 _SERVER_SAYS = re.compile(r" failed: \w+: ")
 """A severity, which is FATAL in English: the server answered."""
 
@@ -160,6 +174,8 @@ def _without_sqlstate(text: str, place: str) -> SluiceError:
     # libpq reports a refused log-in without an SQLSTATE; only the wording tells it from an outage. A server says FATAL
     # to whoever it refuses, and for hundreds of reasons that pass: so only what is known to stay needs a person. One
     # that speaks another language is waited for, whatever it says; what it says is told.
+    if _UNPROVED.search(text):
+        return DatabaseRefused(f"{place}: {_sentence(text)} {_CHECK_TLS}")
     if _REFUSALS.search(text):
         return DatabaseRefused(f"{place}: {_sentence(text)} {_CHECK_CONNECTION}")
     if _SERVER_SAYS.search(text):
@@ -194,7 +210,7 @@ def connect(
             keepalives_count=3,
             tcp_user_timeout=60_000,
             autocommit=autocommit,
-            **{name: value for name, value in info.options.items() if name != "connect_timeout"},  # type: ignore[arg-type]
+            **{name: value for name, value in _driver_options(info).items() if name != "connect_timeout"},  # type: ignore[arg-type]
         )
     except psycopg.Error as error:
         raise classify(error, info.place) from error
@@ -237,7 +253,7 @@ def uri(info: ConnectionInfo, application: str) -> str:
         "keepalives_interval": "10",
         "keepalives_count": "3",
         "tcp_user_timeout": "60000",
-        **info.options,
+        **_driver_options(info),
         "options": options,
     }
     query = "&".join(f"{name}={quote(value, safe='')}" for name, value in parameters.items())
@@ -254,6 +270,20 @@ def quoted(*parts: str) -> str:
 def literal(value: str | int | None) -> str:
     """A literal for statements that take no parameters, such as COPY."""
     return sql.Literal(value).as_string(None)
+
+
+def _driver_options(info: ConnectionInfo) -> dict[str, str]:
+    """The connection's own, with what is due for TLS.
+
+    The authorities of the machine are those of Python: the driver brings an OpenSSL that looks for its own elsewhere.
+    """
+    options = {**info.options, "sslmode": info.tls_mode}
+    if info.tls_mode.startswith("verify-") and "sslrootcert" not in options:
+        own = os.environ.get("PGSSLROOTCERT") or Path.home() / ".postgresql" / "root.crt"
+        known = own if Path(own).exists() else ssl.get_default_verify_paths().cafile
+        if known:
+            options["sslrootcert"] = str(known)
+    return options
 
 
 def _options(settings: dict[str, str]) -> str:

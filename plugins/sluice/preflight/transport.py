@@ -1,0 +1,80 @@
+"""What others on the network could read or change on the way to a database or to Redis."""
+
+from contextlib import closing
+
+import redis
+
+from sluice.domain.connection import ConnectionInfo, stays_on_machine
+from sluice.domain.lack import Lack, Severity
+from sluice.errors import SluiceError
+from sluice.stores import redis_store
+
+REDIS = "Redis"
+
+
+def of_database(side: str, info: ConnectionInfo) -> list[Lack]:
+    """A warning where the connection goes over a network and its `sslmode` does not prove which server answers."""
+    if stays_on_machine(info.host) or info.tls_mode == "verify-full":
+        return []
+    return [
+        Lack(
+            side,
+            f"sslmode verify-full (the connection says {info.tls_mode})",
+            "whoever stands between could pose as the server, and read or change all rows and the password",
+            None,
+            Severity.WARNING,
+            remedy="Remove the extra sslmode from the Airflow connection; docs/security.md says what the server needs.",
+            place=info.place,
+        )
+    ]
+
+
+def of_redis(address: str) -> list[Lack]:
+    """Warnings where Redis is reached in clear over a network, or obeys clients without a password.
+
+    Raises `StoreNotConfigured`, `StoreUnreachable`.
+    """
+    with closing(redis_store.connect(address)) as client, redis_store.classified():
+        to = client.connection_pool.connection_kwargs
+        place = str(to.get("path") or f"{to.get('host')}:{to.get('port')}")
+        client.ping()
+        found = []
+        secure = "path" in to or issubclass(client.connection_pool.connection_class, redis.SSLConnection)
+        if not secure and not stays_on_machine(str(to.get("host"))):
+            found.append(
+                Lack(
+                    REDIS,
+                    "TLS",
+                    "passwords, leases and gates cross the network in clear",
+                    None,
+                    Severity.WARNING,
+                    remedy="Let Redis listen with TLS and set SLUICE_REDIS_URL to rediss://….",
+                    place=place,
+                )
+            )
+        if _obeys_strangers(address):
+            found.append(
+                Lack(
+                    REDIS,
+                    "a password",
+                    "everybody who reaches it may close gates, take leases and move positions that are kept there",
+                    None,
+                    Severity.WARNING,
+                    remedy="Set requirepass, or ACL SETUSER default off, and put the login into SLUICE_REDIS_URL.",
+                    place=place,
+                )
+            )
+    return found
+
+
+def no_redis(error: SluiceError) -> Lack:
+    """A Redis that is not configured or does not answer: what needs it waits, or fails and says so itself."""
+    return Lack(REDIS, "an answer", str(error).rstrip("."), None, Severity.WARNING)
+
+
+def _obeys_strangers(address: str) -> bool:
+    with closing(redis_store.connect_as_stranger(address)) as client:
+        try:
+            return bool(client.ping())
+        except redis.RedisError:
+            return False

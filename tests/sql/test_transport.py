@@ -1,0 +1,198 @@
+"""Over a network a server proves who it is before it is told a password; what is weaker is said."""
+
+import datetime
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import adbc_driver_postgresql.dbapi
+import pytest
+import redis
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from embedded.postgres import PostgresServer
+from embedded.redis import RedisServer
+from sluice.domain.connection import ConnectionInfo
+from sluice.preflight import transport
+from sluice.stores.redis_store import StoreNotConfigured, StoreUnreachable
+from sluice.vendors.postgres.connection import DatabaseRefused, connect, uri
+
+HOST = socket.gethostname()
+"""A name of this machine that does not say that it is this machine."""
+SSL_REQUEST = bytes.fromhex("0000000804d2162f")
+"""What a client asks first: https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-SSL"""
+
+
+class Authority:
+    """Signs certificates; `file` holds its own."""
+
+    def __init__(self, folder: Path, name: str):
+        self.folder = folder
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        self.file = folder / f"{name}.crt"
+        self.file.write_bytes(self._signed(self._name, self._key, authority=True))
+
+    def certify(self, host: str) -> tuple[Path, Path]:
+        """Files of a certificate for `host` and of its key."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        certificate, secret = self.folder / f"{host}.crt", self.folder / f"{host}.key"
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
+        certificate.write_bytes(self._signed(name, key, authority=False))
+        secret.write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            )
+        )
+        secret.chmod(0o600)
+        return certificate, secret
+
+    def _signed(self, name: x509.Name, key: ec.EllipticCurvePrivateKey, *, authority: bool) -> bytes:
+        now = datetime.datetime.now(datetime.UTC)
+        host = str(name.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
+        built = (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(self._name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(days=1))
+            .not_valid_after(now + datetime.timedelta(days=1))
+            .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
+            .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+        )
+        return built.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+
+@dataclass(frozen=True)
+class Secured:
+    """A server with TLS, at `info`, and the authority that its certificate is of."""
+
+    info: ConnectionInfo
+    authority: Path
+    stranger: Path
+    """Another authority."""
+    impostor: int
+    """Port of the same server with a certificate of the authority for another host."""
+
+
+class TlsInFront:
+    """Takes connections with TLS, as PostgreSQL does, and passes them on to a server that was built without."""
+
+    def __init__(self, server: PostgresServer, certificate: Path, key: Path):
+        self._server = server
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._tls.load_cert_chain(certificate, key)
+        self._listening = socket.create_server((HOST, 0))
+        self.port: int = self._listening.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self._listening.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=self._serve, args=[self._listening.accept()[0]], daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        # A client that finds no proof goes away in the middle.
+        with suppress(OSError), client:
+            if client.recv(len(SSL_REQUEST)) != SSL_REQUEST:
+                return
+            client.sendall(b"S")
+            here = ("127.0.0.1", self._server.port)
+            with self._tls.wrap_socket(client, server_side=True) as secured, socket.create_connection(here) as server:
+                threading.Thread(target=self._pass_on, args=[server, secured], daemon=True).start()
+                self._pass_on(secured, server)
+
+    @staticmethod
+    def _pass_on(source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while piece := source.recv(65536):
+                target.sendall(piece)
+            target.shutdown(socket.SHUT_WR)
+
+
+@pytest.fixture
+def secured(postgres: PostgresServer, tmp_path: Path) -> Iterator[Secured]:
+    authority, stranger = Authority(tmp_path, "authority"), Authority(tmp_path, "stranger")
+    front = TlsInFront(postgres, *authority.certify(HOST))
+    impostor = TlsInFront(postgres, *authority.certify("elsewhere.example"))
+    info = replace(postgres.info(), host=HOST, port=front.port)
+    yield Secured(info, authority.file, stranger.file, impostor.port)
+    front.close()
+    impostor.close()
+
+
+def test_over_a_network_only_a_server_that_proves_its_name_is_talked_to(secured: Secured) -> None:
+    with pytest.raises(DatabaseRefused, match=r"certificate.* name the file of that authority"):
+        connect(secured.info, application="test")
+    proved = replace(secured.info, options={"sslrootcert": str(secured.authority)})
+    with connect(proved, application="test") as connection:
+        assert connection.pgconn.ssl_in_use
+    for options in ({"sslrootcert": str(secured.stranger)}, {"sslrootcert": "/nowhere.crt"}):
+        with pytest.raises(DatabaseRefused, match="certificate"):
+            connect(replace(secured.info, options=options), application="test")
+    with pytest.raises(DatabaseRefused, match="does not match host name"):
+        connect(replace(proved, port=secured.impostor), application="test")
+
+
+def test_the_driver_of_bulk_loads_asks_for_the_same_proof(secured: Secured) -> None:
+    with pytest.raises(Exception, match="certificate"):
+        adbc_driver_postgresql.dbapi.connect(uri(secured.info, "test"))
+    proved = replace(secured.info, options={"sslrootcert": str(secured.authority)})
+    with adbc_driver_postgresql.dbapi.connect(uri(proved, "test")) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+        assert cursor.fetchone() == (1,)
+
+
+def test_a_server_without_tls_is_refused_over_a_network(postgres: PostgresServer) -> None:
+    info = replace(postgres.info(), host=HOST)
+    with pytest.raises(DatabaseRefused, match=r"SSL was required.*extra sslmode"):
+        connect(info, application="test")
+    connect(replace(info, options={"sslmode": "prefer"}), application="test").close()
+
+
+def test_less_than_a_proof_is_the_connections_choice_and_warned_of(secured: Secured) -> None:
+    assert transport.of_database("master", secured.info) == []
+    chosen = replace(secured.info, options={"sslmode": "require"})
+    with connect(chosen, application="test") as connection:
+        assert connection.pgconn.ssl_in_use
+    (warning,) = transport.of_database("master", chosen)
+    assert "sslmode verify-full (the connection says require)" in str(warning)
+    assert transport.of_database("master", replace(chosen, host="127.0.0.1")) == []
+
+
+def test_a_redis_that_obeys_everybody_is_warned_of(
+    redis_server: RedisServer, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    assert transport.of_redis(redis_server.url) == []
+    opened = RedisServer(tmp_path / "open")
+    opened.start()
+    request.addfinalizer(opened.stop)
+    with redis.from_url(opened.url) as administrator:
+        administrator.config_set("requirepass", "")
+    without = f"redis://127.0.0.1:{opened.port}/0"
+    for address in (without, f"redis://default:any@127.0.0.1:{opened.port}/0"):
+        (warning,) = transport.of_redis(address)
+        assert str(warning).startswith(f"Redis, 127.0.0.1:{opened.port}: a password: everybody")
+    with redis.from_url(without) as administrator:
+        administrator.execute_command("ACL", "SETUSER", "sluice", "on", ">secret", "~*", "+@all")
+        administrator.execute_command("ACL", "SETUSER", "default", "off")
+    with pytest.raises(StoreNotConfigured):
+        transport.of_redis(without)
+    assert transport.of_redis(f"redis://sluice:secret@127.0.0.1:{opened.port}/0") == []
+    named = f"redis://sluice:secret@{HOST}:{opened.port}/0"
+    (warning,) = transport.of_redis(named)
+    assert "in clear" in str(warning) and "rediss://" in str(warning)
+    opened.stop()
+    with pytest.raises(StoreUnreachable):
+        transport.of_redis(without)
