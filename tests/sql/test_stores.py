@@ -28,7 +28,7 @@ def redis_url(request: pytest.FixtureRequest, redis_server: RedisServer) -> Iter
         rules = re.findall(r"^user sluice (.*)$", SECURITY.read_text(), re.MULTILINE)
         assert len(rules) == 1
         administrator.execute_command("ACL", "SETUSER", "sluice", *rules[0].split())
-        yield f"redis://sluice:a-long-password@127.0.0.1:{redis_server.port}/0"
+        yield f"redis://sluice:long-password@127.0.0.1:{redis_server.port}/0"
         administrator.execute_command("ACL", "DELUSER", "sluice")
 
 

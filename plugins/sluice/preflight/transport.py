@@ -2,8 +2,6 @@
 
 from contextlib import closing
 
-import redis
-
 from sluice.domain.connection import ConnectionInfo, stays_on_machine
 from sluice.domain.lack import Lack, Severity
 from sluice.errors import SluiceError
@@ -35,12 +33,11 @@ def of_redis(address: str) -> list[Lack]:
     Raises `StoreNotConfigured`, `StoreUnreachable`.
     """
     with closing(redis_store.connect(address)) as client, redis_store.classified():
-        to = client.connection_pool.connection_kwargs
-        place = str(to.get("path") or f"{to.get('host')}:{to.get('port')}")
         client.ping()
         found = []
-        secure = "path" in to or issubclass(client.connection_pool.connection_class, redis.SSLConnection)
-        if not secure and not stays_on_machine(str(to.get("host"))):
+        way = redis_store.way(address)
+        place = way.place
+        if not way.secure and not stays_on_machine(way.host):
             found.append(
                 Lack(
                     REDIS,
@@ -52,7 +49,7 @@ def of_redis(address: str) -> list[Lack]:
                     place=place,
                 )
             )
-        if _obeys_strangers(address):
+        if redis_store.obeys_strangers(address):
             found.append(
                 Lack(
                     REDIS,
@@ -70,11 +67,3 @@ def of_redis(address: str) -> list[Lack]:
 def no_redis(error: SluiceError) -> Lack:
     """A Redis that is not configured or does not answer: what needs it waits, or fails and says so itself."""
     return Lack(REDIS, "an answer", str(error).rstrip("."), None, Severity.WARNING)
-
-
-def _obeys_strangers(address: str) -> bool:
-    with closing(redis_store.connect_as_stranger(address)) as client:
-        try:
-            return bool(client.ping())
-        except redis.RedisError:
-            return False

@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
 import redis
@@ -45,12 +46,36 @@ def connect(address: str | None = None) -> "redis.Redis":
         )
 
 
-def connect_as_stranger(address: str) -> "redis.Redis":
-    """A client of the same Redis without user and password."""
+@dataclass(frozen=True)
+class Way:
+    """How Redis is reached."""
+
+    host: str
+    """A socket's path where it is on this machine."""
+    place: str
+    secure: bool
+    """With TLS."""
+
+
+def way(address: str) -> Way:
+    """How `address` says that Redis is reached. Raises `StoreNotConfigured`."""
+    pool = connect(address).connection_pool
+    settings = pool.connection_kwargs
+    host = str(settings.get("path") or settings.get("host"))
+    place = host if "path" in settings else f"{host}:{settings.get('port')}"
+    return Way(host, place, issubclass(pool.connection_class, redis.SSLConnection))
+
+
+def obeys_strangers(address: str) -> bool:
+    """Whether the same Redis answers clients without user and password. Raises `StoreNotConfigured`."""
     client = connect(address)
     for secret in ("username", "password"):
         client.connection_pool.connection_kwargs.pop(secret, None)
-    return client
+    with closing(client):
+        try:
+            return bool(client.ping())
+        except redis.RedisError:
+            return False
 
 
 @contextmanager
