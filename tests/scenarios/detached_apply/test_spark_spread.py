@@ -48,6 +48,7 @@ def spread() -> Iterator[SparkSpread]:
     spread.stop()
 
 
+@pytest.mark.long
 def test_a_python_worker_that_is_killed_costs_its_share_and_not_the_window(spread: SparkSpread, tmp_path: Path) -> None:
     begun = tmp_path / "begun"
 

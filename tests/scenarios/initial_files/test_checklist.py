@@ -162,6 +162,7 @@ def reject(stack: Stack) -> None:
     run.await_state("settle", "failed")
 
 
+@pytest.mark.long
 def test_rejected_the_update_is_cancelled(stack: Stack) -> None:
     reject(stack)
     state, message = checkpoint(stack)

@@ -147,6 +147,7 @@ def test_stopped_it_may_be_started_again_and_cancelled_it_says_why(big: Pair, sp
     assert "the slave is INCONSISTENT (Initial Update interrupted by the ADMIN)" in cancelled.lines[-1]
 
 
+@pytest.mark.long
 def test_an_executor_and_a_worker_process_that_die_cost_their_block_and_not_the_load(big: Pair) -> None:
     update = big.update()
     big.prepare(update)

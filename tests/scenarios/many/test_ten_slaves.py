@@ -41,6 +41,7 @@ def ten(net: Net) -> Net:
     return net
 
 
+@pytest.mark.long
 def test_ten_slaves_together_and_one_after_another(ten: Net) -> None:
     net = ten
     updates = {name: net.update("DEMO_", name) for name in NAMES}

@@ -262,7 +262,7 @@ def test_before_the_apply_answers(scene: Scene, what: str) -> None:
         pytest.param("freeze apply", marks=pytest.mark.long),
         pytest.param("kill master", marks=pytest.mark.long),
         "kill slave",
-        "freeze slave",
+        pytest.param("freeze slave", marks=pytest.mark.long),
         "kill job",
         pytest.param("freeze job", marks=pytest.mark.long),
     ],
