@@ -1,6 +1,7 @@
 """Structure and sessions: who waits for whom, whose settings count, and what a replicated change leaves behind."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -10,6 +11,7 @@ from embedded.postgres import PostgresServer
 from sluice import sql_files
 from sluice.domain import definition
 from sluice.domain.connection import ConnectionInfo
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -59,6 +61,37 @@ def test_the_poll_takes_no_lock_when_nothing_changed(any_master: Master) -> None
     poller = any_master.session(lock_timeout="1s")
     assert poller.execute("SELECT demo_check_structure()").fetchone() == (0,)
     writer.rollback()
+
+
+@pytest.mark.parametrize(("table", "partition"), [("parted", "p0"), ("p1", "p1a")])
+def test_a_partition_may_be_dropped_while_a_comparison_waits_for_its_table(
+    database: Callable[..., ConnectionInfo], table: str, partition: str
+) -> None:
+    master = Master(database(role=True))
+    master.sql(
+        "CREATE TABLE parted (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE p0 PARTITION OF parted FOR VALUES FROM (0) TO (10)",
+        "CREATE TABLE p1 PARTITION OF parted FOR VALUES FROM (10) TO (20) PARTITION BY RANGE (id)",
+        "CREATE TABLE p1a PARTITION OF p1 FOR VALUES FROM (10) TO (15)",
+        "CREATE TABLE p2 PARTITION OF parted FOR VALUES FROM (20) TO (30)",
+    )
+    master.install()
+    master.register("parted")
+    master.sql("INSERT INTO parted VALUES (1), (11), (21)", "DROP TABLE p2")
+    after = master.last_key()
+    application, comparing = master.session(autocommit=False), master.session(lock_timeout="30s")
+    application.execute(f"LOCK TABLE ONLY {table} IN ACCESS EXCLUSIVE MODE".encode())
+    found: list[object] = []
+    with ThreadPoolExecutor(1) as pool:
+        comparison = pool.submit(lambda: found.append(comparing.execute("SELECT demo_check_structure()").fetchone()))
+        waiting = "SELECT EXISTS (SELECT FROM pg_locks WHERE pid = %s AND NOT granted AND relation = %s::regclass)"
+        until(lambda: master.value(waiting, [comparing.info.backend_pid, table]))
+        application.execute(f"DROP TABLE {partition}".encode())
+        application.commit()
+        comparison.result(30)
+    master.sql("SELECT demo_check_structure()")
+    assert {item.action for item in master.items(after, ddl=True)} == {"DELETE WHERE"}
+    assert len(master.items(after, ddl=True)) == 2
 
 
 def test_event_triggers_that_were_made_later_end_the_guard(

@@ -4,13 +4,46 @@
 -- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
 -- Privileges: CREATE on the schema; SELECT and TRIGGER on the partitions as well. Oldest version: PostgreSQL 14.
 
+-- The tables that a partitioned table consists of, itself first; none where it is not partitioned. pg_partition_tree() would
+-- lock the partitions, before their table is locked: DROP TABLE of a partition locks in the other order.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}partition_tree(p_relid oid, OUT relid oid, OUT kind "char", OUT depth integer)
+RETURNS SETOF record
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    WITH RECURSIVE tree (oid, relkind, depth) AS (
+        SELECT c.oid, c.relkind, 0 FROM pg_class c WHERE c.oid = p_relid AND c.relkind = 'p'
+        UNION ALL
+        SELECT c.oid, c.relkind, t.depth + 1
+        FROM tree t
+        JOIN pg_inherits i ON i.inhparent = t.oid AND NOT i.inhdetachpending
+        JOIN pg_class c ON c.oid = i.inhrelid
+    )
+    SELECT t.oid, t.relkind, t.depth FROM tree t
+$sluice$;
+
 -- The partitions that hold the rows of a table.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}leaves(p_relid oid) RETURNS oid[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    SELECT coalesce(array_agg(t.relid::oid ORDER BY t.relid), '{}') FROM pg_partition_tree(p_relid) t
-    JOIN pg_class c ON c.oid = t.relid AND c.relkind = 'r'
-    WHERE t.isleaf AND t.relid <> p_relid
+    SELECT coalesce(array_agg(t.relid ORDER BY t.relid), '{}') FROM ${schema}.${prefix}partition_tree(p_relid) t WHERE t.kind = 'r'
+$sluice$;
+
+-- No partition of the table goes until the transaction ends. What is locked for that is what is partitioned, from the table
+-- down, as DROP TABLE of a partition does it: the other order could end in a deadlock with it.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}keep_partitions(p_relid oid) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    node oid;
+BEGIN
+    FOR node IN SELECT t.relid FROM ${schema}.${prefix}partition_tree(p_relid) t WHERE t.kind = 'p' ORDER BY t.depth, t.relid LOOP
+        BEGIN
+            EXECUTE format('SELECT FROM ONLY %s LIMIT 0', node::regclass);
+        EXCEPTION WHEN undefined_table OR invalid_schema_name OR syntax_error OR insufficient_privilege THEN
+            NULL;  -- It is gone, and has no name; or a privilege is lacking, which must not fail anybody's statement.
+        END;
+    END LOOP;
+END
 $sluice$;
 
 -- Whether partitions of a table get this function's trigger as their own: those by row, which end in _i, _u and _d.
@@ -53,6 +86,7 @@ BEGIN
     IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = p_relid AND c.relkind = 'p') THEN
         RETURN;
     END IF;
+    PERFORM ${schema}.${prefix}keep_partitions(p_relid);
     target := p_relid;
     triggername := p_trigger || '_b';
     functionname := p_stem || '_b';
@@ -76,8 +110,8 @@ BEGIN
     trigger_code := NULL;
     RETURN NEXT;
     FOREACH leaf IN ARRAY ${schema}.${prefix}leaves(p_relid) LOOP
-        -- Reconcile refuses the table where this is lacking; a new partition must not fail for it.
-        CONTINUE WHEN NOT has_table_privilege(leaf, 'TRIGGER');
+        -- Reconcile refuses the table where this is lacking; a new partition must not fail for it. NULL: it is gone.
+        CONTINUE WHEN has_table_privilege(leaf, 'TRIGGER') IS NOT TRUE;
         target := leaf;
         trigger_code := format('CREATE OR REPLACE TRIGGER %I BEFORE TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION %s()',
             triggername, leaf::regclass, ${schema}.${prefix}own(functionname))
@@ -226,6 +260,7 @@ BEGIN
     IF NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = p_relid AND c.relkind = 'p') THEN
         RETURN false;
     END IF;
+    PERFORM ${schema}.${prefix}keep_partitions(p_relid);
     IF NOT ${schema}.${prefix}partitions_changed(p_relid) THEN
         PERFORM ${schema}.${prefix}note_partitions(p_relid);  -- A column may have another name.
         RETURN false;

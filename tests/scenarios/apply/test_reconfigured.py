@@ -1,14 +1,23 @@
 """The configuration file changes while its apply runs."""
 
+import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
+import pytest
+
+from sluice.apply import reconfigured
+from sluice.apply.loop import Apply
 from sluice.apply.reconfigured import keep_applying
 from sluice.apply.spread import InThreads
+from sluice.domain.checkpoint import Fenced
 from sluice.stores import redis_store
+from sluice.stores.lease import LeaseHeld
 from sluice.stores.status import Status
 from tests.scenarios.apply.rig import Rig
+from tests.waiting import until
 
 TABLE = "CREATE TABLE public.t (id int PRIMARY KEY, a text)"
 
@@ -119,3 +128,66 @@ def test_another_connection_ends_the_job_so_that_it_starts_again_with_it(rig: Ca
         edit(pair, "conn_id: s,", "conn_id: elsewhere,")
         pair.await_that(lambda: not thread.is_alive())
     assert pair.failure is None
+
+
+KEYLESS = f"{TABLE}; CREATE TABLE public.counted (n int)"
+"""A change of the second that is applied twice, or not at all, is seen."""
+
+
+def edited_again_and_again(pair: Rig, turns: int, running: Callable[[], bool]) -> None:
+    """The file changes, under traffic, until each time another apply has taken over."""
+    for turn in range(turns):
+        epoch, row = pair.checkpoint.epoch, 0
+        edit(pair, f"lease: {2.0 + turn}", f"lease: {3.0 + turn}")
+        while pair.checkpoint.epoch == epoch:
+            row += 1
+            pair.master.execute("INSERT INTO public.t VALUES (%s, 'x')", [turn * 100_000 + row])
+            pair.master.execute("INSERT INTO public.counted VALUES (%s), (%s)", [turn, turn])
+            pair.master.execute("DELETE FROM public.counted WHERE ctid = (SELECT min(ctid) FROM public.counted)")
+            assert running()
+
+
+def test_of_two_applies_whose_file_changes_one_at_a_time_applies(rig: Callable[..., Rig]) -> None:
+    pair = rig(KEYLESS)
+    with applying(pair) as one:
+        pair.await_current()
+        with applying(pair) as other:
+            edited_again_and_again(pair, 4, lambda: one.is_alive() or other.is_alive())
+            until(lambda: not (one.is_alive() and other.is_alive()))
+            until(lambda: not pair.differences())
+            assert one.is_alive() or other.is_alive()
+    assert isinstance(pair.failure, LeaseHeld | Fenced)
+    assert pair.differences() == {}
+
+
+def test_an_apply_that_waited_takes_over_while_the_other_begins_anew(
+    rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = rig(KEYLESS)
+    made: list[Apply] = []
+    taken = threading.Event()
+
+    def second_in_line(*arguments: Any) -> Apply:
+        made.append(Apply(*arguments))
+        if len(made) == 2:  # its lease is given back
+            assert taken.wait(60)
+        return made[-1]
+
+    monkeypatch.setattr(reconfigured, "Apply", second_in_line)
+    with applying(pair) as one:
+        pair.await_current()
+        epoch = pair.checkpoint.epoch
+        waiting = pair.apply()
+        waiting.loop._reread_at = math.inf
+        with waiting:
+            edit(pair, "lease: 2.0", "lease: 3.0")
+            pair.master.execute("INSERT INTO public.counted SELECT generate_series(1, 100)")
+            until(lambda: pair.checkpoint.epoch > epoch)
+            taken.set()
+            until(lambda: not one.is_alive())
+            assert isinstance(pair.failure, LeaseHeld)
+            pair.failure = None
+            pair.master.execute("DELETE FROM public.counted WHERE n > 50")
+            pair.await_current()
+            assert pair.checkpoint.epoch == epoch + 1
+    assert pair.differences() == {}
