@@ -1,7 +1,7 @@
 -- Lets rows of the DbResources without a key change where a publication has all tables of the database: PostgreSQL would
 -- refuse that, and with it the application's statement which changes a definition.
 -- Called by: sluice.install, and by hand, as resources_v1.sql. Placeholders: ${prefix}, ${schema} as in resources_v1.sql.
--- Result: none. A table that is in use for longer than two seconds is not waited for: the installation fails, and is
+-- Result: none. A table that is in use for longer than half a second is not waited for: the installation fails, and is
 --   tried again. Privileges: those of the account that installed the tables. Oldest version: PostgreSQL 14.
 DO $sluice$
 DECLARE
@@ -13,7 +13,7 @@ BEGIN
         WHERE c.relnamespace = $name$ ${schema}$name$::regnamespace AND c.relreplident = 'd'
           AND c.relname IN ('${prefix}cols_table', '${prefix}debug_table', '${prefix}partitions')
     LOOP
-        PERFORM set_config('lock_timeout', '2s', true);
+        PERFORM set_config('lock_timeout', '500ms', true);
         EXECUTE format('ALTER TABLE %s REPLICA IDENTITY FULL', found);
     END LOOP;
     PERFORM set_config('lock_timeout', had, true);

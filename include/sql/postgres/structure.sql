@@ -332,7 +332,7 @@ $sluice$;
 -- Checks every registered table; how many had changed. A table that is busy for longer than lock_timeout is left to the
 -- next call: whoever waits for its lock holds up its writers.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}check_structure() RETURNS integer
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s'
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '500ms'
 AS $sluice$
 DECLARE
     t record;
@@ -350,6 +350,8 @@ BEGIN
             BEGIN
                 IF ${schema}.${prefix}check_table(t.schemaname, t.tablename) IS NOT NULL THEN
                     changed := changed + 1;
+                    -- The lock of this one is held while the next one's is waited for.
+                    PERFORM set_config('lock_timeout', '10ms', true);
                 END IF;
             EXCEPTION WHEN lock_not_available THEN
                 RAISE WARNING '%.% is being written to, its change of structure waits', t.schemaname, t.tablename;

@@ -1,9 +1,7 @@
 """Makes TABLES and the triggers on the master what the configuration says."""
 
 import logging
-import random
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,15 +12,10 @@ from sluice.counted import counted
 from sluice.domain.names import Prefix, TableName
 from sluice.errors import Terminal
 from sluice.install.plan import Add, Alter, Remove, Reorder, Step, plan
-from sluice.vendors.postgres import catalog, resources
+from sluice.vendors.postgres import catalog, resources, session
 from sluice.vendors.postgres.tables_registry import Registry, TablesUnfit
 
 log = logging.getLogger(__name__)
-
-LOCK_TIMEOUT = 2.0
-"""Seconds that one try to make a trigger holds up a table's writers behind it."""
-LOCK_TRIES = 30
-"""Tries before a table is left to the next run."""
 
 
 class TablesBusy(Terminal):
@@ -83,8 +76,6 @@ def apply_plan(
     prefix: Prefix,
     schema: str,
     steps: Iterable[Step],
-    *,
-    pause: Callable[[float], None] = time.sleep,
 ) -> None:
     """Takes the steps, each in its own transaction, so that no lock outlives the table it is for.
 
@@ -93,21 +84,17 @@ def apply_plan(
     """
     resources.expect_idle(connection)
     registry = Registry(connection, prefix, schema)
-    waiting = list(steps)
-    for attempt in range(LOCK_TRIES):
-        busy = []
-        for step in waiting:
-            try:
-                _take(registry, step)
-                log.info("%s: %s: done", prefix, step)
-            except psycopg.errors.LockNotAvailable:
-                log.info("%s: %s: the table is being written to, trying again", prefix, step)
-                busy.append(step)
-        if not busy:
-            return
-        waiting = busy
-        pause(min(5.0, 0.1 * 2**attempt) * random.uniform(0.5, 1.0))
-    raise TablesBusy(prefix, (step.table for step in waiting))
+
+    def take(step: Step) -> None:
+        try:
+            _take(registry, step)
+            log.info("%s: %s: done", prefix, step)
+        except session.LOCKED:
+            log.info("%s: %s: the table is being written to, trying again", prefix, step)
+            raise
+
+    if busy := session.with_each(steps, take):
+        raise TablesBusy(prefix, (step.table for step in busy))
 
 
 def reconcile(
@@ -128,7 +115,7 @@ def _take(registry: Registry, step: Step) -> None:
             if not registry.has(table):
                 registry.register(table, actions=step.actions, trigger=step.trigger, debug=step.debug)
     with connection.transaction():
-        connection.execute(f"SET LOCAL lock_timeout = '{int(LOCK_TIMEOUT * 1000)}ms'")
+        session.limit_lock_waits(connection, session.LOCK_SECONDS)
         if isinstance(step, Remove):
             registry.remove(table)
         elif isinstance(step, Reorder):

@@ -8,7 +8,8 @@ from typing import Any
 import psycopg
 
 from sluice.domain.names import Prefix
-from sluice.vendors.postgres import resources
+from sluice.vendors.postgres import resources, session
+from sluice.vendors.postgres.resources import Installation
 
 log = logging.getLogger(__name__)
 
@@ -36,15 +37,23 @@ def install(
 
     `cascade`: the replications that apply to this database and whose changes are captured, too; triggers that were
     made for others are out of date, and reconciling makes them again. A second run changes nothing and takes no lock on
-    any table. Raises `ResourcesNewer`, `NamesTaken`, and psycopg's errors.
+    any table. Where a lock is held, it begins anew. Raises `ResourcesNewer`, `NamesTaken`, and psycopg's errors.
     """
     resources.expect_idle(connection)
-    with connection.transaction():
-        resources.lock(connection, prefix, schema)
-        have = resources.installed(connection, prefix, schema)
-        files = resources.upgrade(connection, prefix, schema, have)
-        if resources.pass_on(connection, prefix, schema, cascade):
-            log.info("%s: changes of %s are passed on", prefix, ", ".join(map(str, cascade)) or "no other replication")
+    origins = tuple(cascade)
+
+    def upgrade() -> tuple[Installation | None, list[str]]:
+        with connection.transaction():
+            session.limit_lock_waits(connection, session.LOCK_SECONDS)
+            resources.lock(connection, prefix, schema)
+            have = resources.installed(connection, prefix, schema)
+            files = resources.upgrade(connection, prefix, schema, have)
+            if resources.pass_on(connection, prefix, schema, origins):
+                others = ", ".join(map(str, origins)) or "no other replication"
+                log.info("%s: changes of %s are passed on", prefix, others)
+        return have, files
+
+    have, files = session.until_unlocked(upgrade)
     report = InstallReport(prefix, schema, have.version if have else None, len(resources.STEPS), tuple(files))
     if report.changed:
         log.info(

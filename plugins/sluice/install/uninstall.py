@@ -8,7 +8,7 @@ import psycopg
 from sluice.domain.names import Prefix
 from sluice.install.plan import Remove
 from sluice.install.reconcile import apply_plan
-from sluice.vendors.postgres import resources
+from sluice.vendors.postgres import resources, session
 from sluice.vendors.postgres.tables_registry import Registry
 
 log = logging.getLogger(__name__)
@@ -28,8 +28,13 @@ def uninstall(connection: psycopg.Connection[Any], prefix: Prefix, schema: str =
             return False
         tables = Registry(connection, prefix, schema).tables()
     apply_plan(connection, prefix, schema, [Remove(table) for table in tables])
-    with connection.transaction():
-        resources.lock(connection, prefix, schema)
-        resources.remove(connection, prefix, schema)
+
+    def remove() -> None:
+        with connection.transaction():
+            session.limit_lock_waits(connection, session.LOCK_SECONDS)
+            resources.lock(connection, prefix, schema)
+            resources.remove(connection, prefix, schema)
+
+    session.until_unlocked(remove)
     log.info("%s: DbResources in schema %s removed", prefix, schema)
     return True

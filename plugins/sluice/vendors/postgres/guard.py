@@ -2,8 +2,6 @@
 
 import json
 import logging
-import random
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -13,14 +11,11 @@ import psycopg
 from sluice import sql_files
 from sluice.domain.names import Prefix
 from sluice.errors import Terminal
+from sluice.vendors.postgres import session
 from sluice.vendors.postgres.connection import literal, quoted
-from sluice.vendors.postgres.session import LOCKED, limit_lock_waits
 
 log = logging.getLogger("sluice.failover")
 
-LOCK_SECONDS = 2.0
-"""How long one try holds up a table's writers behind it."""
-TRIES = 30
 Thing = TypeVar("Thing")
 
 
@@ -98,20 +93,13 @@ class Guard:
 
     def _each(self, things: Sequence[Thing], do: Callable[[Thing], None]) -> Sequence[Thing]:
         """Does it with each in a transaction of its own, tries again where locks are held; those that stayed locked."""
-        for attempt in range(TRIES):
-            busy = []
-            for one in things:
-                try:
-                    with self.connection.transaction():
-                        limit_lock_waits(self.connection, LOCK_SECONDS)
-                        do(one)
-                except LOCKED:
-                    busy.append(one)
-            things = busy
-            if not things:
-                break
-            time.sleep(min(2.0, 0.1 * 2**attempt) * random.uniform(0.5, 1.0))
-        return things
+
+        def change(one: Thing) -> None:
+            with self.connection.transaction():
+                session.limit_lock_waits(self.connection, session.LOCK_SECONDS)
+                do(one)
+
+        return session.with_each(things, change)
 
     def _functions(self) -> list[str]:
         statement = sql_files.render("postgres", "guard_functions", **self._names)

@@ -1,6 +1,9 @@
 """What a session that applies to a PostgreSQL slave sets first."""
 
-from typing import Any
+import random
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import psycopg
 
@@ -10,6 +13,12 @@ GRANTABLE_SETTINGS = 150000
 """From this version on an account that is no superuser can be let set what only a superuser may."""
 LOCKED = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 """What a statement raises that waited too long for a lock, or in a circle."""
+LOCK_SECONDS = 0.5
+"""How long DDL on the master waits for a lock; the application's statements queue behind it meanwhile."""
+LOCK_TRIES = 40
+"""How often DDL on the master asks for a lock."""
+Thing = TypeVar("Thing")
+Result = TypeVar("Result")
 ORIGIN = "sluice.origin"
 """Capture triggers stay quiet where this setting is not empty, so that replication does not loop."""
 
@@ -78,6 +87,41 @@ def _silenced(connection: psycopg.Connection[Any], statement: str) -> bool:
 def limit_lock_waits(connection: psycopg.Connection[Any], seconds: float) -> None:
     """In a transaction: a statement that waits longer for a lock raises one of `LOCKED`."""
     connection.execute(f"SET LOCAL lock_timeout = '{int(seconds * 1000)}ms'")
+
+
+def back_off(attempt: int) -> float:
+    """Seconds in which the application has a lock for itself, after so many tries to take it."""
+    return min(5.0, 0.1 * 2.0**attempt) * random.uniform(0.5, 1.0)
+
+
+def with_each(things: Iterable[Thing], change: Callable[[Thing], None]) -> list[Thing]:
+    """Changes each in a transaction of its own that limits its lock waits; those are left that stayed locked.
+
+    One that is locked is tried again after the others.
+    """
+    left = list(things)
+    for attempt in range(LOCK_TRIES):
+        locked = []
+        for thing in left:
+            try:
+                change(thing)
+            except LOCKED:
+                locked.append(thing)
+        left = locked
+        if not left:
+            break
+        time.sleep(back_off(attempt))
+    return left
+
+
+def until_unlocked(change: Callable[[], Result]) -> Result:
+    """The result of `change`, a transaction that limits its lock waits. Raises one of `LOCKED` after the last try."""
+    for attempt in range(LOCK_TRIES - 1):
+        try:
+            return change()
+        except LOCKED:
+            time.sleep(back_off(attempt))
+    return change()
 
 
 def be_durable(connection: psycopg.Connection[Any]) -> None:

@@ -6,9 +6,7 @@ import psycopg
 
 from sluice.domain.names import Prefix
 from sluice.vendors.postgres.connection import quoted
-
-PATIENCE = "500ms"
-"""How long a comparison waits in line for a lock; the application's statements queue behind it meanwhile."""
+from sluice.vendors.postgres.session import LOCKED
 
 
 def check(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> int:
@@ -17,19 +15,17 @@ def check(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> i
     One transaction, on a connection in autocommit mode. Where event triggers report the changes
     there is nothing left to find. Raises psycopg's errors.
     """
-    row = connection.execute(_check(prefix, schema)).fetchone()
+    function = quoted(schema, f"{prefix.lower}check_structure")
+    row = connection.execute(f"SELECT {function}()".encode()).fetchone()
     return int(row[0] or 0) if row else 0
 
 
 def compare(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> int:
-    """`check`, but gives way where writers or DDL hold the locks it needs: then it finds nothing this time."""
+    """`check`, but finds nothing this time where writers or DDL hold the locks that it needs."""
     try:
-        with connection.transaction():
-            connection.execute(f"SET LOCAL lock_timeout = '{PATIENCE}'")
-            row = connection.execute(_check(prefix, schema)).fetchone()
-    except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+        return check(connection, prefix, schema)
+    except LOCKED:
         return 0
-    return int(row[0] or 0) if row else 0
 
 
 def told(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> bool:
@@ -40,8 +36,3 @@ def told(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> bo
         return False
     row = connection.execute(f"SELECT {function}".encode()).fetchone()
     return row is not None and bool(row[0])
-
-
-def _check(prefix: Prefix, schema: str) -> bytes:
-    function = quoted(schema, f"{prefix.lower}check_structure")
-    return f"SELECT {function}()".encode()
