@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from sluice.domain.airflow_connection import ConnectionUnusable
 from sluice.domain.location import S3Access
 from sluice.orchestration import connections
-from sluice.orchestration.connections import ConnectionMissing, ConnectionUnusable
+from sluice.orchestration.connections import ConnectionMissing
 from sluice.stores.redis_store import StoreNotConfigured
 from sluice.vendors import UnknownVendor
 

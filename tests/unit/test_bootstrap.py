@@ -140,9 +140,9 @@ def test_files_run_side_by_side_without_the_long_tests_unless_told_otherwise(
     monkeypatch: pytest.MonkeyPatch, given: list[str], told: list[str]
 ) -> None:
     run: list[list[str]] = []
-    monkeypatch.setattr(testing.subprocess, "call", lambda command, **_: run.append(command) or 0)
+    monkeypatch.setattr(subprocess, "call", lambda command, **_: run.append(command) or 0)
     # As the command line arrives: through the bootstrap, then through the parser.
-    monkeypatch.setattr(bootstrap.os, "execve", lambda program, command, environment: cli.main(command[4:]))
+    monkeypatch.setattr(os, "execve", lambda program, command, environment: cli.main(command[4:]))
     bootstrap._become(Path(sys.executable), ["test", *given], {})
     assert run[0][3:] == [*testing.SLOWEST, *told]
 

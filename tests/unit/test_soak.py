@@ -85,7 +85,7 @@ def test_the_command_hands_on_its_options_and_the_exit_status(tmp_path: Path, mo
         f"#!{sys.executable}\nimport sys\nopen({str(seen)!r}, 'w').write(repr(sys.argv[1:]))\nsys.exit(1)\n"
     )
     program.chmod(0o755)
-    monkeypatch.setattr(command.sys, "executable", str(program))
+    monkeypatch.setattr(sys, "executable", str(program))
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
     assert command.run(parser.parse_args(["--minutes", "2.5", "--seed", "0"])) == 1

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from airflow.sdk import get_current_context, task
 
@@ -43,10 +43,19 @@ NEEDS_ITEMS = frozenset({SlaveState.TRANSITION, SlaveState.NORMAL, SlaveState.SW
 """In these states a slave applies from ITEMS, beyond its checkpoint, or will once its failover was aborted."""
 
 
-def per_prefix(trigger_rule: str = "all_success") -> Callable[[Callable[[Work], Any]], Callable[..., Any]]:
-    """Makes a task that is mapped over prefixes: `purge_items.expand(prefix=configured())`."""
+class PrefixTask(Protocol):
+    """A task that is mapped over prefixes: `purge_items.expand(prefix=configured())`."""
 
-    def make(body: Callable[[Work], Any]) -> Callable[..., Any]:
+    body: Callable[[Work], Any]
+    """What it does for one of them."""
+
+    def expand(self, *, prefix: Any) -> Any: ...
+
+
+def per_prefix(trigger_rule: str = "all_success") -> Callable[[Callable[[Work], Any]], PrefixTask]:
+    """Makes a task that is mapped over prefixes."""
+
+    def make(body: Callable[[Work], Any]) -> PrefixTask:
         @task(
             task_id=body.__name__,
             doc_md=inspect.getdoc(body),
@@ -60,9 +69,10 @@ def per_prefix(trigger_rule: str = "all_success") -> Callable[[Callable[[Work], 
             with as_airflow(context):
                 return body(Work.of_prefix(prefix, context))
 
-        made: Callable[..., Any] = run
-        made.body = body  # type: ignore[attr-defined]
-        return made
+        made: Any = run
+        made.body = body
+        mapped: PrefixTask = made
+        return mapped
 
     return make
 

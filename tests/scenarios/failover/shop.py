@@ -133,8 +133,8 @@ class Shop:
         infos = infos or {"m": database(), "s": database()}
         for name, info in infos.items():
             connect_airflow(monkeypatch, name, info)
-        sessions = [connect(info, application="test", autocommit=True) for info in infos.values()]
-        shop = cls(infos, redis_store.connect(redis_url), folder, *sessions, monkeypatch)
+        master, slave = (connect(info, application="test", autocommit=True) for info in infos.values())
+        shop = cls(infos, redis_store.connect(redis_url), folder, master, slave, monkeypatch)
         shop.master.execute(DDL.encode())
         shop.load()
         return shop

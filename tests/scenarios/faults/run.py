@@ -90,7 +90,7 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
         hand = Hand(plan, servers, applies, databases, lambda: reader.looks[-1].place if reader.looks else None, calm)
         stack.callback(hand.heal)
         housekeeper = Housekeeper(rig, plan.seed)
-        threads = [*writers, reader, housekeeper]
+        threads: list[Writer | Reader | Housekeeper] = [*writers, reader, housekeeper]
         for thread in threads:
             stack.callback(thread.stop)
             thread.start()

@@ -96,7 +96,7 @@ def test_airflow_killed_with_its_task_each_change_arrives_exactly_once(stack: St
     cast = (CLERK, CLERK, DREAMER, PORTER, BUILDER)
     writers = [Writer(rig.pair.master_info, number, each, SEED, lazy=True) for number, each in enumerate(cast, 1)]
     reader = Reader(rig.pair.slave_info)
-    threads = [*writers, reader]
+    threads: list[Writer | Reader] = [*writers, reader]
     for thread in threads:
         thread.start()
     try:

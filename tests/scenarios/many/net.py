@@ -18,7 +18,7 @@ from initial_load.loaders import in_threads
 from initial_load.pair import rows_of
 
 from sluice import config
-from sluice.config import Replication
+from sluice.config import Endpoint, Replication, SlaveConfig
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import TableName
@@ -59,7 +59,8 @@ class Net:
         with mock.patch.dict(os.environ, SLUICE_REPLICATIONS=str(self.folder)):
             self.replications = {str(one.prefix): one for one in config.load_all()}
         for one in self.replications.values():
-            for place in (one.master, *one.slaves.values()):
+            places: list[Endpoint | SlaveConfig] = [one.master, *one.slaves.values()]
+            for place in places:
                 if place.conn_id not in self.infos:
                     self.infos[place.conn_id] = self.database()
                     self.sessions[place.conn_id] = connect(

@@ -15,6 +15,7 @@ from many.net import Net, until
 from sluice.domain.location import Location, S3Access
 from sluice.domain.state import SlaveState
 from sluice.initial import steps, transfer
+from sluice.initial.carried import Carried
 from sluice.initial.import_job import import_in_threads
 
 CONFIG = """
@@ -53,7 +54,7 @@ def watched() -> Iterator[list[int]]:
         thread.join()
 
 
-def export(net: Net, update: object, folder: Path) -> transfer.Carried:
+def export(net: Net, update: object, folder: Path) -> Carried:
     folder.mkdir()
     carried = transfer.folder_of(update, Location.parse(str(folder)), S3Access(), None)  # type: ignore[arg-type]
     export_job(update, carried, 1)

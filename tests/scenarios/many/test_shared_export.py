@@ -16,7 +16,7 @@ from sluice.domain.location import Location, S3Access
 from sluice.domain.manifest import Manifest
 from sluice.domain.state import SlaveState
 from sluice.initial import steps, transfer
-from sluice.initial.carried import Carried
+from sluice.initial.carried import Carried, NotComplete
 from sluice.initial.import_job import import_in_threads
 from sluice.initial.owner import LoadEnded
 from sluice.initial.update import Update
@@ -149,7 +149,7 @@ def test_the_folder_is_for_those_it_names_alone(three: Net, tmp_path: Path) -> N
     assert {slave.name: (slave.schema, slave.existing_tables) for slave in manifest.slaves} == {
         "one": ("public", "empty"), "two": ("own", "keep"),
     }  # fmt: skip
-    with pytest.raises(transfer.NotComplete, match="is for slave one, two: name one of them with --slave"):
+    with pytest.raises(NotComplete, match="is for slave one, two: name one of them with --slave"):
         transfer.found_for(carried.location, carried.access, None, net.infos["s2"], None)
     _, target = transfer.found_for(carried.location, carried.access, None, net.infos["s2"], "two")
     assert (target.slave.schema, target.slave.existing_tables) == ("own", "keep")
