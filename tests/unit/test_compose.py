@@ -110,7 +110,7 @@ def test_what_is_used_is_declared_and_the_other_way_round(kind: str) -> None:
         if kind == "volumes":
             entries = {entry.split(":")[0] for entry in entries}
             for folder in (entry for entry in entries if entry.startswith(".")):
-                assert (ROOT / folder).is_dir()
+                assert (ROOT / folder).exists()
             entries = {entry for entry in entries if not entry.startswith((".", "/"))}
         used |= entries
     assert used == set(COMPOSE[kind])
@@ -135,6 +135,63 @@ def test_every_secret_file_is_explained_at_the_top() -> None:
         file = source["file"].rsplit("/", 1)[1]
         assert file == secret
         assert file in heading
+
+
+def test_each_part_has_only_its_own_secrets() -> None:
+    database = {"metadata_url", "metadata_url_async"}
+    reaching = database | {"fernet_key", "jwt_secret", "connections.yaml", "redis_url", "ca.crt"}
+    worker = {"spark-defaults.conf", "ca.crt"}
+    assert {name: names(service.get("secrets", [])) for name, service in SERVICES.items()} == {
+        "airflow-init": database,
+        "api-server": reaching | {"api_secret_key"},
+        "scheduler": reaching | {"aws_credentials", "spark-defaults.conf"},
+        "dag-processor": database,
+        "triggerer": reaching,
+        "metadata": {"metadata_password"},
+        "spark-master": {"spark-defaults.conf"},
+        "spark-worker-1": worker,
+        "spark-worker-2": worker,
+        "redis": {"redis.conf"},
+        "s3": {"s3.json"},
+        "master": {"master_password", "sluice_master_password", "master.crt", "master.key"},
+        "slave": {"slave_password", "sluice_slave_password", "slave.crt", "slave.key"},
+    }
+
+
+def test_a_part_reads_only_secrets_that_it_has() -> None:
+    for name, service in SERVICES.items():
+        texts = [str(value) for value in (service.get("environment") or {}).values()]
+        texts += [str(part) for part in service.get("command", [])]
+        targets = {
+            entry.get("target", f"/run/secrets/{entry['source']}")
+            if isinstance(entry, dict)
+            else f"/run/secrets/{entry}"
+            for entry in service.get("secrets", [])
+        }
+        for path in re.findall(r"/run/secrets/[\w.-]+", " ".join(texts)):
+            assert path in targets, f"{name}: {path}"
+
+
+def test_no_part_has_rights_that_it_does_not_need() -> None:
+    for name, service in SERVICES.items():
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert not service.get("privileged") and "user" not in service, name
+        # The images of PostgreSQL and Redis begin as root and become another user.
+        needed = {"CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"}
+        official = name in ("metadata", "master", "slave", "redis")
+        assert set(service.get("cap_add", [])) <= (needed if official else set()), name
+
+
+def test_masters_and_slaves_are_reached_over_tls_by_the_account_of_the_replication() -> None:
+    for name in ("master", "slave"):
+        command = " ".join(SERVICES[name]["command"])
+        assert f"ssl=on -c ssl_cert_file=/run/secrets/{name}.crt -c ssl_key_file=/run/secrets/{name}.key" in command
+        assert SERVICES[name]["environment"]["SLUICE_SIDE"] == name
+        mounted = dict(entry.split(":")[:2] for entry in SERVICES[name]["volumes"] if entry.startswith("."))
+        assert mounted["./include/docker/accounts.sh"] == "/docker-entrypoint-initdb.d/accounts.sh"
+        assert mounted["./include/sql/postgres"] == "/opt/sluice/sql"
+    assert "login sluice" in TEXT.split("name: sluice\n")[0]
 
 
 def test_only_the_api_server_is_published_and_on_the_loopback_address() -> None:
