@@ -99,8 +99,9 @@ def slaves(
     (tmp_path / "conf").mkdir()
     (tmp_path / "out").mkdir()
     (tmp_path / "conf" / "DEMO.yaml").write_text(
-        "prefix: DEMO_\nmaster: {conn_id: m}\nslaves: {one: {conn_id: one}, two: {conn_id: two}, three: "
-        "{conn_id: three, existing_tables: refuse}}\ntables:\n  public.*: {}\n"
+        "prefix: DEMO_\nmaster: {conn_id: m, allow_superuser: true}\n"
+        "slaves: {one: {conn_id: one, allow_superuser: true}, two: {conn_id: two, allow_superuser: true}, three: "
+        "{conn_id: three, existing_tables: refuse, allow_superuser: true}}\ntables:\n  public.*: {}\n"
     )
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path / "conf"))
     monkeypatch.setenv("SLUICE_REDIS_URL", redis_url)

@@ -277,11 +277,34 @@ def test_an_administrator_learns_it_for_an_account_that_cannot_connect(ends: End
     assert ends.lacks() == []
 
 
-def test_a_superuser_is_noted_and_lacks_nothing(ends: Ends, postgres: PostgresServer) -> None:
-    found = checks.of_master(ends.master_admin, ends.replication)
-    assert [(lack.what, lack.severity) for lack in found if "schema" not in lack.what] == [
-        ("least privilege", Severity.NOTE)
-    ]
+def test_a_superuser_lacks_nothing_but_being_none_on_either_side(ends: Ends) -> None:
+    def found(replication: Replication) -> list[tuple[str, Severity]]:
+        lacks = checks.of_master(ends.master_admin, replication)
+        lacks += checks.of_slave(ends.slave_admin, replication, replication.slave("dr1"), master=ends.master_admin)
+        return [(lack.side, lack.severity) for lack in lacks if lack.what == "an account that is no superuser"]
+
+    slave = ends.replication.slave("dr1")
+    assert found(ends.replication) == [("master", Severity.ERROR), ("slave dr1", Severity.ERROR)]
+    allowed = replace(
+        ends.replication,
+        master=replace(ends.replication.master, allow_superuser=True),
+        slaves={"dr1": replace(slave, allow_superuser=True)},
+    )
+    assert found(allowed) == [("master", Severity.NOTE), ("slave dr1", Severity.NOTE)]
+    everything = checks.of_master(ends.master_admin, allowed)
+    assert [lack.what for lack in everything if "schema" not in lack.what] == ["an account that is no superuser"]
+
+
+def test_an_account_that_may_become_a_superuser_or_run_programs_counts_as_one(ends: Ends) -> None:
+    for power in ("postgres", "pg_execute_server_program"):
+        ends.master_admin.execute(f"GRANT {power} TO {ACCOUNT}".encode())
+        lacks = [lack for lack in ends.lacks() if lack.what == "an account that is no superuser"]
+        assert [(lack.side, lack.severity) for lack in lacks] == [
+            ("master", Severity.ERROR),
+            ("slave dr1", Severity.ERROR),
+        ]
+        assert all(f"may become {power}" in lack.why for lack in lacks)
+        ends.master_admin.execute(f"REVOKE {power} FROM {ACCOUNT}".encode())
 
 
 def test_the_files_that_a_database_administrator_runs_grant_all_of_it(ends: Ends) -> None:

@@ -20,6 +20,8 @@ slaves:
     schema: ctl
     on_conflict: reject
     existing_tables: keep
+    allow_superuser: true
+    trusted_ddl: yes
     initial_files_location: s3://bucket/in
   no: {conn_id: norway, safe_mode: yes, checkpoint: redis}
 tables:
@@ -57,6 +59,7 @@ table."Odd\\ Schema"."T.5"=actions
 table.other.*=sequence=\\
     9
 sluice.master.conn_id=test_master
+sluice.master.allow_superuser=true
 sluice.slave.dr1.conn_id=test_dr1
 sluice.slave.dr1.safe_mode=true
 sluice.apply.lease=20
@@ -108,6 +111,8 @@ def test_yaml_is_read_in_full(folder: Path) -> None:
             on_conflict="reject",
             existing_tables="keep",
             initial_files_location="s3://bucket/in",
+            allow_superuser=True,
+            trusted_ddl=True,
         ),
         "no": SlaveConfig("no", "norway", safe_mode=True, checkpoint="redis"),
     }
@@ -137,12 +142,13 @@ def test_defaults_are_those_of_the_contract(folder: Path) -> None:
     slave = SlaveConfig("s", "c")
     assert (slave.safe_mode, slave.on_conflict, slave.existing_tables) == (False, "stop", "empty")
     assert slave.initial_files_location is None
+    assert not (replication.master.allow_superuser or slave.allow_superuser or slave.trusted_ddl)
 
 
 def test_properties_of_xmlblaster_are_read(folder: Path) -> None:
     (folder / "master.properties").write_text(PROPERTIES, encoding="latin-1")
     test = config.load("TEST")
-    assert test.master.conn_id == "test_master"
+    assert test.master == Endpoint("test_master", allow_superuser=True)
     assert test.slaves["dr1"] == SlaveConfig("dr1", "test_dr1", safe_mode=True)
     rules = {str(rule.pattern): rule for rule in test.tables}
     # Names without quotes mean what SQL would mean by them on PostgreSQL.

@@ -13,6 +13,7 @@ FIT = Account(
     role='"Sluice"',
     database="shop",
     superuser=False,
+    powers=(),
     may_connect=True,
     may_make_temporary=True,
     may_create=True,
@@ -40,21 +41,29 @@ FIT = Account(
         ({"room": -3}, "10 free connections", Severity.WARNING, "0 are free by max_connections"),
         ({"ahead": -90.0}, "the right time", Severity.WARNING, "90 s behind this machine's"),
         ({"ahead": 3.0}, "the right time", Severity.WARNING, "3 s ahead of this machine's"),
-        ({"superuser": True}, "least privilege", Severity.NOTE, "docs/privileges.md"),
+        ({"superuser": True}, "an account that is no superuser", Severity.ERROR, "or say allow_superuser: true"),
+        ({"powers": ("dba",)}, "an account that is no superuser", Severity.ERROR, '"Sluice" may become dba: SQL'),
     ],
 )
 def test_a_fact_that_is_not_as_it_should_be_is_one_lack(
     change: dict[str, object], what: str, severity: Severity, said: str
 ) -> None:
-    (lack,) = of_account(replace(FIT, **change), 4)  # type: ignore[arg-type]
+    (lack,) = of_account(replace(FIT, **change), 4, allow_superuser=False)  # type: ignore[arg-type]
     assert (lack.what, lack.severity) == (what, severity)
     assert said in str(lack)
 
 
 def test_an_account_that_is_fit_lacks_nothing() -> None:
-    assert of_account(FIT, 4) == []
+    assert of_account(FIT, 4, allow_superuser=False) == []
     # A slow answer says little about the clock.
-    assert of_account(replace(FIT, ahead=20.0, uncertain=30.0), 4) == []
+    assert of_account(replace(FIT, ahead=20.0, uncertain=30.0), 4, allow_superuser=False) == []
+
+
+@pytest.mark.parametrize("change", [{"superuser": True}, {"powers": ("postgres",)}])
+def test_a_superuser_that_the_configuration_allows_is_noted(change: dict[str, object]) -> None:
+    (lack,) = of_account(replace(FIT, **change), 4, allow_superuser=True)  # type: ignore[arg-type]
+    assert lack.severity is Severity.NOTE
+    assert "reaches all databases of the server" in str(lack) and "docs/privileges.md" in str(lack)
 
 
 def test_what_lets_triggers_be_switched_off_depends_on_the_release() -> None:

@@ -1,6 +1,7 @@
 -- What this account may do in this database, and what the server is.
 -- Called by: the preflight, on master and slave. Parameter: functions text[], names of PostgreSQL's own functions.
--- Result, one row: account and database, quoted; superuser (bool); CONNECT, TEMPORARY, CREATE
+-- Result, one row: account and database, quoted; superuser (bool); text[] of other roles, quoted, that it may become and
+--   that are superusers or may run programs or reach files on the server; CONNECT, TEMPORARY, CREATE
 --   on the database (bools); USAGE of the language plpgsql (NULL: there is none); pg_read_all_stats; in recovery; encoding;
 --   version, e.g. 180000; connections that are left to the account, and the limit that says so; the functions of the list that
 --   it may not execute; the server's clock.
@@ -26,6 +27,9 @@ WITH me AS (
     FROM me WHERE me.datconnlimit >= 0 AND NOT me.rolsuper
 )
 SELECT format('%%I', me.rolname), format('%%I', me.datname), me.rolsuper,
+       ARRAY(SELECT format('%%I', r.rolname) FROM pg_catalog.pg_roles r
+             WHERE (r.rolsuper OR r.rolname IN ('pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files'))
+               AND NOT me.rolsuper AND pg_catalog.pg_has_role(current_user, r.oid, 'MEMBER') ORDER BY 1),
        pg_catalog.has_database_privilege(me.database, 'CONNECT'),
        pg_catalog.has_database_privilege(me.database, 'TEMPORARY'),
        pg_catalog.has_database_privilege(me.database, 'CREATE'),

@@ -276,6 +276,7 @@ class Batch:
         drift, connections = vendors.module(info.vendor, "drift"), vendors.module(info.vendor, "connection")
         cut = any(not isinstance(step, Rows) for step in steps)
         every = {change.table for step in steps if isinstance(step, Rows) for change in step.changes}
+        written = every.union(*(step.ordered for step in steps if isinstance(step, Rows)))
         emptied = {step.cut.table: step.cut.repl_key for step in steps if isinstance(step, Truncation)}
         ordered: set[TableName] = set()
         at_once: set[str] = set()
@@ -313,6 +314,7 @@ class Batch:
                         self._bring_back(reached, after, loading=markers is not None, deferrable=settle)
                     if rejects or self._passed or (emptied and self.aside.any):
                         self.aside.put(rejects, self._passed, emptied)
+                    self.links.alterer.settle(written)
                     cascades.check(self.links, slave)
                     self._keep_lease()
                     # Late: by now the master's own commits have usually taken it to the disk.

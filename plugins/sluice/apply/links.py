@@ -41,6 +41,7 @@ class Links:
         self._slave: psycopg.Connection[Any] | None = None
         self._reader: Any = None
         self._merger: Any = None
+        self._alterer: Any = None
         self.definitions = Definitions(self)
         self.replica_role = False
         """Whether this account may switch the slave's triggers and foreign keys off for its session."""
@@ -83,8 +84,8 @@ class Links:
     @property
     def alterer(self) -> Any:
         """Follows TRUNCATE and changes of definitions."""
-        module = vendors.module(self.pair.slave_info.vendor, "alter")
-        return module.Alterer(self.slave, self.merger.targets, self.pair.slave_info.place)
+        assert self._alterer is not None, "open() first"
+        return self._alterer
 
     def open(self) -> None:
         """Opens what is not open. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
@@ -114,6 +115,10 @@ class Links:
                     )
                 merge = vendors.module(pair.slave_info.vendor, "merge")
                 self._merger = merge.Merger(self._slave, pair.slave_info.place, cascades=not self.replica_role)
+                alter = vendors.module(pair.slave_info.vendor, "alter")
+                self._alterer = alter.Alterer(
+                    self._slave, self._merger.targets, pair.slave_info.place, trusted=pair.slave.trusted_ddl
+                )
 
     def close(self) -> None:
         """Closes everything; never raises."""
@@ -123,7 +128,7 @@ class Links:
                     link.close()
             except Exception as error:  # a broken connection may fail in any way when closed
                 log.debug("closing a lost connection: %s", error)
-        self._reader = self._master = self._slave = self._merger = None
+        self._reader = self._master = self._slave = self._merger = self._alterer = None
         self.definitions.clear()
 
     @contextmanager

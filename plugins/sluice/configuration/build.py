@@ -73,7 +73,9 @@ def _master(section: Section, prefix: Prefix | None, mistakes: list[Mistake]) ->
         section.missing("master", "write conn_id and vendor of the database to replicate from")
         return Endpoint("")
     endpoint = Section(node, mistakes)
-    master = Endpoint(*_endpoint(endpoint, "postgres"), _cascade(endpoint, prefix, mistakes))
+    conn_id, vendor, schema = _endpoint(endpoint, "postgres")
+    cascade = _cascade(endpoint, prefix, mistakes)
+    master = Endpoint(conn_id, vendor, schema, cascade, endpoint.flag("allow_superuser", False))
     endpoint.finish()
     return master
 
@@ -175,6 +177,8 @@ def _slave(name: str, node: Node, master: Endpoint, mistakes: list[Mistake]) -> 
     checkpoint = section.choice("checkpoint", ("slave", "redis"), "slave", "places")
     location = _location(section, mistakes)
     new_tables = section.choice("new_tables", (LOAD, WAIT), LOAD, "policies")
+    allow_superuser = section.flag("allow_superuser", False)
+    trusted_ddl = section.flag("trusted_ddl", False)
     section.finish()
     return SlaveConfig(
         name,
@@ -188,6 +192,8 @@ def _slave(name: str, node: Node, master: Endpoint, mistakes: list[Mistake]) -> 
         checkpoint,
         location,
         new_tables,
+        allow_superuser,
+        trusted_ddl,
     )
 
 

@@ -28,6 +28,8 @@ class Endpoint:
     """Where Sluice's own tables live, exactly as the database stores the name."""
     cascade: tuple[Prefix, ...] = ()
     """Replications that apply to this master, and whose changes it passes on to its own slaves."""
+    allow_superuser: bool = False
+    """Whether the account may be a superuser."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,10 @@ class SlaveConfig:
     new_tables: str = "load"
     """What is done about a table that joins with rows while the slave is NORMAL: `load` starts an initial update of
     it, `wait` leaves that to a person. Its changes are left out until then."""
+    allow_superuser: bool = False
+    """Whether the account may be a superuser."""
+    trusted_ddl: bool = False
+    """Whether expressions of the master's definitions run here whatever they call, with the rights of the account."""
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,20 @@
 Everything happens in the caller's transaction. What is there already is left alone, so that an item
 may come twice. Columns are matched by their number in the master's definitions, which a rename
 keeps, and changed on the slave by name; columns that only the slave has stay as they are.
+
+Expressions of the master run on the slave with the rights of Sluice's account there. So none is evaluated for rows that
+are there unless the slave trusts it (`sluice.vendors.postgres.expressions`): a column comes without its default, its
+values arrive as changes, and NOT NULL is set as soon as they are there (`settle`).
 """
 
+import contextlib
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Protocol
 
 import psycopg
 
+from sluice import sql_files
 from sluice.domain import definition as definitions
 from sluice.domain.change import Action
 from sluice.domain.definition import Definition
@@ -23,7 +29,18 @@ from sluice.domain.shape import Column, TableShape
 from sluice.errors import RESTART_APPLY, Terminal
 from sluice.vendors.postgres import catalog, columns, enums, tables
 from sluice.vendors.postgres import connection as connections
-from sluice.vendors.postgres.connection import literal, quoted
+from sluice.vendors.postgres.alterations import (
+    altered,
+    default_clause,
+    defaults,
+    gets_expression,
+    is_retyped,
+    old_name,
+    plan,
+)
+from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.expressions import Examiner, ExpressionRefused, row_of, type_of
+from sluice.vendors.postgres.not_null import NotNull
 from sluice.vendors.postgres.ranges import value_text
 from sluice.vendors.postgres.target import Targets
 
@@ -60,17 +77,23 @@ class Item(Protocol):
 
 
 class Alterer:
-    """Alters one slave over one connection. `targets` forgets what it knew of the tables."""
+    """Alters one slave over one connection. `targets` forgets what it knew of the tables.
 
-    def __init__(self, connection: psycopg.Connection[Any], targets: Targets, place: str):
+    `trusted`: whatever expression the master brings may be run.
+    """
+
+    def __init__(self, connection: psycopg.Connection[Any], targets: Targets, place: str, *, trusted: bool = False):
         self.connection = connection
         self.targets = targets
         self.place = place
+        self._examiner = Examiner(connection, trusted=trusted)
+        self._not_null = NotNull(connection)
 
     def apply(self, item: Item) -> None:
         """Does what is missing, in either mode.
 
-        Raises `DefinitionRefused` and errors of `connection.classify`; the transaction is lost then.
+        Raises `DefinitionRefused`, `ExpressionRefused` and errors of `connection.classify`; the transaction is lost
+        then.
         """
         if item.action is Action.CREATE:
             self._create(definitions.parse(item.content or ""))
@@ -102,6 +125,17 @@ class Alterer:
                 else:
                     for statement in enums.additions(*there, names):
                         self._do(item.table, statement)
+
+    def settle(self, changed: Collection[TableName]) -> None:
+        """Columns that came empty become NOT NULL where every row of the tables `changed` has its value by now.
+
+        To be called when a window's rows are written. Raises errors of `connection.classify`.
+        """
+        try:
+            if self._not_null.settle(changed):
+                self.targets.forget()
+        except psycopg.Error as error:
+            raise connections.classify(error, self.place) from error
 
     def truncate(self, tables: Sequence[TableName]) -> None:
         """Empties the tables; row by row, children first, where a foreign key or the privileges want it so."""
@@ -138,10 +172,18 @@ class Alterer:
             return "true"
         bound = definitions.parse_bound(item.content or "")
         condition = bound.condition
+        name = quoted(item.table.schema, item.table.name)
+        self._examine_evaluated(
+            item.table,
+            condition,
+            f"DELETE FROM {name} WHERE {condition}",
+            [f"LIKE {name}"],
+            "boolean",
+            by_hand=False,
+        )
         for number, key in bound.hashes:
             alike = f"sluice_hash_{number}"
             self._do(item.table, f"DROP TABLE IF EXISTS pg_temp.{alike}")
-            name = quoted(item.table.schema, item.table.name)
             self._do(item.table, f"CREATE TEMPORARY TABLE {alike} (LIKE {name}) PARTITION BY {key} ON COMMIT DROP")
             condition = condition.replace(f"'{number}'::oid", f"'pg_temp.{alike}'::regclass")
         return condition
@@ -172,7 +214,9 @@ class Alterer:
             lines.append(f"PRIMARY KEY ({', '.join(quoted(column.name) for column in shape.key)})")
         if self.connection.execute("SELECT to_regnamespace(%s) IS NULL", [quoted(table.schema)]).fetchone() == (True,):
             self._do(table, f"CREATE SCHEMA {quoted(table.schema)}")
-        self._do(table, f"CREATE TABLE {quoted(table.schema, table.name)} ({', '.join(lines)})")
+        statement = f"CREATE TABLE {quoted(table.schema, table.name)} ({', '.join(lines)})"
+        self._examine_columns(wanted, shape.columns, statement)
+        self._do(table, statement)
         self._set_defaults(Definition(TableShape(table, ())), wanted, TableShape(table, ()))
 
     def _drop(self, table: TableName) -> None:
@@ -196,12 +240,14 @@ class Alterer:
         version = self.connection.info.server_version
         name = quoted(new.table.schema, new.table.name)
         key = [column.name for column in new.shape.key]
-        key_changes = [column.name for column in old.shape.key] != [_old_name(old, column) for column in new.shape.key]
+        key_changes = [column.name for column in old.shape.key] != [old_name(old, column) for column in new.shape.key]
         key_changes = key_changes and [column.name for column in have.key] != key
         if key_changes:
             self._drop_key(new.table, old)
+        self._examine_changes(old, new, have)
         for clause in plan(old, new, have, version):
             self._do(new.table, f"ALTER TABLE {name} {clause}")
+        self._not_null.altered(new.table)
         self._set_defaults(old, new, have)
         if key_changes and key:
             self._do(new.table, f"ALTER TABLE {name} ADD PRIMARY KEY ({', '.join(map(quoted, key))})")
@@ -218,12 +264,93 @@ class Alterer:
                 self._do(new.table, statement)
 
     def _set_defaults(self, old: Definition, new: Definition, have: TableShape) -> None:
-        for column, clause in defaults(old, new, have):
+        name = quoted(new.table.schema, new.table.name)
+        for column in defaults(old, new, have):
+            statement = f"ALTER TABLE {name} {default_clause(column)}"
             try:
-                self._try(f"ALTER TABLE {quoted(new.table.schema, new.table.name)} {clause}")
+                reason = self._examiner.default(str(column.default), column)
+                if not reason:
+                    self._try(statement)
             except psycopg.ProgrammingError as error:
                 # A function or sequence that only the master has; replicated values never need it.
-                log.warning("%s.%s: default left out on the slave: %s", new.table, column, error)
+                reason = str(error)
+            if reason:
+                # Not the former one either, nor the value of the older rows with which the column was added.
+                with contextlib.suppress(psycopg.ProgrammingError):
+                    self._try(f"ALTER TABLE {name} ALTER COLUMN {quoted(column.name)} DROP DEFAULT")
+                log.warning(
+                    "%s.%s: default left out on the slave: %s. The statement was: %s",
+                    new.table,
+                    column.name,
+                    reason,
+                    statement,
+                )
+
+    def _examine_changes(self, old: Definition, new: Definition, have: TableShape) -> None:
+        """Raises `ExpressionRefused` for what `plan` would have evaluated and the slave does not trust."""
+        before = {column.position: column for column in old.shape.columns}
+        there = {column.name: column for column in have.columns}
+        name = quoted(new.table.schema, new.table.name)
+        version = self.connection.info.server_version
+        for column in new.shape.columns:
+            previous = before.get(column.position)
+            own = (there.get(previous.name) if previous else None) or there.get(column.name)
+            if own is None:
+                statement = f"ALTER TABLE {name} ADD COLUMN {columns.clause(column, version)}"
+                self._examine_columns(new, [column], statement)
+            elif previous is not None:
+                clauses = altered(previous, column, own, version)
+                statement = f"ALTER TABLE {name} {', '.join(clauses)}"
+                if is_retyped(previous, column, own):
+                    self._examine_columns(new, [column], statement)
+                    if not column.generated:
+                        cast = f"{quoted(own.name)}::{column.type}"
+                        self._examine_evaluated(new.table, cast, statement, row_of(have.columns), type_of(column))
+                elif (
+                    gets_expression(previous, column, version) and self._expression(new.table, column) != column.default
+                ):
+                    self._examine_columns(new, [column], statement)
+
+    def _examine_columns(self, wanted: Definition, made: Sequence[Column], statement: str) -> None:
+        """Of columns `made` for the definition `wanted`: their types' checks, and the expressions of generated ones."""
+        try:
+            reason = self._examiner.types([column.type for column in made])
+        except psycopg.Error as error:
+            raise self._refused(wanted.table, statement, error) from error
+        if reason:
+            raise ExpressionRefused(wanted.table, statement, reason)
+        row = row_of(column for column in wanted.shape.columns if not column.generated)
+        for column in made:
+            if column.generated:
+                self._examine_evaluated(wanted.table, str(column.default), statement, row, type_of(column))
+
+    def _examine_evaluated(
+        self,
+        table: TableName,
+        expression: str,
+        statement: str,
+        row: Sequence[str],
+        type_: str,
+        *,
+        by_hand: bool = True,
+    ) -> None:
+        try:
+            reason = self._examiner.evaluated(expression, row, table.name, type_=type_)
+        except psycopg.Error as error:
+            raise self._refused(table, statement, error) from error
+        if reason:
+            raise ExpressionRefused(table, statement, reason, by_hand=by_hand)
+
+    def _expression(self, table: TableName, column: Column) -> str | None:
+        """The slave's expression of a generated column."""
+        rows = self._read(sql_files.render("postgres", "table_generated"), catalog.pairs([table]))
+        return next((text for _, _, name, text in rows if name == column.name), None)
+
+    def _read(self, statement: str, parameters: Any) -> list[Any]:
+        try:
+            return self.connection.execute(statement.encode(), parameters).fetchall()
+        except psycopg.Error as error:
+            raise connections.classify(error, self.place) from error
 
     def _rename(self, old: TableName, new: TableName) -> None:
         if self._shape(old) is None:
@@ -266,105 +393,3 @@ class Alterer:
             return classified
         detail = f" ({error.diag.message_detail})" if error.diag.message_detail else ""
         return DefinitionRefused(table, statement, (error.diag.message_primary or str(error)) + detail)
-
-
-def plan(old: Definition, new: Definition, have: TableShape, version: int) -> list[str]:
-    """The clauses of ALTER TABLE that turn the slave's `have` from the `old` definition to the `new` one.
-
-    Defaults come apart (`defaults`), the key too. `version`: the slave's server version.
-    """
-    there = {column.name: column for column in have.columns}
-    before = {column.position: column for column in old.shape.columns}
-    after = {column.position: column for column in new.shape.columns}
-    clauses: list[str] = []
-    for position, column in before.items():
-        if position not in after and column.name in there:
-            clauses.append(f"DROP COLUMN {quoted(column.name)}")
-            del there[column.name]
-    renames = [
-        (before[position].name, column.name)
-        for position, column in after.items()
-        if position in before and before[position].name != column.name and before[position].name in there
-    ]
-    sources = {source for source, _ in renames}
-    aside = {}
-    for number, (source, wanted) in enumerate(renames):
-        if wanted in sources:
-            # Names change places: through names that nobody has.
-            aside[source] = f"sluice_renamed_{number}"
-            clauses.append(f"RENAME COLUMN {quoted(source)} TO {quoted(aside[source])}")
-    moved = [there.pop(source) for source, _ in renames]
-    for (source, wanted), column in zip(renames, moved, strict=True):
-        clauses.append(f"RENAME COLUMN {quoted(aside.get(source, source))} TO {quoted(wanted)}")
-        there[wanted] = column
-    for position, column in after.items():
-        if position not in before:
-            if column.name not in there:
-                clauses += _added(column, new.missing.get(column.name), version)
-        elif column.name in there:
-            clauses += _altered(before[position], column, there[column.name], version)
-    return clauses
-
-
-def defaults(old: Definition, new: Definition, have: TableShape) -> Iterator[tuple[str, str]]:
-    """Changed defaults: the column and its clause. The server may lack what a default calls."""
-    before = {column.position: column for column in old.shape.columns}
-    there = {column.name for column in have.columns}
-    for column in new.shape.columns:
-        if column.generated or column.identity:
-            continue
-        previous = before.get(column.position)
-        if previous is None:
-            if column.name in there:
-                continue
-            # It was added with the value of the older rows; from here on its own default counts.
-            if column.default is not None:
-                yield column.name, f"ALTER COLUMN {quoted(column.name)} SET DEFAULT {column.default}"
-        elif column.default is not None and (previous.default, previous.type) != (column.default, column.type):
-            yield column.name, f"ALTER COLUMN {quoted(column.name)} SET DEFAULT {column.default}"
-
-
-def _added(column: Column, missing: str | None, version: int) -> list[str]:
-    default = None
-    if missing is not None:
-        # Evaluated once, as on the master: the older rows all have this value.
-        default = f"{literal(missing)}::{column.type}"
-    elif not column.nullable:
-        default = column.default
-    added = [f"ADD COLUMN {columns.clause(column, version, default=default)}"]
-    if missing is not None and column.default is None:
-        added.append(f"ALTER COLUMN {quoted(column.name)} DROP DEFAULT")
-    return added
-
-
-def _altered(before: Column, after: Column, have: Column, version: int) -> list[str]:
-    name = quoted(after.name)
-    clauses: list[str] = []
-    retyped = (before.type, before.collation) != (after.type, after.collation) and (have.type, have.collation) != (
-        after.type,
-        after.collation,
-    )
-    if before.generated and not after.generated and have.generated:
-        clauses.append(f"ALTER COLUMN {name} DROP EXPRESSION IF EXISTS")
-    if before.identity and not after.identity and have.identity:
-        clauses.append(f"ALTER COLUMN {name} DROP IDENTITY IF EXISTS")
-    if have.default is not None and not have.generated and (retyped or (before.default and after.default is None)):
-        clauses.append(f"ALTER COLUMN {name} DROP DEFAULT")
-    if retyped:
-        collation = f" COLLATE {after.collation}" if after.collation else ""
-        using = "" if after.generated else f" USING {name}::{after.type}"
-        clauses.append(f"ALTER COLUMN {name} TYPE {after.type}{collation}{using}")
-    if after.generated and before.generated and before.default != after.default and version >= 170000:
-        clauses.append(f"ALTER COLUMN {name} SET EXPRESSION AS ({after.default})")
-    if before.nullable and not after.nullable and have.nullable:
-        clauses.append(f"ALTER COLUMN {name} SET NOT NULL")
-    if not before.nullable and after.nullable and not have.nullable:
-        clauses.append(f"ALTER COLUMN {name} DROP NOT NULL")
-    if after.identity and not before.identity and not have.identity:
-        clauses.append(f"ALTER COLUMN {name} ADD GENERATED BY DEFAULT AS IDENTITY")
-    return clauses
-
-
-def _old_name(old: Definition, column: Column) -> str | None:
-    """What the column was called before, None for a new one."""
-    return next((before.name for before in old.shape.columns if before.position == column.position), None)

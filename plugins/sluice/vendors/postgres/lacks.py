@@ -43,8 +43,11 @@ def by_owner(owner: str) -> str:
     return f"the owner {owner} or {ADMINISTRATOR}"
 
 
-def of_account(account: Account, loaders: int) -> list[Lack]:
-    """What any account needs on either side; `loaders`: blocks that an initial update handles at the same time."""
+def of_account(account: Account, loaders: int, *, allow_superuser: bool) -> list[Lack]:
+    """What any account needs on either side.
+
+    `loaders`: blocks that an initial update handles at the same time. `allow_superuser`: what the configuration says.
+    """
     lacks = []
     if account.version < OLDEST:
         lacks.append(
@@ -102,16 +105,24 @@ def of_account(account: Account, loaders: int) -> list[Lack]:
                 remedy="Synchronise the clocks of both machines (NTP).",
             )
         )
-    if account.superuser:
-        lacks.append(
-            found(
-                "least privilege",
-                f"{account.role} is a superuser, who may do everything; a replication needs much less",
-                severity=Severity.NOTE,
-                remedy="See docs/privileges.md for an account that has just what is needed.",
-            )
-        )
+    if account.superuser or account.powers:
+        lacks.append(superuser_found(account, allow_superuser))
     return lacks
+
+
+def superuser_found(account: Account, allowed: bool) -> Lack:
+    """The account is a superuser or may become the like."""
+    what = "is a superuser" if account.superuser else f"may become {listed(account.powers)}"
+    remedy = "Make an account that has just what is needed (docs/privileges.md), and let the Airflow connection name it"
+    return found(
+        "an account that is no superuser",
+        f"{account.role} {what}: SQL that somebody gets run with its rights, by a stolen password or a mistake, "
+        "reaches all databases of the server, its files and its programs",
+        severity=Severity.NOTE if allowed else Severity.ERROR,
+        remedy=f"{remedy}."
+        if allowed
+        else f"{remedy}; or say allow_superuser: true for this side in the configuration.",
+    )
 
 
 def connect_lacking(database: str, role: str) -> Lack:

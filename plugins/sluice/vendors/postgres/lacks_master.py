@@ -63,7 +63,9 @@ class _Master:
         self.schemas = {schema.name: schema for schema in preflight.schemas(connection, needs)}
 
     def lacks(self) -> Iterator[Lack]:
-        yield from of_account(self.account, self.replication.initial.parallel)
+        yield from of_account(
+            self.account, self.replication.initial.parallel, allow_superuser=self.replication.master.allow_superuser
+        )
         yield from self.lines
         own = self.schemas[self.replication.master.schema]
         if own.owner is None:

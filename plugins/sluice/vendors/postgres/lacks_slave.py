@@ -110,7 +110,9 @@ class _Slave:
         self.schemas = {schema.name: schema for schema in preflight.schemas(connection, self.needs)}
 
     def lacks(self) -> Iterator[Lack]:
-        yield from of_account(self.account, self.replication.initial.parallel)
+        yield from of_account(
+            self.account, self.replication.initial.parallel, allow_superuser=self.slave.allow_superuser
+        )
         if not self.account.may_make_temporary:
             yield found(
                 f"TEMPORARY on the database {self.account.database}",

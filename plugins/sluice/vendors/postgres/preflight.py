@@ -40,6 +40,8 @@ class Account:
     role: str
     database: str
     superuser: bool
+    powers: tuple[str, ...]
+    """Roles that it may become, quoted, and that are superusers, or may run programs or reach files on the server."""
     may_connect: bool
     may_make_temporary: bool
     may_create: bool
@@ -126,7 +128,7 @@ def account(connection: psycopg.Connection[Any]) -> Account:
     assert row is not None
     clock: datetime = row[-1]
     ahead = clock.timestamp() - (before + after) / 2
-    return Account(*(*row[:-2], tuple(row[-2]), ahead, (after - before) / 2))
+    return Account(*(*row[:3], tuple(row[3]), *row[4:-2], tuple(row[-2]), ahead, (after - before) / 2))
 
 
 def role(connection: psycopg.Connection[Any]) -> str:

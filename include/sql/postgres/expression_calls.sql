@@ -1,0 +1,43 @@
+-- What functions, operators and types of an expression call that is not PostgreSQL's own and immutable.
+-- Called by: sluice.vendors.postgres.expressions, on the slave.
+-- Parameters: functions oid[], operators oid[], types oid[]; harmless text[]: names of PostgreSQL's own functions that are
+--   not immutable and allowed all the same.
+-- Result: kind and text. function: the signature of one that is not allowed. check, default: the tree of an expression that
+--   a domain among the types brings, also as a part of another type.
+-- Privileges: none. Oldest version: PostgreSQL 14.
+--
+-- PostgreSQL's own are those with an oid of initdb (below 16384) in pg_catalog, however others got there. None of its
+-- immutable functions reads a table, a file or another database. Its casts and operators that are not immutable depend on
+-- the session's time zone or on the names of objects, and on no rows.
+WITH RECURSIVE types (oid) AS (
+    SELECT t.oid FROM pg_catalog.pg_type t WHERE t.oid = ANY (%(types)s::oid[]) AND t.oid >= 16384
+    UNION
+    SELECT x.oid
+    FROM types p
+    JOIN pg_catalog.pg_type t ON t.oid = p.oid
+    CROSS JOIN LATERAL (
+        SELECT t.typbasetype WHERE t.typtype = 'd'
+        UNION ALL SELECT t.typelem WHERE t.typtype = 'b' AND t.typcategory = 'A'
+        UNION ALL SELECT r.rngsubtype FROM pg_catalog.pg_range r WHERE r.rngtypid = t.oid OR r.rngmultitypid = t.oid
+        UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute a
+                  WHERE t.typtype = 'c' AND a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+    ) AS x (oid)
+), functions (oid) AS (
+    SELECT unnest(%(functions)s::oid[])
+    UNION SELECT o.oprcode FROM pg_catalog.pg_operator o WHERE o.oid = ANY (%(operators)s::oid[])
+    UNION SELECT f.oid FROM types t
+          JOIN pg_catalog.pg_range r ON r.rngtypid = t.oid OR r.rngmultitypid = t.oid
+          CROSS JOIN LATERAL (VALUES (r.rngcanonical::oid), (r.rngsubdiff::oid)) AS f (oid)
+)
+SELECT 'function', p.oid::pg_catalog.regprocedure::text
+FROM functions f JOIN pg_catalog.pg_proc p ON p.oid = f.oid
+WHERE NOT (p.oid < 16384 AND p.pronamespace = 'pg_catalog'::pg_catalog.regnamespace AND NOT p.prosecdef AND p.prokind = 'f'
+           AND (p.provolatile = 'i' OR p.proname = ANY (%(harmless)s::text[])
+                OR (p.provolatile = 's' AND (
+                    EXISTS (SELECT FROM pg_catalog.pg_cast k WHERE k.castfunc = p.oid AND k.oid < 16384)
+                    OR EXISTS (SELECT FROM pg_catalog.pg_operator o WHERE o.oprcode = p.oid AND o.oid < 16384)))))
+UNION ALL
+SELECT 'check', k.conbin::text FROM types t JOIN pg_catalog.pg_constraint k ON k.contypid = t.oid AND k.contype = 'c'
+UNION ALL
+SELECT 'default', y.typdefaultbin::text FROM types t JOIN pg_catalog.pg_type y ON y.oid = t.oid
+WHERE y.typtype = 'd' AND y.typdefaultbin IS NOT NULL
