@@ -28,7 +28,7 @@ WITH t AS (
                       AND d.deptype = 'e')
 ), sequences AS (
     SELECT n.nspname, c.relname, c.oid, c.relowner, c.relacl, s.*, format('%%I.%%I', n.nspname, c.relname) AS quoted,
-           b.identity
+           b.owner, b.identity
     FROM pg_catalog.pg_class c
     JOIN pg_catalog.pg_sequence s ON s.seqrelid = c.oid
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -67,6 +67,8 @@ WITH t AS (
     JOIN pg_catalog.pg_database d ON d.oid = s.setdatabase AND d.datname = current_database()
     LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.setrole
     CROSS JOIN LATERAL unnest(s.setconfig) AS c (setting)
+    -- Sluice's own account.
+    WHERE r.rolname IS DISTINCT FROM current_user
 ), referred (oid) AS (
     SELECT relowner FROM t UNION SELECT grantee FROM grants UNION SELECT grantee FROM column_grants
     UNION SELECT unnest(polroles) FROM policies
@@ -78,6 +80,14 @@ WHERE r.rolname !~ '^pg_' AND (%(all_roles)s OR r.oid IN (SELECT oid FROM referr
 UNION ALL
 SELECT 'extension', '', '', e.extname, '', ARRAY[format('CREATE EXTENSION %%I', e.extname)], '{}'
 FROM pg_catalog.pg_extension e
+UNION ALL
+SELECT 'partitioning', t.schema, t.name, '',
+       concat(pg_catalog.pg_get_partkeydef(t.oid), ': ',
+              (SELECT string_agg(format('%%s %%s', i.inhrelid::regclass, pg_catalog.pg_get_expr(p.relpartbound, p.oid)),
+                                 ', ' ORDER BY i.inhrelid::regclass::text)
+               FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class p ON p.oid = i.inhrelid WHERE i.inhparent = t.oid)),
+       '{}'::text[], '{}'
+FROM t WHERE t.relkind = 'p'
 UNION ALL
 SELECT 'sequence', s.nspname, '', s.relname,
        format('AS %%s INCREMENT BY %%s MINVALUE %%s MAXVALUE %%s CACHE %%s %%s', pg_catalog.format_type(s.seqtypid, NULL),
@@ -164,6 +174,13 @@ FROM t WHERE t.relrowsecurity
 UNION ALL
 SELECT 'owner', t.schema, t.name, '', r.rolname, ARRAY[format('ALTER TABLE %%s OWNER TO %%I', t.quoted, r.rolname)], '{}'
 FROM t JOIN pg_catalog.pg_roles r ON r.oid = t.relowner
+UNION ALL
+SELECT 'owner', s.nspname, s.relname, '', r.rolname, ARRAY[format('ALTER SEQUENCE %%s OWNER TO %%I', s.quoted, r.rolname)], '{}'
+FROM sequences s JOIN pg_catalog.pg_roles r ON r.oid = s.relowner WHERE s.owner IS NULL
+UNION ALL
+-- Of a schema that an administrator made, nothing depends on the owner.
+SELECT 'schema owner', n.nspname, '', '', r.rolname, ARRAY[format('ALTER SCHEMA %%I OWNER TO %%I', n.nspname, r.rolname)], '{}'
+FROM spaces n JOIN pg_catalog.pg_roles r ON r.oid = n.nspowner AND NOT r.rolsuper AND r.rolname !~ '^pg_'
 UNION ALL
 SELECT 'privilege', g.schema, g.name, format('%%s to %%s%%s', split_part(g.place, ' ', 1), d.grantee, d.option),
        string_agg(g.privilege_type, ', ' ORDER BY g.privilege_type),

@@ -61,6 +61,7 @@ TREATMENTS: dict[str, Treatment] = {
     "role": Treatment(False, "passwords and memberships belong to the server"),
     "extension": Treatment(False, "the server must have it installed"),
     "function": Treatment(False, "its language and its rights are for the owner to judge"),
+    "partitioning": Treatment(False, "a slave holds the rows of all partitions in one plain table"),
     "sequence": Treatment(True, "nothing on the slave needed it"),
     "default": Treatment(True, "replicated values need none"),
     "identity": Treatment(True, "the apply brings its values, so it is BY DEFAULT on a slave"),
@@ -77,7 +78,8 @@ TREATMENTS: dict[str, Treatment] = {
     "view": Treatment(False, "it may read what is not replicated"),
     "policy": Treatment(True, "nobody but Sluice wrote to the slave"),
     "row level security": Treatment(True, "nobody but Sluice wrote to the slave", extra_matters=True),
-    "owner": Treatment(False, "only a member of both roles may give a table away"),
+    "owner": Treatment(True, "what Sluice makes on a slave belongs to its account"),
+    "schema owner": Treatment(False, "only a superuser, or who may make schemas, gives one away"),
     "privilege": Treatment(True, "they are not replicated"),
     "setting": Treatment(True, "settings of a database and its roles are not replicated", extra_matters=True),
 }

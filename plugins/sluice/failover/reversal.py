@@ -1,14 +1,22 @@
 """The configuration of a replication whose direction was turned round: pure, but for the file that is written."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from sluice.config import Replication
+from sluice.config import Endpoint, Replication
 
 SUFFIX = ".reversed"
 """No suffix of a replication file: a prefix that two files claim belongs to neither."""
+
+
+def turned(replication: Replication, slave: str) -> Replication:
+    """The replication in which master and `slave` have changed places; other slaves are left out."""
+    former, place = replication.master, replication.slave(slave)
+    follower = replace(place, conn_id=former.conn_id, vendor=former.vendor, schema=former.schema)
+    return replace(replication, master=Endpoint(place.conn_id, place.vendor, place.schema), slaves={slave: follower})
 
 
 def reversed_text(text: str, slave: str) -> str:

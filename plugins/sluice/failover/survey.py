@@ -13,12 +13,14 @@ from sluice.counted import counted
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.definitions import TREATMENTS, Difference, differences
 from sluice.domain.failover import Action, Phase, Record, Sheet
+from sluice.domain.lack import MASTER, Lack, Severity, errors, slave_side
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
 from sluice.domain.table_state import ALL_READY
 from sluice.errors import Terminal, Transient
 from sluice.failover.attempt import Failover, applied
+from sluice.failover.reversal import turned
 from sluice.stores import lease
 from sluice.stores.gate import ADMIN, Gate
 from sluice.stores.status import Status
@@ -73,8 +75,10 @@ class Facts:
     """State of each other slave of the master, in words."""
     sources: list[str] = field(default_factory=list)
     """Pairs that apply to this master, and are not held back."""
-    lacking: Mapping[TableName, str] = field(default_factory=dict)
-    """What the master's account may not do with tables, which it must as a slave."""
+    lacking: list[Lack] = field(default_factory=list)
+    """What keeps the slave's account from making definitions."""
+    lacking_turned: list[Lack] = field(default_factory=list)
+    """What the master lacks to be a slave."""
 
 
 def look(failover: Failover, store: "Redis") -> Facts:
@@ -99,6 +103,9 @@ def look(failover: Failover, store: "Redis") -> Facts:
             left_out = facts.checkpoint.tables if facts.checkpoint else ALL_READY
             facts.missing = [table for table in facts.sheet.tables if table not in there or table in left_out]
             facts.different = compared(failover, slave, facts.sheet)
+            module = vendors.module(failover.slave_info.vendor, "failover")
+            lacking = module.rights_lacking(slave, facts.different)
+            facts.lacking = [one.at(slave_side(failover.slave.name), failover.slave_info.place) for one in lacking]
     _look_at_others(failover, facts, store)
     return facts
 
@@ -153,7 +160,10 @@ def _look_at_master(failover: Failover, facts: Facts, master: Any) -> None:
     facts.claimed = _claim(guard.claimed(), failover)
     facts.sheet = read_sheet(failover, master)
     facts.master_time = facts.sheet.time
-    facts.lacking = vendors.module(vendor, "tables").lacking_privileges(master, facts.sheet.tables)
+    module, other = vendors.module(vendor, "lacks_slave"), turned(failover.replication, failover.slave.name)
+    wanted = module.Wanted.of(master, failover.replication, lambda _: True)
+    lacking = module.find(master, other, other.slave(failover.slave.name), wanted, light=True)
+    facts.lacking_turned = [one.at(MASTER, failover.master_info.place) for one in lacking]
 
 
 def _claim(claimed: Mapping[str, str] | None, failover: Failover) -> str:
@@ -251,11 +261,9 @@ def _of_planned(facts: Facts, reverse: bool) -> list[str]:
             f"Changes of {', '.join(facts.sources)} are applied to the master: hold them back with the DAG gate, "
             "action close."
         )
-    if reverse and facts.lacking:
-        lacking = "; ".join(f"{what} on {table}" for table, what in sorted(facts.lacking.items()))
-        found.append(
-            f"With reverse the master becomes a slave, and its account lacks {lacking}: grant it, or leave reverse out."
-        )
+    if reverse and (lacking := errors(facts.lacking_turned)):
+        listed = "".join(f"\n    - {one}" for one in lacking)
+        found.append(f"With reverse the master becomes a slave, and lacks what a slave needs:{listed}")
     return found
 
 
@@ -314,10 +322,10 @@ def _definitions(facts: Facts) -> list[str]:
         found = [one for one in facts.different if one.kind == kind]
         if not found:
             continue
-        done = "a failover makes them" if treatment.automatic else "a person does it, by the statements below"
+        done = "a failover makes them" if treatment.automatic else "a person makes them"
         lines.append(f"  {kind}: {len(found)}; {done} ({treatment.why})")
         for one in found[:SHOWN_DIFFERENCES]:
-            lines.append(f"    {one}")
+            lines.append(f"    {one}" + ("" if one.statements or one.stays else f": {one.definition.text}"))
             lines += [f"      {statement.strip(' ;')};" for statement in one.statements]
         if len(found) > SHOWN_DIFFERENCES:
             lines.append(f"    … and {len(found) - SHOWN_DIFFERENCES} more")
@@ -335,9 +343,11 @@ def _rest(facts: Facts) -> list[str]:
             f"slave {name} ({state}): follows the former master no more; it needs an initial update from the new"
         )
     if facts.lacking:
-        lines.append(
-            f"reverse: the master's account lacks privileges on {_listed(list(facts.lacking))}, which a slave's needs"
-        )
+        lines += ["", "what keeps a failover from making all of it; mend it before, or run the statements after it:"]
+        lines += [f"  - {one}" for one in facts.lacking]
+    if facts.lacking_turned:
+        lines += ["", "what the master lacks to become a slave, with reverse:"]
+        lines += [f"  - {one}" for one in facts.lacking_turned if one.severity is not Severity.NOTE]
     return lines
 
 

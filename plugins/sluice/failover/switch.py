@@ -79,7 +79,8 @@ def _definitions(failover: Failover, slave: Any, sheet: Sheet) -> list[str]:
             continue
         statements = "; ".join(statement.strip(" ;") for statement in one.statements)
         if not one.automatic:
-            left.append(f"{one}: a person runs: {statements};")
+            done = f"runs: {statements};" if statements else f"makes it: {one.definition.text}"
+            left.append(f"{one}: a person {done}")
         elif refused := module.make(slave, kept, one):
             left.append(f"{one}: refused ({refused}); mend that and run: {statements};")
         else:

@@ -11,7 +11,7 @@ from airflow.sdk import get_current_context, task
 from airflow.sdk.exceptions import AirflowSkipException
 
 from sluice import vendors
-from sluice.config import Endpoint, Replication
+from sluice.config import Replication
 from sluice.counted import counted
 from sluice.domain.failover import Action
 from sluice.domain.names import TableName
@@ -213,7 +213,7 @@ def complete(work: Work) -> str:
 def capture(work: Work) -> str:
     """With `reverse`: the slave's changes are captured, before its first writer comes."""
     failover = failover_of(work)
-    turned = _reversed(work.replication, work.slave.name)
+    turned = reversal.turned(work.replication, work.slave.name)
     with failover.on_slave() as slave:
         sheet = failover.kept(slave).sheet()
     switch.capture(failover, lambda slave: _capture(slave, turned, sheet.tables if sheet else None))
@@ -302,12 +302,6 @@ def _abort(work: Work, failover: Failover) -> str:
 
 def _uninstall(failover: Failover, slave: Any) -> None:
     uninstall(slave, failover.prefix, failover.slave.schema)
-
-
-def _reversed(replication: Replication, slave: str) -> Replication:
-    """The slave as the master."""
-    place = replication.slave(slave)
-    return replace(replication, master=Endpoint(place.conn_id, place.vendor, place.schema))
 
 
 def _capture(slave: Any, turned: Replication, tables: tuple[TableName, ...] | None) -> bool:

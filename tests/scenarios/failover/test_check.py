@@ -29,6 +29,7 @@ def test_it_lists_readiness_and_every_difference_with_its_remedy(shop_of: Callab
         "GRANT INSERT, SELECT ON TABLE public.orders TO PUBLIC;",
         f'CREATE SEQUENCE {ODD}."Invoice No"',
         "view big_orders in public: is missing",
+        'partitioning of public.visits: is missing: RANGE ("Day"): public."Visits of ""May""" FOR VALUES FROM (',
         "ALTER TABLE public.customers ALTER COLUMN id SET GENERATED ALWAYS;",
         "exclusion constraint slots_during_excl of public.slots: differs",
     ):

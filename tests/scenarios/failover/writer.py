@@ -72,3 +72,4 @@ def _transaction(connection: psycopg.Connection[Any]) -> None:
     row = connection.execute("INSERT INTO public.customers (name) VALUES ('new') RETURNING id").fetchone()
     assert row is not None
     connection.execute("INSERT INTO public.orders (customer, total) VALUES (%s, 1), (%s, 2)", [row[0], row[0]])
+    connection.execute("INSERT INTO public.visits (\"Day\", v) VALUES ('2026-06-05', 'new')")

@@ -152,9 +152,10 @@ def rows_of(connection: psycopg.Connection[Any], table: TableName, master: psyco
     shape = catalog.shape(master, table)
     assert shape is not None
     columns = ", ".join(f"{quoted(column.name)}::text" for column in shape.columns)
-    only = "" if shape.partitioned else "ONLY "
-    if catalog.shape(connection, table) is None:
+    there = catalog.shape(connection, table)
+    if there is None:
         return ["no such table"]
+    only = "" if there.partitioned else "ONLY "
     name = quoted(table.schema, table.name)
     return sorted(str(row) for row in connection.execute(f"SELECT {columns} FROM {only}{name}".encode()).fetchall())
 

@@ -9,17 +9,21 @@ import psycopg
 from sluice import sql_files
 from sluice.domain.definitions import Definition, Difference
 from sluice.domain.failover import Action, Made, Phase, Record, SequenceValue, Sheet
+from sluice.domain.lack import Lack, Severity
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
-from sluice.vendors.postgres import catalog, constraints, sequences
+from sluice.vendors.postgres import catalog, constraints, preflight, sequences
 from sluice.vendors.postgres.checkpoint import CheckpointStore
 from sluice.vendors.postgres.connection import in_one_line, literal, quoted
+from sluice.vendors.postgres.lacks import found
 from sluice.vendors.postgres.queue import Window
 from sluice.vendors.postgres.session import be_durable, limit_lock_waits
 
 _LEFT_OUT = ("42", "23", "0A", "22", "2B", "3F")
 """What a person may mend, or live without: an object that is missing, a name that is taken, no privilege."""
+_NOT_GRANTED = "01007"
+"""A GRANT without the right to grant: for PostgreSQL a warning, not an error."""
 LOCK_SECONDS = 10.0
 """How long a statement that completes the slave may wait for a lock."""
 _WHOLE_NUMBERS = ("smallint", "integer", "bigint", "numeric")
@@ -160,17 +164,77 @@ def make(connection: psycopg.Connection[Any], store: FailoverStore, difference: 
 
     Raises psycopg's errors for what another try may mend, a lock above all.
     """
+    ungranted: list[str] = []
+
+    def listen(notice: psycopg.errors.Diagnostic) -> None:
+        if notice.sqlstate == _NOT_GRANTED:
+            ungranted.append(str(notice.message_primary))
+
+    connection.add_notice_handler(listen)
     try:
         with connection.transaction():
             limit_lock_waits(connection, LOCK_SECONDS)
+            connection.execute("SET LOCAL client_min_messages = warning")
             for statement in difference.statements:
                 connection.execute(statement.encode())
+            if ungranted:
+                raise psycopg.Rollback
             store.note_made(Made(str(difference), difference.undo))
     except psycopg.Error as error:
         if not (error.sqlstate or "").startswith(_LEFT_OUT):
             raise
         return in_one_line(error)
-    return ""
+    finally:
+        connection.remove_notice_handler(listen)
+    return "; ".join(ungranted)
+
+
+def rights_lacking(connection: psycopg.Connection[Any], wanted: Sequence[Difference]) -> list[Lack]:
+    """What keeps the account from making some of `wanted`. Raises psycopg's errors."""
+    automatic = [one for one in wanted if one.automatic]
+    owners = [one.definition for one in automatic if one.kind == "owner"]
+    settings = {_of_role(one) for one in automatic if one.kind == "setting"}
+    rows = connection.execute(
+        sql_files.render("postgres", "failover_rights"),
+        {
+            "granted": [one.definition.schema for one in automatic if _on_schema(one)],
+            "owners": [one.text for one in owners],
+            "spaces": [one.schema for one in owners],
+            "database": False in settings,
+            "roles": True in settings,
+        },
+    ).fetchall()
+    role = preflight.role(connection)
+    return [_right(kind, name, schema, role, automatic) for kind, name, schema in rows]
+
+
+def _right(kind: str, name: str, schema: str, role: str, automatic: Sequence[Difference]) -> Lack:
+    if kind == "member":
+        what, statements = f"membership in the role {name}", [f"GRANT {name} TO {role}"]
+        why = f"tables and sequences of {name} stay those of {role}"
+    elif kind == "create":
+        space = quoted(schema)
+        what, statements = f"CREATE on the schema {space} for {name}", [f"GRANT CREATE ON SCHEMA {space} TO {name}"]
+        why = f"nothing in it can be given to {name}"
+    else:
+        of_roles = kind == "roles"
+        if kind == "grant":
+            what, why = f"the right to grant on the schema {name}", "others' privileges on it are not made"
+            made = [one for one in automatic if _on_schema(one) and one.definition.schema == schema]
+        else:
+            what = "CREATEROLE" if of_roles else "the ownership of the database"
+            why = f"settings of {'roles in this database' if of_roles else 'it'} are not made"
+            made = [one for one in automatic if one.kind == "setting" and _of_role(one) == of_roles]
+        statements = [statement.strip(" ;") for one in made for statement in one.statements]
+    return found(what, f"a failover cannot make all as on the master: {why}", ";\n".join(statements), Severity.WARNING)
+
+
+def _on_schema(difference: Difference) -> bool:
+    return difference.kind == "privilege" and not difference.definition.name
+
+
+def _of_role(difference: Difference) -> bool:
+    return " of role " in difference.definition.object
 
 
 def take_back(connection: psycopg.Connection[Any], store: FailoverStore, made: Made) -> None:

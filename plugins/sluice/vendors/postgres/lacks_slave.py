@@ -211,11 +211,15 @@ class _Slave:
         strange = [each for each in self.relations if not each.owned]
         if strange:
             names = [each.quoted for each in strange]
+            statements = [f"ALTER TABLE {name} OWNER TO {role}" for name in names]
+            if self.light and not any(each.owned_by_superuser for each in strange):
+                # Applications may rely on who owns them: they may write here, or will.
+                statements = [f"GRANT {owner} TO {role}" for owner in sorted({each.owner for each in strange})]
             yield found(
                 f"the ownership of {listed(names)}",
                 "only the owner can follow ALTER TABLE, make indexes and constraints, and gather statistics: changes "
                 "of the definition on the master would stop the apply",
-                ";\n".join(f"ALTER TABLE {name} OWNER TO {role}" for name in names),
+                ";\n".join(statements),
                 Severity.WARNING,
             )
         for each in self.relations:

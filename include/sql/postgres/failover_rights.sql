@@ -1,0 +1,29 @@
+-- What a failover could not make of its own accord, for want of rights that ownership of the tables does not bring.
+-- Called by: sluice.failover, on the slave. Parameters: granted text[]: schemas whose privileges are granted to others;
+--   owners text[], spaces text[] (pairs): roles that tables in these schemas are given to; database bool, roles bool: settings
+--   of the database, or of roles in it, are made.
+-- Result: kind (grant, member, create, database, roles); schema or role, quoted where it needs it; schema.
+-- Privileges: none. Oldest version: PostgreSQL 14.
+WITH me AS (
+    SELECT oid, rolsuper, rolcreaterole FROM pg_catalog.pg_roles WHERE rolname = current_user
+), owners AS (
+    SELECT DISTINCT r.oid, r.rolname, n.oid AS space, n.nspname
+    FROM unnest(%(owners)s::text[], %(spaces)s::text[]) AS w (role, space)
+    JOIN pg_catalog.pg_roles r ON r.rolname = w.role
+    LEFT JOIN pg_catalog.pg_namespace n ON n.nspname = w.space
+)
+SELECT 'grant', quote_ident(n.nspname), n.nspname::text FROM pg_catalog.pg_namespace n
+WHERE n.nspname = ANY (%(granted)s::text[])
+  AND NOT (has_schema_privilege(n.oid, 'USAGE WITH GRANT OPTION') AND has_schema_privilege(n.oid, 'CREATE WITH GRANT OPTION'))
+UNION
+SELECT 'member', quote_ident(o.rolname), '' FROM owners o
+WHERE NOT pg_has_role(o.oid, CASE WHEN current_setting('server_version_num')::int >= 160000 THEN 'SET' ELSE 'MEMBER' END)
+UNION
+SELECT 'create', quote_ident(o.rolname), o.nspname::text FROM owners o, me
+WHERE NOT me.rolsuper AND NOT has_schema_privilege(o.oid, o.space, 'CREATE')
+UNION
+SELECT 'database', '', '' FROM pg_catalog.pg_database d
+WHERE %(database)s AND d.datname = current_database() AND NOT pg_has_role(d.datdba, 'USAGE')
+UNION
+SELECT 'roles', '', '' FROM me WHERE %(roles)s AND NOT (rolsuper OR rolcreaterole)
+ORDER BY 1, 2, 3

@@ -1,0 +1,80 @@
+"""Failovers by accounts that are no superusers, on the oldest release and the newest."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from embedded.postgres import PostgresServer
+from embedded.postgres_releases import NEWEST, OLDEST
+from failover.least import least
+from failover.shop import PLANNED, Shop
+from failover.writer import Writers
+from sluice.domain.checkpoint import IsMaster
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.lack import script
+from sluice.domain.state import SlaveState
+from sluice.failover import survey
+from sluice.failover.survey import NotReady
+from sluice.orchestration.steps_failover import failover_of
+from tests.waiting import until
+
+pytestmark = pytest.mark.long
+
+
+@pytest.mark.parametrize(("master", "slave"), [(NEWEST, NEWEST), (OLDEST, OLDEST), (OLDEST, NEWEST)])
+def test_what_is_lacking_is_listed_and_its_statements_are_all_that_is_needed(
+    shop_of: Callable[..., Shop],
+    database: Callable[..., ConnectionInfo],
+    server_of_release: Callable[[int], PostgresServer],
+    master: int,
+    slave: int,
+) -> None:
+    with least(database, server_of_release(master), server_of_release(slave)) as ends:
+        shop = shop_of(ends=ends)
+        with shop.applying(), pytest.raises(NotReady, match="With reverse the master becomes a slave, and lacks what"):
+            shop.run("planned", ["check"], reverse=True)
+        facts = survey.look(failover_of(shop.work("planned", reverse=True)), shop.store)
+        shop.bring_functions("view", "schema owner")
+        for session, lacks in ((shop.slave, facts.lacking), (shop.master, facts.lacking_turned)):
+            print(*lacks, sep="\n")
+            session.execute(script(lacks).encode())
+        with Writers(shop.applications["m"], shop.new_master) as writers:
+            until(lambda: writers.total() > 5)
+            with suppress(IsMaster), shop.applying():
+                said = shop.run("planned", PLANNED, reverse=True)
+            assert "refused (" not in said["complete"]
+            assert shop.unmade() == []
+            assert "the former master is a slave, NORMAL at" in said["follow"]
+            shop.turn_round()
+            with shop.applying():
+                until(lambda: writers.total(shop.applications["s"]) > 10)
+                shop.await_current()
+                assert shop.checkpoint.state is SlaveState.NORMAL
+        with shop.applying():
+            shop.await_current()
+        shop.assert_equal()
+
+
+@pytest.mark.parametrize(("master", "slave"), [(NEWEST, NEWEST), (OLDEST, NEWEST)])
+def test_what_the_account_may_not_make_is_left_to_a_person_and_hinders_nothing(
+    shop_of: Callable[..., Shop],
+    database: Callable[..., ConnectionInfo],
+    server_of_release: Callable[[int], PostgresServer],
+    master: int,
+    slave: int,
+) -> None:
+    with least(database, server_of_release(master), server_of_release(slave)) as ends:
+        shop = shop_of(ends=ends)
+        before = shop.catalogues()
+        with suppress(IsMaster), shop.applying():
+            shop.run("planned", PLANNED[:7])
+            shop.run("abort", ["abort"], run="abort")
+            assert shop.catalogues() == before
+            said = shop.run("planned", PLANNED, run="run 2")
+        assert "privilege SCHEMA to shop_writer in public: is missing: refused (" in said["complete"]
+        shop.bring_functions("schema owner")
+        for line in said["complete"].splitlines():
+            if "refused (" in line and line.endswith(";"):
+                shop.slave.execute(line.partition("mend that and run: ")[2].encode())
+        assert shop.unmade() == []
