@@ -25,7 +25,7 @@ from sluice.orchestration.step import FOR_EVER, step
 from sluice.orchestration.work import Work
 from sluice.pair import Pair
 from sluice.stores.failover import FailoverClaim
-from sluice.verify.findings import Outcome
+from sluice.verify.findings import Outcome, TableFinding
 from sluice.verify.resync import look
 
 log = logging.getLogger("sluice.orchestration")
@@ -184,15 +184,26 @@ def verify(work: Work) -> str:
     wrong = []
     for one in tables:
         finding = look(failover, work.redis, one.table, one.actions, sessions=parallel, sample=sample)
-        log.info("%s: %s: %s. %s", work, one.table, finding.outcome, finding.reason)
+        said = f"{one.table}: {_said(finding)}"
+        log.info("%s: %s", work, said)
         if finding.outcome is not Outcome.IDENTICAL:
-            wrong.append(f"{one.table} {finding.outcome} {finding.reason}".strip())
+            wrong.append(said)
     if wrong:
         raise NotIdentical(wrong)
     extent = f"by about {counted(sample, 'row')} each" if sample else "whole"
     what = f"{counted(len(tables), 'table')} compared {extent}, all identical"
     steps.verified(failover, what)
     return what
+
+
+def _said(finding: TableFinding) -> str:
+    """What a comparison found, in words."""
+    kinds = [f"{counted(rows.count, 'row')} {kind}" for kind, rows in finding.found.items() if rows.count]
+    keys = [str(dict(example.key)) for example in finding.examples[:3] if example.key]
+    examples = f", as {'; '.join(keys)}" if keys else ""
+    if finding.outcome is Outcome.IDENTICAL:
+        return f"identical, {counted(finding.rows_slave, 'row')}"
+    return finding.reason or f"{', '.join(kinds)}{examples}"
 
 
 @part_of(*BOTH)

@@ -249,7 +249,7 @@ def _compare(entry: Entry, action: Action, limit: int | None, sample: int, conte
                           replication.verify.mask)  # fmt: skip
     _private(_part(entry, context), json.dumps(told, ensure_ascii=False))
     said = result.finding.reason or result.refused
-    log.info("%s %s: %s. %s", work, table, result.outcome, said)
+    log.info("%s %s: %s%s", work, table, result.outcome, f". {said}" if said else "")
     return str(result.outcome)
 
 
