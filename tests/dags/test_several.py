@@ -25,6 +25,7 @@ from sluice.orchestration.several import EachSlave, NeedsFiles, NoSlaveLeft, Sla
 from sluice.orchestration.steps_master import check, install_resources, reconcile
 from sluice.orchestration.steps_update import _settle, begin, create_tables, make_folder, plan
 from sluice.orchestration.work import Work
+from sluice.stores.allowed_locations import LocationNotAllowed
 from sluice.vendors.postgres.checkpoint import CheckpointStore
 from sluice.vendors.postgres.connection import connect
 from tests.airflow_connections import connect_airflow
@@ -102,6 +103,7 @@ def slaves(
         "prefix: DEMO_\nmaster: {conn_id: m, allow_superuser: true}\n"
         "slaves: {one: {conn_id: one, allow_superuser: true}, two: {conn_id: two, allow_superuser: true}, three: "
         "{conn_id: three, existing_tables: refuse, allow_superuser: true}}\ntables:\n  public.*: {}\n"
+        f"initial: {{locations: [{tmp_path}/out]}}\n"
     )
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path / "conf"))
     monkeypatch.setenv("SLUICE_REDIS_URL", redis_url)
@@ -185,6 +187,20 @@ def test_a_list_without_files_or_without_a_slave_that_can_is_refused(
                            "schema": "x", "login": "x"}))  # fmt: skip
     with pytest.raises(NoSlaveLeft, match=r"No slave is left: one: .*two: "):
         walk.do(begin, "begin")
+
+
+def test_files_go_only_where_the_configuration_allows(slaves: dict[str, ConnectionInfo], tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out" / "link").symlink_to(tmp_path / "elsewhere")
+    for text in (tmp_path / "elsewhere", tmp_path / "out" / "link", "s3://bucket/out"):
+        walk = Walk(slave="one", location=str(text))
+        for task, name in ((check, "check"), (make_folder, "make_folder")):
+            with pytest.raises(LocationNotAllowed, match=r"is not allowed by .*DEMO\.yaml"):
+                walk.do(task, name)
+    # Nor may a run that goes on with what another one has begun read its files from anywhere.
+    with pytest.raises(LocationNotAllowed):
+        Walk(slave="one", location=str(tmp_path / "elsewhere"), update=RUN).do(make_folder, "make_folder")
+    assert not list((tmp_path / "elsewhere").iterdir())
 
 
 def test_a_run_of_a_slave_that_failed_is_not_waited_for_again() -> None:

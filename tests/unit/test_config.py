@@ -41,6 +41,8 @@ initial:
   parallel_ranges: 2
   read: locked
   lock_timeout: 0.2
+  locations: [/mnt/disk, "s3://bucket/out"]
+  where: true
   throttle:
     {active_sessions: 0, replica_lag: 0.5, query: "SELECT 1", query_limit: -2, megabytes_per_second: 0.5, pause: on}
 """
@@ -129,7 +131,11 @@ def test_yaml_is_read_in_full(folder: Path) -> None:
     throttle = ThrottleOptions(
         pause=True, active_sessions=0, replica_lag=0.5, query="SELECT 1", query_limit=-2.0, megabytes_per_second=0.5
     )
-    assert demo.initial == InitialOptions(2.0, 10, 8, "aws_default", "demo_key", 3, 2, "locked", 0.2, throttle)
+    locations = ("/mnt/disk", "s3://bucket/out")
+    assert demo.initial == InitialOptions(
+        2.0, 10, 8, "aws_default", "demo_key", 3, 2, "locked", 0.2, throttle, locations, where=True
+    )
+    assert demo.locations == (*locations, "s3://bucket/in"), "what a slave reads is configured, too"
 
 
 def test_defaults_are_those_of_the_contract(folder: Path) -> None:
@@ -139,6 +145,7 @@ def test_defaults_are_those_of_the_contract(folder: Path) -> None:
     assert replication.slaves == {}
     assert replication.apply == ApplyOptions(1_000_000, 1_000_000, 30.0, 0.05, 10.0)
     assert replication.initial == InitialOptions(0.5, 50_000, 4)
+    assert (replication.locations, replication.initial.where) == ((), False)
     slave = SlaveConfig("s", "c")
     assert (slave.safe_mode, slave.on_conflict, slave.existing_tables) == (False, "stop", "empty")
     assert slave.initial_files_location is None
@@ -269,6 +276,7 @@ def test_the_examples_of_the_page_are_right(folder: Path) -> None:
     assert demo.initial == InitialOptions()
     assert len(demo.tables) == 5
     assert test.slave("dr1").conn_id == "test_dr1"
+    assert test.initial.locations == ("/mnt/disk", "s3://bucket/out")
 
 
 def test_of_two_files_with_one_name_that_of_the_earlier_folder_counts(

@@ -152,6 +152,19 @@ CASES = {
         ("demo_dr1,", "demo_dr1, initial_files_location: s3://My_Bucket/in,"),
         "4: slaves.dr1.initial_files_location: 's3://My_Bucket/in' is neither",
     ),
+    "locations no list": (
+        ("tables:", "initial: {locations: {a: b}}\ntables:"),
+        "5: initial.locations: is a mapping; write a list such as [/mnt/disk, s3://bucket/prefix]",
+    ),
+    "location of the list": (
+        ("tables:", "initial:\n  locations:\n  - /mnt/disk\n  - mnt/disk\ntables:"),
+        "8: initial.locations[1]: 'mnt/disk' is neither an absolute folder nor a place in S3",
+    ),
+    "location empty": (
+        ("tables:", "initial: {locations: [/mnt/disk, '']}\ntables:"),
+        "5: initial.locations[1]: '' is neither",
+    ),
+    "where": (("tables:", "initial: {where: id}\ntables:"), "5: initial.where: 'id' is neither true nor false"),
     "interval": (
         ("tables:", "apply: {checkpoint_interval: soon}\ntables:"),
         "5: apply.checkpoint_interval: 'soon' is not a",

@@ -31,7 +31,7 @@ def test_what_is_left_is_told() -> None:
 
 def test_a_repair_is_asked_for_with_pair_tables_and_rows() -> None:
     asked = question([pair(table("public.a", "different", 1), table("b", "identical")), pair(slave="dr2")])
-    assert asked == {"subject": "DEMO_ → dr1: repair 1 row of 1 table?", "body": "- DEMO_ → dr1: public.a: 1 row"}
+    assert asked == {"subject": "DEMO_ → dr1: repair 1 row of 1 table?", "body": "- DEMO_ → dr1: `public.a`: 1 row"}
     both = question([pair(table("a", "different", 1)), pair(table("a", "different", 2), slave="dr2")])
     assert both["subject"] == "DEMO_ → dr1, DEMO_ → dr2: repair 3 rows of 2 tables?"
 

@@ -10,6 +10,9 @@ HEAD = """\
 # The replication {prefix}, made by ./sluice add. Every key is in docs/configuration.md.
 # Passwords are not here: master and slaves name Airflow connections.
 """
+TAIL = """\
+# An initial update by files writes only where this allows; where: true lets its form choose rows by SQL.
+# initial: {locations: [/mnt/disk], where: false}"""
 SLAVES = re.compile(r"^slaves:[ \t]*(#.*)?\n((?:[ \t]+.*\n|[ \t]*\n|[ \t]*#.*\n)*)", re.MULTILINE)
 
 
@@ -27,7 +30,7 @@ def written(prefix: str, master: str, slaves: Mapping[str, str], tables: Sequenc
     """The whole file. `master` and the values of `slaves` are ids of Airflow connections."""
     lines = [HEAD.format(prefix=prefix), f"prefix: {prefix}\n", f"master: {{conn_id: {_text(master)}}}\n", "slaves:"]
     lines += [_slave(name, conn_id) for name, conn_id in slaves.items()]
-    lines += ["", "tables:", *(f"  {_text(pattern)}: {{}}" for pattern in tables)]
+    lines += ["", "tables:", *(f"  {_text(pattern)}: {{}}" for pattern in tables), "", TAIL]
     return "\n".join(lines) + "\n"
 
 

@@ -23,6 +23,7 @@ from sluice.domain.location import Location, NoLocation
 from sluice.domain.names import LONGEST_TRIGGER, InvalidName, Prefix
 
 _SLAVE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}\Z")
+_A_LOCATION = "write an absolute folder without .., or s3://bucket/key with a bucket's name as S3 wants it"
 _CONN_ID = "name the Airflow connection of this database, e.g. demo_master"
 
 
@@ -198,17 +199,38 @@ def _slave(name: str, node: Node, master: Endpoint, mistakes: list[Mistake]) -> 
 
 
 def _location(section: Section, mistakes: list[Mistake]) -> str | None:
-    right = "write an absolute folder without .., or s3://bucket/key with a bucket's name as S3 wants it"
-    location = section.text("initial_files_location", "", right)
+    location = section.text("initial_files_location", "", _A_LOCATION)
     if not location:
         return None
-    try:
-        Location.parse(location)
-    except NoLocation:
-        node = section.get("initial_files_location")
-        assert node is not None
-        mistakes.append(node.mistake(f"{location!r} is neither an absolute folder nor a place in S3", right))
+    node = section.get("initial_files_location")
+    assert node is not None
+    _check_location(node, location, mistakes)
     return location
+
+
+def _check_location(node: Node, text: str, mistakes: list[Mistake]) -> None:
+    try:
+        Location.parse(text)
+    except NoLocation:
+        mistakes.append(node.mistake(f"{text!r} is neither an absolute folder nor a place in S3", _A_LOCATION))
+
+
+def _locations(section: Section, mistakes: list[Mistake]) -> tuple[str, ...]:
+    """A list, or a text with commas, as property files have it."""
+    right = f"write a list such as [/mnt/disk, s3://bucket/prefix]; of each, {_A_LOCATION}"
+    node = section.get("locations")
+    if node is None:
+        return ()
+    if isinstance(node.value, str):
+        texts = [(node, text) for text in _patterns(node.value)]
+    elif isinstance(node.value, list):
+        texts = [(child, child.value.strip() if isinstance(child.value, str) else "") for child in node.value]
+    else:
+        mistakes.append(node.mistake(f"is {node.kind}", right))
+        return ()
+    for each, text in texts:
+        _check_location(each, text, mistakes)
+    return tuple(text for _, text in texts)
 
 
 def _tables(section: Section, mistakes: list[Mistake]) -> tuple[TableRule, ...]:
@@ -345,10 +367,14 @@ def _initial(section: Section, mistakes: list[Mistake]) -> InitialOptions:
     files_s3 = options.text("files_s3", "", "name the Airflow connection to S3, e.g. aws_default") or None
     files_key = options.text("files_key", "", "name the Airflow connection whose password is the key") or None
     throttle = _throttle(options, mistakes)
+    locations = _locations(options, mistakes)
+    where = options.flag("where", default.where)
     options.finish()
     assert rows is not None
     assert parallel is not None and tables is not None and ranges is not None
-    return InitialOptions(target, rows, parallel, files_s3, files_key, tables, ranges, read, lock, throttle)
+    return InitialOptions(
+        target, rows, parallel, files_s3, files_key, tables, ranges, read, lock, throttle, locations, where
+    )
 
 
 def _throttle(initial: Section, mistakes: list[Mistake]) -> ThrottleOptions:

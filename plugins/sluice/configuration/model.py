@@ -129,6 +129,10 @@ class InitialOptions:
     lock_timeout: float = 0.5
     """Seconds for which `read: locked` waits for a lock, or holds the application up, before it gives way."""
     throttle: ThrottleOptions = field(default_factory=ThrottleOptions)
+    locations: tuple[str, ...] = ()
+    """Folders and places in S3 where, or below which, the form of an initial update may have files written."""
+    where: bool = False
+    """Whether that form may choose rows by a condition in SQL, which both accounts execute."""
 
 
 @dataclass(frozen=True)
@@ -205,6 +209,12 @@ class Replication:
             return self.slaves[name]
         except KeyError:
             raise UnknownSlave(self.prefix, name, self.slaves, self.source) from None
+
+    @property
+    def locations(self) -> tuple[str, ...]:
+        """Where the form of an initial update may have files written: all locations that the file names."""
+        arrival = [slave.initial_files_location for slave in self.slaves.values()]
+        return tuple(dict.fromkeys([*self.initial.locations, *(text for text in arrival if text)]))
 
     def rule(self, table: TableName) -> TableRule | None:
         """The line under `tables` that a table of the master goes by; None where none names it."""

@@ -21,7 +21,7 @@ INCOMPLETE = "INCOMPLETE"
 
 _FOLDER = re.compile(r"\d{8}T\d{6}\.\d{6}Z\Z")
 _FILE = re.compile(r"[789]-\d{8}T\d{6}\.\d{9}Z\Z")
-_S3 = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?\Z", re.DOTALL)
+_S3 = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/([A-Za-z0-9!_.*'()=+@,:/-]*))?\Z")
 
 
 class NoLocation(Terminal):
@@ -29,8 +29,9 @@ class NoLocation(Terminal):
 
     def __init__(self, text: str):
         super().__init__(
-            f"Location {text!r} is neither an absolute folder nor a place in S3. Write /some/folder or "
-            "s3://bucket/prefix."
+            f"Location {text!a} is neither an absolute folder nor a place in S3. Write /some/folder or "
+            "s3://bucket/prefix, without .. and control characters; a prefix is of letters, digits and "
+            "!_.*'()=+@,:/-"
         )
         self.text = text
 
@@ -60,12 +61,21 @@ class Location:
     @classmethod
     def parse(cls, text: str) -> "Location":
         """Raises `NoLocation`."""
-        if found := _S3.match(text):
-            return cls(found[1], (found[2] or "").strip("/"))
         parts = text.split("/")
-        if not text.startswith("/") or ".." in parts or "\0" in text:
+        if ".." in parts or not text.isprintable():
             raise NoLocation(text)
-        return cls(None, "/" + "/".join(part for part in parts if part))
+        if (found := _S3.match(text)) and "." not in parts:
+            return cls(found[1], (found[2] or "").strip("/"))
+        if not text.startswith("/"):
+            raise NoLocation(text)
+        return cls(None, "/" + "/".join(part for part in parts if part not in ("", ".")))
+
+    def path_below(self, outer: "Location") -> str | None:
+        """How `path` goes on behind that of `outer`; empty where both are the same, None where it is elsewhere."""
+        begins = outer.path.rstrip("/") + "/" if outer.path else ""
+        if self.bucket != outer.bucket or not f"{self.path.rstrip('/')}/".startswith(begins):
+            return None
+        return self.path[len(begins) :]
 
     def below(self, name: str) -> "Location":
         """The place `name` inside this one."""

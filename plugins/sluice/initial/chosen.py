@@ -42,8 +42,20 @@ class CannotChoose(Terminal):
         super().__init__(f"{update}: {reason.rstrip('.')}. Nothing was changed.")
 
 
+class WhereNotAllowed(CannotChoose):
+    """The form brings SQL, and the configuration does not allow it."""
+
+    def __init__(self, update: Update):
+        super().__init__(
+            update, f"where: a condition is SQL that both accounts execute, and {update.replication.source} allows "
+            "none. The person who keeps that file may add there: initial: {where: true}; docs/security.md says what "
+            "that grants. Or choose rows by key_from and key_to"
+        )  # fmt: skip
+
+
 def check(update: Update, master: Connection[Any], slave: Connection[Any]) -> None:
     """Raises `CannotChoose` for a choice that cannot be carried out; reads no rows and changes nothing."""
+    _expect_allowed(update)
     _expect_normal(update, slave)
     existing = vendors.module(update.master_info.vendor, "catalog").tables(master)
     tables = _named(update, [resolved.table for resolved in update.replication.resolve(existing)])
@@ -55,6 +67,7 @@ def parts(update: Update, master: Connection[Any], slave: Connection[Any], captu
 
     Raises `CannotChoose`, psycopg's errors.
     """
+    _expect_allowed(update)
     tables = _named(update, list(captured))
     found = _within(update, master, slave, tables)
     if found is None:
@@ -122,6 +135,11 @@ def _clear(update: Update, master: Connection[Any], slave: Connection[Any], shap
             "%s: %s of %s deleted: both databases order its keys differently",
             update, counted(count, "row"), shape.table,
         )  # fmt: skip
+
+
+def _expect_allowed(update: Update) -> None:
+    if update.choice.where is not None and not update.options.where:
+        raise WhereNotAllowed(update)
 
 
 def _expect_normal(update: Update, slave: Connection[Any]) -> None:

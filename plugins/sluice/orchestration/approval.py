@@ -19,6 +19,7 @@ from sluice.initial.owner import LoadEnded
 from sluice.orchestration import files
 from sluice.orchestration.choosing import update_of
 from sluice.orchestration.failure import as_airflow
+from sluice.orchestration.markdown import code
 from sluice.orchestration.several import is_list
 from sluice.orchestration.step import FOR_EVER
 from sluice.orchestration.work import Work
@@ -111,9 +112,11 @@ class ApproveTransfer(HITLOperator):
 
 def _question(work: Work, folder: str, there: str, log_url: str) -> str:
     carry = (
-        f"Copy the folder `{folder}` with everything in it to `{there}`, the location of slave {work.slave.name}."
+        f"Copy the folder {code(folder)} with all that is in it to {code(there)}, the location of slave "
+        f"{work.slave.name}."
         if folder != there
-        else f"The folder is looked for where it was written, `{folder}`: the slave has no `initial_files_location`."
+        else f"The folder is looked for where it was written, {code(folder)}: the slave has no "
+        "`initial_files_location`."
     )
     return (
         f"**Is this asked again? Then the folder was refused**: [what is wrong, file by file]({log_url}). Mend it, and "

@@ -10,6 +10,7 @@ from sluice.initial import sealing, transfer
 from sluice.initial.carried import Carried
 from sluice.orchestration import connections
 from sluice.orchestration.work import Work
+from sluice.stores.allowed_locations import allowed
 
 FOLDER_TASK = "make_folder"
 """The task whose result is the folder of the update."""
@@ -30,12 +31,12 @@ def by_files(context: Mapping[str, Any]) -> bool:
     return bool(context["params"].get("transfer") == "files")
 
 
-def location(context: Mapping[str, Any]) -> Location:
-    """Where the form says that files are written. Raises `LocationMissing`, `NoLocation`."""
+def location(replication: Replication, context: Mapping[str, Any]) -> Location:
+    """Where the form says that files are written. Raises `LocationMissing`, `NoLocation`, `LocationNotAllowed`."""
     text = str(context["params"].get("location") or "").strip()
     if not text:
         raise LocationMissing
-    return Location.parse(text)
+    return allowed(Location.parse(text), replication.locations, replication.source)
 
 
 def access(replication: Replication) -> S3Access:

@@ -259,14 +259,16 @@ def force_field(_: Iterable[Replication]) -> Param:
     )
 
 
-def location_field(_: Iterable[Replication]) -> Param:
+def location_field(replications: Iterable[Replication]) -> Param:
     """Where the files of an initial update are written."""
     return Param(
         None,
         type=["null", "string"],
+        examples=sorted({text for one in replications for text in one.locations}),
         title="Location of the files",
         description_md="For the transfer by **files**: an existing directory of the machine that runs Airflow and "
-        "Spark, e.g. /mnt/disk, or s3://bucket/prefix. A folder is made in it whose name is a unique timestamp.",
+        "Spark, e.g. /mnt/disk, or s3://bucket/prefix; one that **initial.locations** of the configuration allows, or "
+        "below it. A folder is made in it whose name is a unique timestamp.",
     )
 
 
@@ -305,7 +307,7 @@ def where_field(_: Iterable[Replication]) -> Param:
     return _text(
         "Where",
         "Rows of the one table above, as a condition in SQL: placed >= date '2026-01-01'. Functions and types "
-        "need their schema, unless it is pg_catalog.",
+        "need their schema, unless it is pg_catalog. The configuration must allow it: **initial.where**.",
     )
 
 

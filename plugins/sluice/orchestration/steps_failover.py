@@ -21,6 +21,7 @@ from sluice.failover.attempt import Failover
 from sluice.install import reconcile, resources
 from sluice.install.uninstall import uninstall
 from sluice.orchestration.failure import as_airflow
+from sluice.orchestration.markdown import block
 from sluice.orchestration.step import FOR_EVER, step
 from sluice.orchestration.work import Work
 from sluice.pair import Pair
@@ -148,7 +149,7 @@ def question(failover: Failover, report: str) -> str:
             f"**Approve**: slave {failover.slave.name} becomes the master with what it has. What the former master "
             f"{failover.master_info.place} committed later is lost. Make sure that no application writes there."
         )
-    return f"{what}\n\n**Reject**: nothing is changed.\n\n```\n{report}\n```"
+    return f"{what}\n\n**Reject**: nothing is changed.\n\n{block(report)}"
 
 
 @part_of(*BOTH)

@@ -38,7 +38,7 @@ def check(work: Work) -> None:
         check_choice(work)
         try_out(update)
     if files.by_files(work.context):
-        place = files.location(work.context)
+        place = files.location(work.replication, work.context)
         files.key_text(replication)
         if not goes_on(work.context):
             transfer.probe(place, files.access(replication))

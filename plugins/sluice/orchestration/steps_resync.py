@@ -19,6 +19,7 @@ from sluice.initial import choice
 from sluice.initial.choice import Choice
 from sluice.orchestration import forms, notify, places, preflighting
 from sluice.orchestration.failure import as_airflow
+from sluice.orchestration.markdown import code
 from sluice.orchestration.report_link import reporting
 from sluice.orchestration.step import RETRY
 from sluice.orchestration.work import Work
@@ -156,7 +157,7 @@ def question(pairs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
         for table in different:
             wrong = _left(table)
             rows += wrong
-            lines.append(f"- {name}: {table['table']}: {counted(wrong, 'row')}")
+            lines.append(f"- {name}: {code(table['table'])}: {counted(wrong, 'row')}")
     tables = counted(len(lines), "table")
     if len(lines) > LISTED:
         lines[LISTED:] = [f"- and {counted(len(lines) - LISTED, 'table')} more"]

@@ -102,10 +102,10 @@ def make_folder(work: Work) -> str | None:
     if not files.by_files(work.context):
         return None
     if several.goes_on(work.context):
-        return str(files.location(work.context))
+        return str(files.location(work.replication, work.context))
     if work.slave_name is None:
         work = work.of_slave(several.members(work.context)[0])
-    place, s3 = files.location(work.context), files.access(work.replication)
+    place, s3 = files.location(work.replication, work.context), files.access(work.replication)
     carried = transfer.folder_of(update_of(work), place, s3, files.key(work.replication))
     log.info("%s: the files go to %s", work, carried.location)
     return str(carried.location)

@@ -30,7 +30,7 @@ slaves:
   dr1: {conn_id: demo_dr1, vendor: postgres, initial_files_location: $FOLDER/in}
 tables:
   shop.*: {}
-initial: {block_rows: 2000, block_target_seconds: 0.05, parallel: 2}
+initial: {locations: [$FOLDER], block_rows: 2000, block_target_seconds: 0.05, parallel: 2}
 """
 
 
@@ -146,7 +146,11 @@ def test_the_quick_checklist_from_the_form_to_normal(stack: Stack) -> None:
 def test_a_location_that_cannot_be_written_is_answered_before_anything_is_touched(stack: Stack) -> None:
     folder = stack.home.root.parent
     before = checkpoint(stack)
-    for place, words in ((folder / "gone", "is no directory on this machine"), ("", "no location is given")):
+    for place, words in (
+        (folder / "gone", "is no directory on this machine"),
+        ("", "no location is given"),
+        ("/tmp", "is not allowed by"),
+    ):
         run = begun(stack, place)
         run.await_state("settle", "failed")
         assert words in run.log("check")

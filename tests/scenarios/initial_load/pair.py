@@ -42,7 +42,7 @@ slaves:
   {name}: {{conn_id: s, vendor: postgres, existing_tables: {policy}{slave_options}}}
 tables:
 {tables}
-initial: {{block_rows: {block_rows}, block_target_seconds: {seconds}, parallel: {parallel}}}
+initial: {{block_rows: {block_rows}, block_target_seconds: {seconds}, parallel: {parallel}, where: true}}
 """
 
 

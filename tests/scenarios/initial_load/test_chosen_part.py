@@ -3,6 +3,8 @@
 import random
 import signal
 import threading
+import traceback
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,9 +22,10 @@ from sluice.domain.blocks import BlockState
 from sluice.domain.names import TableName
 from sluice.domain.reject import RejectStatus
 from sluice.domain.state import SlaveState
-from sluice.initial import steps
+from sluice.initial import chosen, steps
 from sluice.initial.chosen import CannotChoose
 from sluice.stores.gate import Gate
+from sluice.vendors.postgres.parts import NotEvaluated
 from sluice.vendors.postgres.rejects import RejectStore
 from tests.waiting import until
 
@@ -191,7 +194,7 @@ def test_a_table_that_was_added_is_loaded_alone(pair_of: MakePair) -> None:
     ({"tables": ["public.orders"], "where": "nosuch = 1"}, 'column "nosuch" does not exist'),
     ({"tables": ["public.orders"], "where": "id = 1)); DROP TABLE public.notes; --"}, "is no condition on"),
     ({"tables": ["public.orders"], "where": "id"}, "argument of WHERE must be type boolean"),
-    ({"tables": ["public.orders"], "where": "1 / (id - 7) > 0"}, "division by zero"),
+    ({"tables": ["public.orders"], "where": "1 / (id - 7) > 0"}, "cannot be evaluated on public.orders: SQLSTATE 22"),
     ({"tables": ["public.orders"], "where": "id = -1"}, "no row of public.orders meets 'id = -1'"),
     ({"tables": ["public.orders"], "key_from": "one"}, "'one' is no key of public.orders"),
     ({"tables": ["public.notes"], "key_from": "one"}, "write a JSON list with one value for each of (a integer, b"),
@@ -211,6 +214,54 @@ def test_a_choice_that_cannot_be_loaded_is_answered_before_anything_changes(
     assert said in str(raised.value) and "Nothing was changed" in str(raised.value)
     assert (pair.checkpoint().read(), pair.blocks()) == before
     pair.assert_equal()
+
+
+LEAKS = {
+    "by a cast": "(SELECT v::int FROM hr.secrets) = 1",
+    "while it is planned": "public.leak('P0001') = 1",
+    "as if it were a syntax error": "public.leak('42601') = id",
+    "as if it would pass": "public.leak('57014') = id",
+    "as if it were no condition": "public.leak('22023') = 1 AND nosuch",
+}
+
+
+def test_an_error_of_a_condition_shows_no_value_of_the_database(
+    pair_of: MakePair, caplog: pytest.LogCaptureFixture
+) -> None:
+    pair = pair_of(block_rows=1000, seconds=0.5)
+    make_shop(pair)
+    pair.prepare(first := pair.update("first"))
+    pair.load(first)
+    pair.declare_normal()
+    for connection in (pair.master, pair.slave):
+        for statement in (
+            "CREATE SCHEMA hr",
+            "CREATE TABLE hr.secrets AS SELECT '1'::text AS v",
+            # Declared so that a constant call is evaluated by the planner.
+            "CREATE FUNCTION public.leak(state text) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$"
+            " DECLARE found text; BEGIN SELECT v INTO found FROM hr.secrets; IF found = '1' THEN RETURN 1; END IF;"
+            " RAISE EXCEPTION USING ERRCODE = state, MESSAGE = found, DETAIL = found, HINT = found; END $$",
+        ):
+            connection.execute(statement.encode())
+    for connection in (pair.master, pair.slave):
+        connection.execute("UPDATE hr.secrets SET v = 'hunter2'")
+        for name, where in LEAKS.items():
+            with pytest.raises((CannotChoose, NotEvaluated)) as raised:
+                steps.begin(pair.update(tables=["public.orders"], where=where), pair.store)
+            said = "".join(traceback.format_exception(raised.value)) + caplog.text
+            assert "hunter2" not in said, name
+            assert "SQLSTATE" in said or "nosuch" in said, name
+        connection.execute("UPDATE hr.secrets SET v = '1'")
+
+
+def test_a_condition_is_sql_that_the_configuration_must_allow(pair_of: MakePair) -> None:
+    pair = settled(pair_of)
+    strict = replace(pair.replication, initial=replace(pair.replication.initial, where=False))
+    update = replace(pair, replication=strict).update(tables=["public.orders"], where="id = 1")
+    with pytest.raises(CannotChoose, match=r"DEMO\.yaml allows none.*initial: \{where: true\}"):
+        steps.begin(update, pair.store)
+    with pytest.raises(CannotChoose, match=r"allows none"):
+        chosen.check(update, pair.master, pair.slave)
 
 
 def test_a_part_can_be_loaded_only_where_the_rest_is_right(pair_of: MakePair) -> None:

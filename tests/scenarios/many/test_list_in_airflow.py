@@ -31,13 +31,14 @@ slaves:
   dr2: {conn_id: demo_dr2}
 tables:
   shop.*: {}
-initial: {block_rows: 2000, block_target_seconds: 0.5, parallel: 2, files_s3: to_s3, files_key: the_key}
+initial:
+  {block_rows: 2000, block_target_seconds: 0.5, parallel: 2, files_s3: to_s3, files_key: the_key, locations: [$OUT]}
 """
 
 
 @pytest.fixture(scope="module")
 def stack(s3: S3Access) -> Iterator[Stack]:
-    with running_stack(CONFIG, slaves=["dr1", "dr2"]) as made:
+    with running_stack(CONFIG.replace("$OUT", f"s3://{BUCKET}/carried"), slaves=["dr1", "dr2"]) as made:
         api = made.airflow.api()
         extra = f'{{"endpoint_url": "{s3.endpoint}", "region_name": "us-east-1"}}'
         key = base64.b64encode(secrets.token_bytes(32)).decode()

@@ -84,7 +84,7 @@ def test_a_repair_beyond_the_limit_waits_for_a_person_whose_word_counts(stack: S
         until(rejected.asked, 600)
         question = rejected.question
         assert question["subject"] == "DEMO_ → dr1: repair 4 rows of 1 table?" and "report" in question["body"]
-        assert "- DEMO_ → dr1: shop.orders: 4 rows" in question["body"]
+        assert "- DEMO_ → dr1: `shop.orders`: 4 rows" in question["body"]
         rejected.answer("Reject")
         assert rejected.end() == "failed"
         states = rejected.states()

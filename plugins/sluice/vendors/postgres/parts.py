@@ -2,17 +2,19 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
 
 from sluice import sql_files
 from sluice.domain.blocks import Key
+from sluice.domain.names import TableName
 from sluice.domain.parts import Range
 from sluice.domain.shape import TableShape
-from sluice.errors import Terminal
+from sluice.errors import Terminal, Transient
 from sluice.vendors.postgres.blocks import array_literal, array_type
-from sluice.vendors.postgres.connection import in_one_line, literal, quoted
+from sluice.vendors.postgres.connection import classify, in_one_line, literal, quoted
 from sluice.vendors.postgres.ranges import KeyOrder, typed, value_text
 
 FETCHED_ROWS = 5_000
@@ -20,6 +22,10 @@ FETCHED_ROWS = 5_000
 
 class NoSuchPart(Terminal):
     """What a person wrote names no part of the table."""
+
+
+class NotEvaluated(Transient):
+    """A condition could not be evaluated just now."""
 
 
 def key_of(connection: psycopg.Connection[Any], shape: TableShape, text: str) -> Key:
@@ -53,16 +59,19 @@ def key_of(connection: psycopg.Connection[Any], shape: TableShape, text: str) ->
 
 
 def check(connection: psycopg.Connection[Any], order: KeyOrder, where: str, place: str) -> None:
-    """Raises `NoSuchPart` for a condition that this database does not understand."""
+    """Raises `NoSuchPart` for a condition that this database does not understand, `NotEvaluated`."""
     statement = sql_files.render("postgres", "key_matching", texts="1", source=order.source, where=where)
-    with connection.transaction():
+    table = order.shape.table
+    with _evaluating(where, table, place), connection.transaction():
         connection.execute("SET TRANSACTION READ ONLY")
         try:
-            # The protocol of prepared statements takes one statement only.
-            connection.execute(f"EXPLAIN {statement}".encode(), prepare=True)
+            # Names and types alone are looked up: nothing is executed that could put a value into an error. The
+            # protocol of prepared statements takes one statement only.
+            connection.execute(f"PREPARE sluice_where AS {statement}".encode(), prepare=True)
         except (psycopg.ProgrammingError, psycopg.DataError, psycopg.NotSupportedError) as error:
-            table = order.shape.table
             raise NoSuchPart(f"where: {where!r} is no condition on {table} at {place}: {in_one_line(error)}") from error
+        connection.execute("DEALLOCATE sluice_where")
+        connection.execute(f"EXPLAIN {statement}".encode(), prepare=True)
 
 
 def runs(
@@ -140,17 +149,30 @@ def delete(connection: psycopg.Connection[Any], order: KeyOrder, keys: Sequence[
 
 
 def _rows(connection: psycopg.Connection[Any], statement: str, order: KeyOrder, where: str) -> Iterator[Sequence[Any]]:
+    with _evaluating(where, order.shape.table, "the database"), connection.transaction():
+        connection.execute("SET TRANSACTION READ ONLY")
+        with connection.cursor(name="sluice_parts") as cursor:
+            cursor.itersize = FETCHED_ROWS
+            cursor.execute(statement.encode())
+            yield from cursor
+
+
+@contextmanager
+def _evaluating(where: str, table: TableName, place: str) -> Iterator[None]:
+    """Of an error the SQLSTATE alone: its text can hold any value that the account may read. Raises `NoSuchPart`,
+    `NotEvaluated`, and psycopg's errors of a lost connection."""
     try:
-        with connection.transaction():
-            connection.execute("SET TRANSACTION READ ONLY")
-            with connection.cursor(name="sluice_parts") as cursor:
-                cursor.itersize = FETCHED_ROWS
-                cursor.execute(statement.encode())
-                yield from cursor
-    except (psycopg.ProgrammingError, psycopg.DataError) as error:
+        yield
+    except psycopg.Error as error:
+        if error.sqlstate is None:
+            raise
+        state = f"SQLSTATE {error.sqlstate}"
+        if isinstance(classify(error, place), Transient):
+            raise NotEvaluated(f"{place}: where: {where!r} cannot be evaluated on {table} just now: {state}") from None
         raise NoSuchPart(
-            f"where: {where!r} cannot be evaluated on {order.shape.table}: {in_one_line(error)}"
-        ) from error
+            f"where: {where!r} cannot be evaluated on {table}: {state}. PostgreSQL's documentation lists what the "
+            "states mean; the server's log has the error's text, which is not shown here"
+        ) from None
 
 
 def _texts(order: KeyOrder) -> str:

@@ -1,0 +1,45 @@
+"""What a person is asked in Airflow: names that others chose are shown as they are, whatever is in them."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from sluice.orchestration.approval import _question
+from sluice.orchestration.markdown import block, code
+from sluice.orchestration.steps_resync import question
+
+HOSTILE = [
+    "[Approve here](http://evil.example)", "`x` [a](http://evil.example)", "``` [a](http://evil.example)", "``",
+    "<http://evil.example>", "a\n\n# heading [a](http://evil.example)", "![](http://evil.example)", "`", " ` ",
+]  # fmt: skip
+
+
+def links(text: str) -> list[Any]:
+    """Links, images, headings and raw HTML, as CommonMark reads the text."""
+    tokens = MarkdownIt("commonmark").parse(text)
+    inner = [child for token in tokens for child in token.children or []]
+    kinds = {"link_open", "image", "heading_open", "html_inline", "html_block"}
+    return [(token.type, token.attrs) for token in [*tokens, *inner] if token.type in kinds]
+
+
+@given(st.text(alphabet="`[]()<>!a:/#\n- _*", min_size=1, max_size=40) | st.sampled_from(HOSTILE))
+def test_a_name_in_a_question_is_no_link(text: str) -> None:
+    if text.strip():
+        assert links(f"Copy {code(text)} to {code(text)}, then") == []
+    assert links(f"Report:\n\n{block(text)}\n\nEnd") == []
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_questions_show_the_names_of_folders_and_tables_as_they_are(name: str) -> None:
+    work: Any = SimpleNamespace(slave=SimpleNamespace(name="dr1"))
+    folder = f"/mnt/{name}"
+    for there in (folder, f"{folder}/in"):
+        asked = _question(work, folder, there, "http://airflow/log")
+        assert [attrs for _, attrs in links(asked)] == [{"href": "http://airflow/log"}]
+    finding = {"table": f'"{name}".t', "outcome": "different", "to_repair": 3, "after_repair": None, "repaired": 0}
+    body = question([{"prefix": "DEMO_", "slave": "dr1", "tables": [finding]}])["body"]
+    assert links(body) == [] and "3 rows" in body
