@@ -6,8 +6,8 @@ Every ten minutes, for every replication:
   that cannot be reached holds the purge, and the task log says which one.
 - **`check_structure`** finds tables whose columns changed where no event trigger could be made.
 - **`keep_definitions`** keeps on each slave what a failover without the master would need to know of it.
-- **`compare_definitions`** finds tables that are not captured, and indexes, constraints and checks of
-  domains that a slave lacks. Its log says what to run.
+- **`compare_definitions`** finds tables that are not captured, indexes, constraints and checks of domains
+  that a slave lacks, and constraints that only a slave has. Its log says what to run.
 - **`tell_people`** tells, by `notify` of the configuration, what needs a person.
 
 And on this Airflow: **`end_orphans`** ends jobs whose run is over, **`forget_jobs`** removes records and

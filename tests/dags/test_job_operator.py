@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
 
+from sluice.errors import Terminal
 from sluice.orchestration import job_operator, jobs, places
 from sluice.orchestration.job import Job, JobState, Kind
 from sluice.orchestration.job_operator import ApplyOperator, LoadOperator, SparkJobOperator
@@ -159,6 +160,26 @@ def test_a_lost_job_is_cleared_away_and_launched_again_with_its_attempt_counted(
         Apply(task_id="apply", prefix="DEMO_", slave="dr1").resume(context(), event)
     second = watched(raised.value.trigger.job_id)
     assert second.id != first.id and second.attempt == 3
+
+
+@pytest.mark.parametrize("failure", [None, OSError("no Redis"), Terminal("no such table")])
+def test_a_job_that_asks_for_a_comparison_is_watched_again_whatever_comes_of_it(
+    failure: Exception | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[tuple[str, list[str]]] = []
+
+    def compare(work: Any, slaves: list[str]) -> None:
+        compared.append((str(work.prefix), slaves))
+        if failure is not None:
+            raise failure
+
+    monkeypatch.setattr(job_operator.comparing, "compare_and_tell", compare)
+    job = begin()
+    event = {"job_id": job.id, "next": "tell", "why": "it asks", "attempt": 2}
+    with pytest.raises(TaskDeferred) as raised:
+        Apply(task_id="apply", prefix="DEMO_", slave="dr1").resume(context(), event)
+    assert raised.value.trigger.job_id == job.id and job.state() is JobState.RUNNING
+    assert compared == [("DEMO_", ["dr1"])]
 
 
 def test_a_job_that_needs_a_person_fails_the_task_with_its_words() -> None:

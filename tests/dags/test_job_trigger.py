@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
+from sluice.domain.to_compare import COMPARE_AND_TELL
 from sluice.orchestration import jobs
 from sluice.orchestration.job import Job, JobState, Kind, Owner
 from sluice.orchestration.job_trigger import JobTrigger, parse_line
@@ -69,6 +70,24 @@ def test_what_the_job_says_reaches_the_task_log_once(capsys: pytest.CaptureFixtu
     said = capsys.readouterr().out
     assert said.count("Applied 5 changes") == 1
     assert "warning" in next(line for line in said.splitlines() if "Slow" in line)
+
+
+def test_a_job_that_asks_for_a_comparison_is_heard_once_and_goes_on() -> None:
+    said = "2026-01-02T03:04:05.678Z INFO DEMO_ \u2192 dr1: the master's definitions have changed: " + COMPARE_AND_TELL
+    job = launch(log=[said], sleep=60)
+    event = watch(job)
+    assert (event["next"], event["job_id"], event["attempt"]) == ("tell", job.id, 0)
+    assert job.state() is JobState.RUNNING and job.stop_request() is None
+
+    async def scenario() -> None:
+        trigger = Counting.of(job)
+        assert isinstance(trigger, Counting)
+        watching = asyncio.create_task(event_of(trigger))
+        await trigger.await_looks(2)
+        assert not watching.done()
+        watching.cancel()
+
+    asyncio.run(scenario())
 
 
 def test_a_killed_job_is_noticed_and_started_again() -> None:

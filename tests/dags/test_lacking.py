@@ -8,10 +8,13 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 
 from sluice import config
+from sluice.apply import loop
 from sluice.cli import status
+from sluice.domain import to_compare
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import TableName
 from sluice.domain.reject import RejectStatus
+from sluice.orchestration import comparing
 from sluice.orchestration.steps_housekeeping import compare_definitions
 from sluice.orchestration.work import Work
 from sluice.stores import redis_store
@@ -118,13 +121,13 @@ def test_indexes_and_constraints_that_a_slave_lacks_are_told_with_the_statements
     rig.capture("Order")
     if not event_triggers:
         without_event_triggers(rig)
-    assert compare() == "0 things lacking"
+    assert compare() == "0 differences found"
     for change in CHANGES:
         rig.master.execute(change.encode())
     with rig.apply():
         rig.master.execute('INSERT INTO public."Order" VALUES (1, 7, 5, 3)')
         rig.await_current()
-        assert compare() == "6 things lacking"
+        assert compare() == "6 differences found"
         assert look() == "1 thing needs a person, 1 notice sent"
         assert look() == "1 thing needs a person, 0 notices sent"
         (notice,) = told.notices
@@ -137,21 +140,21 @@ def test_indexes_and_constraints_that_a_slave_lacks_are_told_with_the_statements
             # In psql each would be a statement of its own, too: some may not run in a transaction.
             for statement in re.split(r";\n", one.statement):
                 rig.slave.execute(statement.encode())
-        assert compare() == "0 things lacking"
+        assert compare() == "0 differences found"
         assert look() == "0 things need a person, 0 notices sent"
         rig.master.execute("DELETE FROM public.people WHERE id = 7")
         rig.await_current()
     assert rig.differences() == {}
     rig.slave.execute('DROP INDEX public."In dex"')
-    assert compare() == "1 thing lacking"
+    assert compare() == "1 difference found"
     assert look() == "1 thing needs a person, 1 notice sent"
 
 
 def test_a_new_table_of_the_configuration_is_told_until_it_is_captured(told: Told) -> None:
     rig = told.pair
-    assert compare() == "0 things lacking" and "reconcile_tables" not in status_of(rig)
+    assert compare() == "0 differences found" and "reconcile_tables" not in status_of(rig)
     rig.master.execute('CREATE TABLE public."New" (id int PRIMARY KEY)')
-    assert compare() == "1 thing lacking"
+    assert compare() == "1 difference found"
     assert look() == "1 thing needs a person, 1 notice sent"
     (notice,) = told.notices
     remedy = "Start the DAG reconcile_tables with prefix DEMO_."
@@ -160,7 +163,7 @@ def test_a_new_table_of_the_configuration_is_told_until_it_is_captured(told: Tol
     said = status_of(rig)
     assert 'public."New": it is not captured' in said and remedy in said
     rig.capture("New")
-    assert compare() == "0 things lacking" and remedy not in status_of(rig)
+    assert compare() == "0 differences found" and remedy not in status_of(rig)
     assert look() == "0 things need a person, 0 notices sent"
 
 
@@ -168,4 +171,73 @@ def test_a_configured_table_that_is_gone_does_not_end_the_comparison(told: Told,
     (file,) = tmp_path.glob("*.yaml")
     file.write_text(file.read_text().replace("\ntables:\n", "\ntables:\n  public.gone: {}\n"))
     told.pair.master.execute("CREATE INDEX i ON public.people (name)")
-    assert compare() == "1 thing lacking"
+    assert compare() == "1 difference found"
+
+
+DROPS = (
+    'ALTER TABLE public."Order" DROP CONSTRAINT "UNIQUE"',
+    'DROP INDEX public."uni""que"',
+    'ALTER TABLE public."Order" DROP CONSTRAINT "check"',
+    'ALTER TABLE public."Order" DROP CONSTRAINT "Fk"',
+    'ALTER TABLE public."Order" DROP CONSTRAINT "excluded"',
+)
+
+
+def test_what_constrains_a_slave_alone_is_told_until_it_goes(told: Told) -> None:
+    rig = told.pair
+    for side in (rig.master, rig.slave):
+        side.execute(TYPES.encode())
+        side.execute(
+            """
+            CREATE UNIQUE INDEX "uni""que" ON public."Order" ("from" DESC) WHERE person > 0;
+            ALTER TABLE public."Order" ADD CONSTRAINT "UNIQUE" UNIQUE ("from", person),
+                ADD CONSTRAINT "check" CHECK (id > 0), ADD CONSTRAINT "excluded" EXCLUDE USING btree (person WITH =),
+                ADD CONSTRAINT "Fk" FOREIGN KEY (person) REFERENCES public.people DEFERRABLE;
+            CREATE INDEX "of its own" ON public."Order" (person)
+            """
+        )
+    # What has another name is lacking under the master's; it constrains no more than the master does.
+    rig.slave.execute('ALTER INDEX public."uni""que" RENAME TO other')
+    rig.slave.execute('ALTER TABLE public."Order" RENAME CONSTRAINT "UNIQUE" TO "other one"')
+    rig.slave.execute('ALTER TABLE public."Order" RENAME CONSTRAINT "check" TO "another"')
+    rig.capture("Order")
+    assert compare() == "3 differences found"
+    rig.master.execute('DROP INDEX public."of its own"')
+    for drop in DROPS:
+        rig.master.execute(drop.encode())
+    assert compare() == "5 differences found"
+    assert look() == "1 thing needs a person, 1 notice sent"
+    (notice,) = told.notices
+    assert notice["subject"] == "DEMO_ \u2192 dr1: 5 definitions not as on its master"
+    found = Lacks(redis_store.connect(rig.redis_url), rig.pair.prefix, "dr1").read()
+    for one in found:
+        assert "the master has none, and the apply stops" in one.what and one.on_slave in notice["text"]
+        rig.slave.execute(one.statement.encode())
+    assert compare() == "0 differences found"
+    assert look() == "0 things need a person, 0 notices sent"
+
+
+def test_an_apply_asks_for_a_comparison_as_soon_as_something_is_new(
+    told: Told, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = told.pair
+    monkeypatch.setattr(loop, "DIGEST_SECONDS", 0.1)
+    monkeypatch.setattr(loop, "DIGEST_SHARE", 0.0)
+    monkeypatch.setattr(to_compare, "ASK_SECONDS", 0.0)
+
+    def asked() -> int:
+        return caplog.text.count(to_compare.COMPARE_AND_TELL)
+
+    with caplog.at_level(logging.INFO, "sluice.apply"), rig.apply():
+        rig.await_that(lambda: asked() == 1)
+        rig.await_current()
+        rig.master.execute("CREATE INDEX i ON public.people (name)")
+        rig.await_that(lambda: asked() == 2)
+        rig.master.execute("SELECT public.demo_ddl_item('DIFFER', 'public', 'people', 'a partition is gone', NULL)")
+        rig.await_that(lambda: asked() == 3)
+        comparing.compare_and_tell(Work.of_prefix("DEMO_", {"dag": DagBag(str(DAGS)).dags["housekeeping"]}), ["dr1"])
+        assert len(told.notices) == 2
+        rig.master.execute("CREATE TABLE public.later (id int)")
+        rig.await_that(lambda: asked() == 4)
+    said = " ".join(notice["text"] for notice in told.notices)
+    assert 'CREATE INDEX CONCURRENTLY "i"' in said and "public.people differs from the master's" in said

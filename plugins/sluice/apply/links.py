@@ -180,6 +180,14 @@ class Links:
             found: int = structure.compare(self.master, self.pair.prefix, self.pair.replication.master.schema)
             return found
 
+    def digest_of_definitions(self) -> str:
+        """Changes with the definitions on the master, those included that no change says."""
+        info = self.pair.master_info
+        structure = vendors.module(info.vendor, "structure")
+        with self.on(info):
+            digest: str = structure.digest(self.master, self.pair.prefix, self.pair.replication.master.schema)
+            return digest
+
     def told_of_ddl(self) -> bool:
         """Whether event triggers on the master notice changes of definitions by themselves."""
         info = self.pair.master_info

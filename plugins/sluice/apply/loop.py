@@ -32,6 +32,7 @@ from sluice.domain.checkpoint import Checkpoint, CheckpointMoved, Fenced
 from sluice.domain.position import Position
 from sluice.domain.safemode import SafeMode
 from sluice.domain.state import APPLYING, SlaveState
+from sluice.domain.to_compare import COMPARE_AND_TELL, Watch
 from sluice.errors import DataLost, SluiceError, Terminal, Transient
 from sluice.pair import Pair
 from sluice.stores.checkpoint import StoredCheckpoint
@@ -55,6 +56,8 @@ COMPARE_SECONDS, COMPARE_SHARE = 1.0, 20.0
 """Between two comparisons of definitions at least so long, and so many times as long as one takes."""
 COMPARE_TOLD_SECONDS = 30.0
 """The same where event triggers tell of DDL: there may be some that PostgreSQL has no event for."""
+DIGEST_SECONDS, DIGEST_SHARE = 20.0, 500.0
+"""The same for the digest of definitions that no change says."""
 LONGEST_BACKOFF_SECONDS = 15.0
 REREAD_SECONDS = 1.0
 """How often the configuration file is looked at."""
@@ -119,6 +122,8 @@ class Apply:
         self._begun = False
         self._told_of_ddl = True
         self._compare_at = 0.0
+        self._watch = Watch()
+        self._digest_at = 0.0
         self._patience: float | None = None
         self._written = self._summed = self._said = time.monotonic()
 
@@ -210,6 +215,7 @@ class Apply:
         if settled and self.mode.reason in (None, "configured"):
             self.batch.aside.carry_out(self.checkpoint, self.checkpoints, self.lease.keep)
         self._compare_structure()
+        self._ask_for_comparison()
         target = self.checkpoint.target or self._asked_target() or self.links.take_position(self.seen)
         self._leave_safe_mode(self.seen)
         started = time.monotonic()
@@ -262,6 +268,18 @@ class Apply:
         self._compare_at = ended + max(least, COMPARE_SHARE * (ended - started))
         if changed:
             log.info("%s: found on the master by comparison: %s", self.pair, counted(changed, "changed definition"))
+
+    def _ask_for_comparison(self) -> None:
+        """Asks for a comparison of definitions where what people should know may be something else than before."""
+        started = time.monotonic()
+        if started < self._digest_at:
+            return
+        digest = self.links.digest_of_definitions()
+        ended = time.monotonic()
+        self._digest_at = ended + max(DIGEST_SECONDS, DIGEST_SHARE * (ended - started))
+        assert self.checkpoint is not None
+        if self._watch.asks((digest, self.batch.aside.tables_differing, self.checkpoint.tables), ended):
+            log.info("%s: the master's definitions have changed, or tables differ: %s", self.pair, COMPARE_AND_TELL)
 
     def _leave_safe_mode(self, applied: Position) -> None:
         assert self.checkpoint is not None

@@ -14,7 +14,7 @@ from sluice.domain.location import Location
 from sluice.errors import Terminal, Transient
 from sluice.initial import steps, transfer
 from sluice.initial.choice import Choice
-from sluice.orchestration import connections, files, jobs, preflighting
+from sluice.orchestration import comparing, connections, files, jobs, preflighting
 from sluice.orchestration.choosing import update_of
 from sluice.orchestration.failure import as_airflow
 from sluice.orchestration.job import Job, Kind, Owner
@@ -90,13 +90,17 @@ class SparkJobOperator(BaseOperator):
             self._begin(context, attempt=0, first=True)
 
     def resume(self, context: Any, event: dict[str, Any]) -> str:
-        """The job is gone: finishes, fails, or launches it again and defers."""
+        """The job is gone: finishes, fails, or launches it again and defers. Or it asks for something, and goes on."""
         with as_airflow(context):
             following = Next(event["next"])
             if following is Next.FAIL:
                 raise JobEnded(event["job_id"], event["why"])
             if following is Next.RELAUNCH:
                 self._report(event["job_id"], event["why"])
+                self._begin(context, attempt=event["attempt"], first=False)
+            if following is Next.TELL:
+                self._show(event["job_id"])
+                self.tell(context)
                 self._begin(context, attempt=event["attempt"], first=False)
         return str(event["why"])
 
@@ -123,6 +127,9 @@ class SparkJobOperator(BaseOperator):
 
     def before_launch(self, replication: config.Replication, context: Mapping[str, Any], first: bool) -> None:
         """What must hold before a job is launched, the `first` of this task or a later one; may raise."""
+
+    def tell(self, context: Mapping[str, Any]) -> None:
+        """The job asks for a comparison of definitions; must not raise."""
 
     # -- the work
 
@@ -168,10 +175,13 @@ class SparkJobOperator(BaseOperator):
                 self.log.info("The job %s runs for %.1f min already; it is watched again.", running.id, minutes)
         return running.owned_by(owner)
 
-    def _report(self, job_id: str, why: str) -> None:
+    def _show(self, job_id: str) -> None:
         """Into the log of the task itself: Airflow begins the triggerer's log anew with each trigger."""
         for line in last_lines(job_id, LINES_SHOWN):
             self.log.info("| %s", line)
+
+    def _report(self, job_id: str, why: str) -> None:
+        self._show(job_id)
         self.log.warning("The job %s is gone. %s", job_id, why)
 
     def _clear_away(self, prefix: str, slave: str) -> None:
@@ -211,6 +221,14 @@ class ApplyOperator(SparkJobOperator):
             )
         if first:
             self._preflight(Work(replication, self.slave, context, (self.slave,)))
+
+    def tell(self, context: Mapping[str, Any]) -> None:
+        """Compares definitions with this slave, and tells people; whatever comes of it, the apply goes on."""
+        try:
+            work = Work(config.load(self.prefix), self.slave, context, (self.slave,))
+            comparing.compare_and_tell(work, [self.slave])
+        except Exception:
+            self.log.exception("Definitions are not compared; housekeeping will do it.")
 
     def _preflight(self, work: Work) -> None:
         """An account that is refused fails the task at once, before a job is launched; outages are the job's affair."""

@@ -10,6 +10,7 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from sluice.counted import counted
+from sluice.domain.to_compare import COMPARE_AND_TELL
 from sluice.orchestration import jobs
 from sluice.orchestration.job import Job, JobState, Kind
 from sluice.orchestration.job_output import JobOutput
@@ -23,7 +24,8 @@ _SAID = re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-][\d:]+)? (?P<level>[A-Z
 
 
 class JobTrigger(BaseTrigger):
-    """Ends with an event `{"job_id", "next", "why", "attempt"}` when the job ended and its back-off passed.
+    """Ends with an event `{"job_id", "next", "why", "attempt"}` when the job ended and its back-off passed, or when the
+    job asks for a comparison of definitions.
 
     The arguments live in Airflow's database: a later release must still understand them. They hold
     all that is needed to go on when the job's record is lost.
@@ -36,6 +38,7 @@ class JobTrigger(BaseTrigger):
         self.launched = launched
         self.attempt = attempt
         self.earliest = earliest
+        self._asked = False
 
     @classmethod
     def of(cls, job: Job, earliest: float = 0.0) -> "JobTrigger":
@@ -56,6 +59,10 @@ class JobTrigger(BaseTrigger):
         output = await asyncio.to_thread(JobOutput, self.job_id)
         while await asyncio.to_thread(self._runs):
             await self._copy(output)
+            if self._asked:
+                await stay(self.earliest)
+                yield self._event(Next.TELL, COMPARE_AND_TELL, self.attempt)
+                return
             await asyncio.sleep(POLL_SECONDS)
         await self._copy(output, rest=True)
         verdict, gone = await asyncio.to_thread(self._verdict)
@@ -65,12 +72,11 @@ class JobTrigger(BaseTrigger):
                 self.log.info("The job %s ended.", self.job_id)
             case Next.FAIL:
                 self.log.info("The job %s ended for good.", self.job_id)  # the task says why
-            case Next.RELAUNCH:
+            case _:
                 self.log.warning("The job %s is gone. %s It starts again in %.0f s.", self.job_id, verdict.why, wait)
         await asyncio.sleep(wait)
         await stay(self.earliest)
-        values = {"job_id": self.job_id, "next": str(verdict.next), "why": verdict.why, "attempt": verdict.attempt}
-        yield TriggerEvent(values)  # type: ignore[no-untyped-call]
+        yield self._event(verdict.next, verdict.why, verdict.attempt)
 
     async def on_kill(self) -> None:
         """A person cleared or marked the task: the job must end. Returns before it has."""
@@ -81,6 +87,10 @@ class JobTrigger(BaseTrigger):
         if job is not None:
             self.log.info("The job %s is told to end: its task was cleared or marked.", self.job_id)
             await asyncio.to_thread(jobs.stop, job, "Airflow", "its task was cleared or marked")
+
+    def _event(self, following: Next, why: str, attempt: int) -> TriggerEvent:
+        values = {"job_id": self.job_id, "next": str(following), "why": why, "attempt": attempt}
+        return TriggerEvent(values)  # type: ignore[no-untyped-call]
 
     def _runs(self) -> bool:
         job = Job.read(self.job_id)
@@ -100,6 +110,7 @@ class JobTrigger(BaseTrigger):
             for line in shown:
                 level, text = parse_line(line)
                 self.log.log(level, "%s", text)
+            self._asked |= any(COMPARE_AND_TELL in line for line in lines)
             copied += len(shown)
             left_out += len(lines) - len(shown)
             await asyncio.to_thread(output.keep)

@@ -140,13 +140,13 @@ def of_differing(pair: str, rejects: Sequence[Reject]) -> list[Notice]:
 
 
 def of_definitions(pair: str, found: Sequence[Found]) -> list[Notice]:
-    """Indexes and constraints that a slave lacks; told again when there are others."""
+    """Indexes and constraints that only the master has, or only the slave; told again when there are others."""
     if not found:
         return []
     return [
         Notice(
             f"{pair}: definitions: {_occasion(found)}",
-            f"{pair} lacks {counted(len(found), 'definition')} of its master",
+            f"{pair}: {counted(len(found), 'definition')} not as on its master",
             "\n".join(_listed([one.on_slave for one in found], "definition")),
         )
     ]

@@ -19,6 +19,8 @@ class Next(StrEnum):
     FINISH = "finish"
     FAIL = "fail"
     RELAUNCH = "relaunch"
+    TELL = "tell"
+    """The job goes on, and asks that definitions are compared."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,22 +16,18 @@ from sluice import vendors
 from sluice.config import SlaveConfig, VerifyOptions
 from sluice.counted import counted
 from sluice.domain.failover import Action, Sheet
-from sluice.domain.names import TableName
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
-from sluice.domain.table_state import how_to_capture
 from sluice.errors import SluiceError
 from sluice.failover import survey
 from sluice.failover.attempt import Failover
-from sluice.orchestration import forms, jobs, notify, places
+from sluice.orchestration import comparing, forms, jobs, notify, places
 from sluice.orchestration.failure import as_airflow
 from sluice.orchestration.job import JobState
 from sluice.orchestration.job_operator import is_active
 from sluice.orchestration.work import Work
 from sluice.pair import Pair
-from sluice.stores.lacks import Lacks
 from sluice.stores.verified import Verified
-from sluice.verify import lacking
 
 log = logging.getLogger("sluice.orchestration")
 
@@ -163,31 +159,10 @@ def keep_definitions(work: Work) -> str:
 @per_prefix()
 def compare_definitions(work: Work) -> str:
     """Looks for what no change says: tables of the configuration that are not captured; indexes, constraints and checks
-    of domains that the master has and a slave lacks. Changes nothing. The log, the page and `tell_people` name it with
-    what mends it."""
-    vendor = work.replication.master.vendor
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    with work.master() as master:
-        if not _installed(work, master):
-            return "not installed"
-        captured = vendors.module(vendor, "captured").read(master, work.prefix, work.replication.master.schema)
-        existing = work.existing_tables(master)
-        defined = lacking.Defined.read(vendor, master, sorted(captured))
-    number = _compare_captured(work, existing, captured, now)
-    for name in work.replication.slaves:
-        one = work.of_slave(name)
-        try:
-            found = lacking.of_slave(Pair.of(one.replication, name, one.connections), defined)
-        except SluiceError as failure:
-            log.warning("%s: its definitions are not compared: %s", one, failure)
-            continue
-        for lack in found or ():
-            log.warning("%s: %s", work, lack)
-        number += len(found or ())
-        if found is not None:
-            facts = [(f"{lack.what}: {lack.why}", lack.statement or "") for lack in found]
-            Lacks(work.redis, work.prefix, name).write(facts, now)
-    return f"{counted(number, 'thing')} lacking"
+    of domains that the master has and a slave lacks; constraints that only a slave has. Changes nothing. The log, the
+    page and `tell_people` name it with what mends it. An apply that runs asks for the same when something changes."""
+    number = comparing.compare(work, work.replication.slaves)
+    return "not installed" if number is None else f"{counted(number, 'difference')} found"
 
 
 @per_prefix(trigger_rule="all_done")
@@ -253,20 +228,6 @@ def forget_jobs() -> int:
         "Jobs: %d forgotten, %d kept; %s of lost ones removed", len(old), len(known) - len(old), counted(strays, "file")
     )
     return len(old)
-
-
-def _compare_captured(work: Work, existing: list[TableName], captured: Mapping[TableName, str | None], now: str) -> int:
-    """Notes which tables are not captured; how many."""
-    try:
-        lost = lacking.not_captured(work.replication, existing, captured)
-    except SluiceError as failure:
-        log.warning("%s: which tables are not captured is not known: %s", work, failure)
-        return 0
-    found = [(f"{table}: {why}", "") for table, why in sorted(lost.items())]
-    for what, _ in found:
-        log.warning("%s: %s. %s", work, what, how_to_capture(work.prefix))
-    Lacks(work.redis, work.prefix).write(found, now)
-    return len(found)
 
 
 def _expect(work: Work) -> None:

@@ -1,4 +1,4 @@
-"""What the master has and a slave lacks besides rows, because no change says so: compared, never mended."""
+"""What master and slave do not both have besides rows, because no change says so: compared, never mended."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ def not_captured(
 
 
 def of_slave(pair: Pair, defined: Defined) -> list[Lack] | None:
-    """Indexes, constraints and checks of domains that a slave lacks, with the statements that make them.
+    """Indexes, constraints and checks of domains that a slave lacks, constraints that only it has, and what mends that.
 
     None where that says nothing: the slave is not NORMAL, or an initial update still makes them. Raises `Transient`.
     """
@@ -57,11 +57,9 @@ def of_slave(pair: Pair, defined: Defined) -> list[Lack] | None:
             return None
         there = vendors.module(vendor, "catalog").shapes(slave, defined.tables)
         names = {table for table in defined.tables if table in there and table not in checkpoint.tables}
-        found = constraints.lacking(
-            slave,
-            [one for one in defined.indexes if one.table in names],
-            [one for one in defined.constraints if one.table in names],
-            names,
-        )
+        indexes = [one for one in defined.indexes if one.table in names]
+        constrained = [one for one in defined.constraints if one.table in names]
+        found = constraints.lacking(slave, indexes, constrained, names)
+        found += constraints.surplus(slave, indexes, constrained, sorted(names))
         found += domains.lacking(defined.domain_checks, domains.checks(slave, sorted(names)))
     return [lack.at(slave_side(pair.slave.name), pair.slave_info.place) for lack in found]

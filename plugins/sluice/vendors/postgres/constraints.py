@@ -34,6 +34,7 @@ TRIES = 60
 # privilege, rows of the slave's own that violate it. Everything else (disk full, lost connection) is an error.
 _LEFT_OUT = ("42", "23", "0A", "22")
 
+_ONLY_THERE = "the master has none, and the apply stops at the first row of the master's that does not meet it"
 _DEFERRABLE = re.compile(r" DEFERRABLE( INITIALLY DEFERRED)?\Z")
 
 
@@ -178,6 +179,37 @@ def lacking(
         Lack("", _name_of(wanted), "the master has it", ";\n".join(statements), Severity.WARNING)
         for wanted, statements in found
     ]
+
+
+def surplus(
+    connection: psycopg.Connection[Any],
+    indexes_of_master: Sequence[Index],
+    constraints_of_master: Sequence[Constraint],
+    tables: Sequence[TableName],
+) -> list[Lack]:
+    """What constrains `tables` on the slave and not on the master, under that name or another. Changes nothing."""
+    names = {(one.table, one.name) for one in indexes_of_master} | {
+        (one.table, one.name) for one in constraints_of_master
+    }
+    unique = {(one.table, one.rest) for one in indexes_of_master if one.unique}
+    defined = {(one.table, one.definition) for one in constraints_of_master}
+    found: list[Index | Constraint] = [
+        own
+        for own in indexes(connection, tables)
+        if (own.unique or own.constraint_kind) and not own.primary and (own.table, own.rest) not in unique
+    ]
+    found += [own for own in constraints(connection, tables) if (own.table, own.definition) not in defined]
+    return [
+        Lack("", _name_of(own), _ONLY_THERE, _drop(own), Severity.WARNING)
+        for own in found
+        if (own.table, own.name) not in names
+    ]
+
+
+def _drop(own: Index | Constraint) -> str:
+    if isinstance(own, Index) and not own.constraint_kind:
+        return _drop_index(own)
+    return _drop_constraint(own.table, own.name)
 
 
 def _lacking_indexes(

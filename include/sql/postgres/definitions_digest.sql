@@ -1,0 +1,21 @@
+-- Changes with what the comparison of definitions looks at: the tables there are, and of the captured ones indexes,
+-- constraints and triggers; checks of domains. Reads catalogues, never a table; takes no lock on any.
+-- Called by: the apply, now and then. Placeholders: ${prefix}, ${schema}. Result: a text.
+-- Privileges: SELECT on CAPTURES. Oldest version: PostgreSQL 14.
+WITH captured AS MATERIALIZED (
+    SELECT h.relid FROM ${schema}.${prefix}captures h WHERE h.mode <> 'dropped'
+)
+SELECT concat_ws(' ',
+    (SELECT sum(hash_record_extended(ROW(c.oid, c.relname, c.relnamespace), 0))
+     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+     WHERE c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND NOT c.relispartition
+       AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'),
+    (SELECT sum(hash_record_extended(ROW(i.indexrelid, c.relname, i.indisvalid, i.indisready), 0))
+     FROM captured t JOIN pg_catalog.pg_index i ON i.indrelid = t.relid
+     JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid),
+    (SELECT sum(hash_record_extended(ROW(k.oid, k.conname, k.convalidated, k.condeferrable, k.condeferred), 0))
+     FROM captured t JOIN pg_catalog.pg_constraint k ON k.conrelid = t.relid),
+    (SELECT sum(hash_record_extended(ROW(k.oid, k.conname, k.convalidated), 0))
+     FROM pg_catalog.pg_constraint k WHERE k.conrelid = 0),
+    (SELECT sum(hash_record_extended(ROW(g.oid, g.tgname, g.tgenabled), 0))
+     FROM captured t JOIN pg_catalog.pg_trigger g ON g.tgrelid = t.relid WHERE NOT g.tgisinternal))
