@@ -13,7 +13,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
 
 from sluice.errors import Terminal
-from sluice.orchestration import job_operator, jobs, places
+from sluice.orchestration import comparing, job_operator, jobs, places
 from sluice.orchestration.job import Job, JobState, Kind
 from sluice.orchestration.job_operator import ApplyOperator, LoadOperator, SparkJobOperator
 from sluice.orchestration.job_trigger import JobTrigger
@@ -173,7 +173,7 @@ def test_a_job_that_asks_for_a_comparison_is_watched_again_whatever_comes_of_it(
         if failure is not None:
             raise failure
 
-    monkeypatch.setattr(job_operator.comparing, "compare_and_tell", compare)
+    monkeypatch.setattr(comparing, "compare_and_tell", compare)
     job = begin()
     event = {"job_id": job.id, "next": "tell", "why": "it asks", "attempt": 2}
     with pytest.raises(TaskDeferred) as raised:
