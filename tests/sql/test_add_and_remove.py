@@ -170,6 +170,7 @@ def test_print_sql_prints_all_that_is_needed_and_changes_nothing(shop: Shop) -> 
     for part in (
         f"CREATE ROLE {quoted(shop.account)} LOGIN;",
         f"CREATE DATABASE {quoted(shop.slave)} OWNER {quoted(shop.account)} ENCODING 'UTF8'",
+        f"GRANT SET ON PARAMETER session_replication_role TO {quoted(shop.account)};",
         'ON SCHEMA "Mixed Case" TO',
         'ALTER DEFAULT PRIVILEGES FOR ROLE "Shop Owner" IN SCHEMA "Mixed Case"',
     ):
@@ -180,6 +181,7 @@ def test_print_sql_prints_all_that_is_needed_and_changes_nothing(shop: Shop) -> 
 def test_what_was_printed_is_all_that_an_account_needs(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     console = added(shop, monkeypatch)
     assert "of the account" not in console.text
+    assert console.text.count("GRANT SET ON PARAMETER session_replication_role") == 1
     assert "airflow connections add shop_dr1 " in console.text
     found = config.survey(shop.folder)
     assert not found.mistakes

@@ -35,7 +35,7 @@ def test_a_duration_is_in_the_unit_that_fits(seconds: float, told: str) -> None:
 @pytest.mark.parametrize(
     ("status", "told"),
     [
-        ({}, "state not known: no apply has run since yesterday"),
+        ({}, "state not known: no apply has run for a day"),
         ({"state": None, "current_as_of": None}, "state not known"),
         ({"state": "NORMAL", "current_as_of": None}, "NORMAL"),
         (

@@ -27,7 +27,7 @@ def as_accounts(replication: Replication, master: Side, slaves: Sequence[Side]) 
 def planned(replication: Replication, master: Side, slaves: Sequence[Side]) -> dict[str, list[str]]:
     """The statements that each side needs, by its name. With an administrator's login they are tried and taken back.
 
-    A slave's database that is not there yet cannot be tried: the account is to own it, and lacks little then.
+    A slave's database that is not there yet cannot be tried: the account is to own it.
     """
     statements: dict[str, list[str]] = {}
     with session(master.admin or master.info) as source:
@@ -35,10 +35,10 @@ def planned(replication: Replication, master: Side, slaves: Sequence[Side]) -> d
         for side in (master, *slaves):
             if side.lacks_database:
                 role = [_accounts().create_role(side.account)] if side.lacks_role else []
-                statements[side.name] = [
-                    *role,
-                    _accounts().create_database(side.info.database, side.account, encoding),
-                ]
+                with elsewhere(side) as found:
+                    silence = _accounts().silence(found, side.account, side.info.database)
+                made = _accounts().create_database(side.info.database, side.account, encoding)
+                statements[side.name] = [*role, made, silence]
                 continue
             # The master's own session takes no part: a role that two sessions make makes one of them wait.
             with session(side.admin or side.info) as found:

@@ -62,7 +62,7 @@ def overview(
 def state_of(status: Mapping[str, Any], now: datetime) -> str:
     """State and lag in words, by what the apply last said."""
     if not status:
-        return "state not known: no apply has run since yesterday"
+        return "state not known: no apply has run for a day"
     state = str(status.get("state") or "state not known")
     if status.get("catching_up"):
         state += ", catching up"

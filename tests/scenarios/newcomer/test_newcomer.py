@@ -148,6 +148,7 @@ def test_by_hand_each_step_of_readme_leads_to_a_slave_that_is_normal(newcomer: N
     newcomer.sh("./sluice add SHOP --start")
     assert "SHOP_ → dr1: NORMAL, as the master was " in newcomer.sh("./sluice status")
     until(newcomer.equal, 60)
+    _slave_can_take_over(newcomer)
     with newcomer.slave.connect(shop.DATABASE) as connection:
         after = catalogue(connection)
     said = newcomer.sh("./sluice remove SHOP --admin postgres --revoke --yes")
@@ -182,7 +183,6 @@ def test_by_one_command_traffic_of_all_roles_is_followed_and_nothing_stays_after
     assert traffic.statements > 20
     until(lambda: newcomer.equal((*shop.TABLES, "coupons")), 300)
     assert newcomer.run_dag("resync", prefix="SHOP_", slave="dr1", action="verify") == "success"
-    _slave_can_take_over(newcomer)
     newcomer.sh(f"{remove.text.strip()} --yes")
     assert "SHOP_" not in newcomer.sh("./sluice status")
     with shop.as_role(newcomer.master, shop.OWNER) as connection:
@@ -197,23 +197,35 @@ def test_by_one_command_traffic_of_all_roles_is_followed_and_nothing_stays_after
 
 
 def _owner_works(newcomer: Newcomer) -> None:
-    """What an owner does on any day: nothing is refused, and all of it arrives."""
+    """What an owner does on any day: nothing is refused, and all of it arrives, or is told."""
     with shop.as_role(newcomer.master, shop.OWNER) as connection:
-        connection.execute(
-            "CREATE TABLE events_2026_12 PARTITION OF events FOR VALUES FROM ('2026-12-01') TO ('2027-01-01')"
-        )
+        for month, first, end in (("2026_12", "2026-12-01", "2027-01-01"), ("2027_01", "2027-01-01", "2027-02-01")):
+            bounds = f"FOR VALUES FROM ('{first}') TO ('{end}')"
+            connection.execute(f"CREATE TABLE events_{month} PARTITION OF events {bounds}".encode())
+        connection.execute("ALTER TYPE status ADD VALUE 'sent \"back\"' BEFORE 'sent'")
+        connection.execute("UPDATE orders SET status = 'sent \"back\"' WHERE id % 10 = 0")
+        connection.execute("CREATE INDEX orders_by_total ON orders (total)")
     with shop.as_role(newcomer.master, shop.WRITER) as connection:
         connection.execute(
-            "INSERT INTO events (day, what) SELECT '2026-12-24', 'gift ' || g FROM generate_series(1, 50) g"
+            "INSERT INTO events (day, what) SELECT date '2026-12-24' + g % 2 * 20, 'gift ' || g"
+            " FROM generate_series(1, 100) g"
         )
         connection.execute("UPDATE events SET what = 'wrapped' WHERE day = '2026-12-24' AND id % 2 = 0")
+    until(lambda: _events(newcomer) == {"2026-12-24": 50, "2027-01-13": 50}, 60)
+    with shop.as_role(newcomer.master, shop.OWNER) as connection:
+        connection.execute("DROP TABLE events_2027_01")
+    until(lambda: _events(newcomer) == {"2026-12-24": 50}, 60)
+    assert newcomer.run_dag("housekeeping") == "success"
+    assert 'CREATE INDEX CONCURRENTLY "orders_by_total" ON "public"."orders"' in newcomer.sh("./sluice status")
 
-    def arrived() -> bool:
-        with newcomer.slave.connect(shop.DATABASE) as connection:
-            row = connection.execute("SELECT count(*) FROM public.events WHERE day = '2026-12-24'").fetchone()
-            return row == (50,)
 
-    until(arrived, 60)
+def _events(newcomer: Newcomer) -> dict[str, int]:
+    """Of the slave: how many there are on each day that `_owner_works` fills."""
+    with newcomer.slave.connect(shop.DATABASE) as connection:
+        rows = connection.execute(
+            "SELECT day::text, count(*) FROM public.events WHERE day >= '2026-12-01' GROUP BY day"
+        ).fetchall()
+    return dict(rows)
 
 
 def _table_joins(newcomer: Newcomer) -> None:
@@ -227,9 +239,13 @@ def _table_joins(newcomer: Newcomer) -> None:
 
 
 def _slave_can_take_over(newcomer: Newcomer) -> None:
-    """A row that is inserted on the slave draws a key that no row has."""
+    """Rows that are inserted on the slave draw keys that no row has."""
     with newcomer.slave.connect(shop.DATABASE) as connection, pytest.raises(_Undo), connection.transaction():
-        connection.execute("INSERT INTO public.events (day, what) VALUES ('2026-12-31', 'new')")
+        connection.execute("INSERT INTO public.orders (customer, total) SELECT id, 1 FROM public.customers LIMIT 3")
+        connection.execute("INSERT INTO public.events (day, what) VALUES ('2026-11-29', 'new')")
+        for table in ("orders", "events"):
+            row = connection.execute(f"SELECT count(id) = count(DISTINCT id) FROM public.{table}".encode()).fetchone()
+            assert row == (True,), table
         raise _Undo
 
 
@@ -239,4 +255,4 @@ class _Undo(Exception):
 
 def _take_back(connection: psycopg.Connection[Any]) -> None:
     """What the owner made meanwhile is no work of Sluice's."""
-    connection.execute("DROP TABLE events_2026_12, coupons")
+    connection.execute("DROP TABLE events_2026_12, coupons; DROP INDEX orders_by_total")

@@ -16,7 +16,7 @@ from sluice.domain.connection import OPTIONS, ConnectionInfo
 from sluice.domain.names import Prefix
 from sluice.errors import Terminal
 from sluice.vendors.postgres.connection import literal, quoted
-from sluice.vendors.postgres.session import GRANTABLE_SETTINGS
+from sluice.vendors.postgres.session import GRANTABLE_SETTINGS, silence_statement
 
 MAINTENANCE = "postgres"
 """The database that every server has, from which others are made."""
@@ -107,6 +107,11 @@ def create_role(role: str) -> str:
 def create_database(name: str, owner: str, encoding: str) -> str:
     """The statement that makes a slave's database."""
     return f"CREATE DATABASE {quoted(name)} OWNER {quoted(owner)} ENCODING '{encoding}' TEMPLATE template0"
+
+
+def silence(connection: psycopg.Connection[Any], role: str, database: str) -> str:
+    """The statement by which an account may switch off triggers in a slave's database that is not there yet."""
+    return silence_statement(quoted(role), quoted(database), connection.info.server_version)
 
 
 def set_password(connection: psycopg.Connection[Any], role: str, password: str) -> None:
