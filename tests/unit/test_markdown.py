@@ -9,13 +9,18 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from sluice.orchestration.approval import _question
-from sluice.orchestration.markdown import block, code
+from sluice.orchestration.markdown import code
+from sluice.orchestration.steps_failover import question as failover_question
 from sluice.orchestration.steps_resync import question
 
 HOSTILE = [
     "[Approve here](http://evil.example)", "`x` [a](http://evil.example)", "``` [a](http://evil.example)", "``",
     "<http://evil.example>", "a\n\n# heading [a](http://evil.example)", "![](http://evil.example)", "`", " ` ",
 ]  # fmt: skip
+
+FAILOVER: Any = SimpleNamespace(
+    action="forced", slave=SimpleNamespace(name="dr1"), master_info=SimpleNamespace(place="h")
+)
 
 
 def links(text: str) -> list[Any]:
@@ -30,7 +35,8 @@ def links(text: str) -> list[Any]:
 def test_a_name_in_a_question_is_no_link(text: str) -> None:
     if text.strip():
         assert links(f"Copy {code(text)} to {code(text)}, then") == []
-    assert links(f"Report:\n\n{block(text)}\n\nEnd") == []
+        listed = failover_question(FAILOVER, f"title\n{text}\nstate: {text}")
+        assert links(listed) == []
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -12,11 +12,5 @@ def code(text: str) -> str:
     return f"{fence}{pad}{line}{pad}{fence}"
 
 
-def block(text: str) -> str:
-    """Whole lines, shown as they are written."""
-    fence = "`" * max(3, _longest_run(text) + 1)
-    return f"{fence}\n{text}\n{fence}"
-
-
 def _longest_run(text: str) -> int:
     return max(map(len, re.findall("`+", text)), default=0)

@@ -2,6 +2,7 @@
 
 import inspect
 import logging
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from sluice import vendors
 from sluice.config import Replication
 from sluice.counted import counted
+from sluice.domain.definitions import TREATMENTS
 from sluice.domain.failover import Action
 from sluice.domain.names import TableName
 from sluice.errors import Terminal
@@ -21,7 +23,7 @@ from sluice.failover.attempt import Failover
 from sluice.install import reconcile, resources
 from sluice.install.uninstall import uninstall
 from sluice.orchestration.failure import as_airflow
-from sluice.orchestration.markdown import block
+from sluice.orchestration.markdown import code
 from sluice.orchestration.step import FOR_EVER, step
 from sluice.orchestration.work import Work
 from sluice.pair import Pair
@@ -149,7 +151,18 @@ def question(failover: Failover, report: str) -> str:
             f"**Approve**: slave {failover.slave.name} becomes the master with what it has. What the former master "
             f"{failover.master_info.place} committed later is lost. Make sure that no application writes there."
         )
-    return f"{what}\n\n**Reject**: nothing is changed.\n\n{block(report)}"
+    listed = "\n".join(f"- {code(line)}" for line in brief(report))
+    more = "The log of the task check has each difference with its statement."
+    return f"{what}\n\n**Reject**: nothing is changed.\n\n{listed}\n\n{more}"
+
+
+def brief(report: str) -> list[str]:
+    """The lines of the report of `check` that fit a question: no definitions, but how many differ of each kind."""
+    state, found, rest = report.partition("\ndefinitions")
+    kinds = (line for line in rest.splitlines() if line.partition(":")[0].strip() in TREATMENTS)
+    counts = [line for line in kinds if re.match(r"  \S[^:]*: \d+; ", line)]
+    lines = [*state.splitlines()[1:], *([found + rest.partition("\n")[0]] if found else []), *counts]
+    return [line.strip().removeprefix("- ") for line in lines if line.strip()]
 
 
 @part_of(*BOTH)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from failover.shop import ODD, Shop
-from sluice.orchestration.steps_failover import check
+from sluice.orchestration.steps_failover import brief, check
 from sluice.orchestration.steps_housekeeping import keep_definitions
 from sluice.stores.gate import ERROR, Gate
 
@@ -34,6 +34,10 @@ def test_it_lists_readiness_and_every_difference_with_its_remedy(shop_of: Callab
         "exclusion constraint slots_during_excl of public.slots: differs",
     ):
         assert line in text, line
+    asked = brief(text)
+    assert "planned: possible" in asked and "state: NORMAL" in asked
+    assert any(line.startswith("function: 2; a person makes them") for line in asked)
+    assert not any("CREATE" in line or "GRANT" in line or "RETURNS" in line for line in asked)
     assert "primary key" not in text and "default " not in text, "what the load brought does not differ"
 
 
