@@ -49,7 +49,7 @@ class Subject:
         """With our triggers, after `statements`."""
         self.connection.execute(statements.encode())
         capture(self.connection, configure(self.servers.folder / "replications"))
-        self.queue = "public.bench_items"
+        self.queue = "sluice.bench_items"
         return self
 
     def log(self, slonik: str) -> "Subject":

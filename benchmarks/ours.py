@@ -18,6 +18,7 @@ from benchmarks.servers import DATABASES, Servers
 from benchmarks.side import Side, SideFailed
 from embedded.home import REPOSITORY
 from sluice import config
+from sluice.configuration.model import DEFAULT_SCHEMA
 from sluice.domain.names import Prefix
 from sluice.domain.state import SlaveState
 from sluice.install import reconcile, resources
@@ -54,8 +55,8 @@ def configure(folder: Path, **options: Any) -> config.Replication:
 
 def capture(master: psycopg.Connection[Any], replication: config.Replication) -> None:
     """DbResources, event triggers with them, and the triggers of every table in `public`."""
-    resources.install(master, PREFIX, "public")
-    reconcile.reconcile(master, PREFIX, "public", replication.resolve(catalog.tables(master)))
+    resources.install(master, PREFIX, DEFAULT_SCHEMA)
+    reconcile.reconcile(master, PREFIX, DEFAULT_SCHEMA, replication.resolve(catalog.tables(master)))
 
 
 class Ours(Side):
@@ -95,12 +96,12 @@ class Ours(Side):
             store.ensure()
             store.move(SlaveState.INITIAL)
             store.move(SlaveState.TRANSITION)
-            store.start_at(position.take(self.master, PREFIX, "public"))
+            store.start_at(position.take(self.master, PREFIX, DEFAULT_SCHEMA))
             store.move(SlaveState.NORMAL)
 
     @property
     def checkpoints(self) -> CheckpointStore:
-        return CheckpointStore(self.slave, PREFIX, "public", SLAVE)
+        return CheckpointStore(self.slave, PREFIX, DEFAULT_SCHEMA, SLAVE)
 
     def start(self) -> None:
         """Returns when the apply applies, in normal mode."""
@@ -135,7 +136,7 @@ class Ours(Side):
         self.gate.open(ADMIN)
 
     def await_current(self) -> None:
-        now = position.take(self.master, PREFIX, "public")
+        now = position.take(self.master, PREFIX, DEFAULT_SCHEMA)
 
         def current() -> bool:
             found = self.checkpoints.read()
@@ -145,7 +146,7 @@ class Ours(Side):
 
     def forget(self) -> None:
         """As `housekeeping` does, only at once."""
-        self.master.execute("TRUNCATE public.bench_items")
+        self.master.execute("TRUNCATE sluice.bench_items")
 
     def check(self) -> None:
         if self.process is not None and self.process.poll() is not None:

@@ -170,7 +170,7 @@ def times_of(logs: Path) -> list[int]:
 
 
 def _rows(slave: Any) -> float:
-    row = slave.execute("SELECT coalesce(sum(rows), 0)::float8 FROM public.bench_blocks").fetchone()
+    row = slave.execute("SELECT coalesce(sum(rows), 0)::float8 FROM sluice.bench_blocks").fetchone()
     return float(row[0])
 
 

@@ -137,6 +137,7 @@ def server_of_release() -> Iterator[Callable[[int], PostgresServer]]:
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)
                 raise
+            _close_public(server)
             made[release] = server
         return made[release]
 
@@ -144,6 +145,12 @@ def server_of_release() -> Iterator[Callable[[int], PostgresServer]]:
     for server in made.values():
         server.stop()
         shutil.rmtree(server.directory, ignore_errors=True)
+
+
+def _close_public(server: PostgresServer) -> None:
+    """The schema public of all databases to come as PostgreSQL makes it since 15: only the database's owner creates."""
+    with server.connect("template1") as connection:
+        connection.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC; ALTER SCHEMA public OWNER TO pg_database_owner")
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,12 @@
 """Who is who in the demo's databases. None of them is a superuser."""
 
 from embedded.services import DATABASE, ROLE
+from sluice.configuration.model import DEFAULT_SCHEMA
 
 __all__ = ["ACCOUNT", "APPLICATION", "DATABASE", "OWNER", "PREFIX", "SCHEMA"]
 
 PREFIX = "DEMO_"
-SCHEMA = "public"
+SCHEMA = DEFAULT_SCHEMA
 """Where the replication's resources live, on the master and on the slaves."""
 
 ACCOUNT = ROLE

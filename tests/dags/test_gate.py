@@ -41,7 +41,7 @@ def slave(
 def configured(slave: ConnectionInfo) -> ConnectionInfo:
     """As after the begin of an initial update."""
     with connect(slave, application="test", autocommit=True) as connection:
-        CheckpointStore(connection, DEMO, "public", "a").ensure()
+        CheckpointStore(connection, DEMO, "sluice", "a").ensure()
     return slave
 
 
@@ -56,7 +56,7 @@ def run(action: str, reason: str | None = None) -> str:
 
 def kept(info: ConnectionInfo) -> str:
     with connect(info, application="test", autocommit=True) as connection:
-        found = CheckpointStore(connection, DEMO, "public", "a").read()
+        found = CheckpointStore(connection, DEMO, "sluice", "a").read()
     return found.closed if found else ""
 
 

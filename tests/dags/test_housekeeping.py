@@ -29,25 +29,25 @@ class World:
     def __init__(self, databases: dict[str, ConnectionInfo]):
         self.master = connect(databases["master"], application="test", autocommit=True)
         self.slaves = {name: connect(databases[name], application="test", autocommit=True) for name in "ab"}
-        resources.install(self.master, DEMO, "public")
+        resources.install(self.master, DEMO, "sluice")
 
     def write(self, count: int) -> None:
         self.master.execute(
-            "INSERT INTO public.demo_items (tablename, db_action, db_schema, content)"
+            "INSERT INTO sluice.demo_items (tablename, db_action, db_schema, content)"
             f" SELECT 't', 'INSERT', 'public', g::text FROM pg_catalog.generate_series(1, {count}) g"
         )
 
     def slave(self, name: str, *path: SlaveState, applied: bool = True) -> None:
         """Moves a slave along `path`; `applied`: it has everything written so far."""
-        store = CheckpointStore(self.slaves[name], DEMO, "public", name)
+        store = CheckpointStore(self.slaves[name], DEMO, "sluice", name)
         store.ensure()
         for state in path:
             store.move(state)
         if applied:
-            store.start_at(position.take(self.master, DEMO, "public"))
+            store.start_at(position.take(self.master, DEMO, "sluice"))
 
     def left(self) -> int:
-        row = self.master.execute("SELECT pg_catalog.count(*) FROM public.demo_items").fetchone()
+        row = self.master.execute("SELECT pg_catalog.count(*) FROM sluice.demo_items").fetchone()
         assert row is not None
         return int(row[0])
 
@@ -94,7 +94,7 @@ def test_a_change_that_commits_late_stays_although_later_keys_are_applied(world:
     with connect(
         ConnectionInfo("postgres", other.host, other.port, other.dbname, other.user, other.password), application="late"
     ) as late:
-        late.execute("INSERT INTO public.demo_items (tablename, db_action, db_schema) VALUES ('t', 'INSERT', 'public')")
+        late.execute("INSERT INTO sluice.demo_items (tablename, db_action, db_schema) VALUES ('t', 'INSERT', 'public')")
         world.write(10)
         world.slave("a", *TO_NORMAL)
         world.slave("b", *TO_NORMAL)
@@ -139,8 +139,17 @@ def test_a_slave_without_a_connection_holds_the_purge(world: World, monkeypatch:
 
 
 def test_a_master_without_resources_is_left_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    world.master.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    world.master.execute("DROP SCHEMA sluice CASCADE")
     assert run(purge_items) == run(check_structure) == "not installed"
+
+
+def test_a_slave_whose_checkpoint_is_in_the_former_default_schema_holds_the_purge(world: World) -> None:
+    for name in ("a", "b"):
+        world.slave(name, SlaveState.INITIAL, SlaveState.TRANSITION)
+        world.slaves[name].execute("ALTER SCHEMA sluice RENAME TO former")
+    world.write(10)
+    assert "write schema: former for the slave" in run(purge_items)
+    assert world.left() == 10
 
 
 def test_structures_are_compared(world: World) -> None:

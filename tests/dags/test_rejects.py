@@ -36,12 +36,12 @@ def store(
         "prefix: DEMO_\nmaster: {conn_id: m}\nslaves:\n  a: {conn_id: a}\ntables:\n  public.*: {}\n"
     )
     with connect(info, application="test", autocommit=True) as connection:
-        CheckpointStore(connection, DEMO, "public", "a").ensure()
+        CheckpointStore(connection, DEMO, "sluice", "a").ensure()
         connection.execute(
-            "INSERT INTO public.demo_rejects (slave, repl_key, schema, tablename, action, reason)"
+            "INSERT INTO sluice.demo_rejects (slave, repl_key, schema, tablename, action, reason)"
             " SELECT 'a', g, 'public', 't', 'DELETE', 'found none' FROM generate_series(1, 2) g"
         )
-        yield RejectStore(connection, DEMO, "public", "a")
+        yield RejectStore(connection, DEMO, "sluice", "a")
 
 
 def run(action: str, ids: str | None = None, *, force: bool = False) -> str:
@@ -97,7 +97,7 @@ def test_a_range_without_anything_in_it_is_refused(text: str) -> None:
 def test_the_answers_of_the_apply_are_told(store: RejectStore) -> None:
     def answer() -> None:
         with connect(info_of(store), application="answers", autocommit=True) as connection:
-            mine = RejectStore(connection, DEMO, "public", "a")
+            mine = RejectStore(connection, DEMO, "sluice", "a")
             until(lambda: len(mine.read([RejectStatus.ASKED])) == 2)
             mine.move([1], RejectStatus.APPLIED, "anna")
             mine.move([2], RejectStatus.SET_ASIDE, answer="the row is another one")

@@ -117,7 +117,7 @@ def slaves(
 
 def found(info: ConnectionInfo, name: str) -> tuple[SlaveState, str]:
     with connect(info, application="test", autocommit=True) as connection:
-        checkpoint = CheckpointStore(connection, Prefix("DEMO_"), "public", name).read()
+        checkpoint = CheckpointStore(connection, Prefix("DEMO_"), "sluice", name).read()
     assert checkpoint is not None
     return checkpoint.state, checkpoint.message
 

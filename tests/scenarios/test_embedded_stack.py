@@ -275,7 +275,7 @@ def test_status_tells_each_pair_whatever_state_its_slave_is_in(stack: Stack) -> 
         "DEMO_ → dr1: UNCONFIGURED: no initial update yet",
     ]
     with stack.slaves["dr1"].connect("demo", ROLE) as slave:
-        store = CheckpointStore(slave, Prefix("DEMO_"), "public", "dr1")
+        store = CheckpointStore(slave, Prefix("DEMO_"), "sluice", "dr1")
         store.ensure()
         store.move(SlaveState.INITIAL, "being prepared")
     told = ["DEMO_ → dr1: INITIAL: being prepared", "    0 of 0 tables, 0 rows, 0.0 MB, 0 rows/s"]
@@ -292,7 +292,7 @@ def test_status_tells_each_pair_whatever_state_its_slave_is_in(stack: Stack) -> 
         lease.release()
     with stack.slaves["dr1"].connect("demo", ROLE) as slave:
         slave.execute(
-            "DROP TABLE public.demo_checkpoint, public.demo_blocks, public.demo_rejects, public.demo_throttle"
+            "DROP TABLE sluice.demo_checkpoint, sluice.demo_blocks, sluice.demo_rejects, sluice.demo_throttle"
         )
 
 

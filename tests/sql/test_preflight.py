@@ -183,6 +183,7 @@ MASTER = [
         FOR f IN SELECT p.oid::regprocedure FROM pg_proc p WHERE starts_with(p.proname, 'pre_capture_events_') LOOP
             EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC, {OWNER}', f);
         END LOOP; END $$""", f"EXECUTE on {RESOURCES}.pre_capture_events_", WARNING),
+    (f"GRANT CREATE ON SCHEMA {RESOURCES} TO PUBLIC, {OWNER}", f"a schema {RESOURCES} in which nobody else may CREATE"),
     (f"ALTER TABLE {RESOURCES}.pre_items OWNER TO postgres", f"the ownership of {RESOURCES}.pre_items"),
     (f"ALTER FUNCTION {RESOURCES}.pre_position() OWNER TO postgres", f"the ownership of {RESOURCES}.pre_position("),
 ]  # fmt: skip
@@ -202,6 +203,7 @@ SLAVE = [
     (f"REVOKE EXECUTE ON FUNCTION pg_control_system() FROM {ACCOUNT}", "EXECUTE on pg_catalog.pg_control_system()"),
     (f"ALTER TABLE {ORDER} DROP CONSTRAINT order_pkey; CREATE UNIQUE INDEX again ON {ORDER} (id);"
      "CREATE PUBLICATION p FOR ALL TABLES", f"a replica identity of {ORDER}"),
+    (f"GRANT CREATE ON SCHEMA {RESOURCES} TO PUBLIC, {OWNER}", f"a schema {RESOURCES} in which nobody else may CREATE"),
     (f"CREATE TABLE {RESOURCES}.pre_throttle ()", f"the ownership of {RESOURCES}.pre_throttle"),
     (f"ALTER TABLE {PERSON} DROP m; DROP TYPE {SCHEMA}.\"Mood\"; CREATE TYPE {SCHEMA}.\"Mood\" AS ENUM ('sad');"
      f"ALTER TYPE {SCHEMA}.\"Mood\" OWNER TO {ACCOUNT}; ALTER TABLE {PERSON} ADD m {SCHEMA}.\"Mood\"",

@@ -213,7 +213,7 @@ def test_psql_installs_by_hand_what_the_dag_installs(bare: Master, postgres: Pos
     listed = re.search(r"for f in ([\w\s\\-]+); do", header)
     assert listed is not None
     names = [name for name in re.split(r"[\s\\-]+", listed.group(1)) if name]
-    assert names == [*resources.STEPS, *resources.FUNCTIONS, resources.EVENT_TRIGGERS]
+    assert names == ["schema_make", *resources.STEPS, *resources.FUNCTIONS, resources.EVENT_TRIGGERS]
     text = "\n".join((sql_files.folder() / "postgres" / f"{name}.sql").read_text() for name in names)
     text = text.replace("${prefix}", "demo_").replace("${schema}", "public")
     for _ in range(2):
@@ -267,7 +267,7 @@ def test_the_list_of_functions_to_remove_is_complete() -> None:
     text = (sql_files.folder() / "postgres" / "uninstall.sql").read_text()
     listed = re.search(r"unnest\(ARRAY\[(.*?)\]\)", text, re.DOTALL)
     assert listed is not None
-    assert sorted(re.findall(r"'(\w+)'", listed.group(1))) == resources.function_names()
+    assert sorted(re.findall(r"'(\w+)'", listed.group(1))) == list(resources.function_names())
 
 
 def test_without_an_installation_reconcile_names_the_dag(bare: Master) -> None:
@@ -279,4 +279,4 @@ def test_a_service_inside_a_transaction_of_the_caller_is_a_mistake(bare: Master)
     with connect(bare.info, application="test") as connection:
         connection.execute("SELECT 1")
         with pytest.raises(ValueError, match="commit or roll back"):
-            installing.install(connection, bare.prefix)
+            installing.install(connection, bare.prefix, bare.schema)

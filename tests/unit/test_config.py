@@ -141,7 +141,7 @@ def test_yaml_is_read_in_full(folder: Path) -> None:
 def test_defaults_are_those_of_the_contract(folder: Path) -> None:
     (folder / "A.yml").write_text("prefix: A_\nmaster: {conn_id: m}\nslaves: {}\ntables: {public.*: }\n")
     replication = config.load("A_")
-    assert replication.master == Endpoint("m", "postgres", "public")
+    assert replication.master == Endpoint("m", "postgres", "sluice")
     assert replication.slaves == {}
     assert replication.apply == ApplyOptions(1_000_000, 1_000_000, 30.0, 0.05, 10.0)
     assert replication.initial == InitialOptions(0.5, 50_000, 4)

@@ -3,7 +3,7 @@
 -- little later.
 -- Called by: sluice.install, which makes them when its account is a superuser; by hand, when an administrator makes them
 --   for an account that is none, after the installation:
---   sed -e 's/${prefix}/demo_/g' -e 's/${schema}/public/g' event_triggers.sql | psql -1 -v ON_ERROR_STOP=1 DATABASE
+--   sed -e 's/${prefix}/demo_/g' -e 's/${schema}/sluice/g' event_triggers.sql | psql -1 -v ON_ERROR_STOP=1 DATABASE
 -- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none. Those of an older version are made anew; what
 --   an administrator has disabled stays disabled.
 --   They fire for what an apply does, too: captures must follow a table whose definition was replicated to here.

@@ -1,11 +1,12 @@
 -- Grants an account that is no superuser all it needs to be a master's account.
 -- Called by: an administrator, after role.sql, once for each schema with replicated tables and each owner of such tables:
---   sed -e 's/${role}/sluice/g' -e 's/${schema}/replication/g' -e 's/${tables}/public/g' -e 's/${owner}/shop_owner/g' \
+--   sed -e 's/${role}/sluice/g' -e 's/${schema}/sluice/g' -e 's/${tables}/public/g' -e 's/${owner}/shop_owner/g' \
 --     grants.sql | psql -1 -v ON_ERROR_STOP=1 DATABASE
--- Placeholders: ${role} the account, ${schema} where the DbResources will live, ${tables} a schema with tables to
---   replicate, ${owner} the role that owns these; all quoted where their names need it.
--- Result: none. Privileges: superuser, or the owner of the database, the schemas and the tables.
---   Oldest version: PostgreSQL 14.
+-- Placeholders: ${role} the account, ${schema} the schema that it gets for the DbResources (schema: of the configuration,
+--   sluice where it names none), ${tables} a schema with tables to replicate, ${owner} the role that owns these; all quoted
+--   where their names need it.
+-- Result: none. Privileges: superuser, or the owner of the database, the schemas and the tables, who is a member of the
+--   account. Oldest version: PostgreSQL 14.
 --
 -- docs/privileges.md says what each privilege is for, and which others there are for what few replications do. The task
 -- check of the DAGs names all that is lacking, with its statement.
@@ -14,6 +15,9 @@ BEGIN
     EXECUTE 'GRANT CONNECT ON DATABASE ' || quote_ident(current_database()) || $name$ TO ${role}$name$;
 END
 $sluice$;
+-- The account's own, and closed to everybody else: what triggers call runs as their functions' owner (docs/security.md).
+-- One that is there already stays as it is: where others may create in it, the task check refuses it and says why.
+CREATE SCHEMA IF NOT EXISTS ${schema} AUTHORIZATION ${role};
 GRANT USAGE, CREATE ON SCHEMA ${schema} TO ${role};
 GRANT USAGE ON SCHEMA ${tables} TO ${role};
 GRANT SELECT, TRIGGER ON ALL TABLES IN SCHEMA ${tables} TO ${role};

@@ -1,7 +1,7 @@
 -- Every table takes writes again, at once and without a lock on any of them. The triggers go afterwards, one by one:
 -- DROP FUNCTION … CASCADE of each function ${prefix}capture_guard_…_x.
 -- Called by: sluice.failover; by a person who gives up a failover whose Airflow is lost:
---   sed -e 's/${prefix}/demo_/g' -e 's/${schema}/public/g' guard_release.sql | psql -1 -v ON_ERROR_STOP=1 DATABASE
+--   sed -e 's/${prefix}/demo_/g' -e 's/${schema}/sluice/g' guard_release.sql | psql -1 -v ON_ERROR_STOP=1 DATABASE
 -- Placeholders: ${prefix}, ${schema} quoted schema of the DbResources. Result: none.
 -- Privileges: the account that made them. Oldest version: PostgreSQL 14.
 DO $sluice$

@@ -1,11 +1,12 @@
 -- Grants an account that is no superuser all it needs to be a slave's account.
 -- Called by: an administrator, after role.sql, once for each schema in which replicated tables will live:
---   sed -e 's/${role}/sluice/g' -e 's/${schema}/replication/g' -e 's/${tables}/public/g' slave_grants.sql |
+--   sed -e 's/${role}/sluice/g' -e 's/${schema}/sluice/g' -e 's/${tables}/public/g' slave_grants.sql |
 --     psql -1 -v ON_ERROR_STOP=1 DATABASE
 --   The database itself, where there is none yet, in the master's encoding or in UTF8:
 --   psql -c "CREATE DATABASE shop ENCODING 'UTF8' TEMPLATE template0" postgres
--- Placeholders: ${role} the account, ${schema} where CHECKPOINT, BLOCKS and REJECTS will live, ${tables} a schema of
---   replicated tables; all quoted where their names need it. Schemas that are absent are made.
+-- Placeholders: ${role} the account, ${schema} the schema that it gets for CHECKPOINT, BLOCKS and REJECTS (schema: of the
+--   slave in the configuration, sluice where it names none), ${tables} a schema of replicated tables; all quoted where
+--   their names need it. Schemas that are absent are made.
 -- Result: none. Privileges: superuser, as of SET ON PARAMETER. Oldest version: PostgreSQL 14.
 --
 -- Tables that are there already should belong to the account: ALTER TABLE ... OWNER TO ${role}.
@@ -21,7 +22,8 @@ BEGIN
     END IF;
 END
 $sluice$;
-CREATE SCHEMA IF NOT EXISTS ${schema};
+-- The account's own, and closed to everybody else (docs/security.md). One that is there already stays as it is.
+CREATE SCHEMA IF NOT EXISTS ${schema} AUTHORIZATION ${role};
 CREATE SCHEMA IF NOT EXISTS ${tables};
 GRANT USAGE, CREATE ON SCHEMA ${schema} TO ${role};
 GRANT USAGE, CREATE ON SCHEMA ${tables} TO ${role};

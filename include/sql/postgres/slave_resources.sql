@@ -2,7 +2,7 @@
 -- Called by: the initial update, before anything else touches the slave; the apply that starts; an admin's closure of the
 -- gate. Idempotent.
 -- Placeholders: ${prefix} e.g. demo_, ${schema} quoted schema.
--- By hand: sed -e 's/${prefix}/demo_/g' -e 's/${schema}/public/g' slave_resources.sql | psql -1 -v ON_ERROR_STOP=1 DATABASE
+-- By hand: sed -e 's/${prefix}/demo_/g' -e 's/${schema}/sluice/g' slave_resources.sql | psql -1 -v ON_ERROR_STOP=1 DATABASE
 -- Privileges: CREATE on the schema. Oldest version: PostgreSQL 13.
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}checkpoint (
     slave         text PRIMARY KEY,

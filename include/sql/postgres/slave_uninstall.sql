@@ -1,7 +1,8 @@
 -- Removes what Sluice keeps on a slave: its rows of CHECKPOINT, BLOCKS, REJECTS, THROTTLE and FAILOVER, and with those of
--- the last slave the tables themselves. The replicated tables and their rows stay as they are. Safe to repeat.
+-- the last slave the tables themselves, and the schema when it is empty then and belongs to the account. The replicated
+-- tables and their rows stay as they are. Safe to repeat.
 -- Called by: ./sluice remove, when no apply of the slave runs; by hand:
---   sed -e 's/${prefix}/demo_/g' -e 's/${schema}/public/g' -e "s/\${slave}/'dr1'/g" slave_uninstall.sql \
+--   sed -e 's/${prefix}/demo_/g' -e 's/${schema}/sluice/g' -e "s/\${slave}/'dr1'/g" slave_uninstall.sql \
 --     | psql -1 -v ON_ERROR_STOP=1 DATABASE
 -- Placeholders: ${prefix}, ${schema} as in slave_resources.sql; ${slave} a literal. Result: none.
 -- Privileges: the account of the slave, which owns the tables. Oldest version: PostgreSQL 14.
@@ -33,5 +34,15 @@ BEGIN
     LOOP
         EXECUTE 'DROP TABLE ' || stage;
     END LOOP;
+END
+$sluice$;
+DO $sluice$
+BEGIN
+    IF EXISTS (SELECT FROM pg_catalog.pg_namespace n WHERE n.oid = to_regnamespace($s$ ${schema}$s$)
+               AND n.nspname <> 'public' AND pg_catalog.pg_get_userbyid(n.nspowner) = current_user) THEN
+        DROP SCHEMA ${schema};
+    END IF;
+EXCEPTION WHEN dependent_objects_still_exist THEN
+    NULL;
 END
 $sluice$;

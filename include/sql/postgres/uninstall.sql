@@ -1,17 +1,13 @@
 -- Removes all DbResources of a prefix, and nothing else: objects are named one by one, so that prefix demo_ leaves
--- demo_2_ alone. Queued changes go with ITEMS.
--- Called by: sluice.install, after it removed each table's capture; by hand as resources_v1.sql.
+-- demo_2_ alone. Queued changes go with ITEMS. The schema goes when it is empty then and belongs to the account.
+-- Called by: sluice.install, after it removed each table's capture; by hand as resources_v1.sql, after
+--   event_triggers_remove.sql.
 -- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
--- Privileges: the account that installed; superuser where event triggers were made. Oldest version: PostgreSQL 14.
+-- Privileges: the account that installed. Oldest version: PostgreSQL 14.
 DO $sluice$
 DECLARE
-    mark text := left(md5($s$ ${schema}$s$::regnamespace::text), 8);
-    name text;
     functions text;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['ddl_end_', 'ddl_drop_', 'ddl_rewrite_'] LOOP
-        EXECUTE format('DROP EVENT TRIGGER IF EXISTS %I', '${prefix}' || name || mark);
-    END LOOP;
     IF to_regclass($s$ ${schema}.${prefix}tables$s$) IS NOT NULL THEN
         DELETE FROM ${schema}.${prefix}tables;
         DROP TRIGGER IF EXISTS ${prefix}tables_created ON ${schema}.${prefix}tables;
@@ -46,3 +42,13 @@ DROP TABLE IF EXISTS ${schema}.${prefix}cols_table, ${schema}.${prefix}captures,
     ${schema}.${prefix}debug_table, ${schema}.${prefix}current_tables, ${schema}.${prefix}tables, ${schema}.${prefix}items,
     ${schema}.${prefix}partitions, ${schema}.${prefix}info;
 DROP SEQUENCE IF EXISTS ${schema}.${prefix}seq;
+DO $sluice$
+BEGIN
+    IF EXISTS (SELECT FROM pg_catalog.pg_namespace n WHERE n.oid = to_regnamespace($s$ ${schema}$s$)
+               AND n.nspname <> 'public' AND pg_catalog.pg_get_userbyid(n.nspowner) = current_user) THEN
+        DROP SCHEMA ${schema};
+    END IF;
+EXCEPTION WHEN dependent_objects_still_exist THEN
+    NULL;
+END
+$sluice$;

@@ -47,7 +47,7 @@ class Hold:
             with self._checkpoints() as checkpoints:
                 configured = checkpoints.read() is not None
                 if configured:
-                    checkpoints.ensure()
+                    checkpoints.upgrade()
                     checkpoints.close(closure.text())
         except SluiceError as error:
             raise NotKept(self.prefix, self.slave.name, error) from error

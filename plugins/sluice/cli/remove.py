@@ -165,14 +165,15 @@ def _leave_master(wish: Wish, side: Side) -> bool:
     accounts = vendors.module(VENDOR, "accounts")
     prefix, schema = wish.replication.prefix, wish.replication.master.schema
     with sides.session(side.info) as found:
-        if not accounts.has_event_triggers(found, prefix, schema):
-            return uninstall(found, prefix, schema)
-    if side.admin is None:
-        raise AdministratorNeeded(
-            f"The event triggers of {prefix} belong to a superuser of the master ({side.info.place}). Give that log-in "
-            "with --admin master=LOGIN."
-        )
-    with sides.session(side.admin) as found:
+        if accounts.has_event_triggers(found, prefix, schema):
+            if side.admin is None:
+                raise AdministratorNeeded(
+                    f"The event triggers of {prefix} belong to a superuser of the master ({side.info.place}). Give "
+                    "that log-in with --admin master=LOGIN."
+                )
+            with sides.session(side.admin) as administrator:
+                accounts.remove_event_triggers(administrator, prefix, schema)
+        # Not as the administrator: an account that he does not trust would run code with his rights.
         return uninstall(found, prefix, schema)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from sluice.configuration.mistakes import Mistake
 from sluice.configuration.model import (
+    DEFAULT_SCHEMA,
     READS,
     VENDORS,
     ApplyOptions,
@@ -104,7 +105,7 @@ def _endpoint(section: Section, vendor: str) -> tuple[str, str, str]:
         section.missing("conn_id", _CONN_ID)
     conn_id = section.text("conn_id", "", _CONN_ID)
     vendor = section.choice("vendor", VENDORS, vendor, "vendors")
-    schema = section.text("schema", "public", "name a schema, exactly as the database stores it")
+    schema = section.text("schema", DEFAULT_SCHEMA, "name a schema, exactly as the database stores it")
     return conn_id, vendor, schema
 
 

@@ -15,6 +15,8 @@ READS = ("committed", "snapshot", "locked")
 """Values of `initial.read`."""
 VENDORS = frozenset({"postgres"})
 """One word for each folder in `vendors/` and `include/sql/`."""
+DEFAULT_SCHEMA = "sluice"
+"""Where Sluice's own tables live on either side when the configuration names no schema."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Endpoint:
     conn_id: str
     """The Airflow connection; it holds host, user and password."""
     vendor: str = "postgres"
-    schema: str = "public"
+    schema: str = DEFAULT_SCHEMA
     """Where Sluice's own tables live, exactly as the database stores the name."""
     cascade: tuple[Prefix, ...] = ()
     """Replications that apply to this master, and whose changes it passes on to its own slaves."""
@@ -39,7 +41,7 @@ class SlaveConfig:
     name: str
     conn_id: str
     vendor: str = "postgres"
-    schema: str = "public"
+    schema: str = DEFAULT_SCHEMA
     """Where CHECKPOINT, BLOCKS and REJECTS live."""
     safe_mode: bool = False
     """Apply every change idempotently, always."""

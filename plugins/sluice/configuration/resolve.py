@@ -18,7 +18,9 @@ SLAVE_TABLES = frozenset({"checkpoint", "blocks", "rejects", "throttle", "failov
 _STAGE = re.compile(r"stage_\d+_\d+_\w+\Z")
 """Tables in which the apply gathers changes on a slave, without the prefix."""
 
-_MARKS = (("items", "tables", "current_tables"), ("checkpoint", "blocks", "rejects"))
+MASTER_MARKS = ("items", "tables", "current_tables")
+SLAVE_MARKS = ("checkpoint", "blocks", "rejects")
+"""Tables that are always together, without the prefix."""
 
 
 @dataclass(frozen=True)
@@ -94,20 +96,31 @@ def rule_for(table: TableName, rules: Iterable[TableRule]) -> TableRule | None:
     return max(matching, key=lambda rule: rule.pattern.precision, default=None)
 
 
-def _own_tables(prefix: Prefix, tables: Iterable[TableName]) -> set[TableName]:
-    """Those of `tables` that hold Sluice's own data, of this prefix or of another one.
+def own_tables(tables: Iterable[TableName]) -> set[TableName]:
+    """Those of `tables` that hold Sluice's own data, of any prefix.
 
-    Another prefix shows by its tables: where X_ITEMS, X_TABLES and X_CURRENT_TABLES stand in one
-    schema, X_ is a prefix; so it is where X_CHECKPOINT, X_BLOCKS and X_REJECTS do. A user's table
-    whose name only begins with a prefix is no such table.
+    A prefix shows by its tables: where X_ITEMS, X_TABLES and X_CURRENT_TABLES are in one schema, X_ is a prefix; so it
+    is where X_CHECKPOINT, X_BLOCKS and X_REJECTS are. A user's table whose name only begins with a prefix is no such
+    table.
     """
     existing = set(tables)
-    prefixes = {(table.schema, prefix.lower) for table in existing}
-    for marks in _MARKS:
+    prefixes = set()
+    for marks in (MASTER_MARKS, SLAVE_MARKS):
         for table in existing:
             start = table.name.removesuffix(marks[0])
             if start != table.name and all(TableName(table.schema, start + mark) in existing for mark in marks):
                 prefixes.add((table.schema, start))
+    return _of_prefixes(prefixes, existing)
+
+
+def _own_tables(prefix: Prefix, tables: Iterable[TableName]) -> set[TableName]:
+    """Those of `tables` that hold Sluice's own data, of this prefix, complete or not, or of another one."""
+    existing = set(tables)
+    return own_tables(existing) | _of_prefixes({(table.schema, prefix.lower) for table in existing}, existing)
+
+
+def _of_prefixes(prefixes: set[tuple[str, str]], existing: set[TableName]) -> set[TableName]:
+    """What is Sluice's of these, each a schema and a prefix."""
     own = {TableName(schema, start + end) for schema, start in prefixes for end in MASTER_TABLES | SLAVE_TABLES}
     for schema, start in prefixes:
         own |= {

@@ -31,13 +31,14 @@ class InstallReport:
 
 
 def install(
-    connection: psycopg.Connection[Any], prefix: Prefix, schema: str = "public", cascade: Iterable[Prefix] = ()
+    connection: psycopg.Connection[Any], prefix: Prefix, schema: str, cascade: Iterable[Prefix] = ()
 ) -> InstallReport:
     """Brings the DbResources of `prefix` in `schema` to this release's version, in one transaction.
 
     `cascade`: the replications that apply to this database and whose changes are captured, too; triggers that were
     made for others are out of date, and reconciling makes them again. A second run changes nothing and takes no lock on
-    any table. Where a lock is held, it begins anew. Raises `ResourcesNewer`, `NamesTaken`, and psycopg's errors.
+    any table. Where a lock is held, it begins anew. Raises `ResourcesNewer`, `NamesTaken`, `SchemaUnsafe`,
+    `InstalledElsewhere`, and psycopg's errors.
     """
     resources.expect_idle(connection)
     origins = tuple(cascade)

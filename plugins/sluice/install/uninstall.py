@@ -14,7 +14,7 @@ from sluice.vendors.postgres.tables_registry import Registry
 log = logging.getLogger(__name__)
 
 
-def uninstall(connection: psycopg.Connection[Any], prefix: Prefix, schema: str = "public") -> bool:
+def uninstall(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> bool:
     """Removes everything `prefix` owns in `schema`, changes not yet delivered included; False when there was nothing.
 
     Other prefixes and the replicated tables stay as they are. The triggers go table by table first,

@@ -28,9 +28,9 @@ from sluice.vendors.postgres.tables_registry import Registry
 
 CONFIG = """
 prefix: DEMO_
-master: {conn_id: m}
+master: {conn_id: m, schema: public}
 slaves:
-  dr1: {conn_id: s, on_conflict: POLICY, safe_mode: SAFE, compare_values: COMPARE, checkpoint: KEPT}
+  dr1: {conn_id: s, schema: public, on_conflict: POLICY, safe_mode: SAFE, compare_values: COMPARE, checkpoint: KEPT}
 tables:
   public.*: {RULE}
 apply: {lease: 2.0, checkpoint_interval: INTERVAL, max_batch_changes: BATCH, stage_above: STAGE}

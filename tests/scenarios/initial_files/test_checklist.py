@@ -75,7 +75,7 @@ def slave(stack: Stack) -> "psycopg.Connection[Any]":
 
 def checkpoint(stack: Stack) -> tuple[SlaveState, str]:
     with slave(stack) as connection:
-        found = CheckpointStore(connection, Prefix("DEMO_"), "public", "dr1").read()
+        found = CheckpointStore(connection, Prefix("DEMO_"), "sluice", "dr1").read()
     assert found is not None
     return found.state, found.message
 

@@ -51,7 +51,7 @@ def applying(pair: Pair) -> Iterator[Applying]:
 
 def await_current(pair: Pair, running: Applying) -> None:
     """Returns when all is applied that the master has committed by now."""
-    now = position.take(pair.master, pair.replication.prefix, "public")
+    now = position.take(pair.master, pair.replication.prefix, pair.replication.master.schema)
 
     def current() -> bool:
         if running.failure:

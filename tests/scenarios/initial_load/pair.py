@@ -37,9 +37,9 @@ HELD = 7
 """Of an advisory lock."""
 CONFIG = """
 prefix: DEMO_
-master: {{conn_id: m, vendor: postgres}}
+master: {{conn_id: m, schema: {schema}}}
 slaves:
-  {name}: {{conn_id: s, vendor: postgres, existing_tables: {policy}{slave_options}}}
+  {name}: {{conn_id: s, schema: {schema}, existing_tables: {policy}{slave_options}}}
 tables:
 {tables}
 initial: {{block_rows: {block_rows}, block_target_seconds: {seconds}, parallel: {parallel}, where: true}}
@@ -65,6 +65,11 @@ class Pair:
             update_id or f"update {uuid.uuid4().hex[:6]}",
             Choice.from_dict(choice),
         )
+
+    @property
+    def schema(self) -> str:
+        """Of Sluice's own objects on the slave."""
+        return self.replication.slaves[self.name].schema
 
     def with_slave(self, **options: Any) -> "Pair":
         """The same pair with other options of its slave."""
@@ -96,13 +101,13 @@ class Pair:
         return reports
 
     def blocks(self, table: str | None = None) -> list[Any]:
-        found = blocks.load(self.slave, self.replication.prefix, "public", self.name).tables
+        found = blocks.load(self.slave, self.replication.prefix, self.schema, self.name).tables
         return [
             block for name, joined in found.items() for block in joined.blocks if table is None or name.name == table
         ]
 
     def checkpoint(self) -> CheckpointStore:
-        return CheckpointStore(self.slave, self.replication.prefix, "public", self.name)
+        return CheckpointStore(self.slave, self.replication.prefix, self.schema, self.name)
 
     def state(self) -> SlaveState:
         found = self.checkpoint().read()
@@ -175,10 +180,11 @@ def make_pair(
     slave: ConnectionInfo | None = None,
     name: str = "dr1",
     slave_options: str = "",
+    schema: str = "public",
 ) -> Pair:
     """Two empty databases and a replication of `tables`; `master`, `slave` give databases that are there already.
 
-    `name`: the slave's. `slave_options`: YAML, after a comma.
+    `name`: the slave's. `slave_options`: YAML, after a comma. `schema`: of Sluice's own objects on both sides.
     """
     lines = "\n".join(f"  '{table}': {{}}" for table in tables)
     text = CONFIG.format(
@@ -189,6 +195,7 @@ def make_pair(
         parallel=parallel,
         name=name,
         slave_options=slave_options,
+        schema=schema,
     )
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "DEMO.yaml").write_text(text)

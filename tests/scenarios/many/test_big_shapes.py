@@ -20,8 +20,8 @@ from sluice.initial.import_job import import_in_threads
 
 CONFIG = """
 prefix: DEMO_
-master: {conn_id: m}
-slaves: {one: {conn_id: s1}, two: {conn_id: s2}}
+master: {conn_id: m, schema: public}
+slaves: {one: {conn_id: s1, schema: public}, two: {conn_id: s2, schema: public}}
 tables: {'public.*': {}}
 initial: {block_rows: 1000, block_target_seconds: 0.5, parallel: 2}
 """

@@ -14,23 +14,23 @@ NOTES = Writable("public.notes", ("a", "b"), "floor(random() * 90)::int, chr(65 
 
 AB = """
 prefix: AB_
-master: {conn_id: a}
-slaves: {b: {conn_id: b}}
+master: {schema: public, conn_id: a}
+slaves: {b: {schema: public, conn_id: b}}
 tables: {'public.*': {}}
 initial: {block_rows: 200, block_target_seconds: 0.05}
 """
 BC = """
 prefix: BC_
-master: {conn_id: b, cascade: AB_}
-slaves: {c: {conn_id: c}}
+master: {schema: public, conn_id: b, cascade: AB_}
+slaves: {c: {schema: public, conn_id: c}}
 tables: {'public.*': {}}
 initial: {block_rows: 200, block_target_seconds: 0.05}
 """
 BA_TOO = "conn_id: b, cascade: AB_}"
 BA = """
 prefix: BA_
-master: {conn_id: b}
-slaves: {a: {conn_id: a}}
+master: {schema: public, conn_id: b}
+slaves: {a: {schema: public, conn_id: a}}
 tables: {'public.*': {}}
 """
 

@@ -57,7 +57,7 @@ def link(stack: Stack, slave: str) -> "psycopg.Connection[Any]":
 
 def state(stack: Stack, slave: str) -> SlaveState:
     with link(stack, slave) as connection:
-        found = CheckpointStore(connection, Prefix("DEMO_"), "public", slave).read()
+        found = CheckpointStore(connection, Prefix("DEMO_"), "sluice", slave).read()
     assert found is not None
     return found.state
 

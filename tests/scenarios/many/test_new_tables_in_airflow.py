@@ -46,7 +46,7 @@ def on(stack: Stack, place: str) -> Iterator["psycopg.Connection[Any]"]:
 
 def checkpoint(stack: Stack, slave: str) -> Checkpoint:
     with on(stack, slave) as connection:
-        found = CheckpointStore(connection, Prefix("DEMO_"), "public", slave).read()
+        found = CheckpointStore(connection, Prefix("DEMO_"), "sluice", slave).read()
     assert found is not None
     return found
 

@@ -25,11 +25,11 @@ from sluice.vendors.postgres import blocks, snapshot
 ORDERS = Writable("public.orders", ("id",), "floor(random() * 900)::int")
 CONFIG = """
 prefix: DEMO_
-master: {conn_id: m}
+master: {conn_id: m, schema: public}
 slaves:
-  one: {conn_id: s1}
+  one: {conn_id: s1, schema: public}
   two: {conn_id: s2, schema: own, existing_tables: keep}
-  three: {conn_id: s3, existing_tables: refuse}
+  three: {conn_id: s3, schema: public, existing_tables: refuse}
 tables: {'public.*': {}}
 initial: {block_rows: 200, block_target_seconds: 0.02, parallel: 2}
 """

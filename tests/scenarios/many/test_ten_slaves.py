@@ -19,7 +19,7 @@ from tests.airflow_connections import connect_airflow
 NAMES = [f"dr{number}" for number in range(1, 11)]
 CONFIG = """
 prefix: DEMO_
-master: {conn_id: m}
+master: {conn_id: m, schema: public}
 slaves: {%s}
 tables: {'public.*': {}}
 initial: {block_rows: 200, block_target_seconds: 0.05}
@@ -30,7 +30,7 @@ HELD = "SELECT value FROM public.demo_info WHERE name = 'purge_held'"
 
 
 def config(*names: str) -> str:
-    return CONFIG % ", ".join(f"{name}: {{conn_id: s_{name}}}" for name in names)
+    return CONFIG % ", ".join(f"{name}: {{conn_id: s_{name}, schema: public}}" for name in names)
 
 
 @pytest.fixture

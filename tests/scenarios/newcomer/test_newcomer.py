@@ -190,7 +190,8 @@ def test_by_one_command_traffic_of_all_roles_is_followed_and_nothing_stays_after
     assert differences(before["master"], newcomer.catalogues()["master"]) == []
     with newcomer.slave.connect(shop.DATABASE) as connection:
         left = connection.execute(
-            "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relname ^@ 'shop_'"
+            "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relname ^@ 'shop_' "
+            "UNION ALL SELECT nspname FROM pg_namespace WHERE nspname = 'sluice'"
         ).fetchall()
     assert left == []
     assert not [file.name for file in (newcomer.checkout / "include" / "replications").glob("SHOP.yaml")]

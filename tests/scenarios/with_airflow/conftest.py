@@ -25,7 +25,7 @@ def stack() -> Iterator[Stack]:
         try:
             made.up()
             with connect(made.connection("dr1"), application="test") as slave:
-                store = CheckpointStore(slave, Prefix("DEMO_"), "public", "dr1")
+                store = CheckpointStore(slave, Prefix("DEMO_"), "sluice", "dr1")
                 store.ensure()
                 store.move(SlaveState.INITIAL, "held there by a test")
             yield made

@@ -12,9 +12,11 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from sluice import sql_files
+from sluice.configuration.resolve import own_tables
 from sluice.domain.connection import OPTIONS, ConnectionInfo
 from sluice.domain.names import Prefix
 from sluice.errors import Terminal
+from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import literal, quoted
 from sluice.vendors.postgres.session import GRANTABLE_SETTINGS, silence_statement
 
@@ -145,14 +147,22 @@ def tried(connection: psycopg.Connection[Any]) -> Iterator[None]:
 
 
 def inventory(connection: psycopg.Connection[Any]) -> list[Content]:
-    """What the database has, by schema."""
-    rows = connection.execute(sql_files.render("postgres", "inventory")).fetchall()
+    """What the database has, by schema, without Sluice's own tables."""
+    own = catalog.pairs(sorted(own_tables(catalog.tables(connection))))
+    rows = connection.execute(sql_files.render("postgres", "inventory"), own).fetchall()
     return [Content(schema, tables, count, tuple(owners)) for schema, tables, count, owners in rows]
 
 
 def event_triggers(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> None:
     """Makes those of an installed prefix; the session's account must be a superuser."""
     connection.execute(sql_files.render("postgres", "event_triggers", prefix=prefix.lower, schema=quoted(schema)))
+
+
+def remove_event_triggers(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> None:
+    """Removes those of an installed prefix; the session's account must be a superuser."""
+    connection.execute(
+        sql_files.render("postgres", "event_triggers_remove", prefix=prefix.lower, schema=quoted(schema))
+    )
 
 
 def has_event_triggers(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> bool:

@@ -50,7 +50,7 @@ def only(shape: TableShape) -> str:
 
 
 def exists(connection: psycopg.Connection[Any], relation: str) -> bool:
-    """Whether there is a table of this quoted name."""
+    """Whether there is a relation of this quoted name."""
     row = connection.execute(sql_files.render("postgres", "relation_exists"), {"relation": relation}).fetchone()
     return bool(row and row[0])
 

@@ -12,8 +12,9 @@ from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
 from sluice.domain.state import move as checked_move
 from sluice.domain.table_state import TableStates
-from sluice.vendors.postgres import catalog
+from sluice.vendors.postgres import own_schema
 from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.own_schema import OwnSchema
 
 
 class CheckpointStore:
@@ -26,31 +27,42 @@ class CheckpointStore:
         self.connection = connection
         self.slave = slave
         self._names = {"prefix": prefix.lower, "schema": quoted(schema)}
+        self._own = OwnSchema.of_slave(prefix, schema, slave)
 
     def ensure(self) -> None:
-        """Creates the slave's tables and its row where absent, upgrades those of an earlier version."""
+        """Creates the slave's tables and its row where absent, upgrades those of an earlier version.
+
+        Raises `SchemaUnsafe`, `InstalledElsewhere`.
+        """
         self.upgrade()
+        own_schema.secure(self.connection, self._own)
         self._execute("checkpoint_insert")
 
     def upgrade(self) -> None:
-        """Creates the slave's tables where absent, upgrades those of an earlier version."""
-        current = self._execute(
-            "slave_resources_current",
-            checkpoint=self._relation("checkpoint"),
-            blocks=self._relation("blocks"),
-            throttle=self._relation("throttle"),
-        ).fetchone()
-        if not (current and current[0]):
-            # IF NOT EXISTS still races with another session that creates the same table.
-            self.connection.execute("SELECT pg_catalog.pg_advisory_xact_lock(hashtext('sluice slave resources'))")
-            self.connection.execute(sql_files.render("postgres", "slave_resources", **self._names))
+        """Creates the slave's tables where absent, upgrades those of an earlier version.
+
+        Raises `SchemaUnsafe`, `InstalledElsewhere`.
+        """
+        own_schema.expect_owned(self.connection, self._own)
+        if self.exists() and self._is_current():
+            return
+        # IF NOT EXISTS still races with another session that creates the same table.
+        self.connection.execute("SELECT pg_catalog.pg_advisory_xact_lock(hashtext('sluice slave resources'))")
+        own_schema.secure(self.connection, self._own)
+        self.connection.execute(sql_files.render("postgres", "slave_resources", **self._names))
 
     def exists(self) -> bool:
-        """Whether the slave's tables are there."""
-        return catalog.exists(self.connection, self._relation("checkpoint"))
+        """Whether the slave's tables are there. Raises `NotOwned`, `InstalledElsewhere`."""
+        if own_schema.has(self.connection, self._own.table("checkpoint")):
+            return True
+        own_schema.expect_here(self.connection, self._own)
+        return False
 
     def read(self, *, lock: bool = False) -> Checkpoint | None:
-        """The checkpoint; None where the slave was never configured. `lock` holds the row till commit."""
+        """The checkpoint; None where the slave was never configured. `lock` holds the row till commit.
+
+        Raises `NotOwned`, `InstalledElsewhere`.
+        """
         if not lock and not self.exists():
             return None
         row = self._execute("checkpoint_read", {"lock": "FOR UPDATE" if lock else ""}).fetchone()
@@ -140,8 +152,14 @@ class CheckpointStore:
         assert row is not None
         self.connection.execute(sql_files.render("postgres", "position_secure"), {"lsn": row[0]})
 
-    def _relation(self, table: str) -> str:
-        return f"{self._names['schema']}.{self._names['prefix']}{table}"
+    def _is_current(self) -> bool:
+        row = self._execute(
+            "slave_resources_current",
+            checkpoint=self._own.table("checkpoint"),
+            blocks=self._own.table("blocks"),
+            throttle=self._own.table("throttle"),
+        ).fetchone()
+        return bool(row and row[0])
 
     def _execute(self, name: str, placeholders: dict[str, str] | None = None, **values: Any) -> psycopg.Cursor[Any]:
         statement = sql_files.render("postgres", name, **self._names, **(placeholders or {}))

@@ -13,10 +13,11 @@ from sluice.domain.lack import Lack, Severity
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
-from sluice.vendors.postgres import catalog, constraints, preflight, sequences
+from sluice.vendors.postgres import catalog, constraints, own_schema, preflight, sequences
 from sluice.vendors.postgres.checkpoint import CheckpointStore
 from sluice.vendors.postgres.connection import in_one_line, literal, quoted
 from sluice.vendors.postgres.lacks import found
+from sluice.vendors.postgres.own_schema import OwnSchema
 from sluice.vendors.postgres.queue import Window
 from sluice.vendors.postgres.session import be_durable, limit_lock_waits
 
@@ -36,16 +37,18 @@ class FailoverStore:
         self.connection = connection
         self.slave = slave
         self._names = {"prefix": prefix.lower, "schema": quoted(schema)}
+        self._own = OwnSchema.of_slave(prefix, schema, slave)
 
     def exists(self) -> bool:
-        """Whether the slave keeps anything."""
-        return catalog.exists(self.connection, f"{self._names['schema']}.{self._names['prefix']}failover")
+        """Whether the slave keeps anything. Raises `NotOwned`."""
+        return own_schema.has(self.connection, self._own.table("failover"))
 
     def ensure(self) -> None:
-        """Makes the table where it is absent."""
+        """Makes the table where it is absent. Raises `SchemaUnsafe`, `NotOwned`."""
         if not self.exists():
             with self.connection.transaction():
                 self.connection.execute("SELECT pg_catalog.pg_advisory_xact_lock(hashtext('sluice slave resources'))")
+                own_schema.secure(self.connection, self._own)
                 self.connection.execute(sql_files.render("postgres", "slave_resources_failover", **self._names))
 
     def keep(self, sheet: Sheet) -> None:
@@ -56,7 +59,7 @@ class FailoverStore:
         """What was kept of the master; None where nothing was."""
         if not self.exists():
             return None
-        name = f"{self._names['schema']}.{self._names['prefix']}failover"
+        name = self._own.table("failover")
         row = self.connection.execute(
             f"SELECT sheet FROM {name} WHERE slave = %(slave)s".encode(), {"slave": self.slave}
         ).fetchone()

@@ -14,6 +14,8 @@ BESIDE_LOADERS = 6
 """Connections that a replication has on each server besides those of the loaders of an initial update."""
 CLOCKS_APART = 2.0
 """Seconds between clocks that nobody minds."""
+_OWNABLE = frozenset({"TABLE", "VIEW", "SEQUENCE", "ROUTINE"})
+"""Kinds of objects that Sluice makes."""
 SHOWN = 8
 """Names that a sentence lists."""
 
@@ -156,28 +158,42 @@ def of_schemas(account: Account, schemas: Iterable[Schema], needs: Mapping[str, 
     return lacks
 
 
-def schema_absent(account: Account, schema: Schema, why: str) -> Lack:
-    """A schema that Sluice does not make by itself."""
-    return found(
-        f"the schema {schema.quoted}",
-        why,
-        f"CREATE SCHEMA {schema.quoted};\nGRANT USAGE, CREATE ON SCHEMA {schema.quoted} TO {account.role}",
-    )
+def schema_absent(role: str, schema: Schema, why: str) -> Lack:
+    """A schema that the account `role` may not make by itself."""
+    return found(f"the schema {schema.quoted}", why, f"CREATE SCHEMA {schema.quoted} AUTHORIZATION {role}")
 
 
-def of_foreign(account: Account, objects: Sequence[Foreign]) -> list[Lack]:
-    """Sluice's own objects must belong to its account."""
-    if not objects:
-        return []
-    statements = [f"ALTER {each.kind} {each.quoted} OWNER TO {account.role}" for each in objects]
-    owners = listed(sorted({each.owner for each in objects}))
-    return [
-        found(
-            f"the ownership of {listed([each.quoted for each in objects])}",
-            f"these are Sluice's own and belong to {owners}; {account.role} upgrades and replaces them",
-            ";\n".join(statements),
+def of_foreign(role: str, objects: Sequence[Foreign]) -> list[Lack]:
+    """Sluice's own objects must belong to its account `role`."""
+    lacks = []
+    if former := [each for each in objects if each.owned_by_superuser and each.kind in _OWNABLE]:
+        lacks.append(
+            found(
+                f"the ownership of {listed([each.quoted for each in former])}",
+                f"these are Sluice's own and belong to {_owners(former)}; {role} upgrades and replaces them",
+                ";\n".join(_owned_by(role, former)),
+            )
         )
-    ]
+    if others := [each for each in objects if each not in former]:
+        lacks.append(
+            found(
+                f"the ownership of {listed([each.quoted for each in others])}",
+                f"Sluice would use these as its own, with the rights of {role}, and they belong to {_owners(others)}",
+                # An object that somebody prepared stays dangerous under any owner: its triggers, its privileges.
+                remedy=f"If {_owners(others)} was the account of the replication until now, an administrator gives "
+                f"each of them to the new one: {_owned_by(role, others)[0]}. If not, they are not Sluice's: drop them, "
+                "rename them, or let schema: name another schema.",
+            )
+        )
+    return lacks
+
+
+def _owners(objects: Sequence[Foreign]) -> str:
+    return listed(sorted({each.owner for each in objects}))
+
+
+def _owned_by(role: str, objects: Sequence[Foreign]) -> list[str]:
+    return [f"ALTER {each.kind} {each.quoted} OWNER TO {role}" for each in objects]
 
 
 def of_row_security(account: Account, tables: Sequence[str], why: str) -> list[Lack]:

@@ -13,14 +13,13 @@ from sluice.configuration.model import Replication
 from sluice.domain.lack import MASTER, Lack, Severity
 from sluice.domain.names import TableName
 from sluice.errors import Terminal
-from sluice.vendors.postgres import catalog, preflight, resources, sequences, structure
+from sluice.vendors.postgres import catalog, own_schema, preflight, resources, sequences, structure
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.lacks import (
     by_owner,
     found,
     listed,
     of_account,
-    of_foreign,
     of_row_security,
     of_schemas,
     schema_absent,
@@ -68,15 +67,15 @@ class _Master:
         )
         yield from self.lines
         own = self.schemas[self.replication.master.schema]
-        if own.owner is None:
-            yield schema_absent(self.account, own, _RESOURCES)
+        if own.owner is None and not self.account.may_create:
+            yield schema_absent(self.account.role, own, _RESOURCES)
         yield from of_schemas(self.account, self.schemas.values(), self.needs)
         yield from of_tables(self.account, self.relations, self._wanted())
         hidden = [relation.quoted for relation in self.relations if relation.rows_hidden]
         yield from of_row_security(self.account, hidden, "they would be missing on the slaves")
-        objects = self._foreign()
-        yield from of_foreign(self.account, objects)
-        if own.usage and not objects:
+        place = resources.own(self.replication.prefix, self.replication.master.schema)
+        yield from own_schema.lacks(self.connection, place)
+        if (own.usage or own.owner is None) and not own_schema.foreign(self.connection, place):
             yield from self._of_resources()
         if not self.light:
             yield from self._of_options()
@@ -96,22 +95,12 @@ class _Master:
         locked = self.replication.initial.read == "locked"
         return {name: why for name, why in _FOR_TABLES.items() if locked or name != "UPDATE"}
 
-    def _foreign(self) -> list[preflight.Foreign]:
-        start = self.replication.prefix.lower
-        return preflight.foreign(
-            self.connection,
-            self.replication.master.schema,
-            [start + name for name in resources.RELATIONS],
-            [start + name for name in resources.function_names()],
-            start + "capture_",
-        )
-
     def _of_resources(self) -> Iterator[Lack]:
         prefix, schema = self.replication.prefix, self.replication.master.schema
         try:
             installation = resources.installed(self.connection, prefix, schema)
-        except Terminal as newer:
-            yield found("resources of this release", str(newer).rstrip("."))
+        except (resources.ResourcesNewer, own_schema.InstalledElsewhere) as other:
+            yield found("resources of this release", str(other).rstrip("."))
             return
         if installation is None:
             if taken := resources.taken(self.connection, prefix, schema):

@@ -8,14 +8,13 @@ from typing import Any
 import psycopg
 
 from sluice.configuration.model import Replication, SlaveConfig
-from sluice.configuration.resolve import SLAVE_TABLES
 from sluice.domain.compatibility import differences
 from sluice.domain.lack import ADMINISTRATOR, Lack, Severity
 from sluice.domain.names import TableName
 from sluice.domain.shape import TableShape
 from sluice.domain.state import SlaveState
 from sluice.errors import Terminal
-from sluice.vendors.postgres import catalog, estimates, preflight, sequences, session, tables, types
+from sluice.vendors.postgres import catalog, estimates, own_schema, preflight, sequences, session, tables, types
 from sluice.vendors.postgres.checkpoint import CheckpointStore
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.lacks import (
@@ -23,13 +22,13 @@ from sluice.vendors.postgres.lacks import (
     found,
     listed,
     of_account,
-    of_foreign,
     of_row_security,
     of_schemas,
     schema_absent,
     sequences_lacking,
     silence_lacking,
 )
+from sluice.vendors.postgres.own_schema import OwnSchema
 from sluice.vendors.postgres.tables import TableDefinition
 from sluice.vendors.postgres.types import CollationDefinition, TypeDefinition
 
@@ -121,13 +120,13 @@ class _Slave:
                 by=f"the owner of the database or {ADMINISTRATOR}",
             )
         own = self.schemas[self.slave.schema]
-        if own.owner is None:
-            yield schema_absent(self.account, own, _OWN)
+        if own.owner is None and not self.account.may_create:
+            yield schema_absent(self.account.role, own, _OWN)
         yield from self._of_creation()
         yield from of_schemas(self.account, self.schemas.values(), self.needs)
-        names = [self.replication.prefix.lower + name for name in SLAVE_TABLES]
-        objects = preflight.foreign(self.connection, self.slave.schema, names)
-        yield from of_foreign(self.account, objects)
+        place = OwnSchema.of_slave(self.replication.prefix, self.slave.schema, self.slave.name)
+        yield from own_schema.lacks(self.connection, place)
+        yield from self._of_place(place)
         yield from self._of_tables()
         if not session.may_silence(self.connection):
             met = tables.foreign_keys(self.connection, list(self.there)) if self.there and not self.light else []
@@ -135,11 +134,19 @@ class _Slave:
         if not self.light:
             yield from self._of_encoding()
             yield from self._of_types()
-            if not self._loading(own.usage and not objects):
+            if not self._loading(own.usage):
                 yield from self._of_shapes()
             strange = {each.table for each in self.relations if not each.owned}
             yield from of_sequences(self.connection, list(self.there), strange)
             yield from self._of_disk()
+
+    def _of_place(self, place: OwnSchema) -> Iterator[Lack]:
+        if schemas := own_schema.elsewhere(self.connection, place):
+            yield found(
+                "the schema of CHECKPOINT",
+                own_schema.elsewhere_reason(place, schemas),
+                remedy=own_schema.elsewhere_remedy(place, schemas),
+            )
 
     def _needs(self) -> dict[str, dict[str, str]]:
         """Schema → privilege → what needs it."""
@@ -266,7 +273,10 @@ class _Slave:
         if not readable:
             return False
         store = CheckpointStore(self.connection, self.replication.prefix, self.slave.schema, self.slave.name)
-        kept = store.read()
+        try:
+            kept = store.read()
+        except (own_schema.NotOwned, own_schema.InstalledElsewhere):  # said already
+            return False
         return kept is not None and kept.state in (SlaveState.INITIAL, SlaveState.TRANSITION)
 
     def _of_shapes(self) -> Iterator[Lack]:

@@ -117,6 +117,7 @@ class Foreign:
     """As ALTER takes it."""
     quoted: str
     owner: str
+    owned_by_superuser: bool
 
 
 def account(connection: psycopg.Connection[Any]) -> Account:
@@ -167,7 +168,7 @@ def foreign(
     functions: Iterable[str] = (),
     captures: str | None = None,
 ) -> list[Foreign]:
-    """Sluice's objects in `schema` that belong to another account.
+    """Objects in `schema` under Sluice's names that belong to another account.
 
     `captures`: how names of trigger functions begin; None: there are none.
     """

@@ -10,6 +10,7 @@ from sluice.domain import content
 from sluice.domain.change import Action, RowChange
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.reject import OPEN, Reject, RejectStatus, before
+from sluice.vendors.postgres import own_schema
 from sluice.vendors.postgres.connection import literal, quoted
 from sluice.vendors.postgres.replay import Rejected
 
@@ -25,8 +26,11 @@ class RejectStore:
         self._names = {"prefix": prefix.lower, "schema": quoted(schema)}
 
     def ready(self) -> bool:
-        """Whether there is such a table; one of an earlier release is completed."""
-        relation = literal(f"{self._names['schema']}.{self._names['prefix']}rejects")
+        """Whether there is such a table; one of an earlier release is completed. Raises `NotOwned`."""
+        name = f"{self._names['schema']}.{self._names['prefix']}rejects"
+        if not own_schema.has(self.connection, name):
+            return False
+        relation = literal(name)
         row = self.connection.execute(sql_files.render("postgres", "rejects_complete", relation=relation)).fetchone()
         complete = row[0] if row else None
         if complete is False:

@@ -8,15 +8,18 @@ import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import psycopg
 
 from sluice import sql_files
+from sluice.domain.lack import MASTER
 from sluice.domain.names import Prefix
 from sluice.errors import Terminal
-from sluice.vendors.postgres import catalog
+from sluice.vendors.postgres import own_schema
 from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.own_schema import OwnSchema
 
 STEPS: tuple[str, ...] = ("resources_v1", "resources_v2")
 """Files that make and change tables, in order; the version of an installation is the number of steps it has seen."""
@@ -54,6 +57,9 @@ RELATIONS: tuple[str, ...] = (
     "partitions",
 )
 """Names, after the prefix, of every table, view and sequence."""
+
+CAPTURES = "capture_"
+"""How the names of the functions of triggers begin, after the prefix."""
 
 
 class ResourcesMissing(Terminal):
@@ -121,18 +127,30 @@ def digest() -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def function_names() -> list[str]:
+@cache
+def function_names() -> tuple[str, ...]:
     """Names, after the prefix, of every function the files make."""
     texts = [sql_files.render("postgres", name, prefix="", schema="s") for name in FUNCTIONS]
-    return sorted(
-        {found for text in texts for found in re.findall(r"^CREATE OR REPLACE FUNCTION s\.(\w+)", text, re.M)}
+    return tuple(
+        sorted({found for text in texts for found in re.findall(r"^CREATE OR REPLACE FUNCTION s\.(\w+)", text, re.M)})
     )
 
 
+def own(prefix: Prefix, schema: str) -> OwnSchema:
+    """All that a prefix has on its master."""
+    return OwnSchema(MASTER, prefix, schema, RELATIONS, function_names(), CAPTURES)
+
+
 def installed(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> Installation | None:
-    """What `schema` holds of `prefix`; None when nothing. Raises `ResourcesNewer`."""
-    info = quoted(schema, f"{prefix.lower}info")
-    if not catalog.exists(connection, info):
+    """What `schema` holds of `prefix`; None when nothing.
+
+    Raises `ResourcesNewer`, `SchemaUnsafe`, `InstalledElsewhere`.
+    """
+    place = own(prefix, schema)
+    own_schema.expect_owned(connection, place)
+    info = place.table("info")
+    if not own_schema.has(connection, info):
+        own_schema.expect_here(connection, place)
         return None
     values = dict(connection.execute(f"SELECT name, value FROM {info}").fetchall())
     version = int(values.get("version", 0))
@@ -165,7 +183,11 @@ def lock(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> No
 
 
 def upgrade(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, have: Installation | None) -> list[str]:
-    """Runs the files that `have` lacks, in the caller's transaction; the names of those run."""
+    """Runs the files that `have` lacks, in the caller's transaction; the names of those run.
+
+    Makes the schema where it is absent. Raises `SchemaUnsafe`, `NamesTaken`.
+    """
+    own_schema.secure(connection, own(prefix, schema))
     if have is None and (names := taken(connection, prefix, schema)):
         raise NamesTaken(prefix, schema, names)
     files = list(STEPS[have.version if have else 0 :])
@@ -201,7 +223,8 @@ def pass_on(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, ca
 
 def remove(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> None:
     """Drops all objects of the prefix, in the caller's transaction."""
-    connection.execute(sql_files.render("postgres", "uninstall", prefix=prefix.lower, schema=quoted(schema)))
+    for name in ("event_triggers_remove", "uninstall"):
+        connection.execute(sql_files.render("postgres", name, prefix=prefix.lower, schema=quoted(schema)))
 
 
 def taken(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> list[str]:

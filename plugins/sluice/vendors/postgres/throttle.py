@@ -7,7 +7,7 @@ import psycopg
 from sluice import sql_files
 from sluice.domain.names import Prefix
 from sluice.domain.restraint import Restraint
-from sluice.vendors.postgres import catalog
+from sluice.vendors.postgres import own_schema
 from sluice.vendors.postgres.connection import quoted
 
 
@@ -21,7 +21,7 @@ class ThrottleStore:
 
     def exists(self) -> bool:
         """Whether a load job has ever begun here."""
-        return catalog.exists(self.connection, f"{self._names['schema']}.{self._names['prefix']}throttle")
+        return own_schema.has(self.connection, f"{self._names['schema']}.{self._names['prefix']}throttle")
 
     def clear(self) -> None:
         """Nothing holds the slave's load back."""

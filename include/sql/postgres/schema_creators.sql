@@ -1,0 +1,23 @@
+-- Who else may make objects in a schema: an object of somebody else under one of Sluice's names would be used as its own.
+-- Called by: the preflight and whatever makes Sluice's objects, on master and slave. Parameter: schema text.
+-- Result, one row a role: its quoted name (PUBLIC: everybody), whether it owns the schema, whether the schema holds relations
+--   that do not belong to this account. Superusers, and roles that may act as this account, are left out: they may do
+--   whatever it may. The owner may give itself what it lacks. Privileges: none. Oldest version: PostgreSQL 14.
+WITH place AS (
+    SELECT n.oid, n.nspowner, n.nspacl FROM pg_catalog.pg_namespace n WHERE n.nspname = %(schema)s
+), holder (role, owner) AS (
+    SELECT p.nspowner, true FROM place p
+    UNION ALL
+    SELECT a.grantee, false FROM place p CROSS JOIN LATERAL pg_catalog.aclexplode(p.nspacl) a
+    WHERE a.privilege_type = 'CREATE' AND a.grantee <> p.nspowner
+)
+SELECT DISTINCT CASE WHEN h.role = 0 THEN 'PUBLIC' ELSE format('%%I', r.rolname) END, h.owner,
+       EXISTS (SELECT FROM place p JOIN pg_catalog.pg_class c ON c.relnamespace = p.oid
+               WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND pg_catalog.pg_get_userbyid(c.relowner) <> current_user)
+FROM holder h
+LEFT JOIN pg_catalog.pg_roles r ON r.oid = h.role
+-- The only member of pg_database_owner is the owner of the database.
+LEFT JOIN pg_catalog.pg_database d ON d.datname = current_database() AND r.rolname = 'pg_database_owner'
+LEFT JOIN pg_catalog.pg_roles j ON j.oid = coalesce(d.datdba, h.role)
+WHERE h.role = 0 OR NOT (j.rolsuper OR pg_catalog.pg_has_role(j.oid, current_user, 'MEMBER'))
+ORDER BY 2 DESC, 1

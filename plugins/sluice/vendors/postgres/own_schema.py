@@ -1,0 +1,220 @@
+"""The schema in which one side keeps Sluice's own objects: nobody else may make objects there, or own one of Sluice's.
+
+Functions there run with the account's rights, and the account reads and writes tables there. An object that somebody
+else made under one of their names would be used as Sluice's own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from sluice import sql_files
+from sluice.configuration.model import DEFAULT_SCHEMA
+from sluice.configuration.resolve import MASTER_MARKS, SLAVE_MARKS, SLAVE_TABLES
+from sluice.domain.lack import MASTER, Lack, slave_side
+from sluice.domain.names import Prefix
+from sluice.errors import Terminal
+from sluice.vendors.postgres import preflight
+from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.lacks import found, listed, of_foreign, schema_absent
+
+_USED = "an object that they make under one of Sluice's names would be used as its own, with the rights of {role}"
+
+
+@dataclass(frozen=True)
+class OwnSchema:
+    """What Sluice keeps on one side, and where."""
+
+    side: str
+    """`master`, or `slave` and its name."""
+    prefix: Prefix
+    name: str
+    """The schema, as the database stores it."""
+    relations: tuple[str, ...]
+    """Names, after the prefix, of tables, views and sequences."""
+    functions: tuple[str, ...] = ()
+    captures: str | None = None
+    """How the names of functions of triggers begin, after the prefix; None: there are none."""
+
+    @classmethod
+    def of_slave(cls, prefix: Prefix, schema: str, slave: str) -> "OwnSchema":
+        """CHECKPOINT and what is beside it."""
+        return cls(slave_side(slave), prefix, schema, tuple(sorted(SLAVE_TABLES)))
+
+    @property
+    def quoted(self) -> str:
+        return quoted(self.name)
+
+    def table(self, name: str) -> str:
+        """The quoted name of one of `relations`."""
+        return quoted(self.name, self.prefix.lower + name)
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Tables that are always together where the side was installed."""
+        return MASTER_MARKS if self.side == MASTER else SLAVE_MARKS
+
+
+class SchemaUnsafe(Terminal):
+    """The schema cannot hold Sluice's objects as it is; `lacks` says why."""
+
+    def __init__(self, own: OwnSchema, lacks: Sequence[Lack]):
+        reasons = "\n".join(f"- {lack}" for lack in lacks)
+        super().__init__(
+            f"{own.prefix}: Sluice's objects cannot be in the schema {own.quoted} as it is, and nothing was changed "
+            f"there:\n{reasons}\nThen start again."
+        )
+        self.lacks = tuple(lacks)
+
+
+class NotOwned(Terminal):
+    """A table of Sluice's is no table, or belongs to another account."""
+
+    def __init__(self, relation: str, owner: str, account: str):
+        super().__init__(
+            f"{relation} is used by Sluice and is no table of the account {account}: {owner} owns it, and could make "
+            "it run code with that account's rights when it is read. The task check of the DAGs says what to do."
+        )
+        self.relation = relation
+
+
+class InstalledElsewhere(Terminal):
+    """What the configuration looks for is in another schema: the default was public before."""
+
+    def __init__(self, own: OwnSchema, schemas: Sequence[str]):
+        reason, remedy = elsewhere_reason(own, schemas), elsewhere_remedy(own, schemas)
+        super().__init__(f"{own.prefix}, {own.side}: {reason}. {remedy}")
+        self.schemas = tuple(schemas)
+
+
+def has(connection: psycopg.Connection[Any], relation: str) -> bool:
+    """Whether one of Sluice's tables is there. `relation`: its quoted name. Raises `NotOwned`, psycopg's errors."""
+    row = connection.execute(sql_files.render("postgres", "own_table"), {"relation": relation}).fetchone()
+    if row is None:
+        return False
+    owner, own = row
+    if not own:
+        raise NotOwned(relation, owner, preflight.role(connection))
+    return True
+
+
+def expect_owned(connection: psycopg.Connection[Any], own: OwnSchema) -> None:
+    """Passes where every object under Sluice's names is the account's own. Raises `SchemaUnsafe`, psycopg's errors."""
+    if wrong := of_foreign(preflight.role(connection), foreign(connection, own)):
+        raise SchemaUnsafe(own, [lack.at(own.side, "") for lack in wrong])
+
+
+def expect_here(connection: psycopg.Connection[Any], own: OwnSchema) -> None:
+    """Passes where the side is not installed in another schema. Call it where nothing is found.
+
+    Raises `InstalledElsewhere`.
+    """
+    if schemas := elsewhere(connection, own):
+        raise InstalledElsewhere(own, schemas)
+
+
+def elsewhere(connection: psycopg.Connection[Any], own: OwnSchema) -> list[str]:
+    """Other schemas that hold what the configuration, which names no schema, looks for in the default one."""
+    if own.name != DEFAULT_SCHEMA:
+        return []
+    names = [own.prefix.lower + mark for mark in own.marks]
+    statement = sql_files.render("postgres", "schema_elsewhere")
+    rows = connection.execute(statement, {"schema": own.name, "relations": names}).fetchall()
+    if own.side == MASTER:
+        return [name for name, _ in rows]
+    return [name for name, schema in rows if _holds(connection, own, schema)]
+
+
+def lacks(connection: psycopg.Connection[Any], own: OwnSchema) -> list[Lack]:
+    """Why Sluice's objects cannot be there. A schema that is absent lacks nothing."""
+    role = preflight.role(connection)
+    return [*of_foreign(role, foreign(connection, own)), *_of_creators(connection, own, role)]
+
+
+def foreign(connection: psycopg.Connection[Any], own: OwnSchema) -> list[preflight.Foreign]:
+    """Objects under Sluice's names that are not the account's own."""
+    start = own.prefix.lower
+    return preflight.foreign(
+        connection,
+        own.name,
+        [start + name for name in own.relations],
+        [start + name for name in own.functions],
+        None if own.captures is None else start + own.captures,
+    )
+
+
+def secure(connection: psycopg.Connection[Any], own: OwnSchema) -> None:
+    """Before objects are made or upgraded: the schema is there, safe, and every object under Sluice's names is the
+    account's own. Makes the schema where it is absent. Raises `SchemaUnsafe`, psycopg's errors."""
+    (there,) = preflight.schemas(connection, [own.name])
+    if there.owner is None:
+        _make(connection, own, there)
+    if wrong := lacks(connection, own):
+        raise SchemaUnsafe(own, [lack.at(own.side, "") for lack in wrong])
+
+
+def elsewhere_reason(own: OwnSchema, schemas: Sequence[str]) -> str:
+    """A sentence without full stop."""
+    what = "DbResources are" if own.side == MASTER else "CHECKPOINT is"
+    return f"its {what} in the schema {listed(schemas)}; the configuration names no schema, which means {own.quoted}"
+
+
+def elsewhere_remedy(own: OwnSchema, schemas: Sequence[str]) -> str:
+    """What to write where."""
+    return (
+        f"Nothing is lost and nothing was changed: write schema: {schemas[0]} for the {own.side} in the replication's "
+        "file. "
+        "To move it, remove the replication from there first (./sluice remove), then load the slaves anew."
+    )
+
+
+def _make(connection: psycopg.Connection[Any], own: OwnSchema, absent: preflight.Schema) -> None:
+    try:
+        with connection.transaction():
+            # Two that make it at the same time would collide.
+            connection.execute("SELECT pg_catalog.pg_advisory_xact_lock(hashtext('sluice schema'))")
+            connection.execute(sql_files.render("postgres", "schema_make", schema=own.quoted))
+    except psycopg.errors.InsufficientPrivilege:
+        lack = schema_absent(preflight.role(connection), absent, "Sluice's own objects are made there")
+        raise SchemaUnsafe(own, [lack.at(own.side, "")]) from None
+
+
+def _holds(connection: psycopg.Connection[Any], own: OwnSchema, schema: str) -> bool:
+    slave = own.side.removeprefix("slave ")
+    checkpoint = f"{schema}.{quoted(own.prefix.lower + 'checkpoint')}"
+    query = f"SELECT EXISTS (SELECT FROM {checkpoint} WHERE slave = %(slave)s)"
+    row = connection.execute(query.encode(), {"slave": slave}).fetchone()
+    return bool(row and row[0])
+
+
+def _of_creators(connection: psycopg.Connection[Any], own: OwnSchema, role: str) -> list[Lack]:
+    rows = connection.execute(sql_files.render("postgres", "schema_creators"), {"schema": own.name}).fetchall()
+    if not rows:
+        return []
+    statements = []
+    if granted := [name for name, owner, _ in rows if not owner]:
+        # With what they have granted on.
+        statements.append(f"REVOKE CREATE ON SCHEMA {own.quoted} FROM {', '.join(granted)} CASCADE")
+    if any(owner for _, owner, _ in rows):
+        statements.append(f"ALTER SCHEMA {own.quoted} OWNER TO {role}")
+    names = listed([f"{name}, its owner," if owner else name for name, owner, _ in rows])
+    mend = ";\n".join(statements)
+    shared = rows[0][2] or own.name == "public"
+    remedy = ""
+    if shared:
+        # No program takes away what an application may need.
+        inline = "; ".join(statements)
+        remedy = (
+            "It is not Sluice's alone: let schema: name one that is. Only where no application makes objects there, an "
+            f"administrator may run instead: {inline}."
+        )
+    return [
+        found(
+            f"a schema {own.quoted} in which nobody else may CREATE",
+            f"{names} may: {_USED.format(role=role)}",
+            None if shared else mend,
+            remedy=remedy,
+        )
+    ]
