@@ -40,7 +40,7 @@ def master(database: Callable[..., ConnectionInfo]) -> Master:
 
 def remove(master: Master) -> None:
     with connect(master.info, application="test") as connection:
-        uninstall.uninstall(connection, master.prefix)
+        uninstall.uninstall(connection, master.prefix, master.schema)
 
 
 def guard(master: Master) -> None:

@@ -40,7 +40,7 @@ def least(database: Callable[..., ConnectionInfo], master: PostgresServer, slave
             slave.connect(ends["s"].database) as there,
         ):
             for schema in ("public", ODD):
-                names = {"role": ACCOUNT, "schema": "public", "tables": schema}
+                names = {"role": ACCOUNT, "schema": "sluice", "tables": schema}
                 admin.execute(sql_files.render("postgres", "grants", **names, owner=OWNER).encode())
                 there.execute(sql_files.render("postgres", "slave_grants", **names).encode())
                 admin.execute(

@@ -41,9 +41,9 @@ from tests.waiting import until
 
 CONFIG = """
 prefix: DEMO_
-master: {conn_id: m, schema: public}
+master: {conn_id: m}
 slaves:
-  dr1: {conn_id: s, schema: public, checkpoint: KEPT}
+  dr1: {conn_id: s, checkpoint: KEPT}
 tables:
   public.*: {}
   '"Odd ""Schema"".x".*': {}
@@ -278,7 +278,7 @@ class Shop:
         """Where the application finds its master, once there is another one."""
         for name, info in self.infos.items():
             with connect(info, application="shop", autocommit=True) as connection:
-                found = CheckpointStore(connection, Prefix("DEMO_"), "public", "dr1").read()
+                found = CheckpointStore(connection, Prefix("DEMO_"), "sluice", "dr1").read()
             if found and found.state is SlaveState.MASTER:
                 return self.applications[name]
         return None
@@ -290,19 +290,19 @@ class Shop:
 
     @property
     def record(self) -> Record:
-        found = failover.FailoverStore(self.slave, self.replication.prefix, "public", "dr1").read()
+        found = failover.FailoverStore(self.slave, self.replication.prefix, "sluice", "dr1").read()
         assert found is not None
         return found
 
     @property
     def checkpoint(self) -> Checkpoint:
-        found = CheckpointStore(self.slave, self.replication.prefix, "public", "dr1").read()
+        found = CheckpointStore(self.slave, self.replication.prefix, "sluice", "dr1").read()
         assert found is not None
         return found
 
     def await_current(self) -> None:
         """Returns when the slave has applied all that the master has committed by now."""
-        now = position.take(self.master, self.replication.prefix, "public")
+        now = position.take(self.master, self.replication.prefix, "sluice")
         until(lambda: bool((at := self.checkpoint.position) and at.covers_all_of(now)))
 
     def assert_equal(self) -> None:

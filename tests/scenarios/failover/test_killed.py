@@ -93,7 +93,7 @@ def test_each_statement_of_an_abort_may_be_the_last_of_its_process(shop_of: Call
 def test_a_guard_that_was_half_released_is_made_again(shop_of: Callable[..., Shop]) -> None:
     """By an abort that is killed before it has removed the triggers, or by a person who ran guard_release.sql."""
     shop = shop_of()
-    names = {"prefix": "demo_", "schema": "public"}
+    names = {"prefix": "demo_", "schema": "sluice"}
     with shop.applying():
         shop.run("planned", PLANNED[:8])
         shop.master.execute(sql_files.render("postgres", "guard_release", **names).encode())
@@ -101,7 +101,7 @@ def test_a_guard_that_was_half_released_is_made_again(shop_of: Callable[..., Sho
             shop.run("planned", ["switch_over"])
         shop.run("abort", ["abort"], run="abort")
         # Triggers that could not be removed.
-        guard = Guard(shop.master, shop.replication.prefix, "public")
+        guard = Guard(shop.master, shop.replication.prefix, "sluice")
         guard.make("an earlier failover")
         shop.master.execute(sql_files.render("postgres", "guard_release", **names).encode())
         shop.run("planned", PLANNED[:3], run="run 2")
