@@ -23,7 +23,7 @@ def reversed_text(text: str, slave: str) -> str:
     """The YAML of a replication in which master and `slave` have changed places; other keys stay, comments go."""
     values: dict[str, Any] = yaml.safe_load(text)
     master, other = dict(values["master"]), dict(values["slaves"][slave])
-    own = ("conn_id", "vendor", "schema")
+    own = ("conn_id", "vendor", "schema", "allow_superuser")
     values["master"] = {key: other[key] for key in own if key in other}
     kept = {key: value for key, value in other.items() if key not in own}
     values["slaves"] = {

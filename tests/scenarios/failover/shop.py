@@ -41,9 +41,9 @@ from tests.waiting import until
 
 CONFIG = """
 prefix: DEMO_
-master: {conn_id: m}
+master: {conn_id: m, allow_superuser: true}
 slaves:
-  dr1: {conn_id: s, checkpoint: KEPT}
+  dr1: {conn_id: s, allow_superuser: true, checkpoint: KEPT}
 tables:
   public.*: {}
   '"Odd ""Schema"".x".*': {}
