@@ -25,6 +25,8 @@ class Definition:
     """Statements that make it."""
     remove: tuple[str, ...]
     """Statements that remove it; none where making it replaces what was there."""
+    expressions: tuple[str, ...] | None = ()
+    """Those that are evaluated for the rows that are there; None: an earlier release kept it without."""
 
     @property
     def place(self) -> tuple[str, str, str, str]:
@@ -42,7 +44,9 @@ class Definition:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Definition":
-        return cls(**{**values, "make": tuple(values["make"]), "remove": tuple(values["remove"])})
+        expressions = values.get("expressions")
+        found = None if expressions is None else tuple(expressions)
+        return cls(**{**values, "make": tuple(values["make"]), "remove": tuple(values["remove"]), "expressions": found})
 
 
 @dataclass(frozen=True)

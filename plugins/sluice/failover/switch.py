@@ -81,7 +81,7 @@ def _definitions(failover: Failover, slave: Any, sheet: Sheet) -> list[str]:
         if not one.automatic:
             done = f"runs: {statements};" if statements else f"makes it: {one.definition.text}"
             left.append(f"{one}: a person {done}")
-        elif refused := module.make(slave, kept, one):
+        elif refused := module.make(slave, kept, one, trusted=failover.slave.trusted_ddl):
             left.append(f"{one}: refused ({refused}); mend that and run: {statements};")
         else:
             log.info("%s: made as on the master: %s", failover, one)

@@ -132,19 +132,19 @@ class Preparation:
         One transaction a table, so that thousands fit into a server's lock table. Returns what was made.
         """
         self.drop_gone()
+        trusted = self.update.slave.trusted_ddl
         wanted = self._to_be_made()
         names = [definition.table for definition in wanted]
         types = self._of_master.types.needed(self.master, names)
         with self.slave.transaction():
-            for what in self._of_slave.types.create(
-                self.slave, types, self._of_master.types.collations(self.master, names)
-            ):
+            collations = self._of_master.types.collations(self.master, names)
+            for what in self._of_slave.types.create(self.slave, types, collations, trusted=trusted):
                 log.info("%s: %s made on the slave", self.update, what)
         for definition in wanted:
             with self.slave.transaction():
                 if definition.table in self.there:
                     self._of_slave.tables.drop(self.slave, definition.table)
-                self._of_slave.tables.create(self.slave, definition)
+                self._of_slave.tables.create(self.slave, definition, trusted=trusted)
                 self._store().plan([definition.table], made=True)
         return names
 

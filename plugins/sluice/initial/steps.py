@@ -167,8 +167,11 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Any:
             if stopped():
                 break
             tables.analyze(slave, table)
-        done = made_here.complete_indexes(slave, read_there.indexes(master, names), stopped)
-        done.extend(made_here.complete_constraints(slave, read_there.constraints(master, names), names, stopped))
+        done = made_here.complete_indexes(
+            slave, read_there.indexes(master, names), stopped, trusted=update.slave.trusted_ddl
+        )
+        checks = read_there.constraints(master, names)
+        done.extend(made_here.complete_constraints(slave, checks, names, stopped, trusted=update.slave.trusted_ddl))
         moved = sequences.advance(slave, sequences.read(master, names))
         lacks = [
             *vendors.module(update.master_info.vendor, "lacks_master").of_sequences(master, names),

@@ -23,6 +23,7 @@ from sluice.domain.lack import Lack, Severity
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import in_one_line, quoted
+from sluice.vendors.postgres.expressions import Examiner, ExpressionRefused
 
 log = logging.getLogger("sluice.initial")
 
@@ -51,6 +52,8 @@ class Index:
     constraint_kind: str | None
     constraint: str | None
     primary: bool
+    expressions: list[str]
+    """Those that are evaluated for each row: of its columns, and which rows it has."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,11 @@ class Constraint:
     def parent(self) -> TableName:
         assert self.parent_schema is not None and self.parent_name is not None
         return TableName(self.parent_schema, self.parent_name)
+
+    @property
+    def expressions(self) -> list[str]:
+        """Those that are evaluated for each row."""
+        return [str(self.check).removeprefix("CHECK ")] if self.kind == "c" else []
 
     @property
     def definition(self) -> str:
@@ -124,16 +132,20 @@ def complete_indexes(
     connection: psycopg.Connection[Any],
     master: Sequence[Index],
     stopped: Callable[[], bool] = lambda: False,
+    *,
+    trusted: bool = False,
 ) -> Completed:
     """Makes the indexes, unique and exclusion constraints that the slave lacks; over an autocommit connection.
 
-    One left invalid by an earlier, interrupted try is made again. `stopped` is asked before each.
+    One left invalid by an earlier, interrupted try is made again. `stopped` is asked before each. `trusted`: whatever
+    their expressions call.
     """
+    examiner = Examiner(connection, trusted=trusted)
     done = Completed()
     for wanted, own in _lacking_indexes(connection, master):
         if stopped():
             break
-        _attempt(done, _name_of(wanted), partial(_index, connection, wanted, own))
+        _attempt(done, _name_of(wanted), partial(_index, connection, examiner, wanted, own))
     return done
 
 
@@ -142,11 +154,14 @@ def complete_constraints(
     master: Sequence[Constraint],
     replicated: Sequence[TableName],
     stopped: Callable[[], bool] = lambda: False,
+    *,
+    trusted: bool = False,
 ) -> Completed:
     """Makes the checks and foreign keys that the slave lacks, and validates those it has not validated.
 
-    Only foreign keys to `replicated` tables: rows of others are not there.
+    Only foreign keys to `replicated` tables: rows of others are not there. `trusted`: whatever the checks call.
     """
+    examiner = Examiner(connection, trusted=trusted)
     done = Completed()
     known = set(replicated)
     for wanted, own in _lacking_constraints(connection, master):
@@ -155,7 +170,7 @@ def complete_constraints(
         if wanted.kind == "f" and wanted.parent not in known:
             done.left_out.append((_name_of(wanted), f"{wanted.parent} is not replicated"))
             continue
-        _attempt(done, _name_of(wanted), partial(_constraint, connection, wanted, own))
+        _attempt(done, _name_of(wanted), partial(_constraint, connection, examiner, wanted, own))
     return done
 
 
@@ -287,8 +302,16 @@ def _drop_constraint(table: TableName, name: str) -> str:
     return f"ALTER TABLE {quoted(table.schema, table.name)} DROP CONSTRAINT {quoted(name)}"
 
 
-def _index(connection: psycopg.Connection[Any], wanted: Index, own: Index | None) -> None:
-    for statement in _index_statements(wanted, own):
+def untrusted(examiner: Examiner, table: TableName, expressions: Sequence[str]) -> str:
+    """Why a table of the slave's should not evaluate them; empty where it may. Raises psycopg's errors."""
+    row = [f"LIKE {quoted(table.schema, table.name)}"]
+    return next((why for one in expressions if (why := examiner.evaluated(one, row, table.name))), "")
+
+
+def _index(connection: psycopg.Connection[Any], examiner: Examiner, wanted: Index, own: Index | None) -> None:
+    statements = _index_statements(wanted, own)
+    _examine(examiner, wanted, statements)
+    for statement in statements:
         if statement.startswith("ALTER "):
             _patiently(connection, statement)
             continue
@@ -328,9 +351,19 @@ def _drop_index(wanted: Index) -> str:
     return f"DROP INDEX CONCURRENTLY IF EXISTS {quoted(wanted.table.schema, wanted.name)}"
 
 
-def _constraint(connection: psycopg.Connection[Any], wanted: Constraint, own: Constraint | None) -> None:
-    for statement in _constraint_statements(wanted, own):
+def _constraint(
+    connection: psycopg.Connection[Any], examiner: Examiner, wanted: Constraint, own: Constraint | None
+) -> None:
+    statements = _constraint_statements(wanted, own)
+    _examine(examiner, wanted, statements)
+    for statement in statements:
         _patiently(connection, statement)
+
+
+def _examine(examiner: Examiner, wanted: Index | Constraint, statements: Sequence[str]) -> None:
+    reason = untrusted(examiner, wanted.table, wanted.expressions)
+    if reason:
+        raise ExpressionRefused(wanted.table, "; ".join(statements), reason, again="clear the task finish")
 
 
 def _constraint_statements(wanted: Constraint, own: Constraint | None) -> list[str]:
@@ -359,6 +392,9 @@ def _patiently(connection: psycopg.Connection[Any], statement: str) -> None:
 def _attempt(done: Completed, what: str, make: Callable[[], None]) -> None:
     try:
         make()
+    except ExpressionRefused as refused:
+        done.left_out.append((what, refused.reason))
+        log.warning("%s left out on the slave: %s", what, refused)
     except psycopg.Error as error:
         if not (error.sqlstate or "").startswith(_LEFT_OUT):
             raise

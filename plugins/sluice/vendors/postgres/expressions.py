@@ -49,6 +49,9 @@ DEFAULTS_ONLY = (
 """PostgreSQL's own functions that defaults may call besides the immutable ones: clocks, random values, sequences, and
 what writes them as text. They read no rows and no files."""
 
+RESTART_UPDATE = "clear the failed task of initial_update"
+"""What a person does in Airflow to go on with an initial update."""
+
 # Names of nodes up to PostgreSQL 15, and from 16 on. What is not listed is refused: subqueries, aggregates, XML, JSON.
 _NODES = frozenset(
     re.findall(
@@ -73,16 +76,27 @@ _TYPE = re.compile(r":\w*type(?:id)? (\d+)", re.IGNORECASE)
 
 
 class ExpressionRefused(Terminal):
-    """The slave does not run a statement by itself, because of what its expressions call."""
+    """The slave does not run a statement by itself, because of what its expressions call.
 
-    def __init__(self, subject: TableName | str, statement: str, reason: str, *, by_hand: bool = True):
+    `by_hand`: it is found done where a person ran it. `again`: what goes on afterwards.
+    """
+
+    def __init__(
+        self,
+        subject: TableName | str,
+        statement: str,
+        reason: str,
+        *,
+        by_hand: bool = True,
+        again: str = RESTART_APPLY,
+    ):
         run = (
             "Read it. Run it on the slave yourself if it is harmless, or" if by_hand else "Read it. If it is harmless,"
         )
         super().__init__(
             f"{subject}: the slave does not run by itself what the master's definition brings: {reason}. The statement "
             f"was: {statement}. {run} say trusted_ddl: true for this slave: then those who may change tables on the "
-            f"master run what they like with the rights of the slave's account. Afterwards {RESTART_APPLY}."
+            f"master run what they like with the rights of the slave's account. Afterwards {again}."
         )
         self.subject = subject
         self.statement = statement

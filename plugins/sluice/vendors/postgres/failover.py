@@ -16,6 +16,7 @@ from sluice.domain.state import SlaveState
 from sluice.vendors.postgres import catalog, constraints, own_schema, preflight, sequences
 from sluice.vendors.postgres.checkpoint import CheckpointStore
 from sluice.vendors.postgres.connection import in_one_line, literal, quoted
+from sluice.vendors.postgres.expressions import Examiner
 from sluice.vendors.postgres.lacks import found
 from sluice.vendors.postgres.own_schema import OwnSchema
 from sluice.vendors.postgres.queue import Window
@@ -104,8 +105,17 @@ def definitions(
         sql_files.render("postgres", "failover_definitions", prefix=prefix.lower),
         {**catalog.pairs(tables), "all_roles": all_roles},
     ).fetchall()
+    # An index and a check may have one name.
+    evaluated: dict[tuple[str, str, str], tuple[str, ...]] = {}
+    for index in constraints.indexes(connection, tables):
+        evaluated[index.table.schema, index.table.name, index.name] = tuple(index.expressions)
+    for one in constraints.constraints(connection, tables):
+        place = one.table.schema, one.table.name, one.name
+        evaluated[place] = (*evaluated.get(place, ()), *one.expressions)
     return tuple(
-        Definition(kind, schema, name, thing, text, tuple(make), tuple(remove))
+        Definition(
+            kind, schema, name, thing, text, tuple(make), tuple(remove), evaluated.get((schema, name, thing), ())
+        )
         for kind, schema, name, thing, text, make, remove in rows
     )
 
@@ -162,10 +172,13 @@ def sessions_of(connection: psycopg.Connection[Any], application: str) -> int:
     return int(row[0]) if row else 0
 
 
-def make(connection: psycopg.Connection[Any], store: FailoverStore, difference: Difference) -> str:
+def make(
+    connection: psycopg.Connection[Any], store: FailoverStore, difference: Difference, *, trusted: bool = False
+) -> str:
     """Makes the slave as the master is and keeps what undoes it, in one transaction; else why that was refused.
 
-    Raises psycopg's errors for what another try may mend, a lock above all.
+    `trusted`: whatever the expressions call that are evaluated for the rows that are there. Raises psycopg's errors for
+    what another try may mend, a lock above all.
     """
     ungranted: list[str] = []
 
@@ -176,6 +189,8 @@ def make(connection: psycopg.Connection[Any], store: FailoverStore, difference: 
     connection.add_notice_handler(listen)
     try:
         with connection.transaction():
+            if reason := _untrusted(Examiner(connection, trusted=trusted), difference.wanted):
+                return reason
             limit_lock_waits(connection, LOCK_SECONDS)
             connection.execute("SET LOCAL client_min_messages = warning")
             for statement in difference.statements:
@@ -238,6 +253,16 @@ def _on_schema(difference: Difference) -> bool:
 
 def _of_role(difference: Difference) -> bool:
     return " of role " in difference.definition.object
+
+
+def _untrusted(examiner: Examiner, wanted: Definition | None) -> str:
+    """Why a definition of the master's should not be made here by itself; empty where it may."""
+    if wanted is None or examiner.trusted:
+        return ""
+    if wanted.expressions is None:
+        evaluated = wanted.kind in ("index", "check", "unique constraint", "exclusion constraint")
+        return "an earlier release kept it, and what it calls is not known" if evaluated else ""
+    return constraints.untrusted(examiner, TableName(wanted.schema, wanted.name), wanted.expressions)
 
 
 def take_back(connection: psycopg.Connection[Any], store: FailoverStore, made: Made) -> None:

@@ -21,6 +21,7 @@ from sluice.domain.names import TableName
 from sluice.domain.shape import Column, TableShape
 from sluice.vendors.postgres import catalog, columns, constraints, sequences
 from sluice.vendors.postgres.connection import in_one_line, quoted
+from sluice.vendors.postgres.expressions import RESTART_UPDATE, Examiner, ExpressionRefused, row_of, type_of
 from sluice.vendors.postgres.sequences import SequenceDefinition
 from sluice.vendors.postgres.types import create_schema
 
@@ -95,12 +96,14 @@ def define(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> 
     ]
 
 
-def create(connection: psycopg.Connection[Any], definition: TableDefinition) -> None:
+def create(connection: psycopg.Connection[Any], definition: TableDefinition, *, trusted: bool = False) -> None:
     """Makes an absent table, in the caller's transaction.
 
-    A default that the slave cannot have, because it calls a function that is missing there, is
-    left out and logged: replicated values never need it.
+    A default that the slave cannot have, because it calls a function that is missing there or that it does not trust,
+    is left out and logged: replicated values never need it. `trusted`: whatever expressions call. Raises
+    `ExpressionRefused`; the transaction is lost then.
     """
+    examiner = Examiner(connection, trusted=trusted)
     shape, name = definition.shape, definition.quoted
     create_schema(connection, definition.table.schema)
     for sequence in definition.sequences:
@@ -119,12 +122,21 @@ def create(connection: psycopg.Connection[Any], definition: TableDefinition) -> 
         word = "PRIMARY KEY" if definition.key_kind == "p" else "UNIQUE"
         lines.append(f"CONSTRAINT {quoted(definition.key_name)} {word} ({key})")
     body = ",\n    ".join(lines)
-    connection.execute(f"CREATE TABLE {name} (\n    {body}\n)".encode())
+    statement = f"CREATE TABLE {name} (\n    {body}\n)"
+    reason = examiner.types([column.type for column in shape.columns])
+    row = row_of(column for column in shape.columns if not column.generated)
+    for column in shape.columns:
+        if column.generated and not reason:
+            expression = definition.generated[column.name]
+            reason = examiner.evaluated(expression, row, definition.table.name, type_=type_of(column))
+    if reason:
+        raise ExpressionRefused(definition.table, statement, reason, again=RESTART_UPDATE)
+    connection.execute(statement.encode())
     if definition.key_name and definition.key_kind == "i":
         connection.execute(f"CREATE UNIQUE INDEX {quoted(definition.key_name)} ON {name} ({key})".encode())
     for column in shape.columns:
         if column.default is not None and not column.generated:
-            _set_default(connection, definition, column)
+            _set_default(connection, examiner, definition, column)
     for sequence in definition.sequences:
         sequences.own(connection, sequence)
 
@@ -204,10 +216,22 @@ def analyze(connection: psycopg.Connection[Any], table: TableName) -> None:
     connection.execute(f"ANALYZE {quoted(table.schema, table.name)}".encode())
 
 
-def _set_default(connection: psycopg.Connection[Any], definition: TableDefinition, column: Column) -> None:
+def _set_default(
+    connection: psycopg.Connection[Any], examiner: Examiner, definition: TableDefinition, column: Column
+) -> None:
     statement = f"ALTER TABLE {definition.quoted} ALTER COLUMN {quoted(column.name)} SET DEFAULT {column.default}"
     try:
-        with connection.transaction():
-            connection.execute(statement.encode())
+        reason = examiner.default(str(column.default), column)
+        if not reason:
+            with connection.transaction():
+                connection.execute(statement.encode())
     except psycopg.ProgrammingError as error:
-        log.warning("%s.%s: default left out on the slave: %s", definition.table, column.name, in_one_line(error))
+        reason = in_one_line(error)
+    if reason:
+        log.warning(
+            "%s.%s: default left out on the slave: %s. The statement was: %s",
+            definition.table,
+            column.name,
+            reason,
+            statement,
+        )

@@ -10,6 +10,7 @@ from sluice import sql_files
 from sluice.domain.names import TableName, split_qualified
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import literal, quoted
+from sluice.vendors.postgres.expressions import RESTART_UPDATE, Examiner, ExpressionRefused
 
 _KINDS = {"e": "enum", "d": "domain", "c": "composite type", "r": "range", "b": "base type", "t": "row type of a table"}
 
@@ -174,8 +175,14 @@ def create(
     connection: psycopg.Connection[Any],
     types: Sequence[TypeDefinition],
     collations: Sequence[CollationDefinition] = (),
+    *,
+    trusted: bool = False,
 ) -> list[str]:
-    """Makes what is absent, in the caller's transaction; the names of what was made."""
+    """Makes what is absent, in the caller's transaction; the names of what was made.
+
+    `trusted`: whatever the checks and defaults of domains call. Raises `ExpressionRefused`; the
+    transaction is lost then.
+    """
     there = defined(connection, [(wanted.schema, wanted.name) for wanted in types])
     absent = [wanted for wanted in types if (wanted.schema, wanted.name) not in there]
     for schema in dict.fromkeys([wanted.extension_schema or wanted.schema for wanted in absent]):
@@ -191,6 +198,10 @@ def create(
     for wanted in absent:
         if not wanted.extension:
             connection.execute(wanted.create.encode())
+            # Nothing of it has run: no value is of this type yet.
+            reason = Examiner(connection, trusted=trusted).types([wanted.quoted])
+            if reason:
+                raise ExpressionRefused(f"type {wanted.quoted}", wanted.create, reason, again=RESTART_UPDATE)
             made.append(f"type {wanted.quoted}")
     return made
 
