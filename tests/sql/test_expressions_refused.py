@@ -31,10 +31,11 @@ CREATE OPERATOR public.=== (LEFTARG = integer, RIGHTARG = integer, FUNCTION = pu
 CREATE TYPE public.pair AS (x integer);
 CREATE FUNCTION public.to_pair(text) RETURNS public.pair LANGUAGE plpgsql IMMUTABLE AS
     $$ BEGIN PERFORM pg_catalog.nextval('public.runs'); RETURN ROW(1)::public.pair; END $$;
-CREATE FUNCTION public.of_pair(public.pair) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS
+CREATE TYPE public.other AS (x integer);
+CREATE FUNCTION public.of_other(public.other) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS
     $$ BEGIN PERFORM pg_catalog.nextval('public.runs'); RETURN 1; END $$;
 CREATE CAST (text AS public.pair) WITH FUNCTION public.to_pair(text) AS ASSIGNMENT;
-CREATE CAST (public.pair AS integer) WITH FUNCTION public.of_pair(public.pair) AS ASSIGNMENT;
+CREATE CAST (public.other AS integer) WITH FUNCTION public.of_other(public.other) AS ASSIGNMENT;
 CREATE DOMAIN public.checked AS integer CHECK (public.boom(VALUE) > 0);
 CREATE TYPE public.part AS (c public.checked);
 CREATE DOMAIN public.email AS text CHECK (VALUE ~ '^[^@]+@[^@]+$');
@@ -83,7 +84,11 @@ ATTACKS = [
     ),
     # An assignment to a column of another type calls a cast that the text of the expression does not show.
     ("ADD COLUMN c public.pair GENERATED ALWAYS AS (n || 'x') STORED", "public.to_pair(text)"),
+    ("ADD COLUMN c integer GENERATED ALWAYS AS (ROW(id)::public.other) STORED", "public.of_other(public.other)"),
     ("ADD COLUMN c integer GENERATED ALWAYS AS (public.boom(1)) STORED", "public.boom(integer)"),
+    # Each value would be written by the cast.
+    ("ADD COLUMN c public.pair", "public.to_pair(text)"),
+    ("ADD COLUMN c public.pair[]", "public.to_pair(text)"),
     ("ADD COLUMN c public.checked DEFAULT 1", "public.boom(integer)"),
     ("ADD COLUMN c public.checked[]", "public.boom(integer)"),
     ("ADD COLUMN c public.part", "public.boom(integer)"),

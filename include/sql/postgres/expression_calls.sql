@@ -2,7 +2,8 @@
 -- Called by: sluice.vendors.postgres.expressions, on the slave.
 -- Parameters: functions oid[], operators oid[], types oid[]; harmless text[]: names of PostgreSQL's own functions that are
 --   not immutable and allowed all the same.
--- Result: kind and text. function: the signature of one that is not allowed. check, default: the tree of an expression that
+-- Result: kind and text. function: the signature of one that is not allowed. cast: the signature of one that turns text
+--   into values of a type, or values into text, and that no superuser made. check, default: the tree of an expression that
 --   a domain among the types brings, also as a part of another type.
 -- Privileges: none. Oldest version: PostgreSQL 14.
 --
@@ -36,6 +37,14 @@ WHERE NOT (p.oid < 16384 AND p.pronamespace = 'pg_catalog'::pg_catalog.regnamesp
                 OR (p.provolatile = 's' AND (
                     EXISTS (SELECT FROM pg_catalog.pg_cast k WHERE k.castfunc = p.oid AND k.oid < 16384)
                     OR EXISTS (SELECT FROM pg_catalog.pg_operator o WHERE o.oprcode = p.oid AND o.oid < 16384)))))
+UNION ALL
+-- The apply gives values as texts. Only a superuser can make functions in C.
+SELECT 'cast', p.oid::pg_catalog.regprocedure::text
+FROM types t
+JOIN pg_catalog.pg_cast k ON t.oid IN (k.castsource, k.casttarget) AND 25 IN (k.castsource, k.casttarget)
+JOIN pg_catalog.pg_proc p ON p.oid = k.castfunc
+JOIN pg_catalog.pg_language l ON l.oid = p.prolang
+WHERE l.lanname NOT IN ('c', 'internal')
 UNION ALL
 SELECT 'check', k.conbin::text FROM types t JOIN pg_catalog.pg_constraint k ON k.contypid = t.oid AND k.contype = 'c'
 UNION ALL

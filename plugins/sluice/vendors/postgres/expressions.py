@@ -137,7 +137,7 @@ class Examiner:
         return self._examine(expression, type_ or "boolean", row, name)
 
     def types(self, names: Collection[str]) -> str:
-        """Of the checks and defaults that types bring, domains above all."""
+        """Of the checks and defaults that types bring, domains above all, and of their casts from and to text."""
         if self.trusted or not names:
             return ""
         rows = self.connection.execute(
@@ -186,6 +186,9 @@ class Examiner:
         called = sorted({text for kind, text in rows if kind == "function"})
         if called:
             return f"an expression calls {', '.join(called)}, which is no immutable function of PostgreSQL's own"
+        casts = sorted({text for kind, text in rows if kind == "cast"})
+        if casts:
+            return f"texts become values of a type, or values texts, by the function {', '.join(casts)}"
         for kind, tree in rows:
             if tree not in seen:
                 seen.add(tree)
