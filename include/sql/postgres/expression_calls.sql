@@ -41,7 +41,7 @@ UNION ALL
 -- The apply gives values as texts. Only a superuser can make functions in C.
 SELECT 'cast', p.oid::pg_catalog.regprocedure::text
 FROM types t
-JOIN pg_catalog.pg_cast k ON t.oid IN (k.castsource, k.casttarget) AND 25 IN (k.castsource, k.casttarget)
+JOIN pg_catalog.pg_cast k ON t.oid >= 16384 AND t.oid IN (k.castsource, k.casttarget) AND 25 IN (k.castsource, k.casttarget)
 JOIN pg_catalog.pg_proc p ON p.oid = k.castfunc
 JOIN pg_catalog.pg_language l ON l.oid = p.prolang
 WHERE l.lanname NOT IN ('c', 'internal')

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from sluice.domain.names import TableName
+from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.drift import Drift
 from tests.scenarios.apply.rig import Rig
 
@@ -222,8 +224,13 @@ def test_rows_that_a_change_of_definition_made_anew_are_no_drift(
     with pair.apply() as running:
         settled(pair, running)
         pair.master.execute("ALTER TABLE public.t ALTER COLUMN a TYPE text COLLATE \"C\" USING 'x' || a")
-        pair.master.execute("ALTER TABLE public.t ALTER b TYPE int USING b * 2, ADD COLUMN r float DEFAULT random()")
+        pair.master.execute(
+            "ALTER TABLE public.t ALTER b TYPE int USING b * 2, ADD COLUMN r float DEFAULT random(), "
+            "ADD COLUMN s float NOT NULL DEFAULT random()"
+        )
         pair.master.execute("UPDATE public.t SET c = 'after' WHERE id = 5")
+        pair.master.execute("DELETE FROM public.t WHERE id = 6")
+        pair.master.execute("INSERT INTO public.t (id, a, b) VALUES (0, 'new', 0)")
         pair.await_current(60)
         pair.master.execute("UPDATE public.t SET c = 'later' WHERE id < 9")
         pair.await_current(60)
@@ -232,3 +239,7 @@ def test_rows_that_a_change_of_definition_made_anew_are_no_drift(
         pair.await_current(60)
         assert pair.differences() == {}
     assert pair.slave.execute("SELECT count(*) FROM public.demo_rejects").fetchone() == (0,)
+    # Not before its values were there, and no later than the next change of the table.
+    shape = catalog.shape(pair.slave, TableName("public", "t"))
+    assert shape is not None
+    assert not shape.column("s").nullable
