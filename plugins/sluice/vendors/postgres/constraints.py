@@ -22,6 +22,7 @@ from sluice import sql_files
 from sluice.domain.lack import Lack, Severity
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import catalog
+from sluice.vendors.postgres.alterations import PENDING
 from sluice.vendors.postgres.connection import in_one_line, quoted
 from sluice.vendors.postgres.expressions import Examiner, ExpressionRefused
 
@@ -217,7 +218,8 @@ def surplus(
     return [
         Lack("", _name_of(own), _ONLY_THERE, _drop(own), Severity.WARNING)
         for own in found
-        if (own.table, own.name) not in names
+        # A column that waits for its values has a check of ours.
+        if (own.table, own.name) not in names and not own.name.startswith(PENDING)
     ]
 
 
