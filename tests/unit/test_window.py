@@ -69,3 +69,7 @@ def test_pieces_end_before_each_place(rows: list[tuple[str, str, str]], places: 
     assert pa.concat_tables(parts).equals(doubled)
     for part, low, high in zip(parts, [-1, *gaps], [*gaps, len(rows)], strict=True):
         assert all(2 * low + 1 < key < 2 * high + 1 for key in part["repl_key"].to_pylist())
+
+
+def test_no_items_are_of_no_table() -> None:
+    assert by_table(ITEMS.empty_table()) == {}

@@ -54,7 +54,7 @@ def by_table(items: Any) -> Run:
     if len(each) > 1:
         # Once for all tables: it goes through all of a window's texts, however few are taken.
         items = items.take(pa.array(np.argsort(code, kind="stable")))
-    begins = np.cumsum([0, *counts[:-1]])
+    begins = np.cumsum(counts) - counts
     return {
         TableName(schema_words[one // len(name_words)], name_words[one % len(name_words)]): items.slice(begin, count)
         for one, begin, count in zip(each.tolist(), begins.tolist(), counts.tolist(), strict=True)
