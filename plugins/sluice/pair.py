@@ -1,7 +1,7 @@
 """A pair: one master's prefix and one slave, with all that is needed to reach both."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sluice.config import Replication, SlaveConfig
 from sluice.domain.connection import ConnectionInfo
@@ -33,7 +33,9 @@ class Pair:
         for conn_id in (replication.master.conn_id, config.conn_id):
             if conn_id not in connections:
                 raise ConnectionNotGiven(conn_id)
-        return Pair(replication, config, connections[replication.master.conn_id], connections[config.conn_id])
+        mask = replication.verify.mask
+        ends = [replace(connections[conn_id], mask=mask) for conn_id in (replication.master.conn_id, config.conn_id)]
+        return Pair(replication, config, *ends)
 
     @property
     def prefix(self) -> Prefix:

@@ -1,7 +1,9 @@
 """What a driver's error means: a person must act, or another try may succeed."""
 
+import pickle
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import psycopg
 import pytest
@@ -54,6 +56,38 @@ def test_an_error_is_told_in_one_line_without_the_piece_of_the_statement(info: C
         assert 'relation "nowhere" does not exist' in told and "LINE" not in told and "^" not in told
         with pytest.raises(StatementFailed, match="does not exist HINT: No function matches"), classified(info):
             connection.execute("SELECT pg_catalog.min('{}'::pg_catalog.int4[], 1)")
+
+
+def load(connection: "psycopg.Connection[Any]", table: str, row: bytes) -> None:
+    with connection.cursor() as cursor, cursor.copy(f"COPY public.{table} FROM STDIN".encode()) as into:
+        into.write(row)
+
+
+@pytest.mark.parametrize(("table", "row"), [
+    ("people", b"1\thunter2\tx\n"), ("people", b"1\t-7\thunter2\n"), ("people", b"1\t\\N\thunter2\n"),
+    ("logins", b"hunter2\n"), ("logins", b"1\thunter2\n"),
+])  # fmt: skip
+def test_an_error_of_a_row_shows_no_masked_value(info: ConnectionInfo, table: str, row: bytes) -> None:
+    masked = replace(info, mask=("public.people.*",))
+    assert pickle.loads(pickle.dumps(masked)).mask == masked.mask, "on Spark's executors, too"
+    with connect(masked, application="test", autocommit=True) as connection:
+        connection.execute("CREATE TABLE public.people (id int, n int NOT NULL CHECK (n > 0), v text)")
+        connection.execute("CREATE TABLE public.logins (password int)")
+        with pytest.raises(StatementFailed) as caught, classified(masked):
+            load(connection, table, row)
+        assert "hunter2" not in str(caught.value) and "SQLSTATE 2" in str(caught.value)
+    if table == "logins":
+        with connect(info, application="test", autocommit=True) as connection:
+            with pytest.raises(StatementFailed) as caught, classified(info):
+                load(connection, table, row)
+            assert "hunter2" not in str(caught.value), "a secret by its name"
+
+
+def test_an_error_of_a_row_of_other_tables_shows_the_value(info: ConnectionInfo) -> None:
+    with connect(info, application="test", autocommit=True) as connection:
+        connection.execute("CREATE TABLE public.t (id int)")
+        with pytest.raises(StatementFailed, match=r'type integer: "one".*COPY t, line 1, column id'), classified(info):
+            load(connection, "t", b"one\n")
 
 
 def test_an_error_that_came_as_text_loses_its_piece_of_the_statement_too() -> None:

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.config import VerifyOptions
+from sluice.domain.mask import Mask
 from sluice.domain.names import TableName
 from sluice.verify.compare import sums, unequal
 from sluice.verify.findings import Kind, Outcome, causes
-from sluice.verify.report import masked
 from sluice.verify.sample import upper_bound
 from tests.examples import examples
 
@@ -77,9 +77,9 @@ def test_a_difference_outweighs_what_could_not_be_compared() -> None:
 
 def test_secrets_and_chosen_columns_are_masked() -> None:
     people = TableName("public", "people")
-    assert masked(people, "Password_Hash", ()) and masked(people, "api_key", ())
-    assert not masked(people, "iban", ())
-    assert masked(people, "iban", ("public.*.iban",)) and not masked(people, "iban", ("other.*.iban",))
+    assert Mask().hides(people, "Password_Hash") and Mask().hides(people, "api_key")
+    assert not Mask().hides(people, "iban")
+    assert Mask(("public.*.iban",)).hides(people, "iban") and not Mask(("other.*.iban",)).hides(people, "iban")
 
 
 def test_tables_are_chosen_by_pattern() -> None:

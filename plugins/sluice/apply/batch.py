@@ -339,7 +339,7 @@ class Batch:
                 self._seldom.say(logging.INFO, f"misfit {misfit.table}", told)
                 ordered |= every if ordered else self._apart(misfit.table, every)
             except connections.StatementFailed as failure:
-                unsettled = drift.at_commit(failure.__cause__)
+                unsettled = drift.at_commit(failure.__cause__, self.links.merger.targets.hides)
                 if unsettled is None:
                     raise
                 if safe and unsettled.unique and not settle:

@@ -14,6 +14,7 @@ import psycopg
 from sluice import vendors
 from sluice.apply.definitions import Definitions
 from sluice.domain.connection import ConnectionInfo
+from sluice.domain.mask import Mask
 from sluice.domain.position import Position
 from sluice.errors import DataLost
 from sluice.pair import Pair
@@ -114,7 +115,10 @@ class Links:
                         session.allow_silence(self._slave),
                     )
                 merge = vendors.module(pair.slave_info.vendor, "merge")
-                self._merger = merge.Merger(self._slave, pair.slave_info.place, cascades=not self.replica_role)
+                mask = Mask(pair.replication.verify.mask)
+                self._merger = merge.Merger(
+                    self._slave, pair.slave_info.place, cascades=not self.replica_role, mask=mask
+                )
                 alter = vendors.module(pair.slave_info.vendor, "alter")
                 self._alterer = alter.Alterer(
                     self._slave, self._merger.targets, pair.slave_info.place, trusted=pair.slave.trusted_ddl

@@ -14,6 +14,7 @@ from sluice import vendors
 from sluice.apply import net
 from sluice.apply.definitions import TableGone
 from sluice.apply.window import Run, by_table, pieces
+from sluice.domain.mask import Mask
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
 from sluice.errors import SluiceError, Transient
@@ -125,7 +126,7 @@ class StageShare:
     def _stage(self, connection: psycopg.Connection[Any], number: int, runs: Sequence[Run]) -> list[tuple[int, Any]]:
         vendor = self.pair.slave_info.vendor
         stage = vendors.module(vendor, "stage")
-        targets = vendors.module(vendor, "target").Targets(connection)
+        targets = vendors.module(vendor, "target").Targets(connection, Mask(self.pair.replication.verify.mask))
         targets.load(table for run in runs for table in run if table not in self.left_out)
         staged: list[tuple[int, Any]] = []
         for place, run in enumerate(runs):

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from sluice.domain import content
+from sluice.domain.mask import NO_PATTERNS, Mask
 from sluice.domain.names import TableName
 
 
@@ -86,9 +87,10 @@ class RowChange:
     """What is known of the row before it, at least its key. Empty for an INSERT."""
     content: str | None
     oldcontent: str | None
+    mask: Mask = NO_PATTERNS
 
     @classmethod
-    def of(cls, item: Mapping[str, Any], key: Sequence[str]) -> "RowChange":
+    def of(cls, item: Mapping[str, Any], key: Sequence[str], mask: Mask = NO_PATTERNS) -> "RowChange":
         """From a row of ITEMS (`queue.ITEMS`). Raises `MalformedContent`, `KeyError` for a key column it lacks."""
         action = Action(item["action"])
         new, old = item["content"], item["oldcontent"]
@@ -103,7 +105,7 @@ class RowChange:
             else:
                 before = dict(zip(key, content.key_values(item["guid"], len(key)), strict=True))
         table = TableName(item["schema"], item["table"])
-        return cls(item["repl_key"], table, action, tuple(key), row, before, new, old)
+        return cls(item["repl_key"], table, action, tuple(key), row, before, new, old, mask)
 
     def key_of(self, row: Mapping[str, str | None]) -> dict[str, str | None]:
         """The row's key, or all of a keyless row."""
@@ -111,5 +113,5 @@ class RowChange:
 
     @property
     def shown(self) -> dict[str, str | None]:
-        """What names the row in a message: the key under which the slave holds it."""
-        return self.key_of(self.old or self.new)
+        """What names the row in a message: the key under which the slave holds it, without masked values."""
+        return self.mask.row(self.table, self.key_of(self.old or self.new))

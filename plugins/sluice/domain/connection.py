@@ -52,8 +52,11 @@ class ConnectionInfo:
     """Driver options, of `OPTIONS`."""
     conn_id: str = field(default="", compare=False)
     """The name of the Airflow connection that these values come from; empty where there is none."""
+    mask: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    """Patterns of columns whose values no error of this database shows, see `Mask`."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "mask", tuple(self.mask))
         object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
 
     @property
@@ -78,7 +81,7 @@ class ConnectionInfo:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, password included: only for a channel no one else reads."""
         names = ("vendor", "host", "port", "database", "user", "password", "conn_id")
-        return {**{name: getattr(self, name) for name in names}, "options": dict(self.options)}
+        return {**{name: getattr(self, name) for name in names}, "options": dict(self.options), "mask": list(self.mask)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "ConnectionInfo":

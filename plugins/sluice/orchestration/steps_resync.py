@@ -103,7 +103,8 @@ def write_report(entries: list[Entry] | None) -> str:
         entries = _listed(entries)
         for entry in entries:
             if not _part(entry, context).exists():
-                _keep(Work.of_prefix(entry["prefix"], context), entry, _lost(entry), context)
+                lost = _lost(entry)
+                _keep(Work.of_prefix(entry["prefix"], context), entry, lost, lost.finding.reason, context)
         written = _written(entries, context)
         _tell(entries, context)
         context["ti"].xcom_push(key=QUESTION, value=question(json.loads(written.read_text())))
@@ -245,17 +246,21 @@ def _compare(entry: Entry, action: Action, limit: int | None, sample: int, conte
             sessions=options.parallel,
             sample=sample,
         )
-    _keep(work, entry, result, context)
     told = report.as_dict(entry["prefix"], entry["slave"], str(action), _started(context), [result],
                           replication.verify.mask)  # fmt: skip
+    (shown,) = told["tables"]
+    _keep(work, entry, result, (shown["after_repair"] or shown)["reason"], context)
     _private(_part(entry, context), json.dumps(told, ensure_ascii=False))
-    said = result.finding.reason or result.refused
+    said = shown["reason"] or shown["not_repaired_because"]
     log.info("%s %s: %s%s", work, table, result.outcome, f". {said}" if said else "")
     return str(result.outcome)
 
 
-def _keep(work: Work, entry: Entry, result: TableResult, context: Any) -> None:
-    """What is known of the table from now on. A sample that found nothing wrong leaves that as it was."""
+def _keep(work: Work, entry: Entry, result: TableResult, reason: str, context: Any) -> None:
+    """What is known of the table from now on; `reason` as the report shows it.
+
+    A sample that found nothing wrong leaves that as it was.
+    """
     last = result.after or result.finding
     if last.sampled and result.outcome is Outcome.IDENTICAL:
         return
@@ -264,7 +269,7 @@ def _keep(work: Work, entry: Entry, result: TableResult, context: Any) -> None:
         "checked": datetime.now(UTC).isoformat(timespec="seconds"),
         "run": places.report_name(context["run_id"]),
         "differ": last.faults,
-        "reason": last.reason,
+        "reason": reason,
         "time": last.time,
         "position": last.position,
         "rows": last.rows_slave,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -70,7 +70,8 @@ class Work:
 
     def info(self, place: Endpoint | SlaveConfig) -> ConnectionInfo:
         """How to reach one place. Raises `ConnectionMissing`, `ConnectionUnusable`, `ConnectionsUnavailable`."""
-        return connections.info(place.conn_id, place.vendor, str(self.replication.source))
+        found = connections.info(place.conn_id, place.vendor, str(self.replication.source))
+        return replace(found, mask=self.replication.verify.mask)
 
     @cached_property
     def redis(self) -> Any:

@@ -3,39 +3,29 @@
 Values of masked columns are never in it, in keys and examples alike.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
 from typing import Any
 
+from sluice.domain.mask import Mask
 from sluice.domain.names import TableName
 from sluice.verify.findings import Example, Kind, Outcome, TableFinding
 from sluice.verify.resync import TableResult
 
-HIDDEN = "•••"
-HIDDEN_REASON = "the reason speaks of a masked column; see the slave's REJECTS, or the task's log"
+HIDDEN_REASON = "the reason is not shown, since the table has a masked column; the row is in the slave's REJECTS"
 MOST_REASONS = 10
 """Reasons of changes that were set aside that are shown."""
-SECRET = re.compile(r"pass(wor[dt]|wd|phrase)|secret|token|credential|api_?key|private_?key", re.IGNORECASE)
-"""Columns whose values nobody needs to see, whatever the configuration says."""
 LONGEST_VALUE = 200
 """Characters of a value that are shown."""
 FORMAT = 1
-
-
-def masked(table: TableName, column: str, patterns: Iterable[str]) -> bool:
-    """Whether the values of a column are hidden. `patterns`: `schema.table.column`, with `*` for anything."""
-    name = f"{table.schema}.{table.name}.{column}"
-    return bool(SECRET.search(column)) or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def as_dict(
     prefix: str, slave: str, action: str, started: str, results: Iterable[TableResult], mask: Iterable[str] = ()
 ) -> dict[str, Any]:
     """The report of one pair. `started`: ISO 8601, UTC."""
-    patterns = tuple(mask)
-    tables = [_table(result, patterns) for result in results]
+    hiding = Mask(tuple(mask))
+    tables = [_table(result, hiding) for result in results]
     return {
         "format": FORMAT,
         "prefix": prefix,
@@ -47,23 +37,23 @@ def as_dict(
     }
 
 
-def _table(result: TableResult, patterns: tuple[str, ...]) -> dict[str, Any]:
+def _table(result: TableResult, mask: Mask) -> dict[str, Any]:
     finding = result.finding
     return {
         "table": str(finding.table),
         "outcome": str(result.outcome),
-        **_finding(finding, patterns),
+        **_finding(finding, mask),
         "repaired": result.repaired,
         "rejects_settled": finding.settled,
-        "not_repaired_because": _reason(result.refused, finding, patterns),
-        "after_repair": None if result.after is None else _finding(result.after, patterns),
+        "not_repaired_because": _reason(result.refused, finding, mask),
+        "after_repair": None if result.after is None else _finding(result.after, mask),
     }
 
 
-def _finding(finding: TableFinding, patterns: tuple[str, ...]) -> dict[str, Any]:
+def _finding(finding: TableFinding, mask: Mask) -> dict[str, Any]:
     return {
         "found": str(finding.outcome),
-        "reason": _reason(finding.reason, finding, patterns),
+        "reason": _reason(finding.reason, finding, mask),
         "position": finding.position,
         "position_time": finding.time,
         "rows_master": finding.rows_master,
@@ -73,7 +63,7 @@ def _finding(finding: TableFinding, patterns: tuple[str, ...]) -> dict[str, Any]
         **{str(kind): rows.count for kind, rows in finding.found.items()},
         "causes": {
             **{str(kind): rows.cause for kind, rows in finding.found.items() if rows.cause},
-            **({"rejects": _reasons(finding, patterns)} if finding.rejects else {}),
+            **({"rejects": _reasons(finding, mask)} if finding.rejects else {}),
         },
         "set_aside": finding.rejected,
         "to_repair": finding.faults,
@@ -82,7 +72,7 @@ def _finding(finding: TableFinding, patterns: tuple[str, ...]) -> dict[str, Any]
         "upper_bound": finding.upper_bound,
         "columns": finding.columns,
         "looked_at": finding.looked_at,
-        "examples": [_example(example, finding, patterns) for example in finding.examples],
+        "examples": [_example(example, finding, mask) for example in finding.examples],
         "digest": finding.method,
         "fell_back": finding.fell_back,
         "seconds": round(finding.seconds, 3),
@@ -91,21 +81,20 @@ def _finding(finding: TableFinding, patterns: tuple[str, ...]) -> dict[str, Any]
     }
 
 
-def _reasons(finding: TableFinding, patterns: tuple[str, ...]) -> dict[str, int]:
+def _reasons(finding: TableFinding, mask: Mask) -> dict[str, int]:
     """The commonest reasons first."""
     told: Counter[str] = Counter()
     for reason, count in finding.rejects.items():
-        told[_reason(reason, finding, patterns)] += count
+        told[_reason(reason, finding, mask)] += count
     return dict(told.most_common(MOST_REASONS))
 
 
-def _reason(text: str, finding: TableFinding, patterns: tuple[str, ...]) -> str:
-    """A reason quotes values of the columns that it names."""
-    hidden = (name for name in finding.compared if masked(finding.table, name, patterns))
-    return HIDDEN_REASON if any(name in text for name in hidden) else text
+def _reason(text: str, finding: TableFinding, mask: Mask) -> str:
+    """A reason may quote any value of a row, with the name of its column or without."""
+    return HIDDEN_REASON if text and mask.hides_any(finding.table, finding.compared) else text
 
 
-def _example(example: Example, finding: TableFinding, patterns: tuple[str, ...]) -> dict[str, Any]:
+def _example(example: Example, finding: TableFinding, mask: Mask) -> dict[str, Any]:
     ours, theirs = example.master, example.slave
     # Of a row that both have, what differs is what one wants to see.
     shown = None
@@ -115,22 +104,18 @@ def _example(example: Example, finding: TableFinding, patterns: tuple[str, ...])
         "kind": str(example.kind),
         "copies": example.copies,
         "cause": example.cause,
-        "key": _values(example.key, finding.table, patterns),
-        "master": _values(ours, finding.table, patterns, shown),
-        "slave": _values(theirs, finding.table, patterns, shown),
+        "key": _values(example.key, finding.table, mask),
+        "master": _values(ours, finding.table, mask, shown),
+        "slave": _values(theirs, finding.table, mask, shown),
     }
 
 
 def _values(
-    row: Mapping[str, str | None] | None, table: TableName, patterns: tuple[str, ...], shown: set[str] | None = None
+    row: Mapping[str, str | None] | None, table: TableName, mask: Mask, shown: set[str] | None = None
 ) -> dict[str, str | None] | None:
     if row is None:
         return None
-    return {
-        name: HIDDEN if value is not None and masked(table, name, patterns) else _short(value)
-        for name, value in row.items()
-        if shown is None or name in shown
-    }
+    return {name: _short(value) for name, value in mask.row(table, row).items() if shown is None or name in shown}
 
 
 def _short(value: str | None) -> str | None:

@@ -391,5 +391,8 @@ class Alterer:
         classified = connections.classify(error, self.place)
         if not isinstance(classified, connections.StatementFailed):
             return classified
-        detail = f" ({error.diag.message_detail})" if error.diag.message_detail else ""
-        return DefinitionRefused(table, statement, (error.diag.message_primary or str(error)) + detail)
+        return DefinitionRefused(table, statement, connections.reason(error, hidden=self._hides(table, error)))
+
+    def _hides(self, table: TableName, error: psycopg.Error) -> bool:
+        """Whether the error may quote a masked column."""
+        return connections.of_rows(error) and self.targets.hides(table)

@@ -14,6 +14,7 @@ import psycopg
 from psycopg import sql
 
 from sluice.domain.connection import ConnectionInfo
+from sluice.domain.mask import SECRET
 from sluice.errors import SluiceError, Terminal, Transient
 
 CANONICAL: dict[str, str] = {
@@ -123,15 +124,44 @@ _PIECE = re.compile(r"^LINE \d+: .*(\n\s*\^\s*$)?", re.MULTILINE)
 """The piece of a statement that PostgreSQL shows below its message, with the caret under the place."""
 
 
+_OF_ROWS = ("21", "22", "23", "2F", "38", "39", "44", "45", "P0")
+"""Classes of SQLSTATEs of errors that rows cause, and whose texts quote their values."""
+
+
+def of_rows(error: psycopg.Error) -> bool:
+    """Whether rows caused it."""
+    return (error.sqlstate or "").startswith(_OF_ROWS)
+
+
 def in_one_line(error: BaseException) -> str:
     """What an error says. Of a server's error its parts by name, without the piece of the statement and the caret
-    under it, which mean nothing once they are moved."""
+    under it, which mean nothing once they are moved. Where it may quote a masked column, its place alone."""
     diag = error.diag if isinstance(error, psycopg.Error) else None
     if diag is None or not diag.message_primary:
         return " ".join(_PIECE.sub("", str(error)).split()) or type(error).__name__
+    assert isinstance(error, psycopg.Error)
+    if of_rows(error):
+        texts = (diag.message_primary, diag.message_detail, diag.message_hint, diag.context, diag.column_name)
+        # NULL, a check, a line that is no row: there PostgreSQL shows the whole row, without the names of its columns.
+        whole_row = error.sqlstate in ("23502", "23514", "22P04")
+        if whole_row or bool(getattr(error, "mask", None)) or any(SECRET.search(text or "") for text in texts):
+            return reason(error, hidden=True)
     more = {"DETAIL": diag.message_detail, "HINT": diag.message_hint, "CONTEXT": diag.context}
     parts = [diag.message_primary, *(f"{name}: {text}" for name, text in more.items() if text)]
     return " ".join(" ".join(parts).split())
+
+
+def reason(error: psycopg.Error, *, hidden: bool) -> str:
+    """What the server says of a row that it refuses; with `hidden` only where and of which kind that was."""
+    diag = error.diag
+    if not hidden:
+        return (diag.message_primary or str(error)) + (f" ({diag.message_detail})" if diag.message_detail else "")
+    places = {"table": diag.table_name, "column": diag.column_name, "constraint": diag.constraint_name}
+    where = "".join(f", {word} {name!r}" for word, name in places.items() if name)
+    return (
+        f"SQLSTATE {error.sqlstate} ({type(error).__name__}{where}); the server's own text is not shown, it may hold "
+        "values of masked columns"
+    )
 
 
 def _sentence(text: str) -> str:
@@ -144,6 +174,7 @@ def classified(info: ConnectionInfo) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
+        _note(error, mask=info.mask)
         raise classify(error, info.place) from error
 
 
@@ -214,7 +245,7 @@ def connect(
         )
     except psycopg.Error as error:
         raise classify(error, info.place) from error
-    connection.cursor_factory = type("PlacedCursor", (_PlacedCursor,), {"place": info.place})
+    connection.cursor_factory = type("PlacedCursor", (_PlacedCursor,), {"place": info.place, "mask": info.mask})
     return connection
 
 
@@ -233,13 +264,29 @@ class _PlacedCursor(psycopg.Cursor[Any]):
     """Notes on an error where it happened: a service often works on both servers at once."""
 
     place: str
+    mask: tuple[str, ...]
 
     def execute(self, *args: Any, **options: Any) -> Self:
         try:
             return super().execute(*args, **options)
         except psycopg.Error as error:
-            error.place = self.place  # type: ignore[attr-defined]
+            _note(error, place=self.place, mask=self.mask)
             raise
+
+    @contextmanager
+    def copy(self, *args: Any, **options: Any) -> Iterator[psycopg.Copy]:
+        try:
+            with super().copy(*args, **options) as stream:
+                yield stream
+        except psycopg.Error as error:
+            _note(error, mask=self.mask)
+            raise
+
+
+def _note(error: psycopg.Error, **values: Any) -> None:
+    """Keeps on the error what is known where it rose."""
+    for name, value in values.items():
+        setattr(error, name, value)
 
 
 def uri(info: ConnectionInfo, application: str) -> str:

@@ -1,14 +1,15 @@
 """Why a set of changes does not fit the slave's rows: the errors, and the queries that find the rows."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import psycopg
 
 from sluice.counted import counted
+from sluice.domain.mask import Mask
 from sluice.domain.names import TableName
 from sluice.errors import RESTART_APPLY, SluiceError, Terminal
-from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.connection import quoted, reason
 
 _REFUSING = ("21", "2F", "38", "39", "44", "45", "54", "P0")
 """Classes of SQLSTATEs, besides data (22) and constraints (23), with which a slave refuses rows: what its triggers and
@@ -71,9 +72,12 @@ class Drift(Misfit):
         key: Mapping[str, str | None],
         action: str,
         values: Mapping[str, tuple[str | None, str | None]],
+        mask: Mask,
     ) -> "Drift":
         """The row is there and looks otherwise; `values`: column → (slave's value, master's former value)."""
-        return cls(table, key, action, _described(values, 1), _described(values, 0), values)
+        sides = [mask.row(table, {name: pair[side] for name, pair in values.items()}) for side in (0, 1)]
+        shown = {name: (sides[0][name], sides[1][name]) for name in values}
+        return cls(table, key, action, _described(shown, 1), _described(shown, 0), shown)
 
 
 class Unsettled(Drift):
@@ -88,16 +92,21 @@ class Unsettled(Drift):
         self.unique = unique
 
 
-def at_commit(error: BaseException | None) -> Unsettled | None:
-    """What a driver's error at a commit says of the slave's rows; None where it is about something else."""
+def at_commit(error: BaseException | None, hides: Callable[[TableName], bool]) -> Unsettled | None:
+    """What a driver's error at a commit says of the slave's rows; None where it is about something else.
+
+    `hides`: whether a table has masked columns.
+    """
     expected = {"23505": "the value free", "23P01": "the value free", "23503": "the row that another refers to"}
     if not isinstance(error, psycopg.Error) or error.sqlstate not in expected:
         return None
     diag = error.diag
     if not (diag.schema_name and diag.table_name and diag.constraint_name):
         return None
-    found = diag.message_detail or diag.message_primary or str(error)
     table = TableName(diag.schema_name, diag.table_name)
+    found = diag.message_detail or diag.message_primary or str(error)
+    if hides(table):
+        found = reason(error, hidden=True)
     constraint = quoted(diag.schema_name, diag.constraint_name)
     unique = error.sqlstate != "23503"
     return Unsettled(table, constraint, expected[error.sqlstate], found.rstrip("."), unique=unique)

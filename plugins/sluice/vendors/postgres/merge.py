@@ -25,6 +25,7 @@ import psycopg
 
 from sluice.counted import counted
 from sluice.domain.change import NetChanges
+from sluice.domain.mask import NO_PATTERNS, Mask
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import connection as connections
 from sluice.vendors.postgres import pipeline, stage, statements
@@ -60,11 +61,11 @@ class Merger:
     `place` names the slave in messages; `cascades`: its foreign keys and triggers act in this session.
     """
 
-    def __init__(self, connection: psycopg.Connection[Any], place: str, *, cascades: bool):
+    def __init__(self, connection: psycopg.Connection[Any], place: str, *, cascades: bool, mask: Mask = NO_PATTERNS):
         self.connection = connection
         self.place = place
         self.cascades = cascades
-        self.targets = Targets(connection)
+        self.targets = Targets(connection, mask)
         self._raw = psycopg.RawCursor(connection)
         self._stages = 0
         # A few statements for each of some hundred tables stay planned.
@@ -327,12 +328,11 @@ class Merger:
         table = step.target.table
         if state in _COLLISIONS:
             drift = self._already_there(steps, step) if step.kind == "insert" and step.key else None
-            reason = error.diag.message_primary or str(error)
-            return drift or Collision(table, reason, unique=state != "23503")
+            return drift or Collision(table, self._said(step, error), unique=state != "23503")
         if state.startswith(_UNFIT) and state:
             return self._unfit(step, error)
         if refuses(error):
-            return Collision(table, error.diag.message_primary or str(error))  # one by one it shows which change it is
+            return Collision(table, self._said(step, error))  # one by one it shows which change it is
         return error
 
     def _already_there(self, steps: Sequence[Step], step: Step) -> Drift | None:
@@ -349,7 +349,17 @@ class Merger:
         self._undo()
         if row is None:
             return None
-        return Drift(step.target.table, dict(zip(step.key, row[0], strict=True)), "INSERT", "none", "one")
+        return Drift(step.target.table, self._shown(step, step.key, row[0]), "INSERT", "none", "one")
+
+    def _shown(self, step: Step, names: Sequence[str], values: Sequence[str | None]) -> dict[str, str | None]:
+        """What names a row in a message."""
+        return self.targets.mask.row(step.target.table, dict(zip(names, values, strict=True)))
+
+    def _said(self, step: Step, error: psycopg.Error) -> str:
+        """What the server says of rows of a step."""
+        return (
+            connections.reason(error, hidden=True) if step.target.hidden else error.diag.message_primary or str(error)
+        )
 
     def _drift(self, step: Step, count: int) -> Drift:
         """After undoing: which row it is."""
@@ -377,7 +387,7 @@ class Merger:
         row = self._raw.execute(text, source.parameters).fetchone()
         if row is not None:
             expected = "more copies" if keyless else "one"
-            return Drift(table, dict(zip(names, row[0], strict=True)), action, expected, rows_found(row[1]))
+            return Drift(table, self._shown(step, names, row[0]), action, expected, rows_found(row[1]))
         images = step.images
         if not images:
             return None
@@ -390,11 +400,10 @@ class Merger:
             for (column, _), now, before, other in zip(images, row[1], row[2], row[3], strict=True)
             if other
         }
-        return Drift.of_values(table, dict(zip(names, row[0], strict=True)), action, values)
+        return Drift.of_values(table, self._shown(step, names, row[0]), action, values, self.targets.mask)
 
     def _unfit(self, step: Step, error: psycopg.Error) -> Exception:
         """COPY into columns of the slave's types names the value; the statements themselves do not."""
-        column, detail = error.diag.column_name, error.diag.message_detail
         if step.rows.arrow is not None and (error.sqlstate or "").startswith("22"):
             try:
                 self._stages += 1
@@ -405,8 +414,8 @@ class Merger:
                 pass
             finally:
                 self._undo()
-        reason = (error.diag.message_primary or str(error)) + (f" ({detail})" if detail else "")
-        return stage.ValueUnfit(step.target.table, column, None, reason)
+        reason = connections.reason(error, hidden=bool(step.target.hidden))
+        return stage.ValueUnfit(step.target.table, error.diag.column_name, None, reason)
 
 
 def _columns(parts: Sequence[NetChanges | Staged]) -> tuple[str, ...]:

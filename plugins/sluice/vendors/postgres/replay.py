@@ -77,7 +77,8 @@ class RowStays(Misfit):
     @classmethod
     def by(cls, change: RowChange, statement: Statement, key: Sequence[str | None]) -> "RowStays":
         """What the result of a statement that refuses says."""
-        return cls(change, statement.refuses.format(_named(dict(zip(change.key, key, strict=True)) or change.shown)))
+        row = change.mask.row(change.table, dict(zip(change.key, key, strict=True)))
+        return cls(change, statement.refuses.format(_named(row or change.shown)))
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,8 @@ class Displaced:
         return dict(zip(self.change.key, self.key, strict=True))
 
     def __str__(self) -> str:
-        return f"{self.table}, row {_named(self.row)} (it held a value that row {_named(self.change.shown)} has)"
+        row = self.change.mask.row(self.table, self.row)
+        return f"{self.table}, row {_named(row)} (it held a value that row {_named(self.change.shown)} has)"
 
 
 @dataclass
@@ -211,7 +213,10 @@ class Replayer:
         are checked at the commit displace rows as well.
         """
         batches = (
-            [RowChange.of(item, keys[TableName(item["schema"], item["table"])]) for item in batch.to_pylist()]
+            [
+                RowChange.of(item, keys[TableName(item["schema"], item["table"])], self.targets.mask)
+                for item in batch.to_pylist()
+            ]
             for batch in items.to_batches(max_chunksize=_CHUNK)
         )
         rewriter = self._rewriter(safe, deferrable)
@@ -219,7 +224,8 @@ class Replayer:
 
     def replay_changes(self, changes: Sequence[RowChange], *, safe: bool = False, deferrable: bool = False) -> Replayed:
         """The same of changes that are no items."""
-        batches = (changes[start : start + _CHUNK] for start in range(0, len(changes), _CHUNK))
+        masked = [replace(change, mask=self.targets.mask) for change in changes]
+        batches = (masked[start : start + _CHUNK] for start in range(0, len(masked), _CHUNK))
         return self._replay(batches, _Work(Replayed(), self._rewriter(safe, deferrable), frozenset(), safe, False))
 
     def missing(self, displaced: Iterable[Displaced]) -> list[Displaced]:
@@ -353,7 +359,7 @@ class Replayer:
             if not isinstance(error, psycopg.DataError | psycopg.IntegrityError) and not refuses(error):
                 raise
             self.connection.execute(f"ROLLBACK TO SAVEPOINT {_ONE}")
-            problem = self._stays(change, found) or _refused(change, error)
+            problem = self._stays(change, found) or _refused(change, error, hidden=self.targets.hides(change.table))
         self.connection.execute(f"RELEASE SAVEPOINT {_ONE}")
         return problem
 
@@ -408,7 +414,7 @@ class Replayer:
             return Drift(change.table, change.shown, str(change.action), expected, rows_found(len(rows)))
         found = zip(former, rows[0][0], rows[0][1], strict=True)
         values = {name: (now, former[name]) for name, now, differs in found if differs}
-        return Drift.of_values(change.table, change.shown, str(change.action), values)
+        return Drift.of_values(change.table, change.shown, str(change.action), values, self.targets.mask)
 
 
 def _rows(change: RowChange) -> set[tuple[Any, ...]]:
@@ -420,10 +426,8 @@ def _named(row: Mapping[str, str | None]) -> str:
     return ", ".join(f"{name} = {value!r}" for name, value in row.items())
 
 
-def _refused(change: RowChange, error: psycopg.Error) -> Misfit:
-    reason = error.diag.message_primary or str(error)
-    if error.diag.message_detail:
-        reason += f" ({error.diag.message_detail})"
+def _refused(change: RowChange, error: psycopg.Error, *, hidden: bool) -> Misfit:
+    reason = connections.reason(error, hidden=hidden)
     if error.sqlstate in ("23505", "23P01"):
         return Drift(change.table, change.shown, str(change.action), "the value free", reason)
     if error.sqlstate == "23503":

@@ -19,6 +19,7 @@ from sluice.domain.change import NetChanges
 from sluice.domain.names import Prefix, TableName
 from sluice.errors import RESTART_APPLY
 from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.connection import reason as server_reason
 from sluice.vendors.postgres.drift import Misfit
 from sluice.vendors.postgres.target import Target, TargetColumn
 
@@ -268,7 +269,7 @@ def copy_text(rows: Any) -> memoryview:
 
 def unfit(error: psycopg.Error, target: Target, rows: Any, typed: Sequence[TargetColumn | None]) -> ValueUnfit:
     """What the server's complaint about a COPY says: it names line and column."""
-    reason = error.diag.message_primary or str(error)
+    reason = server_reason(error, hidden=True) if target.hidden else error.diag.message_primary or str(error)
     match = _CONTEXT.search(error.diag.context or "")
     if match is None:
         return ValueUnfit(target.table, error.diag.column_name, None, reason)
@@ -282,7 +283,8 @@ def unfit(error: psycopg.Error, target: Target, rows: Any, typed: Sequence[Targe
     place = max(places)[1]
     column = typed[place]
     value = rows.column(place)[int(match[1]) - 1].as_py() if int(match[1]) <= rows.num_rows else None
-    return ValueUnfit(target.table, column.name if column else None, value, reason)
+    shown = None if column is None or column.name in target.hidden else value
+    return ValueUnfit(target.table, column.name if column else None, shown, reason)
 
 
 def _definition(rows: Any, typed: Sequence[TargetColumn | None]) -> str:

@@ -16,6 +16,7 @@ import psycopg
 from sluice import sql_files
 from sluice.domain import precedence
 from sluice.domain.foreign_key import ForeignKey
+from sluice.domain.mask import NO_PATTERNS, Mask
 from sluice.domain.names import TableName
 from sluice.errors import RESTART_APPLY, Terminal
 from sluice.vendors.postgres import foreign_keys
@@ -95,6 +96,8 @@ class Target:
     """A foreign key points to it, or a user's trigger acts: a row that goes and comes back is not the same to them."""
     owned: bool
     """Rows of it go with rows that they refer to."""
+    hidden: frozenset[str] = frozenset()
+    """Its masked columns. Where there are any, what the server says of its rows is not shown."""
 
     @cached_property
     def _by_name(self) -> dict[str, TargetColumn]:
@@ -129,8 +132,9 @@ class Target:
 class Targets:
     """What is known of the slave's tables, read once a session and table."""
 
-    def __init__(self, connection: psycopg.Connection[Any]):
+    def __init__(self, connection: psycopg.Connection[Any], mask: Mask = NO_PATTERNS):
         self.connection = connection
+        self.mask = mask
         self._known: dict[TableName, Target] = {}
         self._foreign_keys: dict[TableName, list[ForeignKey]] = {}
         """By the table that refers to others."""
@@ -159,12 +163,19 @@ class Targets:
             if table not in found:
                 raise TargetMissing(table)
             owned = any(key.takes_along for key in links[table])
-            self._known[table] = Target(table, tuple(found[table]), *flags[table], owned)
+            hidden = frozenset(column.name for column in found[table] if self.mask.hides(table, column.name))
+            self._known[table] = Target(table, tuple(found[table]), *flags[table], owned, hidden)
             self._foreign_keys[table] = links[table]
 
     def __getitem__(self, table: TableName) -> Target:
         self.load([table])
         return self._known[table]
+
+    def hides(self, table: TableName) -> bool:
+        """Whether a column of the table is masked, as far as it was read: then what the server says of its rows is not
+        shown. Reads nothing."""
+        known = self._known.get(table)
+        return bool(self.mask.patterns) if known is None else bool(known.hidden)
 
     def order(self, tables: Iterable[TableName]) -> list[TableName]:
         """Parents before their children."""
