@@ -86,12 +86,11 @@ def verified(pair: Rig, table: str, action: Action) -> str:
     return f"{told}\n{page([told])}"
 
 
-@pytest.mark.parametrize("stage", [1, 20_000], ids=["staged", "merged"])
 def test_conflicts_rejects_repairs_and_reports_show_no_masked_value(
-    rig: Callable[..., Rig], caplog: pytest.LogCaptureFixture, stage: int
+    rig: Callable[..., Rig], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="sluice")
-    pair = rig(TABLE, policy="reject", mask=MASK, stage=stage)
+    pair = rig(TABLE, policy="reject", mask=MASK)
     with pair.apply() as running:
         pair.await_normal_mode(running)
         for number in range(1, 7):
