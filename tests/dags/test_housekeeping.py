@@ -1,7 +1,9 @@
 """Purging ITEMS on real databases: only what every slave has goes."""
 
 import json
+import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,8 +15,12 @@ from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix
 from sluice.domain.state import SlaveState
 from sluice.install import resources
+from sluice.orchestration import notices
+from sluice.orchestration.notices import Notice
 from sluice.orchestration.steps_housekeeping import check_structure, purge_items
 from sluice.orchestration.work import Work
+from sluice.stores import redis_store
+from sluice.stores.items_state import ItemsState
 from sluice.vendors.postgres import position
 from sluice.vendors.postgres.checkpoint import CheckpointStore
 from sluice.vendors.postgres.connection import connect
@@ -136,6 +142,103 @@ def test_a_slave_without_a_connection_holds_the_purge(world: World, monkeypatch:
     monkeypatch.delenv("AIRFLOW_CONN_B")
     assert run(purge_items).startswith("held: slave b cannot be asked what it has: Airflow has no connection 'b'")
     assert world.left() == 10
+
+
+GONE = json.dumps({"conn_type": "postgres", "host": "127.0.0.1", "port": 1, "schema": "x", "login": "x"})
+
+
+@pytest.fixture
+def limited(world: World, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Writes `items_limit` into the replication's file."""
+    monkeypatch.setenv("SLUICE_REDIS_URL", redis_url)
+
+    def limit(text: str) -> None:
+        (file,) = (path for folder in config.folders() for path in folder.glob("DEMO.yaml"))
+        file.write_text(file.read_text() + f"items_limit: {text}\n")
+
+    return limit
+
+
+def told(redis_url: str) -> list[Notice]:
+    with redis_store.connect(redis_url) as client:
+        return notices.of_items(DEMO, ItemsState(client, DEMO).read())
+
+
+def test_past_the_limit_the_furthest_slave_is_dropped_and_the_other_one_loses_nothing(
+    world: World, limited: Callable[[str], None], redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited("{rows: 20}")
+    world.slave("b", *TO_NORMAL)
+    world.write(5)
+    world.slave("a", *TO_NORMAL)
+    assert run(purge_items) == "0 changes purged"
+    address = os.environ["AIRFLOW_CONN_B"]
+    monkeypatch.setenv("AIRFLOW_CONN_B", GONE)
+    world.write(4)
+    assert run(purge_items).startswith("held: slave b cannot be asked")
+    assert told(redis_url) == []
+    world.write(1)
+    run(purge_items)
+    (warned,) = told(redis_url)
+    assert "used to 50%: 10 changes of 20. Slave b is the furthest behind" in warned.text
+    assert world.left() == 10
+    world.write(9)
+    run(purge_items)
+    (again,) = told(redis_url)
+    assert again.key == warned.key, "one occasion"
+    world.write(1)
+    assert run(purge_items).endswith("; slave b dropped, 5 changes purged")
+    assert world.left() == 15, "a has no more than the first five"
+    (dropped,) = told(redis_url)
+    assert dropped.subject == "DEMO_ → b was dropped"
+    assert "20 changes of 20" in dropped.text and "Start the DAG initial_update" in dropped.text
+    assert run(purge_items) == "0 changes purged", "b holds nothing any more"
+
+    monkeypatch.setenv("AIRFLOW_CONN_B", address)
+    assert run(purge_items) == "0 changes purged"
+    checkpoint = CheckpointStore(world.slaves["b"], DEMO, "public", "b").read()
+    assert checkpoint is not None and checkpoint.state is SlaveState.INCONSISTENT
+    assert checkpoint.message == dropped.text
+    assert run(purge_items) == "0 changes purged"
+    (warned,) = told(redis_url)
+    assert "15 changes of 20. Slave a is the furthest behind" in warned.text
+    world.slave("b", *TO_NORMAL)
+    world.write(1)
+    assert run(purge_items) == "0 changes purged"
+    checkpoint = CheckpointStore(world.slaves["b"], DEMO, "public", "b").read()
+    assert checkpoint is not None and checkpoint.state is SlaveState.NORMAL, "loaded again, it is counted again"
+
+
+@pytest.mark.parametrize("limit", ["{bytes: 3000}", "{age: 1}"])
+def test_a_slave_that_answers_is_dropped_at_once(
+    world: World, limited: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    world.slave("a", *TO_NORMAL)
+    world.write(20)
+    world.slave("b", *TO_NORMAL)
+    assert run(purge_items) == "0 changes purged", "there is no limit"
+    limited(limit)
+    if "age" in limit:
+        old = replace(position.take(world.master, DEMO, "public"), time="2020-01-01T00:00:00.000000Z")
+        store = CheckpointStore(world.slaves["a"], DEMO, "public", "a")
+        before = store.read()
+        assert before is not None and before.position is not None
+        store.start_at(replace(before.position, time=old.time))
+    assert run(purge_items) == "0 changes purged; slave a dropped, 20 changes purged"
+    states = {name: CheckpointStore(world.slaves[name], DEMO, "public", name).read() for name in "ab"}
+    assert [one.state for one in states.values() if one] == [SlaveState.INCONSISTENT, SlaveState.NORMAL]
+
+
+def test_a_slave_of_which_nothing_is_known_is_dropped_first(
+    world: World, limited: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited("{rows: 10}")
+    world.slave("a", *TO_NORMAL)
+    world.write(10)
+    monkeypatch.setenv("AIRFLOW_CONN_B", GONE)
+    assert run(purge_items).endswith("; slave b dropped, 0 changes purged")
+    assert world.left() == 10, "a has none of them"
+    assert run(purge_items) == "0 changes purged; slave a dropped, 10 changes purged"
 
 
 def test_a_master_without_resources_is_left_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -282,7 +282,8 @@ class Batch:
         at_once: set[str] = set()
         settle = False
         reached = after.target or after.position
-        assert reached is not None
+        begun = before.position
+        assert reached is not None and begun is not None
         definitions = [step for step in steps if isinstance(step, CutItem)]
         if definitions:
             with self.links.writing():
@@ -319,6 +320,8 @@ class Batch:
                     self._keep_lease()
                     # Late: by now the master's own commits have usually taken it to the disk.
                     self.links.secure(reached)
+                    # Who is dropped while its apply runs must not pass over what was purged before it was read.
+                    self.links.check_purged(begun)
                     self.checkpoints.advance(before, after, cut=cut or bool(rejects))
                 self.slices.committed()
                 self.aside.committed(rejects)

@@ -16,6 +16,7 @@ from sluice.apply.definitions import Definitions
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.mask import Mask
 from sluice.domain.position import Position
+from sluice.domain.purging import lost
 from sluice.errors import DataLost
 from sluice.pair import Pair
 
@@ -28,8 +29,8 @@ class ChangesPurged(DataLost):
     def __init__(self, pair: Pair):
         super().__init__(
             f"{pair}: the slave is older than it has been, as after a restore from a backup or a fail-over to a "
-            "standby that lagged, or it was out of the configuration for a time, and the master has deleted changes it "
-            "needs. Start an initial update of this slave."
+            "standby that lagged, or it was out of the configuration for a time, or dropped at items_limit, and "
+            "the master has deleted changes it needs. Start an initial update of this slave."
         )
 
 
@@ -207,5 +208,5 @@ class Links:
             purged = vendors.module(info.vendor, "purge").purged(
                 self.master, self.pair.prefix, self.pair.replication.master.schema
             )
-        if purged and not any(applied.covers_all_of(position) for position in purged):
+        if lost(applied, purged):
             raise ChangesPurged(self.pair)

@@ -239,7 +239,8 @@ class Apply:
 
     def _idle(self, target: Position) -> None:
         """Nothing in the window: the slave is as current as the master's clock, and we rest."""
-        assert self.checkpoint is not None
+        assert self.checkpoint is not None and self.seen is not None
+        self.links.check_purged(self.seen)
         self.seen = target
         self.asked.reached(self.checkpoint, target)
         now = time.monotonic()

@@ -19,6 +19,7 @@ from sluice.configuration.model import (
 )
 from sluice.configuration.nodes import Node, Section
 from sluice.configuration.rule import ALL_ACTIONS, TablePattern, TableRule
+from sluice.domain.items_limit import ItemsLimit
 from sluice.domain.joining import LOAD, WAIT
 from sluice.domain.location import Location, NoLocation
 from sluice.domain.names import LONGEST_TRIGGER, InvalidName, Prefix
@@ -40,10 +41,11 @@ def build(root: Node, mistakes: list[Mistake]) -> Replication | None:
     initial = _initial(section, mistakes)
     verify = _verify(section, mistakes)
     notify = _notify(section, mistakes)
+    limit = _items_limit(section, mistakes)
     section.finish()
     if len(mistakes) > before or prefix is None:
         return None
-    return Replication(prefix, master, slaves, tables, apply, initial, verify, root.file, notify)
+    return Replication(prefix, master, slaves, tables, apply, initial, verify, root.file, notify, limit)
 
 
 def prefix_of(root: Node) -> str | None:
@@ -444,6 +446,20 @@ def _notify(section: Section, mistakes: list[Mistake]) -> tuple[NotifierConfig, 
         else:
             notifiers.append(NotifierConfig(path, arguments))
     return tuple(notifiers)
+
+
+def _items_limit(section: Section, mistakes: list[Mistake]) -> ItemsLimit:
+    node = section.get("items_limit")
+    if node is None:
+        return ItemsLimit()
+    options = Section(node, mistakes)
+    limit = ItemsLimit(
+        rows=options.integer("rows", None, 1, 10**15),
+        bytes=options.integer("bytes", None, 1, 10**17),
+        age=options.number("age", None, 1, 1e9, "seconds"),
+    )
+    options.finish()
+    return limit
 
 
 def _plain(node: Node) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 from sluice.configuration.resolve import ResolvedTable, resolve, rule_for
 from sluice.configuration.rule import TableRule
+from sluice.domain.items_limit import ItemsLimit
 from sluice.domain.names import Prefix, TableName
 from sluice.errors import Terminal
 
@@ -204,6 +205,8 @@ class Replication:
     """The file it was read from."""
     notify: tuple[NotifierConfig, ...] = ()
     """Who is told what needs a person."""
+    items_limit: ItemsLimit = field(default_factory=ItemsLimit)
+    """How much may wait in ITEMS before a slave is dropped."""
 
     def slave(self, name: str) -> SlaveConfig:
         """Raises `UnknownSlave`."""

@@ -1,7 +1,7 @@
 """What is verified through when, as a page: no script, light and dark."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from html import escape
 from typing import Any
@@ -10,6 +10,7 @@ from sluice.counted import counted, duration
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.table_state import how_to_capture, how_to_load
 from sluice.stores.gate import ERROR, Closure
+from sluice.stores.items_state import Found as ItemsFound
 from sluice.stores.lacks import Found
 from sluice.verify.page import clock, outcome_of, whole_page
 
@@ -30,6 +31,8 @@ class Shown:
     """Definitions that the slave lacks."""
     not_captured: Sequence[Found] = ()
     """Tables of the master that are not captured."""
+    items: ItemsFound = field(default_factory=ItemsFound)
+    """What the last purge found."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,10 @@ def messages_of(one: Shown) -> list[tuple[str, bool]]:
         remedy = how_to_load(Prefix(one.prefix), one.slave, lacking)
         found.append((f"{counted(len(lacking), 'table')} not loaded, changes left out. {remedy}", True))
     found += [(str(reason), True) for reason in one.status.get("differing") or ()]
+    if dropped := one.items.dropped.get(one.slave):
+        found.append((dropped, True))
+    if one.items.warning:
+        found.append((one.items.warning, True))
     if one.not_captured:
         found += [(f"{each.what}. {how_to_capture(Prefix(one.prefix))}", True) for each in one.not_captured]
     found += [(each.on_slave, True) for each in one.lacks]

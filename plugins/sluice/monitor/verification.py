@@ -22,6 +22,7 @@ from sluice.errors import SluiceError
 from sluice.monitor.overview import Broken, Past, Shown, overview
 from sluice.stores import lease, redis_store
 from sluice.stores.gate import Gate
+from sluice.stores.items_state import ItemsState
 from sluice.stores.lacks import Lacks
 from sluice.stores.status import Status
 from sluice.stores.verified import Verified
@@ -102,6 +103,7 @@ def _pairs(found: config.Survey) -> tuple[list[Shown], str]:
                 Gate(store, one.prefix, slave).closures(),
                 Lacks(store, one.prefix, slave).read(),
                 Lacks(store, one.prefix).read(),
+                ItemsState(store, one.prefix).read(),
             )
             for one in found.replications
             for slave in one.slaves

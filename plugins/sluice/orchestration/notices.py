@@ -14,6 +14,7 @@ from sluice.domain.reject import Reject
 from sluice.domain.state import SlaveState
 from sluice.domain.table_state import how_to_capture, how_to_load
 from sluice.stores.gate import ERROR, Closure
+from sluice.stores.items_state import Found as ItemsFound
 from sluice.stores.lacks import Found
 
 LISTED = 20
@@ -149,6 +150,16 @@ def of_definitions(pair: str, found: Sequence[Found]) -> list[Notice]:
             f"{pair}: {counted(len(found), 'definition')} not as on its master",
             "\n".join(_listed([one.on_slave for one in found], "definition")),
         )
+    ]
+
+
+def of_items(prefix: Prefix, found: ItemsFound) -> list[Notice]:
+    """ITEMS that comes near its limit, told again when it was below in between; slaves that were dropped."""
+    near = f"{prefix}: changes that wait on the master come near items_limit"
+    warned = [Notice(f"{prefix}: items: {found.since}", near, found.warning)] if found.warning else []
+    return warned + [
+        Notice(f"{prefix} → {slave}: dropped: {reason}", f"{prefix} → {slave} was dropped", reason)
+        for slave, reason in found.dropped.items()
     ]
 
 

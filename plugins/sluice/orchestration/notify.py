@@ -19,6 +19,7 @@ from sluice.orchestration import notices, places
 from sluice.orchestration.notices import Notice
 from sluice.orchestration.work import Work
 from sluice.stores.gate import Gate
+from sluice.stores.items_state import ItemsState
 from sluice.stores.lacks import Lacks
 from sluice.stores.told import Told
 from sluice.stores.verified import Verified
@@ -85,6 +86,7 @@ def needs(work: Work) -> Iterable[Notice]:
     """All that needs a person; of a slave that does not answer, what Redis knows. Raises `StoreUnreachable`."""
     options = work.replication.verify
     yield from notices.of_capture(work.prefix, Lacks(work.redis, work.prefix).read())
+    yield from notices.of_items(work.prefix, ItemsState(work.redis, work.prefix).read())
     for slave in work.replication.slaves.values():
         pair = f"{work.prefix} → {slave.name}"
         try:

@@ -13,10 +13,9 @@ from typing import Any, Protocol
 from airflow.sdk import get_current_context, task
 
 from sluice import vendors
-from sluice.config import SlaveConfig, VerifyOptions
+from sluice.config import VerifyOptions
 from sluice.counted import counted
 from sluice.domain.failover import Action, Sheet
-from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
 from sluice.errors import SluiceError
 from sluice.failover import survey
@@ -25,6 +24,7 @@ from sluice.orchestration import comparing, forms, jobs, notify, places
 from sluice.orchestration.failure import as_airflow
 from sluice.orchestration.job import JobState
 from sluice.orchestration.job_operator import is_active
+from sluice.orchestration.purging import Purge
 from sluice.orchestration.work import Work
 from sluice.pair import Pair
 from sluice.stores.verified import Verified
@@ -35,8 +35,6 @@ RETRY: dict[str, Any] = {"retries": 2, "retry_delay": timedelta(seconds=20)}
 """The next scheduled run comes soon enough."""
 KEPT_SECONDS = 7 * 24 * 3600.0
 """How long the record and the log of an ended job stay."""
-NEEDS_ITEMS = frozenset({SlaveState.TRANSITION, SlaveState.NORMAL, SlaveState.SWITCHING})
-"""In these states a slave applies from ITEMS, beyond its checkpoint, or will once its failover was aborted."""
 
 
 class PrefixTask(Protocol):
@@ -85,40 +83,12 @@ def configured() -> list[str]:
 @per_prefix()
 def purge_items(work: Work) -> str:
     """Deletes from ITEMS what **every** slave has applied. A slave that cannot be asked holds the purge: the log says
-    which, since when, and how much waits. Taking it out of the configuration releases the purge."""
-    module, schema = vendors.module(work.replication.master.vendor, "purge"), work.replication.master.schema
+    which, since when, and how much waits. Taking it out of the configuration releases the purge; past `items_limit` the
+    slave that is furthest behind is dropped."""
     with work.master() as master:
         if not _installed(work, master):
             return "not installed"
-        # Before the slaves are asked: an update that begins meanwhile takes a later start position.
-        now = _now(work, master)
-        positions: dict[str, Position] = {}
-        holds: dict[str, str] = {}
-        for slave in work.replication.slaves.values():
-            held, position = _needs(work, slave)
-            if held:
-                holds[slave.name] = held
-            elif position is not None:
-                positions[slave.name] = position
-        module.note_held(master, work.prefix, schema, holds)
-        if holds:
-            reasons = "; ".join(holds.values())
-            log.warning("%s: nothing is purged: %s", work, reasons)
-            log.warning("%s: %s", work, module.backlog(master, work.prefix, schema))
-            return f"held: {reasons}"
-        purged = module.purge(master, work.prefix, schema, [now, *positions.values()])
-        left = module.backlog(master, work.prefix, schema)
-    log.info(
-        "%s: purged from ITEMS: %s, which every slave of %d has. %s",
-        work,
-        counted(purged, "change"),
-        len(positions),
-        left,
-    )
-    if positions:
-        last = min(positions, key=lambda name: positions[name].high)
-        log.info("%s: the last one is slave %s, current as of %.19s", work, last, positions[last].time or "unknown")
-    return f"{counted(purged, 'change')} purged"
+        return Purge.of(work, master).run()
 
 
 @per_prefix()
@@ -265,32 +235,6 @@ def _installed(work: Work, master: Any) -> bool:
     if found is None:
         log.info("%s: nothing is installed on the master yet", work)
     return found is not None
-
-
-def _now(work: Work, master: Any) -> Position:
-    taken: Position = vendors.module(work.replication.master.vendor, "position").take(
-        master, work.prefix, work.replication.master.schema
-    )
-    return taken
-
-
-def _needs(work: Work, slave: SlaveConfig) -> tuple[str, Position | None]:
-    """Why the slave holds the purge (empty: it does not), and what it has applied (None: it needs nothing)."""
-    try:
-        # What is deleted on the master must not be asked for again by a slave that crashed.
-        checkpoint = work.checkpoint(slave, secure=True)
-    except SluiceError as error:
-        return f"slave {slave.name} cannot be asked what it has: {error}", None
-    if checkpoint is None:
-        return "", None
-    if checkpoint.state is SlaveState.INITIAL:
-        # Its start position may be taken already and not written down yet.
-        return f"an initial update of slave {slave.name} is being prepared", None
-    if checkpoint.state not in NEEDS_ITEMS:
-        return "", None
-    if checkpoint.position is None:
-        return f"slave {slave.name} is {checkpoint.state} without a position", None
-    return "", checkpoint.position
 
 
 def _strays(known: set[str]) -> int:

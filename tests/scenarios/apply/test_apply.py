@@ -11,6 +11,7 @@ from sluice.apply.links import ChangesPurged
 from sluice.apply.spread import ExecutorsFailed, InThreads, SpreadLost, T
 from sluice.domain.checkpoint import Fenced
 from sluice.domain.origin import MasterReplaced
+from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
 from sluice.stores import redis_store
 from sluice.stores.gate import ADMIN, ERROR, Gate
@@ -232,6 +233,30 @@ def test_a_slave_put_back_behind_the_purge_is_inconsistent(rig: Callable[..., Ri
         pair.await_current()
     assert pair.checkpoint.state is SlaveState.INCONSISTENT
     assert "older than it has been" in pair.checkpoint.message
+
+
+@pytest.mark.parametrize("unseen", ["all of it", "a part"])
+def test_an_apply_that_runs_while_its_slave_is_dropped_passes_over_nothing(
+    rig: Callable[..., Rig], unseen: str
+) -> None:
+    pair = rig(TABLES)
+    running = pair.apply()
+    with running, pytest.raises(ChangesPurged, match="Start an initial update"):
+        pair.await_current()
+        with pair.master.transaction():
+            # The apply reads ITEMS only when all of this is done.
+            pair.master.execute("LOCK TABLE public.demo_items IN ACCESS EXCLUSIVE MODE")
+            pair.master.execute("INSERT INTO public.account VALUES (1, 'a', 1)")
+            pair.master.execute("DELETE FROM public.demo_items")
+            if unseen == "a part":
+                pair.master.execute("INSERT INTO public.account VALUES (2, 'b', 2)")
+            (own,) = pair.master.execute("SELECT pg_current_xact_id()::text::bigint").fetchone() or (0,)
+            # What a purge notes after the commit of what it deletes.
+            now = Position(own + 1, own + 1)
+            purge._record(pair.master, pair.pair.prefix, "public", [now])
+        pair.await_current()
+    assert pair.checkpoint.state is SlaveState.INCONSISTENT
+    assert pair.slave.execute("SELECT count(*) FROM public.account").fetchone() == (0,)
 
 
 class Counting(InThreads):

@@ -1,7 +1,7 @@
 """Deletes from ITEMS what every slave has."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -11,9 +11,11 @@ from sluice import sql_files
 from sluice.domain.backlog import Backlog
 from sluice.domain.names import Prefix
 from sluice.domain.position import Position
+from sluice.domain.purging import SlaveNote
 from sluice.vendors.postgres.connection import quoted
 
 _RECORD = "purged"
+_SLAVES = "slaves"
 
 
 def purge(
@@ -57,10 +59,7 @@ def purged(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> 
     A slave that covers one of them has lost nothing; one that does not was put back, to a backup or
     a standby, and changes it needs are gone.
     """
-    row = connection.execute(
-        f"SELECT value FROM {quoted(schema, f'{prefix.lower}info')} WHERE name = %s", [_RECORD]
-    ).fetchone()
-    return [Position.parse(text) for text in json.loads(row[0])] if row else []
+    return [Position.parse(text) for text in json.loads(_value(connection, prefix, schema, _RECORD) or "[]")]
 
 
 def backlog(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> Backlog:
@@ -84,9 +83,45 @@ def note_held(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, 
     )
 
 
+def waiting(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> tuple[int, int]:
+    """How many changes are in ITEMS, counted, and about how many bytes they are."""
+    row = connection.execute(
+        sql_files.render("postgres", "items_waiting", prefix=prefix.lower, schema=quoted(schema))
+    ).fetchone()
+    assert row is not None
+    return int(row[0]), int(row[1])
+
+
+def noted(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> dict[str, SlaveNote]:
+    """What the last purge noted of the slaves."""
+    return {
+        name: SlaveNote(Position.parse(note["position"]) if note["position"] else None, note["dropped"])
+        for name, note in json.loads(_value(connection, prefix, schema, _SLAVES) or "{}").items()
+    }
+
+
+def note(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, slaves: Mapping[str, SlaveNote]) -> None:
+    """Keeps it for the next purge."""
+    notes = {
+        name: {"position": one.position.text() if one.position else None, "dropped": one.dropped}
+        for name, one in slaves.items()
+    }
+    _write(connection, prefix, schema, _SLAVES, json.dumps(notes))
+
+
 def _record(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, positions: list[Position]) -> None:
+    _write(connection, prefix, schema, _RECORD, json.dumps([position.text() for position in positions]))
+
+
+def _value(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, name: str) -> str | None:
+    info = quoted(schema, f"{prefix.lower}info")
+    row = connection.execute(f"SELECT value FROM {info} WHERE name = %s", [name]).fetchone()
+    return str(row[0]) if row else None
+
+
+def _write(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, name: str, value: str) -> None:
     connection.execute(
         f"INSERT INTO {quoted(schema, f'{prefix.lower}info')} (name, value) VALUES (%s, %s)"
         " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-        [_RECORD, json.dumps([position.text() for position in positions])],
+        [name, value],
     )
