@@ -3,17 +3,14 @@
 import functools
 import os
 import pwd
-import shutil
 import stat
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from embedded.bootstrap import ACCOUNT, ensure_account
 from sluice.errors import Terminal
-
-ACCOUNT = "sluice-postgres"
 
 
 class NoServiceAccount(Terminal):
@@ -21,9 +18,9 @@ class NoServiceAccount(Terminal):
 
     def __init__(self) -> None:
         super().__init__(
-            f"PostgreSQL refuses to run as root, and neither the account '{ACCOUNT}' could be made nor 'nobody' found."
-            f" Make it (useradd --system --no-create-home --shell /usr/sbin/nologin {ACCOUNT}),"
-            " or run as an ordinary user."
+            f"PostgreSQL refuses to run as root, and there is no account '{ACCOUNT}' to run it."
+            f" Make it: useradd --system --user-group --no-create-home --shell /usr/sbin/nologin {ACCOUNT}"
+            " (./sluice setup --yes does, with all else that is needed). Or run as an ordinary user."
         )
 
 
@@ -63,11 +60,8 @@ def service_account() -> Account | None:
     """
     if os.geteuid() != 0:
         return None
-    if _find(ACCOUNT) is None and (useradd := shutil.which("useradd", path="/usr/sbin:/sbin:/usr/bin:/bin")):
-        command = [useradd, "--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", ACCOUNT]
-        # Of two callers at once, one fails and finds the account below.
-        subprocess.run(command, capture_output=True, check=False)
-    account = _find(ACCOUNT) or _find("nobody")
+    ensure_account()
+    account = _find(ACCOUNT)
     if account is None:
         raise NoServiceAccount()
     return account

@@ -1,5 +1,8 @@
 """From a bare Python to the running command: `.venv` with the locked packages, Java, then `embedded.cli`.
 
+Packages are installed from wheels, with the hashes of the lock. What would change the machine itself, its own packages
+and accounts, is done for root alone, and only after a yes: asked for on a terminal, or given by `--yes`.
+
 Called by `./sluice` with any Python from 3.11 on, so this file uses the standard library alone and
 imports nothing of Sluice.
 
@@ -11,6 +14,7 @@ anew. One installation runs at a time; the others wait for it and find it done.
 import fcntl
 import hashlib
 import os
+import pwd
 import re
 import shutil
 import subprocess
@@ -28,7 +32,23 @@ SETUP = "setup"
 
 _STAMP = "sluice-lock"
 _INSTALLING = "sluice-installing"
+YES = "SLUICE_YES"
+"""Variable that hands `--yes` on."""
+ACCOUNT = "sluice-postgres"
+"""The system account that runs PostgreSQL for root."""
+
 _UV = "uv==0.13.8"
+_UV_HASHES = (
+    "b7124ca1956ec2e476a1003ea5715a15f0266afaec37f4dc9c6972ba8183e6d1",  # macOS, x86_64
+    "62b6943c7fd64fac6854f780bea6e0359e5a5bc3241f83ee357bb38276afac49",  # macOS, arm64
+    "0b3e8b1a4f5e405e31e2ff33de8af4744831e9f7338539671efbd8c3c94e791d",  # Linux, aarch64, older C libraries and musl
+    "5337c30bb893b4f9ce0ceb921ba2da0d13f649da644f40ad3bef84083bef0203",  # Linux, aarch64
+    "e18a57b8b352eb7c8feb317b9f6f533c8f0ad9673fd6cf34bbe3cf1a9f6a8984",  # Linux, x86_64
+    "29451c60f5e8b07403e0a175d5229efc36b0289b34143ff4aaa499a5dd52553a",  # Linux, x86_64, musl
+)
+"""SHA-256 of the wheels of `_UV`; on any other machine pip does its work."""
+WITHOUT_WHEEL = ("pyspark",)
+"""Packages of the lock that are published as source alone: building one runs its `setup.py`."""
 
 
 class BootstrapError(Exception):
@@ -37,6 +57,9 @@ class BootstrapError(Exception):
 
 def main(arguments: Sequence[str]) -> int:
     """Prepares and becomes `embedded.cli`; returns only when it does not come to that."""
+    if "--yes" in arguments[:1] or (arguments[:1] == [SETUP] and "--yes" in arguments):
+        arguments = [argument for argument in arguments if argument != "--yes"]
+        os.environ[YES] = "1"
     try:
         environment = dict(os.environ)
         if _only_help(arguments):
@@ -46,6 +69,7 @@ def main(arguments: Sequence[str]) -> int:
         if arguments and arguments[0] in NEEDS_JAVA | {SETUP}:
             environment["JAVA_HOME"] = str(ensure_java(environment))
         if arguments and arguments[0] == SETUP:
+            ensure_account()
             return 0
         _become(python, arguments, environment)
     except BootstrapError as error:
@@ -172,14 +196,25 @@ def _make(venv: Path, uv: str | None) -> None:
 
 def _bring_uv(venv: Path, python: Path) -> str | None:
     """uv is several times as fast as pip; when it cannot be had, pip does."""
-    command: list[str | Path] = [python, "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", _UV]
-    return str(venv / "bin" / "uv") if _run(command, quiet=True) == 0 else None
+    wanted = venv / "uv.txt"
+    wanted.write_text(" ".join([_UV, *(f"--hash=sha256:{digest}" for digest in _UV_HASHES)]) + "\n")
+    pip: list[str | Path] = [python, "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    options: list[str | Path] = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "-r", wanted]
+    done = _run([*pip, *options], quiet=True) == 0
+    wanted.unlink()
+    return str(venv / "bin" / "uv") if done else None
+
+
+def wheels_only() -> list[str]:
+    """Options of pip and uv: nothing of a package is run while it is installed, but for `WITHOUT_WHEEL`."""
+    return ["--only-binary", ":all:", *(option for name in WITHOUT_WHEEL for option in ("--no-binary", name))]
 
 
 def _install_with_uv(uv: str, root: Path, venv: Path, python: Path) -> bool:
     install: list[str | Path] = [uv, "pip", "install", *_quiet(), "--python", python, "--no-deps", "--require-hashes"]
     environment = _without("UV_TARGET", "UV_PREFIX")
-    if _run([*install, "-r", root / "requirements.lock"], environment=environment, folder=root) != 0:
+    locked: list[str | Path] = [*wheels_only(), "-r", root / "requirements.lock"]
+    if _run([*install, *locked], environment=environment, folder=root) != 0:
         _say("uv did not succeed; trying pip")
         return False
     only = ["--only-binary", ":all:"]
@@ -192,7 +227,8 @@ def _install_with_pip(root: Path, venv: Path, python: Path) -> None:
         _run([python, "-I", "-m", "ensurepip", "--upgrade"], quiet=True)
     install = [*pip, "install", *_quiet(), "--disable-pip-version-check", "--no-deps", "--require-hashes"]
     environment = _without("PIP_TARGET", "PIP_USER", "PIP_PREFIX")
-    done = _run([*install, "-r", root / "requirements.lock"], environment=environment, folder=root) == 0
+    locked: list[str | Path] = [*wheels_only(), "-r", root / "requirements.lock"]
+    done = _run([*install, *locked], environment=environment, folder=root) == 0
     if not done or not _add_redis(root, venv, python, [*install, "--only-binary=:all:"], environment):
         raise BootstrapError(
             "The packages could not be installed; the messages above say why. When it is the network or a proxy, "
@@ -225,7 +261,7 @@ def redis_requirement(lock: str) -> str:
 
 
 def ensure_java(environment: Mapping[str, str]) -> Path:
-    """The home of a Java of version 17 or later; on Debian and Ubuntu root gets one installed."""
+    """The home of a Java of version 17 or later; on Debian and Ubuntu root is asked whether one shall be installed."""
     home = find_java(environment)
     if home is None and apt_install(["openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-jre-headless"]):
         home = find_java(environment)
@@ -281,18 +317,56 @@ def java_remedy() -> str:
     return f"Install it with `{command}`, or set JAVA_HOME to one."
 
 
-# ---------------------------------------------------------------- helpers
+# ---------------------------------------------------------------- the machine itself
+
+
+def agreed(reason: str, command: str) -> bool:
+    """Whether the machine itself may be changed by `command`: `--yes` was given, or a person at a terminal says so."""
+    if os.environ.get(YES):
+        return True
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        _say(
+            f"{reason}, and there is no terminal to ask at. Run `{command}`, or this command again with a yes: "
+            "./sluice --yes SUBCOMMAND"
+        )
+        return False
+    print(f"sluice: {reason}. Run `{command}`? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def ensure_account() -> None:
+    """Root gets the account that runs PostgreSQL for it, if that is agreed to; others need none."""
+    useradd = shutil.which("useradd", path="/usr/sbin:/sbin:/usr/bin:/bin")
+    if os.geteuid() != 0 or useradd is None or _has_account():
+        return
+    command = [useradd, "--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", ACCOUNT]
+    if agreed("PostgreSQL refuses to run as root and needs an account of its own", " ".join(command)):
+        # Of two callers at once, one fails and finds the account.
+        _run(command, quiet=True)
+
+
+def _has_account() -> bool:
+    try:
+        pwd.getpwnam(ACCOUNT)
+    except KeyError:
+        return False
+    return True
 
 
 def apt_install(packages: Sequence[str]) -> bool:
-    """Installs the first of `packages` that exists; only as root, only where there is apt."""
+    """Installs the first of `packages` that exists; only as root where there is apt, and if agreed to."""
     if os.geteuid() != 0 or not shutil.which("apt-get"):
+        return False
+    if not agreed(f"{packages[0]} or its like is missing", f"apt-get install {packages[-1]}"):
         return False
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     _say(f"installing {packages[0]} or its like with apt-get")
     _run(["apt-get", "-q", "update"], environment=environment, quiet=True)
     install = ["apt-get", "-q", "-y", "--no-install-recommends", "install"]
     return any(_run([*install, package], environment=environment, quiet=True) == 0 for package in packages)
+
+
+# ---------------------------------------------------------------- helpers
 
 
 def _without(*names: str) -> dict[str, str]:

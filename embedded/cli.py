@@ -21,6 +21,7 @@ Sluice replicates tables from one master database to many slaves.
 """
 
 EPILOG = """\
+--yes before the subcommand: root agrees to packages (Java, npm) and the account that are installed for it.
 All state is in one folder: .sluice/ of this checkout, or where the environment variable SLUICE_HOME points.
 Each subcommand has its own --help.
 """

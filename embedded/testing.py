@@ -8,6 +8,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from embedded.bootstrap import YES
+
 ROOT = Path(__file__).resolve().parent.parent
 
 QUICK = ("-m", "not long", "--hypothesis-profile", "quick")
@@ -80,7 +82,7 @@ def _processes_are_decided(given: Sequence[str]) -> bool:
 
 def environment(given: Mapping[str, str], home: Path) -> dict[str, str]:
     """What the tests see: the user's environment less settings that lead to real servers."""
-    kept = {name: value for name, value in given.items() if not name.startswith(_SETTINGS)}
+    kept = {name: value for name, value in given.items() if name == YES or not name.startswith(_SETTINGS)}
     return {
         **kept,
         "SLUICE_HOME": str(home / "home"),

@@ -1,5 +1,6 @@
 """From a bare Python to the running command: what `./sluice` does before any subcommand."""
 
+import io
 import os
 import shutil
 import subprocess
@@ -305,9 +306,88 @@ def test_root_gets_java_from_the_distribution(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(bootstrap, "find_java", lambda environment: next(homes))
+    monkeypatch.setenv(bootstrap.YES, "1")
     assert bootstrap.ensure_java({}) == tmp_path
     installed = [line.split()[-1] for line in log.read_text().splitlines() if "install" in line]
     assert installed == ["openjdk-17-jre-headless", "openjdk-21-jre-headless"]
+
+
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine without Java and account, whose root is at no terminal; the file has what was run to change it."""
+    log = tmp_path / "log"
+    for name in ("apt-get", "useradd"):
+        fake(tmp_path, name, f'echo {name} "$@" >> {log}')
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(bootstrap, "find_java", lambda environment: None)
+    monkeypatch.setattr(bootstrap, "_has_account", lambda: False)
+    monkeypatch.setattr(bootstrap.shutil, "which", lambda name, path=None: str(tmp_path / name))
+    monkeypatch.setattr(bootstrap.sys, "stdin", io.StringIO())
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.delenv(bootstrap.YES, raising=False)
+    log.touch()
+    return log
+
+
+def test_without_terminal_and_yes_nothing_is_installed_and_the_command_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = machine(tmp_path, monkeypatch)
+    with pytest.raises(bootstrap.BootstrapError, match="Spark needs Java"):
+        bootstrap.ensure_java({})
+    bootstrap.ensure_account()
+    assert log.read_text() == ""
+    said = capsys.readouterr().err
+    assert "Run `apt-get install default-jre-headless`, or" in said
+    assert "useradd --system --user-group --no-create-home --shell /usr/sbin/nologin sluice-postgres`, or" in said
+    assert "./sluice --yes" in said
+
+
+@pytest.mark.parametrize(
+    ("answer", "done"), [("y\n", True), ("yes\n", True), ("\n", False), ("n\n", False), ("", False)]
+)
+def test_at_a_terminal_root_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, done: bool) -> None:
+    log = machine(tmp_path, monkeypatch)
+    monkeypatch.setattr(bootstrap.sys, "stdin", Terminal(answer))
+    monkeypatch.setattr(bootstrap.sys, "stderr", Terminal())
+    bootstrap.ensure_account()
+    assert ("useradd" in log.read_text()) is done
+
+
+def test_with_yes_nobody_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = machine(tmp_path, monkeypatch)
+    monkeypatch.setenv(bootstrap.YES, "1")
+    bootstrap.ensure_account()
+    with pytest.raises(bootstrap.BootstrapError):
+        bootstrap.ensure_java({})
+    assert "useradd --system" in log.read_text() and "apt-get -q -y --no-install-recommends install" in log.read_text()
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_yes_before_the_subcommand_is_handed_on_and_one_behind_it_is_its_own(checkout: Path) -> None:
+    (checkout / "embedded" / "cli.py").write_text("import os, sys; print(sys.argv[1:], os.environ.get('SLUICE_YES'))")
+    assert sluice(checkout, "--yes", "status").stdout == "['status'] 1\n"
+    assert sluice(checkout, "add", "--yes").stdout == "['add', '--yes'] None\n"
+    assert testing.environment({"SLUICE_YES": "1", "SLUICE_HOME": "/x"}, Path("/t"))["SLUICE_YES"] == "1"
+
+
+def test_packages_come_from_wheels_with_hashes(checkout: Path, tmp_path: Path) -> None:
+    log = tmp_path / "uv.log"
+    tool = (tmp_path / "tools" / "uv").read_text()
+    fake(tmp_path / "tools", "uv", f'echo "$@" >> {log}\n{tool}')
+    assert sluice(checkout, "status").returncode == 0
+    (installed,) = [line for line in log.read_text().splitlines() if line.startswith("pip install")]
+    assert "--require-hashes --only-binary :all: --no-binary pyspark -r" in installed
+
+
+def test_what_has_no_wheel_has_one_hash_in_the_lock() -> None:
+    lock = (ROOT / "requirements.lock").read_text()
+    for name in bootstrap.WITHOUT_WHEEL:
+        entry = lock.partition(f"\n{name}==")[2].partition("# via")[0]
+        assert entry.count("--hash=sha256:") == 1
 
 
 def test_redis_of_the_lock_can_be_installed_on_any_python() -> None:
