@@ -320,8 +320,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(bootstrap, "find_java", lambda environment: None)
     monkeypatch.setattr(bootstrap, "_has_account", lambda: False)
-    monkeypatch.setattr(bootstrap.shutil, "which", lambda name, path=None: str(tmp_path / name))
-    monkeypatch.setattr(bootstrap.sys, "stdin", io.StringIO())
+    monkeypatch.setattr(shutil, "which", lambda name, path=None: str(tmp_path / name))
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.delenv(bootstrap.YES, raising=False)
     log.touch()
@@ -347,8 +347,8 @@ def test_without_terminal_and_yes_nothing_is_installed_and_the_command_is_named(
 )
 def test_at_a_terminal_root_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, done: bool) -> None:
     log = machine(tmp_path, monkeypatch)
-    monkeypatch.setattr(bootstrap.sys, "stdin", Terminal(answer))
-    monkeypatch.setattr(bootstrap.sys, "stderr", Terminal())
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    monkeypatch.setattr(sys, "stderr", Terminal())
     bootstrap.ensure_account()
     assert ("useradd" in log.read_text()) is done
 
