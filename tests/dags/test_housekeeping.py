@@ -196,7 +196,7 @@ def test_past_the_limit_the_furthest_slave_is_dropped_and_the_other_one_loses_no
 
     monkeypatch.setenv("AIRFLOW_CONN_B", address)
     assert run(purge_items) == "0 changes purged"
-    checkpoint = CheckpointStore(world.slaves["b"], DEMO, "public", "b").read()
+    checkpoint = CheckpointStore(world.slaves["b"], DEMO, "sluice", "b").read()
     assert checkpoint is not None and checkpoint.state is SlaveState.INCONSISTENT
     assert checkpoint.message == dropped.text
     assert run(purge_items) == "0 changes purged"
@@ -205,7 +205,7 @@ def test_past_the_limit_the_furthest_slave_is_dropped_and_the_other_one_loses_no
     world.slave("b", *TO_NORMAL)
     world.write(1)
     assert run(purge_items) == "0 changes purged"
-    checkpoint = CheckpointStore(world.slaves["b"], DEMO, "public", "b").read()
+    checkpoint = CheckpointStore(world.slaves["b"], DEMO, "sluice", "b").read()
     assert checkpoint is not None and checkpoint.state is SlaveState.NORMAL, "loaded again, it is counted again"
 
 
@@ -219,13 +219,13 @@ def test_a_slave_that_answers_is_dropped_at_once(
     assert run(purge_items) == "0 changes purged", "there is no limit"
     limited(limit)
     if "age" in limit:
-        old = replace(position.take(world.master, DEMO, "public"), time="2020-01-01T00:00:00.000000Z")
-        store = CheckpointStore(world.slaves["a"], DEMO, "public", "a")
+        old = replace(position.take(world.master, DEMO, "sluice"), time="2020-01-01T00:00:00.000000Z")
+        store = CheckpointStore(world.slaves["a"], DEMO, "sluice", "a")
         before = store.read()
         assert before is not None and before.position is not None
         store.start_at(replace(before.position, time=old.time))
     assert run(purge_items) == "0 changes purged; slave a dropped, 20 changes purged"
-    states = {name: CheckpointStore(world.slaves[name], DEMO, "public", name).read() for name in "ab"}
+    states = {name: CheckpointStore(world.slaves[name], DEMO, "sluice", name).read() for name in "ab"}
     assert [one.state for one in states.values() if one] == [SlaveState.INCONSISTENT, SlaveState.NORMAL]
 
 
