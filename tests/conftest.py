@@ -77,6 +77,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Together 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--run-number", type=int, metavar="N", help="decides what changes from run to run (default: new)")
+    parser.addoption(
+        "--intruder-seconds", type=int, default=60, help="how long the long test of rights tries (default: 60)"
+    )
     help_text = "PostgreSQL's release that tests run on (default: the newest; marked `releases`: also others)"
     parser.addoption("--postgres", type=int, choices=RELEASES, metavar="RELEASE", help=help_text)
 

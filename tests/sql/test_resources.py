@@ -197,15 +197,16 @@ def test_later_steps_run_once_in_order(bare: Master, monkeypatch: pytest.MonkeyP
     bare.install()
     copytree(sql_files.folder(), tmp_path / "sql")
     monkeypatch.setenv("SLUICE_SQL", str(tmp_path / "sql"))
-    (tmp_path / "sql" / "postgres" / "resources_v3.sql").write_text(
+    known = len(resources.STEPS)
+    (tmp_path / "sql" / "postgres" / "resources_next.sql").write_text(
         "ALTER TABLE ${schema}.${prefix}info ADD note text;\n"
     )
-    monkeypatch.setattr(resources, "STEPS", (*resources.STEPS, "resources_v3"))
+    monkeypatch.setattr(resources, "STEPS", (*resources.STEPS, "resources_next"))
     report = bare.install()
-    assert (report.before, report.after, report.files[0]) == (2, 3, "resources_v3")
+    assert (report.before, report.after, report.files[0]) == (known, known + 1, "resources_next")
     assert bare.install().files == ()
     fresh = Master(bare.info, Prefix("FRESH_"))
-    assert fresh.install().files[:3] == ("resources_v1", "resources_v2", "resources_v3")
+    assert fresh.install().files[: known + 1] == resources.STEPS
 
 
 def test_psql_installs_by_hand_what_the_dag_installs(bare: Master, postgres: PostgresServer) -> None:

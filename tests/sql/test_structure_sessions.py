@@ -101,7 +101,7 @@ def test_event_triggers_that_were_made_later_end_the_guard(
     master.sql(ORDERS)
     master.install()
     master.register("orders")
-    guarded = "SELECT count(*) FROM pg_proc WHERE prosrc LIKE '%late_code%' AND proname LIKE 'demo_capture%'"
+    guarded = "SELECT count(*) FROM pg_proc WHERE prosrc LIKE '%hash_record_extended%' AND proname LIKE 'demo_capture%'"
     assert master.value(guarded) > 0
     with postgres.connect(master.info.database) as administrator:
         administrator.execute(sql_files.render("postgres", "event_triggers", prefix="demo_", schema="public"))

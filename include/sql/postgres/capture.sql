@@ -68,13 +68,13 @@ BEGIN
 END
 $sluice$;
 
--- Lets everybody execute the functions that partitions get (see partition_guard_code), and nobody the others.
+-- Lets everybody execute the functions that partitions get (see check_code), and nobody the others.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}grant_execute(p_relid oid, p_function text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
     inherited boolean := ${schema}.${prefix}is_inherited(p_relid, p_function);
-    function regproc := to_regproc(${schema}.${prefix}own(p_function));
+    function regprocedure := to_regprocedure(${schema}.${prefix}identity(p_function));
 BEGIN
     IF has_function_privilege('public', function, 'EXECUTE') <> inherited THEN
         EXECUTE format(CASE WHEN inherited THEN 'GRANT EXECUTE ON FUNCTION %s TO PUBLIC' ELSE 'REVOKE ALL ON FUNCTION %s FROM PUBLIC' END,
@@ -83,14 +83,22 @@ BEGIN
 END
 $sluice$;
 
+-- The name of a capture function with the types of its parameters: others may have made functions of that name.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}identity(p_function text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT ${schema}.${prefix}own(p_function)
+        || CASE right(p_function, 2) WHEN '_x' THEN '(record)' WHEN '_s' THEN '(record, boolean)' ELSE '()' END
+$sluice$;
+
 -- Makes one trigger, and lets the event triggers know that this is our own work.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}make_trigger(p_code text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 BEGIN
-    PERFORM set_config('sluice.capturing', '${prefix}', true);
+    PERFORM ${schema}.${prefix}note('capturing'::text);
     EXECUTE p_code;
-    PERFORM set_config('sluice.capturing', '', true);
+    PERFORM ${schema}.${prefix}end_note('capturing'::text);
 END
 $sluice$;
 
@@ -166,7 +174,7 @@ BEGIN
     END IF;
     FOR n IN 1 .. cardinality(trigger_names) LOOP
         IF had.fingerprint IS DISTINCT FROM now.fingerprint
-            OR to_regproc(${schema}.${prefix}own(function_names[n])) IS NULL THEN
+            OR to_regprocedure(${schema}.${prefix}identity(function_names[n])) IS NULL THEN
             EXECUTE function_codes[n];
         END IF;
         PERFORM ${schema}.${prefix}grant_execute(now.relid, function_names[n]);
@@ -212,17 +220,15 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
     leaf oid;
-    filled boolean;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RETURN false;
     END IF;
     FOREACH leaf IN ARRAY p_relid || ${schema}.${prefix}leaves(p_relid) LOOP
-        IF pg_relation_size(leaf) > 16 * 1024 * 1024 OR row_security_active(leaf) OR NOT has_table_privilege(leaf, 'SELECT') THEN
+        IF pg_relation_size(leaf) > 16 * 1024 * 1024 OR ${schema}.${prefix}unreadable(leaf) IS NOT NULL
+            OR NOT has_table_privilege(leaf, 'SELECT') THEN
             RETURN false;
-        END IF;
-        EXECUTE format('SELECT EXISTS (SELECT FROM ONLY %s)', leaf::regclass) INTO filled;
-        IF filled THEN
+        ELSIF ${schema}.${prefix}run_reading(format('SELECT FROM ONLY %s LIMIT 1', leaf::regclass)) > 0 THEN
             RETURN false;
         END IF;
     END LOOP;
@@ -265,6 +271,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT md5(concat_ws('/', coalesce(t.actions, 'IUD'), t.trigger_name, t.debug, current_database(),
         (SELECT i.value FROM ${schema}.${prefix}info i WHERE i.name = 'functions'), ${schema}.${prefix}origins(),
+        ${schema}.${prefix}account(),
         ${schema}.${prefix}signature(p_relid)))
     FROM ${schema}.${prefix}tables t WHERE t.schemaname = p_schema AND t.tablename = p_table
 $sluice$;
@@ -290,7 +297,7 @@ DECLARE
 BEGIN
     FOR name IN SELECT unnest(x.functions) FROM ${schema}.${prefix}captures x
                 WHERE x.schemaname = p_schema AND x.tablename = p_table LOOP
-        EXECUTE format('DROP FUNCTION IF EXISTS %s CASCADE', ${schema}.${prefix}own(name));
+        EXECUTE format('DROP FUNCTION IF EXISTS %s CASCADE', ${schema}.${prefix}identity(name));
     END LOOP;
     DELETE FROM ${schema}.${prefix}captures x WHERE x.schemaname = p_schema AND x.tablename = p_table;
 END
@@ -332,9 +339,9 @@ CREATE OR REPLACE FUNCTION ${schema}.${prefix}ddl_item(
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     INSERT INTO ${schema}.${prefix}items (dbid, tablename, db_action, db_schema, content, oldcontent, version)
-    SELECT coalesce(nullif(current_setting('sluice.origin', true), ''), current_database()), p_table, p_action, p_schema,
+    SELECT coalesce(nullif(${schema}.${prefix}origin(), ''), current_database()), p_table, p_action, p_schema,
            p_content, p_oldcontent, '1'
-    WHERE coalesce(current_setting('sluice.origin', true), '') = ANY (${schema}.${prefix}origins())
+    WHERE ${schema}.${prefix}origin() = ANY (${schema}.${prefix}origins())
 $sluice$;
 
 -- Writes a CREATE item that says that all rows of the table follow: every slave has it from the beginning.

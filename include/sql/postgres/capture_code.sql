@@ -50,7 +50,7 @@ AS $sluice$
       AND e.evtenabled IN ('O', 'A')
 $sluice$;
 
--- INSERT INTO items … SELECT …, up to where FROM belongs, for rows named p_new and p_old.
+-- INSERT INTO items … SELECT …, up to where FROM belongs, for rows named p_new and p_old. p_protect: as of content_code.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}insertion_code(
     p_schema text, p_table text, p_relid oid, p_event text, p_new text, p_old text, p_protect text DEFAULT ''
 ) RETURNS text
@@ -60,12 +60,15 @@ AS $sluice$
         E'INSERT INTO %s (dbid, tablename, guid, db_action, db_schema, content, oldcontent, version)\n    SELECT %s, %L, %s, %L',
         ${schema}.${prefix}own('items'), ${schema}.${prefix}dbid_code(), p_table,
         CASE p_event
-            WHEN 'INSERT' THEN format('%s, %L, %L, %s, NULL', ${schema}.${prefix}guid_code(p_relid, p_new), p_event, p_schema,
+            WHEN 'INSERT' THEN format('%s, %L, %L, %s, NULL',
+                ${schema}.${prefix}guid_code(p_relid, p_new, NULL, p_protect <> ''), p_event, p_schema,
                 ${schema}.${prefix}content_code(p_relid, p_new, p_protect))
-            WHEN 'UPDATE' THEN format('%s, %L, %L, %s, %s', ${schema}.${prefix}guid_code(p_relid, p_new, p_old), p_event,
-                p_schema, ${schema}.${prefix}content_code(p_relid, p_new, p_protect),
-                ${schema}.${prefix}oldcontent_code(p_relid, p_new, p_old))
-            WHEN 'DELETE' THEN format('%s, %L, %L, NULL, %s', ${schema}.${prefix}guid_code(p_relid, p_old), p_event, p_schema,
+            WHEN 'UPDATE' THEN format('%s, %L, %L, %s, %s',
+                ${schema}.${prefix}guid_code(p_relid, p_new, p_old, p_protect <> ''), p_event, p_schema,
+                ${schema}.${prefix}content_code(p_relid, p_new, p_protect),
+                ${schema}.${prefix}oldcontent_code(p_relid, p_new, p_old, p_protect <> ''))
+            WHEN 'DELETE' THEN format('%s, %L, %L, NULL, %s',
+                ${schema}.${prefix}guid_code(p_relid, p_old, NULL, p_protect <> ''), p_event, p_schema,
                 ${schema}.${prefix}content_code(p_relid, p_old, p_protect))
             ELSE format('NULL, %L, %L, NULL, NULL', p_event, p_schema)
         END, '1')
@@ -161,11 +164,9 @@ AS $sluice$
 $sluice$;
 
 -- The code that notices, where no event trigger does, that the table is no longer what the function was written for: other
--- columns, another name, its key dropped. It costs five microseconds a statement. Then it writes the ALTER item, and
--- captures this statement by fresh code. Nothing is locked, nothing waits, and a column that was renamed or dropped
--- fails no statement.
+-- columns, another name, its key dropped. It costs five microseconds a statement. Then p_late captures this statement.
 -- A transaction whose snapshot is older than the change sees the old columns here, and must be tried again.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}guard_code(p_schema text, p_table text, p_relid oid, p_event text) RETURNS text
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}guard_code(p_schema text, p_table text, p_relid oid, p_late text) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
@@ -174,11 +175,10 @@ DECLARE
 BEGIN
     EXECUTE 'SELECT ' || ${schema}.${prefix}signature_code(p_relid) INTO signature;
     RETURN format(E'    IF %s OPERATOR(pg_catalog.<>) %s\n        OR TG_TABLE_NAME OPERATOR(pg_catalog.<>) %L'
-            ' OR TG_TABLE_SCHEMA OPERATOR(pg_catalog.<>) %L%s THEN\n        EXECUTE %s(%s, %L);\n        RETURN NULL;\n    END IF;\n',
+            ' OR TG_TABLE_SCHEMA OPERATOR(pg_catalog.<>) %L%s THEN\n%s    END IF;\n',
             ${schema}.${prefix}signature_code(p_relid), signature, p_table, p_schema,
             CASE WHEN key_index IS NULL THEN ''
-                ELSE format(' OR pg_catalog.pg_relation_filenode(%s::pg_catalog.oid) IS NULL', key_index) END,
-            ${schema}.${prefix}own('late_code'), p_relid, p_event)
+                ELSE format(' OR pg_catalog.pg_relation_filenode(%s::pg_catalog.oid) IS NULL', key_index) END, p_late)
         || format(E'    IF pg_catalog.has_column_privilege(%s::pg_catalog.oid, %s::pg_catalog.int2, %L) IS NOT NULL THEN\n'
             '        RAISE serialization_failure USING MESSAGE = %L, HINT = %L;\n    END IF;\n',
             p_relid, (SELECT c.relnatts + 1 FROM pg_class c WHERE c.oid = p_relid), 'SELECT',
@@ -186,62 +186,115 @@ BEGIN
 END
 $sluice$;
 
--- The code that sets right, in row triggers, what a trigger of the application may have done to the row meanwhile: its
--- own statement was queued before the one that fired it, so the row as it is now is queued once more.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}settle_code(p_schema text, p_table text, p_relid oid, p_event text) RETURNS text
+-- The code that captures the rows of a statement, or one row, that a function was not written for: fresh code, which is
+-- written on the spot and names no cast or operator of a value (structure.sql). Nothing is locked, nothing waits, and a
+-- column that was renamed or dropped fails no statement. The application's search_path must not say what a name in it means.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}late_call_code(p_relid oid, p_event text, p_by_row boolean) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    WITH keys AS (
-        SELECT string_agg(format('c.%1$I OPERATOR(pg_catalog.=) %2$s.%1$I', k.attname, CASE p_event WHEN 'DELETE' THEN 'OLD' ELSE 'NEW' END),
-            ' AND ' ORDER BY k.keypos) AS same,
-            -- Rows of a table that inherits are its own.
-            (SELECT format(CASE c.relkind WHEN 'p' THEN '%I.%I' ELSE 'ONLY %I.%I' END, p_schema, p_table)
-             FROM pg_class c WHERE c.oid = p_relid) AS here
+    SELECT format(E'        former_path := pg_catalog.current_setting(''search_path'');\n'
+        '        PERFORM pg_catalog.set_config(''search_path'', ''pg_catalog, pg_temp'', true);\n'
+        '        EXECUTE %s(%s::pg_catalog.oid, TG_RELID, %L::pg_catalog.text, %L::pg_catalog.bool)%s;\n'
+        '        PERFORM pg_catalog.set_config(''search_path'', former_path, true);\n        RETURN NULL;\n',
+        ${schema}.${prefix}own('late_code'), p_relid, p_event, p_by_row,
+        CASE WHEN NOT p_by_row THEN '' WHEN p_event = 'INSERT' THEN ' USING NEW' WHEN p_event = 'DELETE' THEN ' USING OLD'
+            ELSE ' USING NEW, OLD' END)
+$sluice$;
+
+-- The code that lets only rows through whose columns have the names and types that the rest of the body was written for.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}check_code(p_relid oid, p_event text, p_by_row boolean) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT CASE WHEN c.relkind = 'p' AND p_by_row THEN
+        format(E'    IF TG_LEVEL OPERATOR(pg_catalog.<>) %L OR TG_WHEN OPERATOR(pg_catalog.<>) %L'
+            ' OR TG_OP OPERATOR(pg_catalog.<>) %L THEN\n        RETURN NULL;\n    END IF;\n', 'ROW', 'AFTER', p_event)
+        -- The partitions there are now are known without a look at the catalogue.
+        || format(E'    IF TG_RELID OPERATOR(pg_catalog.<>) ALL (%1$s) THEN\n'
+            '        IF pg_catalog.pg_partition_root(TG_RELID)::pg_catalog.oid IS DISTINCT FROM %2$s::pg_catalog.oid THEN\n'
+            '            RETURN NULL;\n        END IF;\n'
+            '        PERFORM %3$s(%2$s::pg_catalog.oid, TG_RELID);\n'
+            '        IF %2$s::pg_catalog.oid OPERATOR(pg_catalog.<>) ALL (%1$s) THEN\n%4$s        END IF;\n    END IF;\n',
+            f.code, p_relid, ${schema}.${prefix}own('note_partition'), f.late)
+    ELSE
+        format(E'    IF TG_RELID OPERATOR(pg_catalog.<>) ALL (%s) THEN\n%s    END IF;\n', f.code, f.late)
+    END
+    FROM pg_class c CROSS JOIN (SELECT ${schema}.${prefix}fitting_code(p_relid) AS code,
+                                       ${schema}.${prefix}late_call_code(p_relid, p_event, p_by_row) AS late) f
+    WHERE c.oid = p_relid
+$sluice$;
+
+-- The body of a function that sets right what a trigger of the application may have done to a row meanwhile: its own
+-- statement was queued before the one that fired it, so the row as it is now is queued once more. The row is looked for by
+-- the key: by an operator where the type is PostgreSQL's own, else by its text.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}settle_code(p_schema text, p_table text, p_relid oid) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+BEGIN
+    RETURN (WITH keys AS (
+        SELECT string_agg(CASE WHEN k.form <> 'output' THEN
+                   -- Should another table have the name by now, the statement fails before anything of it runs.
+                   format('c.%1$I OPERATOR(pg_catalog.=) q.%1$I AND CASE WHEN false THEN %2$s(c.%1$I, q.%1$I) ELSE true END',
+                       k.attname, ${schema}.${prefix}own('alike'))
+               ELSE format('pg_catalog.concat(c.%1$I) COLLATE pg_catalog."C" OPERATOR(pg_catalog.=) pg_catalog.concat(q.%1$I) COLLATE pg_catalog."C"', k.attname) END,
+               ' AND ' ORDER BY k.keypos) AS same
         FROM ${schema}.${prefix}captured_columns(p_relid) k WHERE k.keypos > 0
+    ), code AS (
+        SELECT same, CASE c.relkind WHEN 'p' THEN '' ELSE 'ONLY ' END || format('%I.%I', p_schema, p_table) AS here,
+            ${schema}.${prefix}from_record_code(p_relid) AS record,
+            ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'INSERT', 'c', NULL) AS inserted,
+            ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'UPDATE', 'c', 'q') AS updated,
+            ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'DELETE', NULL, 'q') AS deleted,
+            (SELECT string_agg(format('%L::pg_catalog.regclass', relid::text), ', ' ORDER BY place)
+             FROM unnest(p_relid || ${schema}.${prefix}leaves(p_relid)) WITH ORDINALITY AS t (relid, place)) AS tables,
+            ${schema}.${prefix}content_code(p_relid, 'c', '') AS now, ${schema}.${prefix}content_code(p_relid, 'q', '') AS queued
+        FROM keys CROSS JOIN pg_class c WHERE c.oid = p_relid
     )
-    SELECT coalesce(E'    IF pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1 THEN\n'
-        '        PERFORM pg_catalog.set_config(''sluice.nested'', ''yes'', true);\n    END IF;\n'
-        '    IF pg_catalog.current_setting(''sluice.nested'', true) OPERATOR(pg_catalog.=) ''yes'' THEN\n'
-        || CASE WHEN p_event = 'DELETE' THEN
-            format(E'    %s\n    FROM %s c WHERE %s;\n',
-                ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'INSERT', 'c', NULL), here, same)
-        ELSE
-            format(E'    %s\n    FROM %s c WHERE %s AND %s OPERATOR(pg_catalog.<>) %s;\n',
-                ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'UPDATE', 'c', 'NEW'), here, same,
-                ${schema}.${prefix}content_code(p_relid, 'c', ''), ${schema}.${prefix}content_code(p_relid, 'NEW', ''))
-            || format(E'    IF NOT EXISTS (SELECT FROM %s c WHERE %s) THEN\n    %s;\n    END IF;\n', here, same,
-                ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, 'DELETE', NULL, 'NEW'))
-        END || E'    END IF;\n', '')
-    FROM keys
+    SELECT format(E'\n#variable_conflict use_column\nDECLARE\n    reason pg_catalog.text := %s(ARRAY[%s]);\nBEGIN\n'
+        '    IF reason OPERATOR(pg_catalog.=) ''?'' THEN\n        reason := %s(%s::pg_catalog.oid);\n    END IF;\n'
+        '    IF reason IS NOT NULL THEN\n        PERFORM %s(%L::pg_catalog.text, %L::pg_catalog.text, reason);\n        RETURN;\n    END IF;\n',
+        ${schema}.${prefix}own('unreadable_since'), tables, ${schema}.${prefix}own('unreadable'), p_relid,
+        ${schema}.${prefix}own('differ_once'), p_schema, p_table)
+        || CASE WHEN same IS NULL THEN '' ELSE
+            format(E'    IF deleted THEN\n    %s\n    FROM %s c CROSS JOIN %s WHERE %s;\n    RETURN;\n    END IF;\n',
+                inserted, here, record, same)
+            || format(E'    %s\n    FROM %s c CROSS JOIN %s WHERE %s AND %s OPERATOR(pg_catalog.<>) %s;\n',
+                updated, here, record, same, now, queued)
+            || format(E'    %s\n    FROM %s WHERE NOT EXISTS (SELECT FROM %s c WHERE %s);\n', deleted, record, here, same)
+        END || E'END\n'
+    FROM code);
+END
 $sluice$;
 
 -- The body of one capture function.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}body_code(
     p_schema text, p_table text, p_relid oid, p_event text, p_by_row boolean, p_settle boolean, p_guard boolean,
-    p_debug boolean, p_protect text
+    p_debug boolean, p_protect text, p_settle_by text
 ) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
     insertion text := ${schema}.${prefix}insertion_code(p_schema, p_table, p_relid, p_event,
         CASE WHEN p_by_row THEN 'NEW' ELSE 'n' END, CASE WHEN p_by_row THEN 'OLD' ELSE 'o' END, p_protect);
-    declarations text := '';
+    partitioned boolean := (SELECT c.relkind = 'p' FROM pg_class c WHERE c.oid = p_relid);
+    declarations text := CASE p_event WHEN 'TRUNCATE' THEN '' ELSE E'    former_path pg_catalog.text;\n' END;
     body text := '';
 BEGIN
     IF NOT p_by_row THEN
         body := E'    IF ' || ${schema}.${prefix}replayed_code() || E' THEN\n        RETURN NULL;\n    END IF;\n';
         IF p_guard THEN
-            body := body || ${schema}.${prefix}guard_code(p_schema, p_table, p_relid, p_event);
+            body := body || ${schema}.${prefix}guard_code(p_schema, p_table, p_relid,
+                ${schema}.${prefix}late_call_code(p_relid, p_event, false));
+            declarations := E'    former_path pg_catalog.text;\n';
         END IF;
     END IF;
-    IF p_by_row AND (SELECT c.relkind = 'p' FROM pg_class c WHERE c.oid = p_relid) THEN
-        body := ${schema}.${prefix}partition_guard_code(p_relid, p_event);
+    IF p_event <> 'TRUNCATE' THEN
+        body := body || ${schema}.${prefix}check_code(p_relid, p_event, p_by_row);
     END IF;
     IF p_by_row OR p_event = 'TRUNCATE' THEN
         body := body || '    ' || insertion || E';\n';
     ELSIF p_event = 'UPDATE' THEN
         -- One row, or none, needs no pairing.
-        declarations := E'DECLARE\n    old_rows refcursor;\n    new_rows refcursor;\n    taken bigint;\n';
+        declarations := declarations || E'    old_rows refcursor;\n    new_rows refcursor;\n    taken bigint;\n';
         body := body || E'    IF EXISTS (SELECT FROM sluice_new OFFSET 1) THEN\n'
             || ${schema}.${prefix}lockstep_code(p_relid, insertion)
             || E'    ELSE\n    ' || insertion || E'\n    FROM sluice_old o CROSS JOIN sluice_new n;\n    END IF;\n';
@@ -249,17 +302,21 @@ BEGIN
         body := body || '    ' || insertion || ${schema}.${prefix}transition_code(p_event) || E';\n';
     END IF;
     IF p_by_row AND p_settle THEN
-        body := body || ${schema}.${prefix}settle_code(p_schema, p_table, p_relid, p_event);
+        -- A row that nobody changed or locked since has no xmax. Of one that was deleted nothing tells whether it is back.
+        body := body || CASE p_event WHEN 'DELETE' THEN format(E'    PERFORM %s(%s, true);\n', p_settle_by,
+                ${schema}.${prefix}row_code(p_relid, 'OLD'))
+            ELSE format(E'    IF NEW.xmax OPERATOR(pg_catalog.<>) ''0''::pg_catalog.xid THEN\n'
+                '        PERFORM %s(%s, false);\n    END IF;\n', p_settle_by, ${schema}.${prefix}row_code(p_relid, 'NEW')) END;
     END IF;
-    IF p_event = 'TRUNCATE' AND (SELECT c.relkind = 'p' FROM pg_class c WHERE c.oid = p_relid) THEN
-        body := body || E'    PERFORM pg_catalog.set_config(''sluice.truncating'', '''', true);\n';
+    IF p_event = 'TRUNCATE' AND partitioned THEN
+        body := body || format(E'    PERFORM %s(%L::pg_catalog.text);\n', ${schema}.${prefix}own('end_note'), 'truncating ' || p_relid);
     END IF;
     IF p_debug THEN
         body := body || format(E'    PERFORM %s(pg_catalog.concat(%L, pg_catalog.pg_current_xact_id(), %L, session_user));\n',
             ${schema}.${prefix}own('debug'), format('%s %I.%I (%s trigger) in transaction ', p_event, p_schema, p_table,
                 CASE WHEN p_by_row THEN 'row' ELSE 'statement' END), ' by ');
     END IF;
-    RETURN format(E'\n#variable_conflict use_column\n%sBEGIN\n%s    RETURN NULL;\nEND\n', declarations, body);
+    RETURN format(E'\n#variable_conflict use_column\nDECLARE\n%sBEGIN\n%s    RETURN NULL;\nEND\n', declarations, body);
 END
 $sluice$;
 
@@ -327,7 +384,7 @@ BEGIN
         function_code := format('CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER%s AS %L',
             own, ${schema}.${prefix}settings_code(relid, event),
             ${schema}.${prefix}body_code(p_schema, p_table, relid, event, by_row, settle, guard, t.debug = 1,
-                ${schema}.${prefix}own(stem || '_x')));
+                ${schema}.${prefix}own(stem || '_x'), ${schema}.${prefix}own(stem || '_s')));
         trigger_code := format('CREATE OR REPLACE TRIGGER %I AFTER %s ON %I.%I%s FOR EACH %s%s EXECUTE FUNCTION %s()',
             triggername, event, p_schema, p_table,
             CASE WHEN by_row OR event = 'TRUNCATE' THEN '' ELSE ' REFERENCING'
@@ -345,8 +402,20 @@ BEGIN
     functionname := stem || '_x';
     function_code := format('CREATE OR REPLACE FUNCTION %s(r record) RETURNS text LANGUAGE plpgsql STABLE AS %L',
         ${schema}.${prefix}own(functionname),
-        format(E'\nBEGIN\n    RETURN %s;\nEND\n', ${schema}.${prefix}content_code(relid, 'r', 'always')));
+        format(E'\n#variable_conflict use_column\nBEGIN\n    RETURN (SELECT %s FROM %s);\nEND\n',
+            ${schema}.${prefix}content_code(relid, 'q', 'always'), ${schema}.${prefix}from_record_code(relid)));
     RETURN NEXT;
+
+    IF settle THEN
+        functionname := stem || '_s';
+        function_code := format('CREATE OR REPLACE FUNCTION %s(r record, deleted boolean) RETURNS void LANGUAGE plpgsql'
+            ' SET search_path TO pg_catalog, pg_temp SET row_security TO off%s%s AS %L', ${schema}.${prefix}own(functionname),
+            -- As run_reading, in guards.sql.
+            CASE WHEN current_setting('restrict_nonsystem_relation_kind', true) IS NOT NULL
+                THEN format(' SET restrict_nonsystem_relation_kind TO %L', 'view, foreign-table') ELSE '' END,
+            ${schema}.${prefix}settings_code(relid, 'INSERT'), ${schema}.${prefix}settle_code(p_schema, p_table, relid));
+        RETURN NEXT;
+    END IF;
 
     IF mode = 'row' AND guard THEN
         -- Row triggers are looked after once a statement, before its rows.
@@ -354,7 +423,8 @@ BEGIN
         functionname := stem || '_g';
         own := ${schema}.${prefix}own(functionname);
         function_code := format('CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS %L', own,
-            format(E'\nBEGIN\n%s    RETURN NULL;\nEND\n', ${schema}.${prefix}guard_code(p_schema, p_table, relid, 'BEFORE')));
+            format(E'\nDECLARE\n    former_path pg_catalog.text;\nBEGIN\n%s    RETURN NULL;\nEND\n',
+                ${schema}.${prefix}guard_code(p_schema, p_table, relid, ${schema}.${prefix}late_call_code(relid, 'BEFORE', false))));
         trigger_code := format('CREATE OR REPLACE TRIGGER %I BEFORE INSERT OR UPDATE OR DELETE ON %I.%I FOR EACH STATEMENT'
             ' EXECUTE FUNCTION %s()', triggername, p_schema, p_table, own)
             || ${schema}.${prefix}always_code(format('%I.%I', p_schema, p_table), triggername);

@@ -10,9 +10,11 @@
 --   settings: the session settings the text depends on.
 --   form: how a value becomes text.
 --     direct: concat writes what a cast to text does.
---     cast: by the cast to text of PostgreSQL's own, which may write otherwise than concat does (bool: true, not t).
+--     boolean, network, trimmed: by the cast to text of PostgreSQL's own, which writes otherwise than concat does.
 --     output: by the type's output function alone, as concat writes it. A cast to text may be anybody's function, made now
 --       or later, and would run with the rights of the account that installed this; that of bpchar loses trailing blanks.
+-- Code that names a cast or an operator of a value runs only after it was checked that the column has the type still
+-- (guards.sql). Code for which nobody has checked that (p_checked false, below) takes output functions alone.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}type_traits(
     typid oid, OUT plain boolean, OUT exact boolean, OUT settings text[], OUT form text
 )
@@ -72,24 +74,34 @@ AS $sluice$
         coalesce((SELECT array_agg(DISTINCT n.setting ORDER BY n.setting) FROM needed n), '{}'),
         -- Object IDs from 16384 on are not PostgreSQL's own.
         (SELECT CASE
-            WHEN b.oid >= 16384 OR b.typname = 'bpchar' OR max(c.oid) >= 16384 THEN 'output'
-            WHEN max(c.oid) IS NOT NULL THEN 'cast'
+            WHEN b.oid >= 16384 OR b.typname = 'bpchar' THEN 'output'
+            WHEN b.typname = 'bool' THEN 'boolean'
+            WHEN b.typname = 'inet' THEN 'network'
+            -- A cast to text by a function, or made by somebody.
+            WHEN EXISTS (SELECT FROM pg_cast c WHERE c.castsource = b.oid AND c.casttarget = 'text'::regtype
+                         AND (c.castmethod = 'f' OR c.oid >= 16384)) THEN 'output'
             ELSE 'direct' END
-         FROM base b LEFT JOIN pg_cast c ON c.castsource = b.oid AND c.casttarget = 'text'::regtype
-             AND (c.castmethod = 'f' OR c.oid >= 16384)
-         GROUP BY b.oid, b.typname)
+         FROM base b)
 $sluice$;
 
 -- The code of one value's text, by the form that TYPE_TRAITS knows; NULL when the value is. p_in_concat: as an argument of
--- concat, which writes values itself.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}value_code(p_column text, p_form text, p_in_concat boolean) RETURNS text
+-- concat, which writes values itself. p_checked: it runs only where the column is known to have its type.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}value_code(p_column text, p_form text, p_in_concat boolean, p_checked boolean) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT CASE
-        WHEN p_in_concat AND p_form <> 'cast' THEN p_column
+        WHEN p_in_concat AND p_form IN ('direct', 'output') THEN p_column
+        WHEN p_checked AND p_form <> 'output' THEN format('(%s)::pg_catalog.text', p_column)
         -- IS NULL would also be true of a composite of NULLs.
-        WHEN p_form = 'output' THEN format('CASE WHEN %1$s IS DISTINCT FROM NULL THEN pg_catalog.concat(%1$s) END', p_column)
-        ELSE format('(%s)::pg_catalog.text', p_column)
+        ELSE format('CASE WHEN %s IS DISTINCT FROM NULL THEN ', p_column) || replace(CASE p_form
+            WHEN 'boolean' THEN 'CASE WHEN %s COLLATE pg_catalog."C" OPERATOR(pg_catalog.=) ''t'' THEN ''true'''
+                ' WHEN %s COLLATE pg_catalog."C" OPERATOR(pg_catalog.=) ''f'' THEN ''false'' ELSE %s END'
+            -- The output leaves out the length of a whole address.
+            WHEN 'network' THEN 'CASE WHEN pg_catalog.strpos(%s, ''/'') OPERATOR(pg_catalog.>) 0 THEN %s'
+                ' WHEN pg_catalog.strpos(%s, '':'') OPERATOR(pg_catalog.>) 0 THEN pg_catalog.concat(%s, ''/128'')'
+                ' ELSE pg_catalog.concat(%s, ''/32'') END'
+            WHEN 'trimmed' THEN 'pg_catalog.rtrim(%s, '' '')'
+            ELSE '%s' END, '%s', 'pg_catalog.concat(' || p_column || ')') || ' END'
     END
 $sluice$;
 
@@ -131,15 +143,33 @@ AS $sluice$
     )
     SELECT f.attname, '<col name="' || ${schema}.${prefix}xml_escape(f.attname) || '"', f.atttype, NOT f.attnotnull, f.keypos,
         -- The padding that the cast takes off a character(n) comes back by itself.
-        t.plain, t.exact, CASE WHEN f.atttype ~ '^character[(][0-9]+[)]$' THEN 'cast' ELSE t.form END, t.settings
+        t.plain, t.exact, CASE WHEN f.atttype ~ '^character[(][0-9]+[)]$' THEN 'trimmed' ELSE t.form END, t.settings
     FROM found f JOIN traits t USING (atttypid)
     ORDER BY f.attnum
+$sluice$;
+
+-- The code of a row as a value of type record, with fields f1, f2, …: a function for rows of just this table, which anybody
+-- may make, would otherwise be preferred to ours, which takes any record.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}row_code(p_relid oid, p_row text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT format('ROW(%s)', string_agg(format('%s.%I', p_row, c.attname), ', ')) FROM ${schema}.${prefix}captured_columns(p_relid) c
+$sluice$;
+
+-- What such a record r is in a FROM clause: a row named q.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}from_record_code(p_relid oid) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT CASE WHEN count(*) = 0 THEN '(SELECT) AS q' ELSE format('(SELECT %s) AS q (%s)',
+        string_agg('r.f' || n, ', ' ORDER BY n), string_agg(quote_ident(c.attname), ', ' ORDER BY n)) END
+    FROM ${schema}.${prefix}captured_columns(p_relid) WITH ORDINALITY AS
+        c (attname, opening, atttype, nullable, keypos, plain, exact, form, settings, n)
 $sluice$;
 
 -- The code of a whole row's CONTENT. p_row names the row: NEW, OLD or an alias.
 -- One test over all texts of the row decides between plain concatenation and the protection of each text. The latter is
 -- left to the function p_protect where one is given: preparing its code for every statement would cost a microsecond or
--- two, rows that need it or not.
+-- two, rows that need it or not. With such a function, the code runs only where the columns are known to have their types.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}content_code(p_relid oid, p_row text, p_protect text) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -147,6 +177,7 @@ DECLARE
     c record;
     value text;
     opening text;
+    checked boolean := p_protect NOT IN ('', 'always');
     fast text[] := '{}';
     protected text[] := '{}';
     texts text[] := '{}';
@@ -154,7 +185,7 @@ DECLARE
     protected_end text := '';
 BEGIN
     FOR c IN SELECT * FROM ${schema}.${prefix}captured_columns(p_relid) LOOP
-        value := ${schema}.${prefix}value_code(p_row || '.' || quote_ident(c.attname), c.form, c.plain);
+        value := ${schema}.${prefix}value_code(p_row || '.' || quote_ident(c.attname), c.form, c.plain, checked);
         opening := CASE WHEN c.nullable
             THEN format('CASE WHEN %s.%I IS NOT DISTINCT FROM NULL THEN %%L ELSE %%L END', p_row, replace(c.attname, '%', '%%'))
             ELSE '%2$L' END;
@@ -167,7 +198,7 @@ BEGIN
         ELSE
             texts := texts || value;
             protected := protected || quote_literal(protected_end)
-                || format('%s(%L, %s)', ${schema}.${prefix}own('col2xml'), c.attname, value);
+                || format('%s(%L::pg_catalog.text, %s)', ${schema}.${prefix}own('col2xml'), c.attname, value);
             protected_end := '';
         END IF;
     END LOOP;
@@ -182,8 +213,7 @@ BEGIN
         CASE WHEN cardinality(texts) = 1 THEN texts[1] ELSE ${schema}.${prefix}concat_code(texts) END,
         E'[<&\\x01-\\x1f\\x7f-\\x9f]|]]>',
         CASE WHEN p_protect = '' THEN ${schema}.${prefix}concat_code(protected || quote_literal(protected_end))
-            -- An alias alone would mean a column of that name, if there is one.
-            ELSE format('%s(%s)', p_protect, p_row || CASE WHEN p_row IN ('NEW', 'OLD') THEN '' ELSE '.*' END) END,
+            ELSE format('%s(%s)', p_protect, ${schema}.${prefix}row_code(p_relid, p_row)) END,
         ${schema}.${prefix}concat_code(fast));
 END
 $sluice$;
@@ -208,7 +238,7 @@ $sluice$;
 
 -- The code of "this column's text differs between the two rows".
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}changed_code(
-    p_new text, p_old text, p_attname text, p_form text, p_plain boolean, p_exact boolean, p_nullable boolean
+    p_new text, p_old text, p_attname text, p_form text, p_plain boolean, p_exact boolean, p_nullable boolean, p_checked boolean
 ) RETURNS text
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -218,12 +248,12 @@ DECLARE
     value_n text;
     value_o text;
 BEGIN
-    IF p_exact AND p_plain THEN
+    IF p_exact AND p_plain AND p_checked THEN
         value_n := n;
         value_o := o;
     ELSE
-        value_n := '(' || ${schema}.${prefix}value_code(n, p_form, false) || ') COLLATE pg_catalog."C"';
-        value_o := '(' || ${schema}.${prefix}value_code(o, p_form, false) || ') COLLATE pg_catalog."C"';
+        value_n := '(' || ${schema}.${prefix}value_code(n, p_form, false, p_checked) || ') COLLATE pg_catalog."C"';
+        value_o := '(' || ${schema}.${prefix}value_code(o, p_form, false, p_checked) || ') COLLATE pg_catalog."C"';
     END IF;
     IF NOT p_nullable THEN
         RETURN format('%s OPERATOR(pg_catalog.<>) %s', value_o, value_n);
@@ -234,7 +264,7 @@ END
 $sluice$;
 
 -- The code of an update's OLDCONTENT: the key's columns and each column whose text changed.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}oldcontent_code(p_relid oid, p_new text, p_old text) RETURNS text
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}oldcontent_code(p_relid oid, p_new text, p_old text, p_checked boolean) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
@@ -244,9 +274,9 @@ DECLARE
     elements text[] := '{}';
 BEGIN
     FOR c IN SELECT * FROM ${schema}.${prefix}captured_columns(p_relid) LOOP
-        value := ${schema}.${prefix}value_code(p_old || '.' || quote_ident(c.attname), c.form, c.plain);
+        value := ${schema}.${prefix}value_code(p_old || '.' || quote_ident(c.attname), c.form, c.plain, p_checked);
         IF NOT c.plain THEN
-            element := format('%s(%L, %s)', ${schema}.${prefix}own('col2xml'), c.attname, value);
+            element := format('%s(%L::pg_catalog.text, %s)', ${schema}.${prefix}own('col2xml'), c.attname, value);
         ELSE
             element := format('pg_catalog.concat(%L, %s, %L)', c.opening || '>', value, '</col>');
             IF c.nullable THEN
@@ -256,7 +286,7 @@ BEGIN
         END IF;
         IF c.keypos = 0 THEN
             element := format('CASE WHEN %s THEN %s END', ${schema}.${prefix}changed_code(
-                p_new, p_old, c.attname, c.form, c.plain, c.exact, c.nullable), element);
+                p_new, p_old, c.attname, c.form, c.plain, c.exact, c.nullable, p_checked), element);
         END IF;
         elements := elements || element;
     END LOOP;
@@ -265,8 +295,8 @@ END
 $sluice$;
 
 -- The code of a row's GUID, the text of its key: the column's own text; of several, each as length:text. Empty
--- for a table without a key. With p_old given, NULL when the key's text differs between the two rows.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}guid_code(p_relid oid, p_row text, p_old text DEFAULT NULL) RETURNS text
+-- for a table without a key. Unless p_old is NULL, NULL when the key's text differs between the two rows.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}guid_code(p_relid oid, p_row text, p_old text, p_checked boolean) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 DECLARE
@@ -277,9 +307,9 @@ DECLARE
     guid text;
 BEGIN
     FOR c IN SELECT * FROM ${schema}.${prefix}captured_columns(p_relid) WHERE keypos > 0 ORDER BY keypos LOOP
-        value := ${schema}.${prefix}value_code(p_row || '.' || quote_ident(c.attname), c.form, false);
+        value := ${schema}.${prefix}value_code(p_row || '.' || quote_ident(c.attname), c.form, false, p_checked);
         parts := parts || format('pg_catalog.length(%s)', value) || quote_literal(':') || value;
-        changes := changes || ${schema}.${prefix}changed_code(p_row, p_old, c.attname, c.form, c.plain, c.exact, false);
+        changes := changes || ${schema}.${prefix}changed_code(p_row, p_old, c.attname, c.form, c.plain, c.exact, false, p_checked);
     END LOOP;
     guid := CASE cardinality(changes)
         WHEN 0 THEN quote_literal('')

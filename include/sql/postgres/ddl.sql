@@ -31,7 +31,7 @@ AS $sluice$
 DECLARE
     relids oid[];
 BEGIN
-    IF current_setting('sluice.capturing', true) = '${prefix}' THEN
+    IF ${schema}.${prefix}is_noted('capturing'::text) THEN
         RETURN;  -- create_trigger makes a trigger.
     ELSIF TG_TAG = 'ALTER TYPE' THEN
         -- Tables that were made OF a type follow it, and the command does not name them; nor those with columns of it,

@@ -11,14 +11,30 @@ AS $sluice$
     SELECT ''::text || coalesce((SELECT string_to_array(i.value, ',') FROM ${schema}.${prefix}info i WHERE i.name = 'cascade'), '{}')
 $sluice$;
 
+-- The origin that this session names, '' without. Only a member of the account that installed this may name one: anybody
+-- else could hide his changes by it.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}origin() RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT CASE WHEN coalesce(current_setting('sluice.origin', true), '') <> ''
+        AND pg_has_role(session_user, ${schema}.${prefix}account(), 'MEMBER') THEN current_setting('sluice.origin') ELSE '' END
+$sluice$;
+
+-- The code of "whoever logged in is a member of that account".
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}member_code() RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT format($s$pg_catalog.pg_has_role(session_user, %s::pg_catalog.oid, 'MEMBER')$s$, ${schema}.${prefix}account())
+$sluice$;
+
 -- True in a session that applies the changes of another replication, unless they are passed on: they are not captured
 -- again. A statement trigger asks in its function, because a WHEN clause is parsed anew for every statement; a row
 -- trigger asks in a WHEN clause, because that spares a call for every row.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}replayed_code() RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    SELECT CASE WHEN o = ARRAY[''] THEN $s$(coalesce(pg_catalog.current_setting('sluice.origin', true), '') OPERATOR(pg_catalog.<>) '')$s$
-        ELSE format($s$(coalesce(pg_catalog.current_setting('sluice.origin', true), '') OPERATOR(pg_catalog.<>) ALL (%L::text[]))$s$, o) END
+    SELECT format($s$(coalesce(pg_catalog.current_setting('sluice.origin', true), '') OPERATOR(pg_catalog.<>) %s AND %s)$s$,
+        CASE WHEN o = ARRAY[''] THEN quote_literal('') ELSE format('ALL (%L::pg_catalog.text[])', o) END, ${schema}.${prefix}member_code())
     FROM ${schema}.${prefix}origins() o
 $sluice$;
 
@@ -27,7 +43,8 @@ CREATE OR REPLACE FUNCTION ${schema}.${prefix}dbid_code() RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT CASE WHEN ${schema}.${prefix}origins() = ARRAY[''] THEN quote_literal(current_database())
-        ELSE format($s$coalesce(nullif(pg_catalog.current_setting('sluice.origin', true), ''), %L)$s$, current_database()) END
+        ELSE format($s$CASE WHEN coalesce(pg_catalog.current_setting('sluice.origin', true), '') OPERATOR(pg_catalog.<>) '' AND %s
+            THEN pg_catalog.current_setting('sluice.origin') ELSE %L END$s$, ${schema}.${prefix}member_code(), current_database()) END
 $sluice$;
 
 -- What makes a trigger fire in the sessions of an apply, which are quiet to all others; '' where nothing is passed on.

@@ -38,8 +38,9 @@ DECLARE
 BEGIN
     FOR node IN SELECT t.relid FROM ${schema}.${prefix}partition_tree(p_relid) t WHERE t.kind = 'p' ORDER BY t.depth, t.relid LOOP
         BEGIN
-            EXECUTE format('SELECT FROM ONLY %s LIMIT 0', node::regclass);
-        EXCEPTION WHEN undefined_table OR invalid_schema_name OR syntax_error OR insufficient_privilege THEN
+            -- To plan a query would calculate what the owner put into indexes and policies.
+            PERFORM ${schema}.${prefix}run_reading(format('LOCK TABLE ONLY %s IN ACCESS SHARE MODE', node::regclass));
+        EXCEPTION WHEN undefined_table OR invalid_schema_name OR syntax_error OR insufficient_privilege OR wrong_object_type THEN
             NULL;  -- It is gone, and has no name; or a privilege is lacking, which must not fail anybody's statement.
         END;
     END LOOP;
@@ -51,23 +52,6 @@ CREATE OR REPLACE FUNCTION ${schema}.${prefix}is_inherited(p_relid oid, p_functi
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT c.relkind = 'p' AND right(p_function, 2) IN ('_i', '_u', '_d') FROM pg_class c WHERE c.oid = p_relid
-$sluice$;
-
--- The code that lets a row trigger's function do nothing for tables that are not the captured one or its partitions. Who
--- makes a partition needs EXECUTE on the functions of the row triggers that it gets, so PUBLIC has it (create_trigger): an
--- EXECUTE for the table's owner alone would fail the next owner's statements, and DROP ROLE of a former owner. So anybody
--- may have them called for a table of his own.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}partition_guard_code(p_relid oid, p_event text) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $sluice$
-    SELECT format(E'    IF TG_LEVEL OPERATOR(pg_catalog.<>) %L OR TG_WHEN OPERATOR(pg_catalog.<>) %L'
-            ' OR TG_OP OPERATOR(pg_catalog.<>) %L THEN\n        RETURN NULL;\n    END IF;\n', 'ROW', 'AFTER', p_event)
-        -- The partitions there are now are known without a look at the catalogue.
-        || format(E'    IF TG_RELID OPERATOR(pg_catalog.<>) ALL (%L::pg_catalog.oid[]) THEN\n'
-            '        IF NOT EXISTS (SELECT FROM pg_catalog.pg_partition_ancestors(TG_RELID) a (relid)\n'
-            '                       WHERE a.relid::pg_catalog.oid OPERATOR(pg_catalog.=) %s::pg_catalog.oid) THEN\n'
-            '            RETURN NULL;\n        END IF;\n        PERFORM %s(%s, TG_RELID);\n    END IF;\n',
-            ${schema}.${prefix}leaves(p_relid), p_relid, ${schema}.${prefix}own('note_partition'), p_relid)
 $sluice$;
 
 -- Triggers for TRUNCATE: one on the table, that tells those on its partitions to keep quiet, and one on each partition,
@@ -91,8 +75,8 @@ BEGIN
     triggername := p_trigger || '_b';
     functionname := p_stem || '_b';
     function_code := format('CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS %L',
-        ${schema}.${prefix}own(functionname), format(E'\nBEGIN\n    PERFORM pg_catalog.set_config(''sluice.truncating'', %L, true);\n'
-            '    RETURN NULL;\nEND\n', p_relid::text));
+        ${schema}.${prefix}own(functionname), format(E'\nBEGIN\n    PERFORM %s(%L::pg_catalog.text);\n'
+            '    RETURN NULL;\nEND\n', ${schema}.${prefix}own('note'), 'truncating ' || p_relid));
     trigger_code := format('CREATE OR REPLACE TRIGGER %I BEFORE TRUNCATE ON %I.%I FOR EACH STATEMENT EXECUTE FUNCTION %s()',
         triggername, p_schema, p_table, ${schema}.${prefix}own(functionname))
         || ${schema}.${prefix}always_code(format('%I.%I', p_schema, p_table), triggername);
@@ -102,10 +86,11 @@ BEGIN
     functionname := p_stem || '_p';
     function_code := format('CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER'
         ' SET search_path TO pg_catalog, pg_temp AS %L', ${schema}.${prefix}own(functionname),
-        format(E'\nBEGIN\n    IF %s OR current_setting(''sluice.truncating'', true) = %L\n'
+        format(E'\nBEGIN\n    IF %s OR %s(%L::text)\n'
             '        OR pg_partition_root(TG_RELID) IS DISTINCT FROM %s::oid::regclass THEN\n        RETURN NULL;\n    END IF;\n'
-            '    PERFORM %s(%L, %L, ''DELETE'', TG_RELID);\n    RETURN NULL;\nEND\n',
-            ${schema}.${prefix}replayed_code(), p_relid::text, p_relid, ${schema}.${prefix}own('recapture'), p_schema, p_table));
+            '    PERFORM %s(%L::text, %L::text, ''DELETE''::text, TG_RELID, ''true''::text);\n    RETURN NULL;\nEND\n',
+            ${schema}.${prefix}replayed_code(), ${schema}.${prefix}own('is_noted'), 'truncating ' || p_relid, p_relid,
+            ${schema}.${prefix}own('recapture'), p_schema, p_table));
     target := NULL;
     trigger_code := NULL;
     RETURN NEXT;
@@ -234,12 +219,27 @@ BEGIN
 END
 $sluice$;
 
+-- Whether this account may have a condition calculated for the rows of a table: it names no column of a type that is
+-- somebody's own, whose operators, casts and checks could be anything, and the table may be read. An enum has none.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}bound_is_harmless(p_relid oid, p_rows text) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
+AS $sluice$
+    SELECT ${schema}.${prefix}unreadable(p_relid) IS NULL AND NOT EXISTS (
+        SELECT FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+        WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped AND t.oid >= 16384 AND t.typtype <> 'e'
+          AND strpos(p_rows, quote_ident(a.attname)) > 0)
+$sluice$;
+
 -- Whether a noted condition still fits its table: a column may have another name now, or a table that it names be gone.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}bound_holds(p_relid oid, p_bound text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $sluice$
 BEGIN
-    EXECUTE format('SELECT FROM %s n WHERE %s LIMIT 0', p_relid::regclass, ${schema}.${prefix}bound_rows(p_bound));
+    IF NOT ${schema}.${prefix}bound_is_harmless(p_relid, ${schema}.${prefix}bound_rows(p_bound)) THEN
+        RETURN false;
+    END IF;
+    PERFORM ${schema}.${prefix}run_reading(format('SELECT FROM %s n WHERE %s LIMIT 0', p_relid::regclass,
+        ${schema}.${prefix}bound_rows(p_bound)));
     RETURN true;
 EXCEPTION WHEN OTHERS THEN
     RETURN false;
@@ -288,6 +288,9 @@ BEGIN
         ELSIF pg_relation_size(leaf) > 64 * 1024 * 1024 THEN
             -- To queue so many rows would hold off writers for long.
             PERFORM ${schema}.${prefix}ddl_item('DIFFER', p_schema, p_table, format('%s was attached with its rows', leaf::regclass), NULL);
+        ELSIF NOT ${schema}.${prefix}bound_holds(p_relid, ${schema}.${prefix}partition_bound(leaf)) THEN
+            PERFORM ${schema}.${prefix}ddl_item('DIFFER', p_schema, p_table, format('%s was attached with its rows, '
+                'and nothing that this account may calculate tells them from others', leaf::regclass), NULL);
         ELSE
             PERFORM ${schema}.${prefix}replace_rows(p_schema, p_table, p_relid, ${schema}.${prefix}partition_bound(leaf));
         END IF;

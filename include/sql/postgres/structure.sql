@@ -32,26 +32,31 @@ DECLARE
     keyless boolean := NOT EXISTS (SELECT FROM ${schema}.${prefix}captured_columns(relid) WHERE keypos > 0);
     -- A partition that may not be read is read by way of its table; otherwise not, as that locks the table as well.
     by_table boolean := p_from = ANY (${schema}.${prefix}leaves(relid)) AND NOT has_table_privilege(p_from, 'SELECT');
-    written bigint;
+    reason text;
 BEGIN
-    IF coalesce(current_setting('sluice.origin', true), '') <> ALL (${schema}.${prefix}origins()) THEN
+    IF ${schema}.${prefix}origin() <> ALL (${schema}.${prefix}origins()) THEN
         RETURN 0;  -- The change was replicated to here; its rows come by themselves.
+    END IF;
+    reason := CASE WHEN by_table AND NOT ${schema}.${prefix}bound_is_harmless(relid, coalesce(pg_get_partition_constraintdef(p_from), 'true'))
+        THEN 'the rows of a partition of it cannot be told from others'
+        ELSE ${schema}.${prefix}unreadable(CASE WHEN by_table THEN relid ELSE coalesce(p_from, relid) END) END;
+    IF reason IS NOT NULL THEN
+        PERFORM ${schema}.${prefix}differ_once(p_schema, p_table, reason);
+        RETURN 0;
     ELSIF p_action = 'UPDATE' AND keyless THEN
         PERFORM ${schema}.${prefix}ddl_item('TRUNCATE', p_schema, p_table, NULL, NULL);
         p_action := 'INSERT';
     END IF;
-    EXECUTE format(
+    RETURN ${schema}.${prefix}run_reading(format(
         'INSERT INTO %s (dbid, tablename, guid, db_action, db_schema, content, oldcontent, version)'
         ' SELECT %s, %L, %s, %L, %L, %s, %s, %L FROM %s %s n %s',
-        ${schema}.${prefix}own('items'), ${schema}.${prefix}dbid_code(), p_table, ${schema}.${prefix}guid_code(relid, 'n'), p_action, p_schema,
+        ${schema}.${prefix}own('items'), ${schema}.${prefix}dbid_code(), p_table, ${schema}.${prefix}guid_code(relid, 'n', NULL, false), p_action, p_schema,
         CASE WHEN p_action = 'DELETE' THEN 'NULL' ELSE ${schema}.${prefix}content_code(relid, 'n', '') END,
         -- Of a rewritten row nobody knows the former values.
         CASE WHEN p_action = 'DELETE' THEN ${schema}.${prefix}content_code(relid, 'n', '') ELSE 'NULL' END,
         '1', CASE WHEN kind = 'p' THEN '' ELSE 'ONLY' END, coalesce(CASE WHEN NOT by_table THEN p_from END, relid)::regclass,
         'WHERE ' || CASE WHEN by_table THEN format('n.tableoid = %s AND %s', p_from, coalesce(pg_get_partition_constraintdef(p_from), 'true'))
-            ELSE p_where END);
-    GET DIAGNOSTICS written = ROW_COUNT;
-    RETURN written;
+            ELSE p_where END));
 END
 $sluice$;
 
@@ -214,11 +219,12 @@ BEGIN
 END
 $sluice$;
 
--- For a statement that met a structure its capture function was not written for: settles that as far as it can without
--- locking anything, and returns the statement that captures its rows.
+-- For a statement, or a row (p_by_row: NEW is $1, OLD the next one), that met a structure its capture function was not
+-- written for: settles that as far as it can without locking anything, and returns the statement that captures its rows. It
+-- takes values by output functions alone, whatever their types are. p_from: the table of the trigger, perhaps a partition.
 -- Where another session is at it and has not committed, the ALTER item is written a second time, so that it stands
 -- before the rows whichever of the two commits first.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}late_code(p_relid oid, p_event text) RETURNS text
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}late_code(p_relid oid, p_from oid, p_event text, p_by_row boolean) RETURNS text
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET "DateStyle" = 'ISO, YMD' SET "TimeZone" = 'UTC' SET "IntervalStyle" = 'postgres' SET extra_float_digits = 1
 SET bytea_output = 'hex' SET lc_monetary = 'C' SET quote_all_identifiers = off SET standard_conforming_strings = on
@@ -228,10 +234,12 @@ DECLARE
     turn bigint := hashtextextended(${schema}.${prefix}own('captures') || p_relid, 0);
 BEGIN
     SELECT * INTO had FROM ${schema}.${prefix}captures x WHERE x.relid = p_relid AND x.mode <> 'dropped';
-    IF had.tablename IS NULL THEN
+    IF had.tablename IS NULL OR (p_from <> p_relid AND pg_partition_root(p_from) IS DISTINCT FROM p_relid::regclass) THEN
         RETURN 'SELECT';
     END IF;
-    IF p_event <> 'BEFORE' AND ${schema}.${prefix}relation(had.schemaname, had.tablename) = p_relid
+    IF ${schema}.${prefix}relation(had.schemaname, had.tablename) = p_relid AND ${schema}.${prefix}signature(p_relid) = had.signature THEN
+        NULL;  -- What differs is not the structure: the table lies in a schema that this account may not use.
+    ELSIF p_event <> 'BEFORE' AND ${schema}.${prefix}relation(had.schemaname, had.tablename) = p_relid
         AND NOT pg_try_advisory_xact_lock(turn) THEN
         PERFORM ${schema}.${prefix}ddl_item('ALTER', had.schemaname, had.tablename,
             ${schema}.${prefix}describe(had.schemaname, had.tablename), ${schema}.${prefix}described(had.schemaname, had.tablename));
@@ -244,7 +252,10 @@ BEGIN
         RETURN 'SELECT';
     END IF;
     RETURN ${schema}.${prefix}insertion_code(had.schemaname, had.tablename, p_relid, p_event, 'n', 'o')
-        || ${schema}.${prefix}transition_code(p_event);
+        || CASE WHEN NOT p_by_row THEN ${schema}.${prefix}transition_code(p_event)
+            WHEN p_event = 'DELETE' THEN ' FROM (SELECT ($1).*) o'
+            WHEN p_event = 'INSERT' THEN ' FROM (SELECT ($1).*) n'
+            ELSE ' FROM (SELECT ($1).*) n CROSS JOIN (SELECT ($2).*) o' END;
 END
 $sluice$;
 
@@ -338,6 +349,8 @@ DECLARE
     t record;
     changed integer := 0;
 BEGIN
+    -- Notes of transactions that ended (guards.sql).
+    DELETE FROM ${schema}.${prefix}info i WHERE i.name ~ '^(differs|capturing|truncating) ';
     FOR t IN
         SELECT h.* FROM ${schema}.${prefix}captures h
         LEFT JOIN ${schema}.${prefix}tables x ON x.schemaname = h.schemaname AND x.tablename = h.tablename

@@ -113,8 +113,6 @@ class Guard:
         self.connection.execute(statement.encode())
 
     def _drop(self, function: str) -> None:
-        # Event triggers of Sluice have nothing to look for.
-        self.connection.execute("SELECT set_config('sluice.capturing', %s, true)", [self.prefix.lower])
         self.connection.execute(f"DROP FUNCTION IF EXISTS {quoted(self.schema, function)}() CASCADE".encode())
 
     @property

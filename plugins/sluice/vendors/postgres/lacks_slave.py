@@ -127,6 +127,7 @@ class _Slave:
         place = OwnSchema.of_slave(self.replication.prefix, self.slave.schema, self.slave.name)
         yield from own_schema.lacks(self.connection, place)
         yield from self._of_place(place)
+        yield from self._of_captures()
         yield from self._of_tables()
         if not session.may_silence(self.connection):
             met = tables.foreign_keys(self.connection, list(self.there)) if self.there and not self.light else []
@@ -191,6 +192,17 @@ class _Slave:
                 f"these are to be made there: {listed(made)}",
                 f"GRANT CREATE ON DATABASE {self.account.database} TO {self.account.role}",
                 by=f"the owner of the database or {ADMINISTRATOR}",
+            )
+
+    def _of_captures(self) -> Iterator[Lack]:
+        """Captures in the slave's own database that would queue what is applied to it."""
+        for items, account in preflight.captures(self.connection):
+            yield found(
+                f"membership in {account}",
+                f"otherwise {items} queues what is loaded and applied here as changes of its own, which come back "
+                "where the replication goes both ways",
+                f"GRANT {account} TO {self.account.role}",
+                Severity.WARNING,
             )
 
     def _of_tables(self) -> Iterator[Lack]:

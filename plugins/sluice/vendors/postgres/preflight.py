@@ -161,6 +161,11 @@ def future_privileges(connection: psycopg.Connection[Any], owners: Iterable[tupl
     return [FuturePrivileges(*row) for row in rows]
 
 
+def captures(connection: psycopg.Connection[Any]) -> list[tuple[str, str]]:
+    """ITEMS and account, quoted, of captures in this database whose account this one is no member of."""
+    return list(connection.execute(sql_files.render("postgres", "preflight_captures").encode()).fetchall())
+
+
 def foreign(
     connection: psycopg.Connection[Any],
     schema: str,

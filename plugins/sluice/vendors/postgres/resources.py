@@ -21,13 +21,14 @@ from sluice.vendors.postgres import own_schema
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.own_schema import OwnSchema
 
-STEPS: tuple[str, ...] = ("resources_v1", "resources_v2")
+STEPS: tuple[str, ...] = ("resources_v1", "resources_v2", "resources_v3")
 """Files that make and change tables, in order; the version of an installation is the number of steps it has seen."""
 
 FUNCTIONS: tuple[str, ...] = (
     "cols_view",
     "values",
     "definition",
+    "guards",
     "origins",
     "capture_expressions",
     "capture_code",
@@ -37,6 +38,7 @@ FUNCTIONS: tuple[str, ...] = (
     "ddl",
     "purge",
     "replica_identity",
+    "renew_functions",
 )
 """Files of what may be made again and again, a view and functions, in the order in which they refer to one another."""
 

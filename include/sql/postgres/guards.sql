@@ -1,0 +1,177 @@
+-- What keeps code of the application from running with the rights of the account that installed this: an owner of a
+-- captured table may give it columns of types, casts, operators, policies and functions of his own at any time.
+-- Called by: the generated capture functions, and what writes them (capture_code.sql, partitions.sql, structure.sql, ddl.sql).
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
+-- Privileges: CREATE on the schema. Oldest version: PostgreSQL 14.
+
+-- The account of this installation: it owns ITEMS.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}account() RETURNS oid
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT c.relowner FROM pg_class c WHERE c.oid = $s$ ${schema}.${prefix}items$s$::regclass
+$sluice$;
+
+-- Of some partitions of a table, or the table itself, those for which code may run that was written for columns of these
+-- names and types; none where the table's columns are others now. Asks PostgreSQL itself by pg_typeof, not the catalogue,
+-- which a transaction may see as it was before the change.
+--   p_tables: the table, and the partitioned ones below it. Capture functions give it as constants, because PostgreSQL then
+--   calculates the result once and again only when one of these tables was altered: IMMUTABLE says so, though it is not
+--   true for ever. It costs nothing for a row or a statement.
+--   The query runs nothing of the application, whatever the name means when it is read: a NULL of any type is taken from
+--   an empty array, and a column that is not there could only be a function on records of PostgreSQL's own.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}fitting(
+    p_tables regclass[], p_rowtype oid, p_names text[], p_types oid[], p_relids oid[]
+) RETURNS oid[]
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
+AS $sluice$
+DECLARE
+    found oid[];
+BEGIN
+    EXECUTE format(
+        'SELECT ARRAY[pg_typeof(x.whole)%s]::oid[] FROM (SELECT (ARRAY[]::%s[])[1] AS whole) x CROSS JOIN LATERAL (SELECT (x.whole).*) r',
+        (SELECT string_agg(format(', pg_typeof(r.%I)', name), '' ORDER BY place) FROM unnest(p_names) WITH ORDINALITY AS n (name, place)),
+        p_tables[1]) INTO found;
+    IF found <> p_rowtype || p_types THEN
+        RETURN '{}';
+    END IF;
+    RETURN ARRAY(SELECT relid FROM unnest(p_relids) AS r (relid)
+                 WHERE relid = p_tables[1] OR pg_partition_root(relid) = p_tables[1]);
+EXCEPTION WHEN OTHERS THEN
+    -- A column is gone, or the table lies in a schema that this account may not use.
+    RETURN '{}';
+END
+$sluice$;
+
+-- The code of that call for a table as it is now.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}fitting_code(p_relid oid) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+BEGIN
+    RETURN format('%s(ARRAY[%s], %s::pg_catalog.oid, %L::pg_catalog.text[], %L::pg_catalog.oid[], %L::pg_catalog.oid[])',
+        ${schema}.${prefix}own('fitting'),
+        (SELECT string_agg(format('%L::pg_catalog.regclass', t.relid::text), ', ' ORDER BY t.depth, t.relid)
+         FROM (SELECT p_relid AS relid, 0 AS depth
+               UNION SELECT p.relid, p.depth FROM ${schema}.${prefix}partition_tree(p_relid) p WHERE p.kind = 'p') t),
+        (SELECT c.reltype FROM pg_class c WHERE c.oid = p_relid),
+        ARRAY(SELECT v.attname FROM ${schema}.${prefix}cols_view v WHERE v.relid = p_relid AND v.attgenerated = '' ORDER BY v.attnum),
+        ARRAY(SELECT v.atttypid FROM ${schema}.${prefix}cols_view v WHERE v.relid = p_relid AND v.attgenerated = '' ORDER BY v.attnum),
+        p_relid || ${schema}.${prefix}leaves(p_relid));
+END
+$sluice$;
+
+-- Says at parsing that two values are of one type, else that is an error; never called.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}alike(a anyelement, b anyelement) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT true
+$sluice$;
+
+-- A note for the rest of the transaction, or until it is ended. A session can change any setting; a note, nobody but this
+-- account. It is a row of INFO, named after the transaction.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}note(p_note text) RETURNS void
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    INSERT INTO ${schema}.${prefix}info (name, value) VALUES (p_note || ' ' || pg_current_xact_id(), '') ON CONFLICT (name) DO NOTHING
+$sluice$;
+
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}is_noted(p_note text) RETURNS boolean
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT EXISTS (SELECT FROM ${schema}.${prefix}info i WHERE i.name = p_note || ' ' || pg_current_xact_id_if_assigned())
+$sluice$;
+
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}end_note(p_note text) RETURNS void
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    DELETE FROM ${schema}.${prefix}info i WHERE i.name = p_note || ' ' || pg_current_xact_id_if_assigned()
+$sluice$;
+
+-- Runs a statement that reads a table of the application: neither policies nor views take part, should one have taken the
+-- table's name. Returns how many rows it wrote.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}run_reading(p_code text) RETURNS bigint
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET row_security = off
+SET "DateStyle" = 'ISO, YMD' SET "TimeZone" = 'UTC' SET "IntervalStyle" = 'postgres' SET extra_float_digits = 1
+SET bytea_output = 'hex' SET lc_monetary = 'C' SET quote_all_identifiers = off SET standard_conforming_strings = on
+AS $sluice$
+DECLARE
+    written bigint;
+BEGIN
+    EXECUTE p_code;
+    GET DIAGNOSTICS written = ROW_COUNT;
+    RETURN written;
+END
+$sluice$;
+
+-- Minor releases before August 2024 do not have the setting that keeps views out.
+DO $sluice$
+BEGIN
+    IF current_setting('restrict_nonsystem_relation_kind', true) IS NOT NULL THEN
+        ALTER FUNCTION ${schema}.${prefix}run_reading(text) SET restrict_nonsystem_relation_kind = 'view, foreign-table';
+    END IF;
+END
+$sluice$;
+
+-- Whether the owner of a function is this account, or one that may do more anyway.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}is_trusted(p_owner oid) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT p_owner = ${schema}.${prefix}account()
+        OR EXISTS (SELECT FROM pg_roles r WHERE r.oid = p_owner AND r.rolsuper)
+$sluice$;
+
+-- Why this account must not read the rows of a table, or of one partition of it; NULL when it may. PostgreSQL calculates
+-- constant parts of the expressions of indexes, statistics, constraints and partition keys whenever it plans a query, with
+-- the rights of who reads.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}unreadable(p_relid oid) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+BEGIN
+    RETURN (WITH relations AS MATERIALIZED (
+        SELECT p_relid AS relid UNION SELECT t.relid FROM ${schema}.${prefix}partition_tree(p_relid) t
+    ), expressions AS (
+        SELECT 'pg_class'::regclass AS classid, r.relid AS objid FROM relations r
+        UNION ALL SELECT 'pg_class'::regclass, i.indexrelid FROM pg_index i JOIN relations r ON r.relid = i.indrelid
+        UNION ALL SELECT 'pg_constraint'::regclass, k.oid FROM pg_constraint k JOIN relations r ON r.relid = k.conrelid
+                  WHERE k.contype IN ('c', 'x')
+        UNION ALL SELECT 'pg_statistic_ext'::regclass, s.oid FROM pg_statistic_ext s JOIN relations r ON r.relid = s.stxrelid
+    ), called AS (
+        SELECT d.refobjid AS oid FROM expressions e JOIN pg_depend d ON d.classid = e.classid AND d.objid = e.objid
+        WHERE d.refclassid = 'pg_proc'::regclass
+        UNION SELECT o.oprcode FROM expressions e JOIN pg_depend d ON d.classid = e.classid AND d.objid = e.objid
+              JOIN pg_operator o ON o.oid = d.refobjid WHERE d.refclassid = 'pg_operator'::regclass
+    )
+    SELECT coalesce(
+        (SELECT format('row level security hides rows of it from %I', current_user) FROM relations r
+         WHERE r.relid = p_relid AND row_security_active(r.relid)),
+        (SELECT format('an index, constraint, statistic or partition key of it calls %s of %I, which must not run with the rights of %I',
+             p.oid::regprocedure, pg_get_userbyid(p.proowner), current_user)
+         FROM called f JOIN pg_proc p ON p.oid = f.oid
+         WHERE p.oid >= 16384 AND NOT ${schema}.${prefix}is_trusted(p.proowner) ORDER BY p.oid LIMIT 1)));
+END
+$sluice$;
+
+-- The same for the first of some tables, calculated as FITTING is: once, and again when one of them was altered. '?' where
+-- the transaction may see the catalogue as it was before: then unreadable has to be asked.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}unreadable_since(p_tables regclass[]) RETURNS text
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+BEGIN
+    RETURN CASE WHEN current_setting('transaction_isolation') = 'read committed'
+        THEN ${schema}.${prefix}unreadable(p_tables[1]) ELSE '?' END;
+END
+$sluice$;
+
+-- Says, once a transaction, that a table differs from here on: rows of it could not be read. The note stays until
+-- check_structure removes it.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}differ_once(p_schema text, p_table text, p_reason text) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+DECLARE
+    said text := format('differs %I.%I', p_schema, p_table);
+BEGIN
+    IF NOT ${schema}.${prefix}is_noted(said) THEN
+        PERFORM ${schema}.${prefix}note(said);
+        PERFORM ${schema}.${prefix}ddl_item('DIFFER'::text, p_schema, p_table, p_reason, NULL::text);
+    END IF;
+END
+$sluice$;

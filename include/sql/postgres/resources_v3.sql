@@ -1,0 +1,12 @@
+-- DbResources of one prefix on a PostgreSQL master, step 3: capture functions that nobody's code gains rights by.
+-- Called by: sluice.install, and by hand, as resources_v1.sql.
+-- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
+-- Privileges: those of the account that installed step 1. Oldest version: PostgreSQL 14.
+
+-- Functions that have other parameters now, or are called no more.
+DROP FUNCTION IF EXISTS ${schema}.${prefix}value_code(text, text, boolean),
+    ${schema}.${prefix}changed_code(text, text, text, text, boolean, boolean, boolean),
+    ${schema}.${prefix}oldcontent_code(oid, text, text), ${schema}.${prefix}guid_code(oid, text, text),
+    ${schema}.${prefix}guard_code(text, text, oid, text), ${schema}.${prefix}settle_code(text, text, oid, text),
+    ${schema}.${prefix}body_code(text, text, oid, text, boolean, boolean, boolean, boolean, text),
+    ${schema}.${prefix}partition_guard_code(oid, text), ${schema}.${prefix}late_code(oid, text);

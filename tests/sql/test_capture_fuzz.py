@@ -1,0 +1,222 @@
+"""A role with all rights on its own schema alone tries what comes to its mind; a canary tells whether any of it ran as
+another account. Each seed is one attempt; the number of the run decides the seeds (`--run-number`)."""
+
+import random
+import time
+from collections.abc import Callable, Iterator
+
+import psycopg
+import pytest
+from intruder import Intruder, intruding
+
+from embedded.postgres import PostgresServer
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.names import TableName
+
+VALUES = {
+    "bool": ("true", "false"),
+    "int": ("1", "7"),
+    "text": ("'a'", "'<&' || chr(1)"),
+    "varchar(20)": ("'b'", "''"),
+    "char(5)": ("'c '", "'d'"),
+    "inet": ("'::1'", "'10.0.0.1/8'"),
+    "numeric": ("1.50", "'NaN'"),
+    "app.evil": ("ROW(1)::app.evil", "ROW(2)::app.evil"),
+    "app.evil[]": ("ARRAY[ROW(1)::app.evil]", "'{}'::app.evil[]"),
+    "app.mood": ("'sad'", "'ok'"),
+    "app.low": ("ROW(3)::app.evil::app.low", "NULL"),
+    "app.checked": ("5::app.checked", "NULL"),
+    "app.span": ("'[1,2)'::app.span", "NULL"),
+}
+"""Types of columns, and values as expressions."""
+MORE_TYPES = (
+    "CREATE TYPE app.mood AS ENUM ('sad', 'ok')",
+    "CREATE FUNCTION app.from_mood(v app.mood) RETURNS text LANGUAGE plpgsql AS "
+    "$$ BEGIN PERFORM app.say('cast of an enum'); RETURN 'x'; END $$",
+    "CREATE CAST (app.mood AS text) WITH FUNCTION app.from_mood(app.mood) AS IMPLICIT",
+    "CREATE DOMAIN app.low AS app.evil",
+    "CREATE FUNCTION app.check_int(n int) RETURNS boolean LANGUAGE plpgsql AS "
+    "$$ BEGIN PERFORM app.say('check of a domain'); RETURN true; END $$",
+    "CREATE DOMAIN app.checked AS int CHECK (app.check_int(VALUE))",
+    "CREATE TYPE app.span AS RANGE (subtype = float8)",
+    "CREATE SCHEMA other_place",
+    "CREATE TABLE app.audit (what text)",
+    "CREATE FUNCTION app.audit() RETURNS trigger LANGUAGE plpgsql AS "
+    "$$ BEGIN INSERT INTO app.audit VALUES (TG_OP); RETURN NULL; END $$",
+)
+COLUMNS = ("flag", "v", "ip", "n")
+NAMES = (*COLUMNS, "w", "length")
+SETTINGS = (
+    "sluice.capturing = 'demo_'", "sluice.nested = 'yes'", "sluice.origin = 'OTHER_'", "sluice.truncating = '1'",
+    "search_path = app, pg_catalog", "search_path = app, public", "row_security = on", "transform_null_equals = on",
+    "standard_conforming_strings = off", "plan_cache_mode = force_custom_plan", "datestyle = 'SQL, DMY'",
+    "restrict_nonsystem_relation_kind = ''", "quote_all_identifiers = on", "check_function_bodies = off",
+)  # fmt: skip
+
+
+class Attempt:
+    """Statements of one seed; `table` is theirs alone."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.table = f"app.t{seed}"
+        self.kind = self.chance.choice(("plain", "plain", "row", "row", "parted", "parted", "heir"))
+
+    def start(self) -> list[str]:
+        pick, table = self.chance.choice, self.table
+        columns = ", ".join(f"{name} {pick(list(VALUES))}" for name in COLUMNS)
+        key = pick(("PRIMARY KEY", "PRIMARY KEY", ""))
+        made = {
+            "plain": [f"CREATE TABLE {table} (id int {key}, {columns})"],
+            "row": [f"CREATE TABLE {table} (id int {key}, {columns})", self._others()],
+            "parted": [
+                f"CREATE TABLE {table} (id int {key}, {columns}) PARTITION BY RANGE (id)",
+                f"CREATE TABLE {table}_1 PARTITION OF {table} FOR VALUES FROM (0) TO (100)",
+                f"CREATE TABLE {table}_2 PARTITION OF {table} FOR VALUES FROM (100) TO (200)",
+            ],
+            "heir": [
+                f"CREATE TABLE {table}_parent (id int, {columns})",
+                f"CREATE TABLE {table} (PRIMARY KEY (id)) INHERITS ({table}_parent)",
+            ],
+        }[self.kind]
+        return made if pick((True, False)) or self.kind != "parted" else [*made, self._others()]
+
+    def _others(self) -> str:
+        name = self.table.partition(".")[2]
+        return (
+            f"CREATE OR REPLACE FUNCTION app.others_{name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+            f"IF pg_trigger_depth() = 1 THEN UPDATE {self.table} SET id = id WHERE random() < 0.5; "
+            "PERFORM set_config('sluice.nested', 'yes', false); END IF; RETURN NULL; END $$; "
+            f"CREATE TRIGGER others AFTER INSERT OR UPDATE OR DELETE ON {self.table} "
+            f"FOR EACH ROW EXECUTE FUNCTION app.others_{name}()"
+        )
+
+    def next(self, intruder: Intruder) -> str:
+        """One statement; many fail, as they do not fit what was before."""
+        pick, table = self.chance.choice, self.table
+        target = pick((table, table, f"{table}_1", f"{table}_2")) if self.kind == "parted" else table
+        column, other = pick(NAMES), pick(NAMES)
+        kind = pick(list(VALUES))
+        value = pick(VALUES[pick(list(VALUES))])
+        action = self.chance.random()
+        if action < 0.4:
+            key = self.chance.randrange(0, 200)
+            return pick((
+                f"INSERT INTO {target} (id, {column}) VALUES ({key}, {value})",
+                f"INSERT INTO {target} (id) SELECT g FROM generate_series({key}, {key + 3}) g",
+                f"UPDATE {target} SET {column} = {value}",
+                f"UPDATE {target} SET id = id + 1 WHERE id = {key}",
+                f"DELETE FROM {target} WHERE id % 3 = {key % 3}",
+                f"TRUNCATE {target}",
+            ))  # fmt: skip
+        if action < 0.62:
+            return pick((
+                f"ALTER TABLE {table} ALTER {column} TYPE {kind} USING NULL",
+                f"ALTER TABLE {table} ALTER {column} TYPE app.evil USING NULL",
+                f"ALTER TABLE {table} ADD {column} {kind}",
+                f"ALTER TABLE {table} ADD {column} uuid DEFAULT gen_random_uuid()",
+                f"ALTER TABLE {table} DROP {column}",
+                f"ALTER TABLE {table} RENAME {column} TO {other}",
+                f"ALTER TABLE {table} ALTER {column} DROP NOT NULL",
+            ))  # fmt: skip
+        if action < 0.72:
+            return "SET " + pick(SETTINGS)
+        if action < 0.84:
+            return pick((
+                "BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ", "COMMIT", "COMMIT", "ROLLBACK", "SAVEPOINT s",
+                "ROLLBACK TO s",
+            ))  # fmt: skip
+        ours = [name for (name,) in intruder.administrator.rows(
+            "SELECT quote_ident(tgname) FROM pg_trigger "
+            "WHERE tgrelid = to_regclass(%s) AND NOT tgisinternal ORDER BY 1",
+            [table])]  # fmt: skip
+        functions = [name for (name,) in intruder.administrator.rows(
+            "SELECT oid::regproc::text FROM pg_proc WHERE pronamespace = 'sluice'::regnamespace "
+            "AND prorettype = 'trigger'::regtype ORDER BY 1")]  # fmt: skip
+        trigger = pick(ours or ["none"])
+        place = self.chance.randrange(1, 4)
+        return pick((
+            f"ALTER TABLE {target} ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON {target} USING (app.boom())",
+            f"ALTER TABLE {target} DISABLE ROW LEVEL SECURITY",
+            f"CREATE INDEX ON {target} ((id + app.constant(1)))",
+            f"CREATE STATISTICS ON (id + app.constant(1)), id FROM {target}",
+            f"ALTER TABLE {table} DISABLE TRIGGER {trigger}", f"ALTER TABLE {table} ENABLE TRIGGER {trigger}",
+            f"ALTER TRIGGER {trigger} ON {table} RENAME TO zz{place}", f"DROP TRIGGER {trigger} ON {table}",
+            f"CREATE TRIGGER \"A{place}\" AFTER UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION app.audit()",
+            f"CREATE TRIGGER again AFTER INSERT ON {target} FOR EACH ROW EXECUTE FUNCTION {pick(functions)}()",
+            f"ALTER TABLE {table} DETACH PARTITION {table}_{place}", f"DROP TABLE {table}_{place}",
+            f"ALTER TABLE {table} ATTACH PARTITION {table}_{place} FOR VALUES FROM ({place}00) TO ({place + 1}00)",
+            f"CREATE TABLE {table}_{place} PARTITION OF {table} FOR VALUES FROM ({place}00) TO ({place + 1}00)",
+            f"ALTER TABLE {table} RENAME TO moved; CREATE VIEW {table} AS SELECT *, app.boom() FROM app.moved",
+            f"DROP VIEW {table}; ALTER TABLE app.moved RENAME TO {table.partition('.')[2]}",
+            f"ALTER TABLE {table}_1 ALTER {column} TYPE app.evil USING NULL",
+            f"INSERT INTO app.moved (id, {column}) VALUES (1, {value})",
+        ))  # fmt: skip
+
+    def run(self, intruder: Intruder, steps: int = 60) -> None:
+        """Raises `AssertionError` with all statements so far, when something of them ran as another account."""
+        done = [*self.start(), "-- captured"]
+        intruder.run(*done[:-1])
+        intruder.master.register(TableName.parse(self.table))
+        sessions = [intruder.session(), intruder.session()]
+        for session in sessions:
+            session.execute("SET lock_timeout = '100ms'")
+        try:
+            for _ in range(steps):
+                number = self.chance.choice((0, 0, 0, 1))
+                statement = self.next(intruder)
+                done.append(f"{number}: {statement}")
+                _attempt(sessions[number], statement)
+                idle = all(session.info.transaction_status == 0 for session in sessions)
+                if idle and self.chance.random() < 0.2:
+                    done.append("-- compared")
+                    _attempt(intruder.master.connection, f"SELECT {intruder.master.name('check_structure')}()")
+                assert not intruder.gained(), "\n".join([*intruder.gained(), *done])
+        finally:
+            for session in sessions:
+                session.close()
+            intruder.heard.clear()
+        intruder.connection.execute(f"DROP VIEW IF EXISTS {self.table}" if self._is_view(intruder) else "SELECT 1")
+        intruder.attempt(f"DROP TABLE IF EXISTS {self.table} CASCADE", "DROP TABLE IF EXISTS app.moved CASCADE")
+        _attempt(intruder.master.connection, f"SELECT {intruder.master.name('check_structure')}()")
+        intruder.master.register()
+
+    def _is_view(self, intruder: Intruder) -> bool:
+        return bool(intruder.administrator.rows(
+            "SELECT FROM pg_class WHERE oid = to_regclass(%s) AND relkind = 'v'", [self.table]))  # fmt: skip
+
+
+def _attempt(connection: psycopg.Connection[tuple[object, ...]], statement: str) -> None:
+    try:
+        connection.execute(statement)  # type: ignore[call-overload]
+    except psycopg.Error:
+        if connection.info.transaction_status == psycopg.pq.TransactionStatus.INERROR:
+            connection.execute("ROLLBACK")
+
+
+@pytest.fixture(params=["event triggers", "comparison"])
+def intruder(
+    request: pytest.FixtureRequest, database: Callable[..., ConnectionInfo], postgres: PostgresServer
+) -> Iterator[Intruder]:
+    with intruding(database, postgres, event_triggers=request.param == "event triggers") as made:
+        for statement in MORE_TYPES:
+            made.attempt(statement)
+        yield made
+
+
+def test_nothing_that_an_owner_tries_runs_as_another_account(
+    intruder: Intruder, request: pytest.FixtureRequest
+) -> None:
+    for seed in range(2 * request.config.option.run_number, 2 * request.config.option.run_number + 2):
+        print(f"seed {seed}")
+        Attempt(seed).run(intruder)
+
+
+@pytest.mark.long
+def test_nor_does_anything_of_many_attempts(intruder: Intruder, request: pytest.FixtureRequest) -> None:
+    ends = time.monotonic() + request.config.option.intruder_seconds
+    seed = 1_000_000 * (1 + request.config.option.run_number % 1000)
+    while time.monotonic() < ends:
+        seed += 1
+        print(f"seed {seed}")
+        Attempt(seed).run(intruder)
