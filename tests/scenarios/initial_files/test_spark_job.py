@@ -48,7 +48,7 @@ def test_a_job_exports_and_another_one_imports(pair_of: MakePair, s3: S3Access) 
     pair = shop(pair_of)
     update = pair.update()
     prepare(pair, update)
-    carried = transfer.folder_of(update, Location.parse("s3://carried/by spark"), s3, KEY)
+    carried = transfer.folder_of(update, Location.parse("s3://carried/by-spark"), s3, KEY)
     run(pair, update, carried.location, s3, "export")
     assert pair.checkpoint().read().message == transfer.WAITING.format(carried.location)  # type: ignore[union-attr]
     manifest = transfer.examine(update, carried)

@@ -23,7 +23,7 @@ def demo(postgres: PostgresServer, pair_of: MakePair) -> Iterator[Pair]:
     """The demo's master with all its types and names, read by an account that owns none of its tables."""
     master.make(postgres, 1)
     reader = postgres.info(accounts.DATABASE, accounts.ACCOUNT)
-    pair = pair_of("public.*", '"Mixed Case".*', master=reader, role=True, block_rows=40_000)
+    pair = pair_of("public.*", '"Mixed Case".*', master=reader, role=True, block_rows=40_000, schema=accounts.SCHEMA)
     with postgres.connect() as admin:
         admin.execute(f"GRANT SET ON PARAMETER session_replication_role TO {pair.slave_info.user}".encode())
     yield pair

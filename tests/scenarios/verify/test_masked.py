@@ -24,19 +24,19 @@ PLANTED = {
     "float8": "770012.25",
     "date": "2087-06-05",
     "timestamptz": "2088-07-06 05:04:03+00",
-    "interval": "7701 days",
+    "interval": "770177 days",
     "uuid": "77aa77aa-0000-4000-8000-77aa77aa77aa",
     "bytea": "\\x77deadbeef77",
     "json": '{"k": "hunter4"}',
     "jsonb": '{"k": "hunter5"}',
     "text[]": "{hunter6,b}",
     "inet": "10.77.88.99",
-    "int4range": "[7701,7709)",
+    "int4range": "[770177,770188)",
     "bit(16)": "1010110011010111",
-    "point": "(7701.5,7702.5)",
+    "point": "(770177.5,770188.5)",
 }
 """Type → a value of it; another one beside."""
-WORDS = ("hunter", "77001234", "7700123", "770012.25", "2087-06-05", "2088-07-06", "7701", "77aa77aa", "deadbeef",
+WORDS = ("hunter", "77001234", "7700123", "770012.25", "2087-06-05", "2088-07-06", "770177", "77aa77aa", "deadbeef",
          "10.77.88.99", "1010110011010111", "mine-")  # fmt: skip
 """Of which none may be shown."""
 COLUMNS = [f"m{number}" for number in range(len(PLANTED))]

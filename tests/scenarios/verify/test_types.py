@@ -108,6 +108,8 @@ def making(
         connection.execute(f"CREATE DATABASE {name} TEMPLATE template0 {SLAVES.get(request.param, '')}".encode())
         for setting, value in HOSTILE.items():
             connection.execute(f"ALTER DATABASE {name} SET {setting} = '{value}'".encode())
+    with right.connect(name) as connection:
+        connection.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
     return Making(request.param, master, slave, redis_url, tmp_path)
 
 
