@@ -15,17 +15,17 @@ from sluice.stores.gate import ADMIN, ERROR, Gate
 from sluice.stores.lease import Lease, LeaseHeld, LeaseLost
 
 PREFIX = Prefix("DEMO_")
-SECURITY = Path(__file__).parents[2] / "docs" / "security.md"
+CONNECTIONS = Path(__file__).parents[2] / "docs" / "connections.md"
 
 
-@pytest.fixture(params=["default user", "user of docs/security.md"])
+@pytest.fixture(params=["default user", "user of docs/connections.md"])
 def redis_url(request: pytest.FixtureRequest, redis_server: RedisServer) -> Iterator[str]:
     with redis.from_url(redis_server.url) as administrator:
         administrator.flushall()
         if request.param == "default user":
             yield redis_server.url
             return
-        rules = re.findall(r"^user sluice (.*)$", SECURITY.read_text(), re.MULTILINE)
+        rules = re.findall(r"^user sluice (.*)$", CONNECTIONS.read_text(), re.MULTILINE)
         assert len(rules) == 1
         administrator.execute_command("ACL", "SETUSER", "sluice", *rules[0].split())
         yield f"redis://sluice:long-password@127.0.0.1:{redis_server.port}/0"

@@ -367,7 +367,10 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_yes_before_the_subcommand_is_handed_on_and_one_behind_it_is_its_own(checkout: Path) -> None:
+def test_yes_before_the_subcommand_is_handed_on_and_one_behind_it_is_its_own(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(bootstrap.YES, raising=False)
     (checkout / "embedded" / "cli.py").write_text("import os, sys; print(sys.argv[1:], os.environ.get('SLUICE_YES'))")
     assert sluice(checkout, "--yes", "status").stdout == "['status'] 1\n"
     assert sluice(checkout, "add", "--yes").stdout == "['add', '--yes'] None\n"

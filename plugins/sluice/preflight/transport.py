@@ -21,7 +21,7 @@ def of_database(side: str, info: ConnectionInfo) -> list[Lack]:
             "whoever stands between could pose as the server, and read or change all rows and the password",
             None,
             Severity.WARNING,
-            remedy="Remove the extra sslmode from the Airflow connection; docs/security.md says what the server needs.",
+            remedy="Remove the connection's extra sslmode; docs/connections.md says what the server needs.",
             place=info.place,
         )
     ]

@@ -33,7 +33,7 @@ slaves:
   dr1: {conn_id: s, schema: public, on_conflict: POLICY, safe_mode: SAFE, compare_values: COMPARE, checkpoint: KEPT}
 tables:
   public.*: {RULE}
-verify: {mask: "MASK"}
+VERIFY
 apply: {lease: 2.0, checkpoint_interval: INTERVAL, max_batch_changes: BATCH, stage_above: STAGE}
 """
 
@@ -68,7 +68,7 @@ class Rig:
         rule: str = "",
         kept: str = "slave",
         slave_role: bool = False,
-        mask: str = "nowhere.*",
+        mask: str = "",
     ) -> "Rig":
         """`tables`: DDL run on both. Capture is in place, the slave is NORMAL at the master's position.
 
@@ -83,7 +83,7 @@ class Rig:
             "COMPARE": str(compare).lower(),
             "RULE": rule,
             "KEPT": kept,
-            "MASK": mask,
+            "VERIFY": f'verify: {{mask: "{mask}"}}' if mask else "",
         }
         text = CONFIG
         for word, value in values.items():

@@ -195,7 +195,7 @@ _UNPROVED = re.compile(
 _CHECK_TLS = (
     "Give the server a certificate for this host name, of an authority that this machine trusts, or name the file of "
     "that authority in the extra sslrootcert of the Airflow connection. The extra sslmode asks for less: see "
-    "docs/security.md."
+    "docs/connections.md."
 )
 _SERVER_SAYS = re.compile(r" failed: \w+: ")
 """A severity, which is FATAL in English: the server answered."""
