@@ -144,6 +144,8 @@ class Shop:
     patch: pytest.MonkeyPatch
     applications: dict[str, ConnectionInfo]
     """Accounts of those who write."""
+    sessions: dict[str, psycopg.Connection[Any]]
+    """Sessions of Sluice's accounts."""
 
     @classmethod
     def build(
@@ -168,10 +170,12 @@ class Shop:
             connect_airflow(monkeypatch, name, info)
         one, other = (connect(info, application="test", autocommit=True) for info in ends.administrators.values())
         store = redis_store.connect(redis_url)
-        shop = cls(ends.accounts, store, folder, one, other, monkeypatch, ends.applications)
+        shop = cls(ends.accounts, store, folder, one, other, monkeypatch, ends.applications, {})
         with connect(ends.owner, application="test", autocommit=True) as owner:
             owner.execute(DDL.encode())
         ends.grant()
+        for name, info in ends.accounts.items():
+            shop.sessions[name] = connect(info, application="test", autocommit=True)
         shop.slave.execute(there.encode())
         shop.load()
         return shop
@@ -290,19 +294,21 @@ class Shop:
 
     @property
     def record(self) -> Record:
-        found = failover.FailoverStore(self.slave, self.replication.prefix, "sluice", "dr1").read()
+        found = failover.FailoverStore(
+            self.sessions[self.pair.slave.conn_id], self.replication.prefix, "sluice", "dr1"
+        ).read()
         assert found is not None
         return found
 
     @property
     def checkpoint(self) -> Checkpoint:
-        found = CheckpointStore(self.slave, self.replication.prefix, "sluice", "dr1").read()
+        found = CheckpointStore(self.sessions[self.pair.slave.conn_id], self.replication.prefix, "sluice", "dr1").read()
         assert found is not None
         return found
 
     def await_current(self) -> None:
         """Returns when the slave has applied all that the master has committed by now."""
-        now = position.take(self.master, self.replication.prefix, "sluice")
+        now = position.take(self.sessions[self.replication.master.conn_id], self.replication.prefix, "sluice")
         until(lambda: bool((at := self.checkpoint.position) and at.covers_all_of(now)))
 
     def assert_equal(self) -> None:
@@ -311,5 +317,5 @@ class Shop:
             assert rows_of(self.slave, table, self.master) == rows_of(self.master, table, self.master), str(table)
 
     def close(self) -> None:
-        self.master.close()
-        self.slave.close()
+        for session in (self.master, self.slave, *self.sessions.values()):
+            session.close()
