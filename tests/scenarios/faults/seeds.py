@@ -7,7 +7,7 @@ from tests.scenarios.faults.plan import Plan, plan
 EVERY = range(1, 21)
 """Of `--all`: each fault strikes at least twice in them, and at every place."""
 FIXED = (3, 6, 7)
-"""Of every run: one with the checkpoint in Redis, one plain, one with Spark."""
+"""Of every run: one with the checkpoint in Redis and one plain. The one with Spark runs with `--all`."""
 ROTATING = 3
 FIRST = 1000
 """Of those that change; none of them is in `EVERY`."""

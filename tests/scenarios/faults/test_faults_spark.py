@@ -1,7 +1,10 @@
 """As `test_faults.py`, where Spark's executors stage, and its processes are struck too."""
 
+import pytest
+
 from tests.scenarios.faults.conftest import Results
 
+pytestmark = pytest.mark.long
 KIND = "spark"
 
 

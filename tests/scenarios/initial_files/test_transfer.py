@@ -266,7 +266,9 @@ def test_everything_wrong_is_listed_at_once_and_nothing_is_loaded(pair_of: MakeP
         transfer.examine(update, carried)
 
 
-@pytest.mark.parametrize("key", [None, KEY], ids=["plain", "encrypted"])
+@pytest.mark.parametrize(
+    "key", [pytest.param(None, id="plain", marks=pytest.mark.long), pytest.param(KEY, id="encrypted")]
+)
 def test_random_bytes_flipped_in_every_file_are_found(pair_of: MakePair, tmp_path: Path, key: bytes | None) -> None:
     pair = shop(pair_of)
     update = pair.update()
