@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -146,6 +147,16 @@ def test_files_run_side_by_side_without_the_long_tests_unless_told_otherwise(
     monkeypatch.setattr(os, "execve", lambda program, command, environment: cli.main(command[4:]))
     bootstrap._become(Path(sys.executable), ["test", *given], {})
     assert run[0][3:] == [*testing.SLOWEST, *told]
+
+
+def test_the_tests_keep_their_data_in_memory_where_it_has_room(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(testing, "_available_memory", lambda: 100)
+    elsewhere = Path(tempfile.gettempdir())
+    assert testing.temporary_folder(tmp_path, needed=100) == tmp_path
+    assert testing.temporary_folder(tmp_path, needed=101) == elsewhere
+    assert testing.temporary_folder(tmp_path / "missing", needed=100) == elsewhere
+    monkeypatch.setattr(testing, "_available_memory", lambda: 2**70)
+    assert testing.temporary_folder(tmp_path, needed=2**60) == elsewhere
 
 
 def test_whatever_starts_spark_is_given_a_java(checkout: Path, tmp_path: Path) -> None:
