@@ -59,7 +59,7 @@ def make_event_triggers(server: PostgresServer) -> bool:
     """
     with server.connect(DATABASE) as admin:
         function = f"{quoted(SCHEMA)}.{PREFIX.lower()}ddl_end()"
-        row = admin.execute("SELECT to_regprocedure(%s) IS NOT NULL", [function]).fetchone()
+        row = admin.execute("SELECT pg_catalog.to_regprocedure(%s) IS NOT NULL", [function]).fetchone()
         if row is None or not row[0]:
             return False
         admin.execute(sql_files.render("postgres", "event_triggers", prefix=PREFIX.lower(), schema=quoted(SCHEMA)))

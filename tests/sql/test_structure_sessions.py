@@ -94,6 +94,32 @@ def test_a_partition_may_be_dropped_while_a_comparison_waits_for_its_table(
     assert len(master.items(after, ddl=True)) == 2
 
 
+def test_a_partition_may_be_dropped_while_the_comparison_of_an_altered_table_waits_for_it(
+    database: Callable[..., ConnectionInfo],
+) -> None:
+    master = Master(database(role=True))
+    master.sql(
+        "CREATE TABLE parted (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE p0 PARTITION OF parted FOR VALUES FROM (0) TO (10)",
+        "CREATE TABLE p1 PARTITION OF parted FOR VALUES FROM (10) TO (20)",
+    )
+    master.install()
+    master.register("parted")
+    master.sql("INSERT INTO parted VALUES (1), (11)", "ALTER TABLE parted ADD v text")
+    after = master.last_key()
+    application, comparing = master.session(autocommit=False), master.session()
+    application.execute("LOCK TABLE ONLY parted IN ACCESS EXCLUSIVE MODE")
+    with ThreadPoolExecutor(1) as pool:
+        # As in check_structure, but for its lock_timeout: the deadlock shows.
+        comparison = pool.submit(comparing.execute, "SELECT demo_check_table('public', 'parted')")
+        waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE pid = %s AND NOT granted AND relation = 'parted'::regclass)"
+        until(lambda: master.value(waits, [comparing.info.backend_pid]))
+        application.execute("DROP TABLE p0")
+        application.commit()
+        assert comparison.result(30).fetchone() == ("altered",)
+    assert [item.action for item in master.items(after, ddl=True)] == ["ALTER", "DELETE WHERE"]
+
+
 def test_event_triggers_that_were_made_later_end_the_guard(
     database: Callable[..., ConnectionInfo], postgres: PostgresServer
 ) -> None:

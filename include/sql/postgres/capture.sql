@@ -281,8 +281,8 @@ CREATE OR REPLACE FUNCTION ${schema}.${prefix}filenode(p_relid oid) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT CASE WHEN c.relkind = 'p'
-        THEN (SELECT coalesce(md5(string_agg(pg_relation_filenode(t.relid)::text, ',' ORDER BY t.relid)), '')
-              FROM pg_partition_tree(p_relid) t WHERE t.isleaf)
+        THEN (SELECT coalesce(md5(string_agg(pg_relation_filenode(l.leaf)::text, ',' ORDER BY l.leaf)), '')
+              FROM unnest(${schema}.${prefix}leaves(p_relid)) AS l (leaf))
         ELSE coalesce(pg_relation_filenode(p_relid)::text, '') END
     FROM pg_class c WHERE c.oid = p_relid
 $sluice$;

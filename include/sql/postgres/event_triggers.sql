@@ -8,6 +8,9 @@
 --   an administrator has disabled stays disabled.
 --   They fire for what an apply does, too: captures must follow a table whose definition was replicated to here.
 -- Privileges: superuser; any other account gets a notice and no triggers. Oldest version: PostgreSQL 14.
+
+-- Names mean PostgreSQL's own: the account may be able to create in a schema that the administrator's search_path names.
+SET LOCAL search_path = pg_catalog, pg_temp;
 DO $sluice$
 DECLARE
     -- Event triggers belong to the database, not to a schema.
@@ -15,7 +18,7 @@ DECLARE
     wanted record;
 BEGIN
     FOR wanted IN
-        SELECT '${prefix}' || w.name || '_' || mark AS name, w.event, w.tags, ${schema}.${prefix}own(w.name) AS function
+        SELECT '${prefix}' || w.name || '_' || mark AS name, w.event, w.tags, $s$ ${schema}.${prefix}$s$ || w.name AS function
         FROM (VALUES
             ('ddl_end', 'ddl_command_end', ARRAY[
                 'CREATE TABLE', 'CREATE TABLE AS', 'SELECT INTO', 'ALTER TABLE', 'CREATE INDEX', 'ALTER INDEX',

@@ -10,6 +10,9 @@
 --
 -- docs/privileges.md says what each privilege is for, and which others there are for what few replications do. The task
 -- check of the DAGs names all that is lacking, with its statement.
+
+-- Names mean PostgreSQL's own: the account may be able to create in a schema that the administrator's search_path names.
+SET LOCAL search_path = pg_catalog, pg_temp;
 DO $sluice$
 BEGIN
     EXECUTE 'GRANT CONNECT ON DATABASE ' || quote_ident(current_database()) || $name$ TO ${role}$name$;

@@ -7,6 +7,21 @@
 -- Privileges: CREATE and USAGE on the schema, in which nobody else may create (sluice.install proves that first).
 --   Oldest version: PostgreSQL 14.
 
+-- What runs here may be the account's own triggers and functions: they must not run as anybody else, a superuser least of all.
+DO $sluice$
+DECLARE
+    owner name;
+BEGIN
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+    SELECT pg_get_userbyid(c.relowner) INTO owner FROM pg_class c
+    WHERE c.relnamespace = to_regnamespace($s$ ${schema}$s$) AND c.relname IN ('${prefix}info', '${prefix}items', '${prefix}tables', '${prefix}captures')
+      AND pg_get_userbyid(c.relowner) <> current_user LIMIT 1;
+    IF FOUND THEN
+        RAISE insufficient_privilege USING MESSAGE = format('Run this as %s, to whom the tables of ${prefix} belong', owner);
+    END IF;
+END
+$sluice$;
+
 -- The source of every unique number. CACHE 1 is essential: a session that kept numbers in stock would draw
 -- lower ones for later changes of the same row, and REPL_KEY order would no longer be the order of the changes.
 CREATE SEQUENCE IF NOT EXISTS ${schema}.${prefix}seq AS bigint MINVALUE 1 NO CYCLE CACHE 1;

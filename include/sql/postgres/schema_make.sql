@@ -6,7 +6,7 @@
 -- Placeholder: ${schema} quoted. Result: none. Privileges: CREATE on the database. Oldest version: PostgreSQL 14.
 DO $sluice$
 BEGIN
-    IF to_regnamespace($s$ ${schema}$s$) IS NULL THEN
+    IF pg_catalog.to_regnamespace($s$ ${schema}$s$) IS NULL THEN
         CREATE SCHEMA ${schema} AUTHORIZATION CURRENT_USER;
         REVOKE ALL ON SCHEMA ${schema} FROM PUBLIC;
     END IF;

@@ -10,6 +10,9 @@
 -- Result: none. Privileges: superuser, as of SET ON PARAMETER. Oldest version: PostgreSQL 14.
 --
 -- Tables that are there already should belong to the account: ALTER TABLE ... OWNER TO ${role}.
+
+-- Names mean PostgreSQL's own: the account may be able to create in a schema that the administrator's search_path names.
+SET LOCAL search_path = pg_catalog, pg_temp;
 DO $sluice$
 BEGIN
     EXECUTE 'GRANT CONNECT, TEMPORARY, CREATE ON DATABASE ' || quote_ident(current_database()) || $name$ TO ${role}$name$;

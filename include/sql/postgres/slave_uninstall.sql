@@ -6,6 +6,21 @@
 --     | psql -1 -v ON_ERROR_STOP=1 DATABASE
 -- Placeholders: ${prefix}, ${schema} as in slave_resources.sql; ${slave} a literal. Result: none.
 -- Privileges: the account of the slave, which owns the tables. Oldest version: PostgreSQL 14.
+
+-- What runs here may be the account's own triggers and functions: they must not run as anybody else, a superuser least of all.
+DO $sluice$
+DECLARE
+    owner name;
+BEGIN
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+    SELECT pg_get_userbyid(c.relowner) INTO owner FROM pg_class c
+    WHERE c.relnamespace = to_regnamespace($s$ ${schema}$s$) AND c.relname IN ('${prefix}checkpoint', '${prefix}blocks', '${prefix}rejects', '${prefix}throttle', '${prefix}failover')
+      AND pg_get_userbyid(c.relowner) <> current_user LIMIT 1;
+    IF FOUND THEN
+        RAISE insufficient_privilege USING MESSAGE = format('Run this as %s, to whom the tables of ${prefix} belong', owner);
+    END IF;
+END
+$sluice$;
 DO $sluice$
 DECLARE
     stage text;

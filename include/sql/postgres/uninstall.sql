@@ -4,6 +4,21 @@
 --   event_triggers_remove.sql.
 -- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
 -- Privileges: the account that installed. Oldest version: PostgreSQL 14.
+
+-- What runs here may be the account's own triggers and functions: they must not run as anybody else, a superuser least of all.
+DO $sluice$
+DECLARE
+    owner name;
+BEGIN
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+    SELECT pg_get_userbyid(c.relowner) INTO owner FROM pg_class c
+    WHERE c.relnamespace = to_regnamespace($s$ ${schema}$s$) AND c.relname IN ('${prefix}tables')
+      AND pg_get_userbyid(c.relowner) <> current_user LIMIT 1;
+    IF FOUND THEN
+        RAISE insufficient_privilege USING MESSAGE = format('Run this as %s, to whom the tables of ${prefix} belong', owner);
+    END IF;
+END
+$sluice$;
 DO $sluice$
 DECLARE
     functions text;

@@ -3,7 +3,8 @@
     lacks = of_master(session, replication, place) + of_slave(session, replication, slave, place, master=session)
     settle(str(replication.prefix), lacks)     # logs warnings; raises NotReady with every error at once
 
-A session's account is judged as its `current_user`: an administrator's session judges another account after `SET ROLE`.
+A session's account is judged as its `current_user`: an administrator's session judges another account after `SET ROLE`,
+and leaves out what only that account's own tables and functions tell.
 Nothing is changed, and no lock of a table is waited for.
 """
 

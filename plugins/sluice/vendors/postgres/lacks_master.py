@@ -75,7 +75,8 @@ class _Master:
         yield from of_row_security(self.account, hidden, "they would be missing on the slaves")
         place = resources.own(self.replication.prefix, self.replication.master.schema)
         yield from own_schema.lacks(self.connection, place)
-        if (own.usage or own.owner is None) and not own_schema.foreign(self.connection, place):
+        reachable = preflight.logged_in(self.connection) and (own.usage or own.owner is None)
+        if reachable and not own_schema.foreign(self.connection, place):
             yield from self._of_resources()
         if not self.light:
             yield from self._of_options()
@@ -129,7 +130,8 @@ class _Master:
                 "without them changes of definitions and of partitions are found by comparison, a moment later "
                 "(docs/capture.md has the limits)",
                 severity=Severity.NOTE,
-                remedy=f"If wanted, a superuser makes them once: sed {_filled('prefix', names['prefix'])} "
+                remedy="If wanted (docs/security.md, Accounts), a superuser makes them once: "
+                f"sed {_filled('prefix', names['prefix'])} "
                 f"{_filled('schema', names['schema'])} include/sql/postgres/event_triggers.sql | "
                 "psql -1 -v ON_ERROR_STOP=1 DATABASE",
             )

@@ -126,7 +126,9 @@ class _Slave:
         yield from of_schemas(self.account, self.schemas.values(), self.needs)
         place = OwnSchema.of_slave(self.replication.prefix, self.slave.schema, self.slave.name)
         yield from own_schema.lacks(self.connection, place)
-        yield from self._of_place(place)
+        logged_in = preflight.logged_in(self.connection)
+        if logged_in:
+            yield from self._of_place(place)
         yield from self._of_captures()
         yield from self._of_tables()
         if not session.may_silence(self.connection):
@@ -135,7 +137,7 @@ class _Slave:
         if not self.light:
             yield from self._of_encoding()
             yield from self._of_types()
-            if not self._loading(own.usage):
+            if not self._loading(logged_in and own.usage):
                 yield from self._of_shapes()
             strange = {each.table for each in self.relations if not each.owned}
             yield from of_sequences(self.connection, list(self.there), strange)

@@ -139,6 +139,16 @@ def role(connection: psycopg.Connection[Any]) -> str:
     return str(row[0])
 
 
+def logged_in(connection: psycopg.Connection[Any]) -> bool:
+    """Whether the session's account is the one that logged in.
+
+    Not after an administrator's `SET ROLE`: code of that role, which reading one of its tables or calling one of its
+    functions may run, could `RESET ROLE` and go on with the administrator's rights.
+    """
+    row = connection.execute("SELECT session_user OPERATOR(pg_catalog.=) current_user").fetchone()
+    return row is not None and bool(row[0])
+
+
 def schemas(connection: psycopg.Connection[Any], names: Iterable[str]) -> list[Schema]:
     """One entry for each of `names`, by name."""
     statement = sql_files.render("postgres", "preflight_schemas")
