@@ -8,6 +8,7 @@ import re
 import shutil
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from embedded.postgres_releases import NEWEST, OLDEST, RELEASES
 from embedded.redis import RedisServer
 from sluice.domain.connection import ConnectionInfo
 from tests.scenarios.faults import seeds
+from tests.tiers import has_turn
 
 # No example is judged by its time: on a busy machine any may take long.
 settings.register_profile("all", deadline=None, max_examples=100)
@@ -39,7 +41,6 @@ TEST_SETTINGS = {
     "max_prepared_transactions": "50",
     "shared_buffers": "128MB",
     "max_wal_size": "1GB",
-    "autovacuum_naptime": "10s",
 }
 
 _numbers = itertools.count(1)
@@ -114,8 +115,20 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip(f"PostgreSQL {release} has no {what}")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long files come first: what is left at the end, while others have nothing more to do, should be short."""
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a test marked `one_in`, the cases that do not have their turn become `long`.
+
+    Long files come first: what is left at the end, while others have nothing more to do, should be short.
+    """
+    seen: Counter[str] = Counter()
+    for item in items:
+        marker = item.get_closest_marker("one_in")
+        if marker is not None and item.get_closest_marker("long") is None:
+            test = item.nodeid.split("[", 1)[0]
+            if not has_turn(seen[test], marker.args[0], config.option.run_number):
+                item.add_marker(pytest.mark.long)
+            seen[test] += 1
 
     def place(item: pytest.Item) -> int:
         return next((number for number, folder in enumerate(LONG) if folder in item.path.parts), len(LONG))

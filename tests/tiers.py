@@ -1,13 +1,9 @@
-"""Which cases of a test are quick, and which are marked `long`."""
-
-from collections.abc import Collection, Sequence
-
-import pytest
+"""Which cases of a test are quick."""
 
 
-def sample(names: Sequence[str], every: int, first: int = 0, *, always: Collection[str] = ()) -> list[object]:
-    """All names as parameters; quick are one in so many, from `first` on, and those that `always` are."""
-    return [
-        pytest.param(name, marks=() if place % every == first or name in always else pytest.mark.long)
-        for place, name in enumerate(names)
-    ]
+def has_turn(place: int, cases: int, run_number: int) -> bool:
+    """Whether the case at `place` of its test runs in the quick tier of this run, where one in `cases` does.
+
+    Consecutive runs take the next ones: as many runs as `cases` run every case once.
+    """
+    return place % cases == run_number % cases

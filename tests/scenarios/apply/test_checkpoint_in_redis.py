@@ -26,7 +26,6 @@ from sluice.vendors.postgres.drift import Drift
 from sluice.vendors.postgres.rejects import RejectStore
 from tests.scenarios.apply.rig import Rig
 from tests.scenarios.apply.shapes import AGAIN, SHAPES
-from tests.tiers import sample
 
 TABLE = "CREATE TABLE public.t (id int PRIMARY KEY, v text)"
 KEY = "sluice:DEMO_:dr1:checkpoint"
@@ -104,7 +103,8 @@ def test_it_is_written_at_the_interval(kept: Callable[..., Rig]) -> None:
         pair.await_that(lambda: bool((now := pair.checkpoint.position) and now.covers_all_of(applied)), 30)
 
 
-@pytest.mark.parametrize("shape", sample(AGAIN, 3))
+@pytest.mark.one_in(5)
+@pytest.mark.parametrize("shape", AGAIN)
 def test_killed_between_applying_and_writing(kept: Callable[..., Rig], shape: str) -> None:
     """Each time the checkpoint falls back by one transaction, by two, or to the very first."""
     pair = kept(SHAPES[shape].tables)
@@ -348,6 +348,7 @@ def test_a_failed_batch_leaves_an_exit_point_here_too(kept: Callable[..., Rig]) 
         assert not running.loop.mode.on
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("lost", ["an old one came back", "Redis was emptied"])
 @pytest.mark.parametrize("decision", ["none", "dropped", "applied by force"])
 def test_what_was_decided_about_a_change_set_aside_stays(kept: Callable[..., Rig], decision: str, lost: str) -> None:

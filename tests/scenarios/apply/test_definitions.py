@@ -84,6 +84,7 @@ CASES: dict[str, tuple[str, list[str]]] = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("when", ["while applying", "before applying", "in a large window"])
 def test_a_change_of_definition_cuts_the_stream(rig: Callable[..., Rig], case: str, when: str) -> None:

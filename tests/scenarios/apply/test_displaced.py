@@ -202,6 +202,7 @@ CREATE TABLE public.c (id int PRIMARY KEY, p int REFERENCES public.p ON DELETE C
 """
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("safe", [False, True])
 @pytest.mark.parametrize("column", ["id", "x"])
 def test_an_identity_of_rows_that_others_refer_to_takes_none_along(
@@ -237,6 +238,7 @@ AT_THE_COMMIT = {
 EXCHANGE = "UPDATE public.p SET u = 9 - u WHERE id IN (4, 5)"
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("stage", [20_000, 1])
 @pytest.mark.parametrize("tables", AT_THE_COMMIT)
 def test_a_start_after_drift_that_only_the_commit_finds_makes_all_rows_the_masters(
@@ -270,6 +272,7 @@ def test_a_slice_may_end_between_rows_that_exchange_a_value(rig: Callable[..., R
         assert pair.differences() == {}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("stage", [20_000, 1])
 @pytest.mark.parametrize("safe", [False, True])
 def test_a_row_without_a_key_keeps_the_slaves_own_columns(rig: Callable[..., Rig], safe: bool, stage: int) -> None:

@@ -11,7 +11,6 @@ from sluice.domain.names import TableName
 from sluice.domain.reject import RejectStatus
 from sluice.vendors.postgres.rejects import RejectStore
 from tests.scenarios.apply.rig import Rig
-from tests.tiers import sample
 
 MASTER = (
     'CREATE TABLE public."Parted" (id int PRIMARY KEY, v text) PARTITION BY RANGE (id)',
@@ -96,12 +95,6 @@ AGAIN = [
 
 
 OPTIONS: dict[str, dict[str, Any]] = {"here": {}, "staged": {"stage": 5}, "rejecting": {"policy": "reject"}}
-QUICK = (
-    "here, in one go, behind the window",
-    "here, by a second apply, within the window",
-    "staged, in one go, within the window",
-    "rejecting, in one go, behind the window",
-)
 IN_SLICES = [
     f"{how}, {ends}, {compared} the window"
     for how in OPTIONS
@@ -110,7 +103,8 @@ IN_SLICES = [
 ]
 
 
-@pytest.mark.parametrize("case", sample(IN_SLICES, len(IN_SLICES), always=QUICK))
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("case", IN_SLICES)
 def test_a_partition_that_is_made_again_stops_no_window_in_slices(rig: Callable[..., Rig], case: str) -> None:
     how, ends, compared = case.split(", ")
     pair = rig("SELECT", batch=60, **OPTIONS[how])

@@ -116,6 +116,7 @@ def test_a_mended_row_takes_the_changes_that_were_set_aside(rig: Callable[..., R
     assert len(rejects(pair)) == 2
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("staged", [False, True])
 @pytest.mark.parametrize("later", ["window", "same window", "truncate"])
 def test_an_older_state_comes_back_only_by_force(rig: Callable[..., Rig], later: str, staged: bool) -> None:
@@ -262,6 +263,7 @@ REFUSALS = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("stage", [20_000, 1], ids=["by the driver", "staged"])
 @pytest.mark.parametrize("policy", ["stop", "reject"])
 @pytest.mark.parametrize("by", REFUSALS)

@@ -12,7 +12,6 @@ import pytest
 from sluice.domain.position import Position
 from tests.scenarios.apply.rig import Rig
 from tests.scenarios.apply.shapes import AGAIN, EXAMPLE, SHAPES
-from tests.tiers import sample
 
 
 def play(pair: Rig, statements: tuple[str, ...]) -> list[Position]:
@@ -35,7 +34,8 @@ def play(pair: Rig, statements: tuple[str, ...]) -> list[Position]:
     return [*places, here()]
 
 
-@pytest.mark.parametrize("shape", sample(AGAIN, 4))
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("shape", AGAIN)
 def test_what_was_applied_comes_again(rig: Callable[..., Rig], shape: str) -> None:
     pair = rig(SHAPES[shape].tables)
     pair.slave.execute(SHAPES[shape].slave or "SELECT")
@@ -46,7 +46,8 @@ def test_what_was_applied_comes_again(rig: Callable[..., Rig], shape: str) -> No
         assert pair.differences() == {}
 
 
-@pytest.mark.parametrize("shape", sample(AGAIN, 2, 1))
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("shape", AGAIN)
 def test_it_goes_on_with_more_after_each_step_back(rig: Callable[..., Rig], shape: str) -> None:
     """After each transaction the checkpoint falls back by one, two, … and the window reaches one further."""
     pair = rig(SHAPES[shape].tables)

@@ -10,7 +10,6 @@ import pytest
 from sluice.vendors.postgres.replay import RowStays
 from tests.scenarios.apply.rig import Rig
 from tests.scenarios.apply.shapes import AGAIN, SHAPES
-from tests.tiers import sample
 
 ORDINARY = [name for name in SHAPES if name != "triggers of the slave"]
 """With the others, the trigger of this one does what it is there for: it refuses every change."""
@@ -24,12 +23,12 @@ IN_THE_WAY = (
 """Where rows that came later are in the way of those that come again, and may not go because others refer to them."""
 
 
-def cases(*windows: str, quick: Callable[[bool, str], bool]) -> pytest.MarkDecorator:
-    """Every shape with both accounts (`ordinary`: nobody's superuser) and all ways of windows; some are quick."""
+def cases(*windows: str) -> pytest.MarkDecorator:
+    """Every shape with both accounts (`ordinary`: nobody's superuser) and all ways of windows."""
     return pytest.mark.parametrize(
         ("shape", "ordinary", "way"),
         [
-            pytest.param(shape, ordinary, way, marks=() if quick(ordinary, way) else pytest.mark.long)
+            (shape, ordinary, way)
             for way in windows
             for ordinary in (False, True)
             for shape in (ORDINARY if ordinary else SHAPES)
@@ -37,12 +36,8 @@ def cases(*windows: str, quick: Callable[[bool, str], bool]) -> pytest.MarkDecor
     )
 
 
-@cases(
-    "one a transaction",
-    "one",
-    "one, staged",
-    quick=lambda ordinary, way: way == "one a transaction" or (way == "one, staged" and not ordinary),
-)
+@pytest.mark.one_in(3)
+@cases("one a transaction", "one", "one, staged")
 def test_a_history_is_applied_as_it_happened(rig: Callable[..., Rig], shape: str, ordinary: bool, way: str) -> None:
     staged = way == "one, staged"
     pair = rig(SHAPES[shape].tables, slave_role=ordinary, stage=1 if staged else 20_000)
@@ -64,7 +59,8 @@ def test_a_history_is_applied_as_it_happened(rig: Callable[..., Rig], shape: str
         assert pair.differences() == {}
 
 
-@cases("one a transaction", "one", quick=lambda ordinary, way: way == "one" and ordinary)
+@pytest.mark.one_in(4)
+@cases("one a transaction", "one")
 def test_safe_mode_follows_a_history_as_well(rig: Callable[..., Rig], shape: str, ordinary: bool, way: str) -> None:
     pair = rig(SHAPES[shape].tables, slave_role=ordinary, safe=True)
     pair.slave.execute(SHAPES[shape].slave or "SELECT")
@@ -79,7 +75,8 @@ def test_safe_mode_follows_a_history_as_well(rig: Callable[..., Rig], shape: str
         assert running.loop.mode.reason == "configured"
 
 
-@pytest.mark.parametrize("shape", sample([name for name in AGAIN if name in ORDINARY], 4, always=IN_THE_WAY))
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("shape", [name for name in AGAIN if name in ORDINARY])
 def test_what_was_applied_comes_again_where_foreign_keys_act(rig: Callable[..., Rig], shape: str) -> None:
     pair = rig(SHAPES[shape].tables, slave_role=True)
     places = []

@@ -26,6 +26,7 @@ def silent(pair: Rig, *statements: str) -> None:
         pair.slave.execute(statement.encode())
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("rows", [20, LARGE])
 @pytest.mark.parametrize(
     ("hand", "change", "said"),
@@ -121,6 +122,7 @@ CREATE DOMAIN public.short AS varchar(3) CHECK (length(VALUE) > 1);
 """
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("rows", [40, LARGE])
 def test_no_type_is_taken_for_drift(rig: Callable[..., Rig], rows: int) -> None:
     """Each value as the slave's column holds it: other lengths and scales there are no drift."""
@@ -210,6 +212,7 @@ def test_updates_that_do_not_travel_are_no_drift_of_the_row_that_goes(rig: Calla
         assert pair.slave.execute("SELECT id FROM public.t ORDER BY 1").fetchall() == [(2,), (3,)]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("policy", ["stop", "reject"])
 @pytest.mark.parametrize("rows", [20, LARGE])
 @pytest.mark.parametrize("told", [True, False])

@@ -11,6 +11,8 @@ import pytest
 
 from embedded.postgres import PostgresServer
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -50,7 +52,6 @@ def test_drain_measures_both_sides_and_counts_their_costs(tmp_path: Path) -> Non
         assert "driver" not in figure["runs"]["reference"][0]["cpu"]
 
 
-@pytest.mark.long
 def test_drain_of_one_side_on_a_server_of_ones_own(tmp_path: Path, postgres: PostgresServer) -> None:
     info = postgres.info()
     uri = f"postgresql://{info.user}@{info.host}:{info.port}/{info.database}"
@@ -66,7 +67,6 @@ def test_drain_of_one_side_on_a_server_of_ones_own(tmp_path: Path, postgres: Pos
     assert left == [], "a bench leaves nothing behind"
 
 
-@pytest.mark.long
 def test_capture_measures_statement_and_row_triggers(tmp_path: Path) -> None:
     arguments = ("--figure", "bulk", "--figure", "whole", "--figure", "tens")
     line, detail = bench(tmp_path, "capture", "--scale", "0.002", "--rounds", "1", "--warm-up", "0", *arguments)
@@ -76,7 +76,6 @@ def test_capture_measures_statement_and_row_triggers(tmp_path: Path) -> None:
     assert made == [2000, 2000, 2000, 2000, 200, 200]
 
 
-@pytest.mark.long
 def test_load_compares_with_pipes(tmp_path: Path) -> None:
     line, detail = bench(tmp_path, "load", "--scale", "0.001", "--rounds", "1", "--warm-up", "0")
     (figure,) = detail["figures"]
@@ -85,7 +84,6 @@ def test_load_compares_with_pipes(tmp_path: Path) -> None:
     assert line["unit"] == "rows/s"
 
 
-@pytest.mark.long
 def test_throttle_tells_what_an_application_notices_of_a_load(tmp_path: Path) -> None:
     line, detail = bench(tmp_path, "throttle", "--scale", "0.25", "--rounds", "1", "--warm-up", "0", "--figure", "rate")
     tps, p95 = detail["figures"]
@@ -95,7 +93,6 @@ def test_throttle_tells_what_an_application_notices_of_a_load(tmp_path: Path) ->
     assert 0 < tps["runs"]["ours"][0]["detail"]["rows_per_second"] < 200_000, "held to 100,000"
 
 
-@pytest.mark.long
 def test_lag_is_sampled_on_both_sides_under_the_traffic_that_was_asked_for(tmp_path: Path) -> None:
     arguments = ("--figure", "1000", "--figure", "idle", "--rounds", "1", "--scale", "0.07")
     _, detail = bench(tmp_path, "lag", *arguments)
@@ -110,7 +107,6 @@ def test_lag_is_sampled_on_both_sides_under_the_traffic_that_was_asked_for(tmp_p
     assert values(idle, "ours")
 
 
-@pytest.mark.long
 def test_cluster_loses_nothing_when_a_worker_is_killed(tmp_path: Path) -> None:
     _, detail = bench(tmp_path, "cluster", "--scale", "0.05", "--rounds", "1", "--warm-up", "1", "--figure", "killed")
     (figure,) = detail["figures"]
@@ -119,7 +115,6 @@ def test_cluster_loses_nothing_when_a_worker_is_killed(tmp_path: Path) -> None:
     assert sum(seconds for part, seconds in run["cpu"].items() if part.startswith("worker")) > 0
 
 
-@pytest.mark.long
 def test_scale_tells_rate_and_memory(tmp_path: Path) -> None:
     _, detail = bench(tmp_path, "scale", "--scale", "0.002", "--rounds", "1", "--warm-up", "0")
     assert len(detail["figures"]) == 4 + 1 + 1 + 4 + 2

@@ -38,6 +38,7 @@ def test_a_change_applied_twice_is_found_in_every_way(servers: Servers, tmp_path
     assert f"./sluice soak --seed {QUIET.seed}" in findings
 
 
+@pytest.mark.long
 def test_a_soak_that_finds_something_ends_with_the_seed(capsys: pytest.CaptureFixture[str]) -> None:
     assert soak.main(["--minutes", "5", "--seed", str(QUIET.seed)]) == 1
     told = capsys.readouterr().out

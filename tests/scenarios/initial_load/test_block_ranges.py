@@ -59,6 +59,7 @@ def with_options(pair: Pair, **options: object) -> Pair:
     return replace(pair, replication=replace(pair.replication, initial=initial))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("tables", "ranges", "expected"), [
     (256, 256, (6, 4, 6)),
     (2, 256, (6, 2, 6)),
@@ -170,6 +171,7 @@ def test_what_is_stored_is_not_read_again_as_the_master_counts_it(pair_of: MakeP
     pair.assert_equal()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("columns", "key", "make"), [
     ("a int, b text, c date, PRIMARY KEY (c, a, b)", "c, a, b", "g % 7, 'b' || g % 11, date '2024-01-01' + g"),
     ("id text PRIMARY KEY", "id", "chr(33 + g % 90) || g"),

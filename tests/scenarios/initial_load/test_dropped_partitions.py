@@ -39,15 +39,16 @@ def loading(pair: Pair) -> bool:
     return not states <= {BlockState.STORED} and not states <= {BlockState.PLANNED}
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("told", "read", "key"),
     [
         pytest.param(True, "committed", " PRIMARY KEY", id="event triggers"),
         pytest.param(False, "committed", " PRIMARY KEY", id="comparison"),
-        pytest.param(True, "locked", " PRIMARY KEY", id="event triggers, locked", marks=pytest.mark.long),
-        pytest.param(False, "locked", " PRIMARY KEY", id="comparison, locked", marks=pytest.mark.long),
-        pytest.param(True, "locked", "", id="event triggers, no key", marks=pytest.mark.long),
-        pytest.param(False, "locked", "", id="comparison, no key", marks=pytest.mark.long),
+        pytest.param(True, "locked", " PRIMARY KEY", id="event triggers, locked"),
+        pytest.param(False, "locked", " PRIMARY KEY", id="comparison, locked"),
+        pytest.param(True, "locked", "", id="event triggers, no key"),
+        pytest.param(False, "locked", "", id="comparison, no key"),
     ],
 )
 def test_partitions_that_go_while_blocks_load_end_equal(pair_of: MakePair, told: bool, read: str, key: str) -> None:

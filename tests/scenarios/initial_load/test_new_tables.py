@@ -142,6 +142,7 @@ def test_its_load_is_killed_half_way_and_goes_on(pair_of: MakePair) -> None:
         pair.assert_equal()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kept", ["slave", "redis"])
 def test_it_joins_leaves_and_joins_again(pair_of: MakePair, kept: str) -> None:
     pair = normal_slave(pair_of, slave_options=f", checkpoint: {kept}")
@@ -236,6 +237,7 @@ def test_a_block_that_is_claimed_while_its_load_is_cancelled_leaves_no_block_beh
     assert pair.state() is SlaveState.NORMAL and not pair.blocks()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("moment", ["begun", "planned", "loading"])
 def test_a_load_that_is_cancelled_leaves_its_tables_out_and_all_else_goes_on(pair_of: MakePair, moment: str) -> None:
     pair = normal_slave(pair_of)
@@ -284,7 +286,8 @@ def test_a_load_that_is_cancelled_leaves_its_tables_out_and_all_else_goes_on(pai
     assert steps.finish(again).left_out == []
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("seed", range(3))
 def test_joins_loads_traffic_and_restarts_in_any_order_end_equal(pair_of: MakePair, seed: int) -> None:
     chance = random.Random(seed)
     pair = normal_slave(pair_of)

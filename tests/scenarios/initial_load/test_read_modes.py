@@ -177,7 +177,7 @@ def test_a_column_that_is_added_does_not_disturb_a_snapshot(pair_of: MakePair) -
 
 
 def test_locks_give_way_to_the_application_and_come_back(pair_of: MakePair, caplog: pytest.LogCaptureFixture) -> None:
-    pair = pair_of(block_rows=1000, seconds=0.5)
+    pair = pair_of(block_rows=100, seconds=0.5)
     make_shop(pair)
     pair.capture()
     update = pair.update(read="locked")

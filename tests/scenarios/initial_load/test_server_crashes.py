@@ -36,12 +36,13 @@ def some_stored_or_ended(pair: Pair, process: "subprocess.Popen[bytes]") -> bool
     return process.poll() is not None or (BlockState.BEGUN in states and states.count(BlockState.STORED) >= 2)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("side", "read"),
     [
         ("slave", "committed"),
-        pytest.param("slave", "snapshot", marks=pytest.mark.long),
-        *(pytest.param("master", read, marks=() if read == "snapshot" else pytest.mark.long) for read in READS),
+        ("slave", "snapshot"),
+        *(("master", read) for read in READS),
     ],
 )
 def test_a_crash_of_either_side_is_recovered_from(pair_of: MakePair, side: str, read: str) -> None:

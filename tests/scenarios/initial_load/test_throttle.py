@@ -98,9 +98,8 @@ CAUSES: dict[str, tuple[dict[str, object], Callable[[Pair], object], str]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name == "query" else pytest.mark.long) for name in CAUSES]
-)
+@pytest.mark.one_in(5)
+@pytest.mark.parametrize("name", CAUSES)
 def test_a_busy_master_pauses_the_load_until_it_is_calm(
     shop: Pair, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:

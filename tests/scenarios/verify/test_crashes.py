@@ -170,18 +170,19 @@ def scene(
         yield made
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     ("what", "outcome"),
     [
-        pytest.param("kill master", NOT_COMPARED, marks=pytest.mark.long),
-        pytest.param("kill slave", NOT_COMPARED, marks=pytest.mark.long),
+        ("kill master", NOT_COMPARED),
+        ("kill slave", NOT_COMPARED),
         ("freeze master", NOT_COMPARED),
-        pytest.param("freeze slave", NOT_COMPARED, marks=pytest.mark.long),
+        ("freeze slave", NOT_COMPARED),
         ("cut master", NOT_COMPARED),
         ("cut slave", NOT_COMPARED),
-        pytest.param("kill apply", "different", marks=pytest.mark.long),  # whose snapshots were taken over
-        pytest.param("freeze apply", "different", marks=pytest.mark.long),
-        pytest.param("kill job", None, marks=pytest.mark.long),
+        ("kill apply", "different"),  # whose snapshots were taken over
+        ("freeze apply", "different"),
+        ("kill job", None),
         ("freeze job", NOT_COMPARED),  # once it thaws
     ],
 )
@@ -217,14 +218,15 @@ def test_in_the_middle_of_a_comparison(scene: Scene, what: str, outcome: str | N
     scene.goes_on()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "what",
     [
         "kill apply",
         "kill master",
-        pytest.param("kill slave", marks=pytest.mark.long),
-        pytest.param("kill job", marks=pytest.mark.long),
-        pytest.param("freeze job", marks=pytest.mark.long),
+        "kill slave",
+        "kill job",
+        "freeze job",
         "freeze apply",
     ],
 )
@@ -255,16 +257,17 @@ def test_before_the_apply_answers(scene: Scene, what: str) -> None:
     scene.goes_on()
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     "what",
     [
-        pytest.param("kill apply", marks=pytest.mark.long),
-        pytest.param("freeze apply", marks=pytest.mark.long),
-        pytest.param("kill master", marks=pytest.mark.long),
+        "kill apply",
+        "freeze apply",
+        "kill master",
         "kill slave",
-        pytest.param("freeze slave", marks=pytest.mark.long),
+        "freeze slave",
         "kill job",
-        pytest.param("freeze job", marks=pytest.mark.long),
+        "freeze job",
     ],
 )
 def test_in_the_middle_of_a_repair(scene: Scene, what: str) -> None:
