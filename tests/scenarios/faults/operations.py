@@ -6,12 +6,17 @@ from typing import Any
 
 import psycopg
 
-from tests.scenarios.faults.tables import BY_NAME
+from tests.scenarios.faults.tables import BY_NAME, PARTITIONS
 
 KEYS = 60
 """Keys of the small tables: few, so that transactions meet."""
 TEXTS = ("", "a", "\\N", "\\.", "x\ty\r\n\\.\n", "<&>", "]]></col>", '{"a",NULL}', "NULL", "'; --", "🐘", None)
 STAMP = "nextval('public.stamp')"
+PARTITION_GONE, LABEL_ADDED, LABEL_RENAMED = "a partition with rows went", "a label was added", "a label was renamed"
+EVENTS = frozenset({PARTITION_GONE, LABEL_ADDED, LABEL_RENAMED})
+"""What must happen in a run, each with something to hit."""
+LABELS = 30
+"""So many of the enum are enough."""
 
 
 class Work:
@@ -21,6 +26,7 @@ class Work:
         self.connection = connection
         self.deltas = dict.fromkeys(BY_NAME, (0, 0))
         self.changes = 0
+        self.events: list[str] = []
 
     def run(self, statement: str, *values: Any) -> Any:
         """A statement that changes no replicated table; its first row."""
@@ -203,6 +209,65 @@ def define(work: Work, chance: Random) -> None:
     value(work, chance)
 
 
+def sow(work: Work, chance: Random) -> None:
+    """Rows of a partition or two."""
+    first = chance.randint(0, KEYS)
+    work.change(
+        "parted", "INSERT INTO public.parted SELECT g, %s FROM generate_series(%s::int, %s::int) g"
+        " ON CONFLICT (id) DO UPDATE SET v = excluded.v", chance.choice(TEXTS), first, first + chance.randint(0, 8),
+    )  # fmt: skip
+    if chance.random() < 0.3:
+        work.change("parted", "DELETE FROM public.parted WHERE id BETWEEN %s AND %s", first := chance.randint(0, KEYS),
+                    first + 5)  # fmt: skip
+
+
+def part(work: Work, chance: Random) -> None:
+    """A partition is dropped and made again, or detached, changed and attached."""
+    name, (low, high) = chance.choice(sorted(PARTITIONS.items()))
+    bounds = f"FOR VALUES FROM ({low}) TO ({high})"
+    work.run("LOCK TABLE public.parted IN ACCESS EXCLUSIVE MODE")
+    before = work.digest("parted", "id >= %s AND id < %s", low, high)
+    if not before[0]:
+        sow(work, chance)
+        return
+    if chance.random() < 0.7:
+        work.run(f"DROP TABLE public.{name}")
+        work.run(f"CREATE TABLE public.{name} PARTITION OF public.parted {bounds}")
+        if chance.random() < 0.7:
+            work.run(f"INSERT INTO public.parted SELECT g, 'again' FROM generate_series({low}, {high - 1}, 3) g")
+    else:
+        work.run(f"ALTER TABLE public.parted DETACH PARTITION public.{name}")
+        work.run(f"UPDATE public.{name} SET v = 'apart' WHERE id % 2 = 0".replace("%", "%%"))
+        work.run(f"ALTER TABLE public.parted ATTACH PARTITION public.{name} {bounds}")
+    after = work.digest("parted", "id >= %s AND id < %s", low, high)
+    work.note("parted", after[0] - before[0], after[1] - before[1])
+    work.events.append(PARTITION_GONE)
+
+
+def feel(work: Work, chance: Random) -> None:
+    """A row with any label."""
+    labels = "enum_range(NULL::public.mood)"
+    any_label = f"({labels})[1 + floor(%s * cardinality({labels}))::int]"
+    work.change(
+        "moods", f"INSERT INTO public.moods VALUES (%s, {any_label}, {STAMP})"
+        " ON CONFLICT (id) DO UPDATE SET mood = excluded.mood, version = excluded.version",
+        chance.randint(1, KEYS), chance.random(),
+    )  # fmt: skip
+
+
+def label(work: Work, chance: Random) -> None:
+    """A label comes, at any place; or one takes another name. No name comes twice."""
+    (name,) = work.run(f"SELECT 'l''{chance.randint(0, 9)} ' || {STAMP}")
+    (there,) = work.run("SELECT enum_range(NULL::public.mood)::text[]")
+    one, new = (text.replace("'", "''") for text in (chance.choice(there), name))
+    if len(there) < LABELS and chance.random() < 0.6:
+        work.run(f"ALTER TYPE public.mood ADD VALUE '{new}' {chance.choice(('BEFORE', 'AFTER'))} '{one}'")
+        work.events.append(LABEL_ADDED)
+    else:
+        work.run(f"ALTER TYPE public.mood RENAME VALUE '{one}' TO '{new}'")
+        work.events.append(LABEL_RENAMED)
+
+
 def pour(work: Work, chance: Random, rows: tuple[int, int] = (200, 2500)) -> None:
     """Many rows: more than a window of the driver holds, so that it is staged, and cut into slices."""
     first, count, width = chance.randint(1, 6_000), chance.randint(*rows), chance.randint(5, 120)
@@ -230,6 +295,6 @@ Operation = Callable[[Work, Random], None]
 
 SMALL: tuple[Operation, ...] = (
     transfer, transfer, transfer, interest, rename, shift, replace, sit, sit, rotate, swap, stand, order, order,
-    cascade, scribble, scratch, value,
+    cascade, scribble, scratch, value, sow, feel,
 )  # fmt: skip
 """Of a clerk's transaction; what stands here more often is done more often."""

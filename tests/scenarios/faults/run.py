@@ -1,6 +1,7 @@
 """One seed from beginning to end."""
 
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.scenarios.faults.applies import Applies
 from tests.scenarios.faults.audit import Point
 from tests.scenarios.faults.hand import Hand
 from tests.scenarios.faults.housekeeper import Housekeeper
+from tests.scenarios.faults.operations import EVENTS
 from tests.scenarios.faults.pair import pair, reopened
 from tests.scenarios.faults.plan import Plan
 from tests.scenarios.faults.reader import Reader
@@ -20,6 +22,7 @@ from tests.scenarios.faults.servers import Servers
 from tests.scenarios.faults.writer import ANCHORING, CAST, RARE, Writer
 
 DRAIN_SECONDS = 180.0
+EVENTS_SECONDS = 120.0
 
 
 class RunFailed(AssertionError):
@@ -103,7 +106,12 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
 
         findings: list[str] = []
         try:
+            lags = plan.kept == "redis"
+            if lags:
+                _await_events(writers, idle)  # before those who make them are stopped
             hand.play(idle)
+            if not lags:
+                _await_events(writers, idle)
             for writer in writers:
                 writer.stop()
             hand.heal()
@@ -125,7 +133,6 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
             with servers.slave.connect(rig.pair.slave_info.database) as admin:
                 kept = list(audit.commits(admin, slot))
             findings += _few(verdict.of_acknowledged({w.number: w.acknowledged for w in writers}, history))
-            lags = plan.kept == "redis"
             findings += _few(verdict.of_looks(reader.looks, history, lags=lags))
             findings += _few(verdict.of_order(reader.looks, {w.number: w.spans for w in writers}))
             findings += _few((verdict.of_repeats if lags else verdict.of_commits)(kept, start, history))
@@ -148,6 +155,16 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
             plan.seed, time.monotonic() - began, len(lines), changes, len(reader.looks), len(kept), applies.started,
             len(hand.plan.strikes), housekeeper.purged, verdict.repeats(kept), tuple(hand.happened),
         )  # fmt: skip
+
+
+def _await_events(writers: list[Writer], idle: Callable[[], None]) -> None:
+    """Returns once all has happened that must happen in a run."""
+    until = time.monotonic() + EVENTS_SECONDS
+    while lacking := EVENTS.difference(*(writer.events for writer in writers)):
+        idle()
+        if time.monotonic() > until:
+            raise AssertionError(f"never within {EVENTS_SECONDS:.0f} s: {', '.join(sorted(lacking))}")
+        time.sleep(0.05)
 
 
 def _few(findings: list[str]) -> list[str]:

@@ -31,10 +31,21 @@ TABLES = (
     Table("scratch", ("id", "version"), versioned=True),
     Table("changing", ("id", "value", "version"), versioned=True),
     Table("bulk", ("id", "payload", "version"), versioned=True),
+    # Its rows come again as they are when their partition does.
+    Table("parted", ("id", "v")),
+    # Without the label, which a reader may see renamed in the middle of its look.
+    Table("moods", ("id", "version"), versioned=True),
 )
+PARTITIONS = {f"parted_{number}": (number * 20, number * 20 + 20) for number in range(4)}
+"""Of `parted`, with the keys that each has: from, to before."""
 BY_NAME = {table.name: table for table in TABLES}
 
 _DELTAS = ", ".join(f"{table.name}_rows int NOT NULL, {table.name}_sum bigint NOT NULL" for table in TABLES)
+
+_PARTITIONS = "".join(
+    f"CREATE TABLE public.{name} PARTITION OF public.parted FOR VALUES FROM ({low}) TO ({high});"
+    for name, (low, high) in PARTITIONS.items()
+)
 
 DDL = f"""
 CREATE SEQUENCE public.stamp;
@@ -51,6 +62,10 @@ CREATE TABLE public.notes (a int NOT NULL, b text);
 CREATE TABLE public.scratch (id bigint PRIMARY KEY, version bigint NOT NULL);
 CREATE TABLE public.changing (id int PRIMARY KEY, value text, version bigint NOT NULL);
 CREATE TABLE public.bulk (id bigint PRIMARY KEY, payload text, version bigint NOT NULL);
+CREATE TABLE public.parted (id int PRIMARY KEY, v text) PARTITION BY RANGE (id);
+{_PARTITIONS}
+CREATE TYPE public.mood AS ENUM ('first', 'second');
+CREATE TABLE public.moods (id int PRIMARY KEY, mood public.mood, version bigint NOT NULL);
 CREATE TABLE public.log (writer int, n bigint, xid bigint NOT NULL, what text, {_DELTAS}, PRIMARY KEY (writer, n));
 """
 

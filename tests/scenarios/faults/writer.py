@@ -44,12 +44,13 @@ CLERK = Character("clerk", operations.SMALL, (1, 6), (0.0, 0.03))
 DREAMER = Character("dreamer", operations.SMALL, (1, 4), (0.0, 0.5), (0.2, 3.0))
 PORTER = Character("porter", (operations.pour,), (1, 2), (0.4, 1.5))
 BUILDER = Character("builder", (operations.truncate, operations.define), (1, 1), (0.5, 2.0))
-CAST = (CLERK, CLERK, CLERK, DREAMER, PORTER, BUILDER)
-SELDOM = replace(BUILDER, pause=(2.0, 6.0))
-RARE = (CLERK, CLERK, CLERK, DREAMER, PORTER, SELDOM)
+CHANGER = Character("changer", (operations.part, operations.label), (1, 1), (0.3, 1.5))
+CAST = (CLERK, CLERK, CLERK, DREAMER, PORTER, BUILDER, CHANGER)
+SELDOM, SELDOM_CHANGER = replace(BUILDER, pause=(2.0, 6.0)), replace(CHANGER, pause=(2.0, 6.0))
+RARE = (CLERK, CLERK, CLERK, DREAMER, PORTER, SELDOM, SELDOM_CHANGER)
 """Where the checkpoint is kept in Redis: after TRUNCATE and a change of a definition it goes to the slave as well, and
 then little comes again."""
-ANCHORING = (SELDOM, PORTER)
+ANCHORING = (SELDOM, SELDOM_CHANGER, PORTER)
 """Those, and who writes so much that it goes in slices."""
 
 
@@ -67,6 +68,8 @@ class Writer(threading.Thread):
         self.spans: dict[int, tuple[float, float]] = {}
         """Of each transaction, when it began and when it was confirmed, by `time.monotonic`."""
         self.committed = self.rolled_back = self.changes = 0
+        self.events: set[str] = set()
+        """What happened, of `operations.EVENTS`."""
         self.failure: BaseException | None = None
         self._master = master
         self._enough = threading.Event()
@@ -151,6 +154,7 @@ class Writer(threading.Thread):
         self.spans[self._n] = (began, time.monotonic())
         self.committed += 1
         self.changes += work.changes
+        self.events.update(work.events)
         if not asynchronous:
             self.acknowledged.add((self._n, line[0]))
 
@@ -167,7 +171,7 @@ class Writer(threading.Thread):
 
     def _in_vain(self, work: Work, operation: operations.Operation) -> None:
         """An operation within a savepoint that is rolled back."""
-        before, changes = dict(work.deltas), work.changes
+        before, changes, events = dict(work.deltas), work.changes, list(work.events)
         with work.connection.transaction(force_rollback=True):
             operation(work, self.chance)
-        work.deltas, work.changes = before, changes
+        work.deltas, work.changes, work.events = before, changes, events
