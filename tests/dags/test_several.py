@@ -23,7 +23,7 @@ from sluice.orchestration.choosing import update_of
 from sluice.orchestration.job_operator import ImportOperator, LoadOperator
 from sluice.orchestration.several import EachSlave, NeedsFiles, NoSlaveLeft, SlavesMissing, share
 from sluice.orchestration.steps_master import check, install_resources, reconcile
-from sluice.orchestration.steps_update import _settle, begin, create_tables, make_folder, plan
+from sluice.orchestration.steps_update import begin, create_tables, make_folder, plan, settle
 from sluice.orchestration.work import Work
 from sluice.stores.allowed_locations import LocationNotAllowed
 from sluice.vendors.postgres.checkpoint import CheckpointStore
@@ -151,7 +151,7 @@ def test_one_run_exports_and_each_slave_goes_on_in_its_own(slaves: dict[str, Con
         assert transfer.left_to_import(update_of(own.work)) == 1
     walk.ti.states = {"begin": "success", "each_slave_0": "success", "each_slave_1": "failed", "finish": "skipped"}
     with pytest.raises(SlavesMissing) as missing:
-        _settle(walk.context)
+        settle.body(walk.context)
     assert missing.value.slaves == ("two", "three")
     assert f"its run {RUN}~two ended in failed" in str(missing.value)
     assert found(slaves["one"], "one")[0] is SlaveState.TRANSITION, "its own run settles it"
@@ -165,7 +165,7 @@ def test_a_run_that_fails_before_the_folder_is_whole_leaves_no_slave_in_between(
     walk.ti.kept["load", "sluice"] = None
     walk.ti.states = {"begin": "success", "load": "failed", "finish": "upstream_failed"}
     with pytest.raises(SlavesMissing):
-        _settle(walk.context)
+        settle.body(walk.context)
     for name in ("one", "two"):
         state, message = found(slaves[name], name)
         assert state is SlaveState.INCONSISTENT and "load" in message

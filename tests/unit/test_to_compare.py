@@ -10,7 +10,7 @@ def test_it_asks_at_first_and_when_something_is_new() -> None:
     assert watch.asks("b", 10 * ASK_SECONDS)
 
 
-def test_what_changes_again_and_again_is_asked_for_once_a_minute_and_none_is_forgotten() -> None:
+def test_what_changes_again_and_again_is_asked_for_twice_a_minute_and_none_is_forgotten() -> None:
     watch = Watch()
     assert watch.asks("a", 0.0)
     assert not watch.asks("b", 1.0)

@@ -197,6 +197,16 @@ BEGIN
     -- The value of old rows counts only when its column is new: a rewrite of the table writes it into the rows.
     altered := regexp_replace(new_desc, ' missing="[^"]*"', '', 'g') <> regexp_replace(old_desc, ' missing="[^"]*"', '', 'g');
     IF altered THEN
+        -- To rename a label locks no table: a row that a session writes under the former name must not follow the item.
+        IF NOT p_light AND EXISTS (
+            SELECT FROM regexp_matches(old_desc, '<label id="(\d+)">([^<]*)<', 'g') o
+            JOIN regexp_matches(new_desc, '<label id="(\d+)">([^<]*)<', 'g') n ON n[1] = o[1] AND n[2] <> o[2]) THEN
+            IF p_in_ddl THEN
+                PERFORM ${schema}.${prefix}try_hold_off_writers(p_schema, p_table);
+            ELSE
+                PERFORM ${schema}.${prefix}hold_off_writers(p_schema, p_table);
+            END IF;
+        END IF;
         PERFORM ${schema}.${prefix}ddl_item('ALTER', p_schema, p_table, new_desc, old_desc);
         had.rewritten := had.rewritten OR (${schema}.${prefix}filenode(relid) <> had.filenode
             AND ${schema}.${prefix}values_changed(p_schema, p_table));
@@ -269,6 +279,17 @@ BEGIN
     FOR code IN SELECT c.trigger_code FROM ${schema}.${prefix}capture_code(p_schema, p_table) c WHERE c.trigger_code IS NOT NULL LIMIT 1 LOOP
         PERFORM ${schema}.${prefix}make_trigger(code);
     END LOOP;
+END
+$sluice$;
+
+-- The same, in a statement of the application, which must neither fail for it nor wait for long.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}try_hold_off_writers(p_schema text, p_table text) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '500ms'
+AS $sluice$
+BEGIN
+    PERFORM ${schema}.${prefix}hold_off_writers(p_schema, p_table);
+EXCEPTION WHEN OTHERS THEN
+    NULL;  -- A writer that does not end, or a query of this very session that reads the table.
 END
 $sluice$;
 

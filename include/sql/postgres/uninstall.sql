@@ -45,8 +45,8 @@ BEGIN
         'partition_bound', 'partition_code', 'partition_tree', 'partitions_changed', 'partitions_come', 'partitions_gone',
         'position', 'purge', 'recapture', 'relation', 'remember', 'rename', 'renew_functions', 'replace_rows',
         'replayed_code', 'row_code', 'run_reading', 'settings_code', 'settle_code', 'signature', 'signature_code',
-        'tables_trigger', 'transition_code', 'trigger_fault', 'type_traits', 'unreadable', 'unreadable_since',
-        'value_code', 'values_changed', 'xml_escape'
+        'tables_trigger', 'transition_code', 'trigger_fault', 'try_hold_off_writers', 'type_traits', 'unreadable',
+        'unreadable_since', 'value_code', 'values_changed', 'xml_escape'
       ]) f);
     IF functions IS NOT NULL THEN
         EXECUTE 'DROP FUNCTION ' || functions;

@@ -56,8 +56,8 @@ COMPARE_SECONDS, COMPARE_SHARE = 1.0, 20.0
 """Between two comparisons of definitions at least so long, and so many times as long as one takes."""
 COMPARE_TOLD_SECONDS = 30.0
 """The same where event triggers tell of DDL: there may be some that PostgreSQL has no event for."""
-DIGEST_SECONDS, DIGEST_SHARE = 20.0, 500.0
-"""The same for the digest of definitions that no change says."""
+DIGEST_SECONDS, DIGEST_SHARE, LONGEST_DIGEST_SECONDS = 15.0, 500.0, 30.0
+"""The same for the digest of definitions that no change says; and at most so long: people hear within a minute."""
 LONGEST_BACKOFF_SECONDS = 15.0
 REREAD_SECONDS = 1.0
 """How often the configuration file is looked at."""
@@ -123,6 +123,7 @@ class Apply:
         self._told_of_ddl = True
         self._compare_at = 0.0
         self._watch = Watch()
+        self._digest = ""
         self._digest_at = 0.0
         self._patience: float | None = None
         self._written = self._summed = self._said = time.monotonic()
@@ -272,14 +273,14 @@ class Apply:
 
     def _ask_for_comparison(self) -> None:
         """Asks for a comparison of definitions where what people should know may be something else than before."""
-        started = time.monotonic()
-        if started < self._digest_at:
-            return
-        digest = self.links.digest_of_definitions()
-        ended = time.monotonic()
-        self._digest_at = ended + max(DIGEST_SECONDS, DIGEST_SHARE * (ended - started))
+        now = time.monotonic()
+        if now >= self._digest_at:
+            self._digest = self.links.digest_of_definitions()
+            started, now = now, time.monotonic()
+            pause = max(DIGEST_SECONDS, DIGEST_SHARE * (now - started))
+            self._digest_at = now + min(pause, LONGEST_DIGEST_SECONDS)
         assert self.checkpoint is not None
-        if self._watch.asks((digest, self.batch.aside.tables_differing, self.checkpoint.tables), ended):
+        if self._watch.asks((self._digest, self.batch.aside.tables_differing, self.checkpoint.tables), now):
             log.info("%s: the master's definitions have changed, or tables differ: %s", self.pair, COMPARE_AND_TELL)
 
     def _leave_safe_mode(self, applied: Position) -> None:

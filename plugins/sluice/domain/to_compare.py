@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 COMPARE_AND_TELL = "definitions are compared now, and people are told what needs them"
 """In the log of an apply that asks for it: whoever watches the apply's job acts on it."""
-ASK_SECONDS = 60.0
-"""Between two requests at least."""
+ASK_SECONDS = 30.0
+"""Between two requests at least: a second change, just after the first, is still told within a minute."""
 
 
 @dataclass

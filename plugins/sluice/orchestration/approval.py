@@ -17,6 +17,7 @@ from sluice.errors import SluiceError, Terminal, Transient
 from sluice.initial import steps, transfer
 from sluice.initial.owner import LoadEnded
 from sluice.orchestration import files
+from sluice.orchestration.answer import APPROVE, REJECT, answered
 from sluice.orchestration.choosing import update_of
 from sluice.orchestration.failure import as_airflow
 from sluice.orchestration.markdown import code
@@ -26,7 +27,6 @@ from sluice.orchestration.work import Work
 
 log = logging.getLogger("sluice.orchestration")
 
-APPROVE, REJECT = "Approve", "Reject"
 ANSWERS = "answers"
 """XCom key: who answered what, and when, one entry an answer."""
 
@@ -63,13 +63,11 @@ class ApproveTransfer(HITLOperator):
     def execute_complete(self, context: Any, event: dict[str, Any], answers: list[dict[str, str]] | None = None) -> Any:
         """Somebody answered."""
         with as_airflow(context):
-            user = event.get("responded_by_user") or {}
-            who = str(user.get("name") or user.get("id") or "somebody")
-            (chosen,) = event["chosen_options"]
-            given = [*(answers or []), {"who": who, "at": str(event["responded_at"]), "answer": chosen}]
+            who, approved = answered(event)
+            answer = APPROVE if approved else REJECT
+            given = [*(answers or []), {"who": who, "at": str(event["responded_at"]), "answer": answer}]
             context["ti"].xcom_push(key=ANSWERS, value=given)
-            log.info("%s by %s at %s", chosen, who, event["responded_at"])
-            if chosen != APPROVE:
+            if not approved:
                 raise TransferRejected(who)
             work = Work.of(context)
             problem = self._examine(work, str(context["ti"].log_url))

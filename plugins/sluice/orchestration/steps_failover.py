@@ -1,14 +1,12 @@
 """The tasks of a failover: a slave becomes the master."""
 
-import inspect
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import HITLOperator
-from airflow.sdk import get_current_context, task
 from airflow.sdk.exceptions import AirflowSkipException
 
 from sluice import vendors
@@ -22,9 +20,10 @@ from sluice.failover import reversal, steps, survey, switch
 from sluice.failover.attempt import Failover
 from sluice.install import reconcile, resources
 from sluice.install.uninstall import uninstall
+from sluice.orchestration.answer import APPROVE, REJECT, answered
 from sluice.orchestration.failure import as_airflow
 from sluice.orchestration.markdown import code
-from sluice.orchestration.step import FOR_EVER, step
+from sluice.orchestration.step import FOR_EVER, NOT_RUN, states_of_run, step, teardown
 from sluice.orchestration.work import Work
 from sluice.pair import Pair
 from sluice.stores.failover import FailoverClaim
@@ -33,9 +32,7 @@ from sluice.verify.resync import look
 
 log = logging.getLogger("sluice.orchestration")
 
-APPROVE, REJECT = "Approve", "Reject"
 BOTH = (Action.PLANNED, Action.FORCED)
-NOT_RUN = frozenset({"upstream_failed", "skipped", "removed", None})
 
 
 class Rejected(Terminal):
@@ -129,11 +126,8 @@ class ApproveFailover(HITLOperator):
     def execute_complete(self, context: Any, event: dict[str, Any]) -> Any:
         """Somebody answered."""
         with as_airflow(context):
-            user = event.get("responded_by_user") or {}
-            who = str(user.get("name") or user.get("id") or "somebody")
-            (chosen,) = event["chosen_options"]
-            log.info("%s by %s at %s", chosen, who, event["responded_at"])
-            if chosen != APPROVE:
+            who, approved = answered(event)
+            if not approved:
                 raise Rejected(who)
             return f"approved by {who}"
 
@@ -292,23 +286,11 @@ def abort(work: Work) -> str:
     return _abort(work, replace(failover, id=record.id, action=record.action))
 
 
-def settle() -> Any:
-    """The teardown of the DAG: a failover that ended before the switch is taken back."""
-
-    @task(task_id="settle", doc_md=inspect.getdoc(_settle), **FOR_EVER)
-    def run() -> str:
-        context = get_current_context()
-        with as_airflow(context):
-            return _settle(context)
-
-    return run().as_teardown(on_failure_fail_dagrun=True)
-
-
-def _settle(context: Any) -> str:
+@teardown
+def settle(context: Mapping[str, Any]) -> str:
     """Runs always. Where the failover failed, or its run was marked as failed, before the slave became the master, all
     is taken back: the master takes writes again."""
-    ti = context["ti"]
-    states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id]).get(ti.run_id, {})
+    states = states_of_run(context)
     if states.get("begin") in NOT_RUN or str(states.get("switch_over")) == "success":
         return "nothing to take back"
     work = Work.of(context)

@@ -1,12 +1,9 @@
 """The tasks of an initial update."""
 
-import inspect
 import logging
 import time
 from collections.abc import Mapping
 from typing import Any
-
-from airflow.sdk import get_current_context, task
 
 from sluice.config import ConfigError, UnknownPrefix, UnknownSlave
 from sluice.counted import counted
@@ -18,10 +15,10 @@ from sluice.initial.owner import LoadEnded, owner_of
 from sluice.initial.update import Update
 from sluice.orchestration import files, jobs, several
 from sluice.orchestration.choosing import update_of
-from sluice.orchestration.failure import XCOM_KEY, as_airflow
+from sluice.orchestration.failure import XCOM_KEY
 from sluice.orchestration.job import Kind, Owner
 from sluice.orchestration.job_operator import is_active
-from sluice.orchestration.step import FOR_EVER, step
+from sluice.orchestration.step import NOT_RUN, states_of_run, step, teardown
 from sluice.orchestration.work import Work
 
 log = logging.getLogger("sluice.orchestration")
@@ -30,7 +27,6 @@ KILL_SECONDS = 12.0
 """In which Airflow has ended a running task that a person marked: a heartbeat, and its patience with a process."""
 END_SECONDS = 30.0
 """How long the end of the load job is waited for, once it was told to end."""
-NOT_RUN = frozenset({"upstream_failed", "skipped", "removed", None})
 UNFINISHED = NOT_RUN | {"failed"}
 """States of the task `finish` with which an update is over without its end."""
 
@@ -120,24 +116,12 @@ def finish(work: Work) -> str:
     return f"indexes and constraints: {len(done.made)} made, {len(done.left_out)} left out"
 
 
-def settle() -> Any:
-    """The teardown of the DAG: whatever happened before, the slave's state tells the truth afterwards."""
-
-    @task(task_id="settle", doc_md=inspect.getdoc(_settle), **FOR_EVER)
-    def run() -> str:
-        context = get_current_context()
-        with as_airflow(context):
-            return _settle(context)
-
-    return run().as_teardown(on_failure_fail_dagrun=True)
-
-
-def _settle(context: Mapping[str, Any]) -> str:
+@teardown
+def settle(context: Mapping[str, Any]) -> str:
     """Runs always, also after a cancel. Where the update did not reach its end it stops the load and leaves the
     slave **INCONSISTENT** with the reason, and fails the run.
     """
-    ti = context["ti"]
-    states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id]).get(ti.run_id, {})
+    ti, states = context["ti"], states_of_run(context)
     if states.get("finish") not in UNFINISHED:
         return "complete"
     reason = _reason(context, states)

@@ -1,10 +1,15 @@
 """Enums change on the slave as on the master, before the first row that uses what changed."""
 
 from collections.abc import Callable
+from typing import Any
 
+import psycopg
 import pytest
 
+from sluice.vendors.postgres.connection import connect
 from tests.scenarios.apply.rig import Rig
+from tests.scenarios.initial_load.loaders import Background
+from tests.waiting import until
 
 MOOD = "CREATE TYPE public.\"Mood\" AS ENUM ('sad', 'o''k')"
 TABLES = (
@@ -87,6 +92,53 @@ def test_enums_are_followed(rig: Callable[..., Rig], case: str, when: str, told:
         pair.await_current(60)
         assert pair.differences() == {}
     assert _enums(pair.master) == _enums(pair.slave)
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["event triggers", "comparison"])
+def test_rows_written_while_a_label_is_renamed_arrive(rig: Callable[..., Rig], told: bool) -> None:
+    pair = rig(TABLES)
+    if not told:
+        pair.master.execute("DROP EVENT TRIGGER " + ", ".join(_event_triggers(pair)))
+        pair.master.execute("SELECT public.demo_check_structure()")
+    pair.master.execute("INSERT INTO public.plain VALUES (1, 'sad'), (2, 'o''k')")
+    pair.master.execute("INSERT INTO public.inside VALUES (1, '{sad}', 'sad', '(1,sad)')")
+    write = (
+        "INSERT INTO public.plain SELECT 10 + id, m FROM public.plain;"
+        "INSERT INTO public.inside SELECT 10 + id, a, d, p FROM public.inside"
+    )
+    with pair.apply() as running, connect(pair.pair.master_info, application="test") as other:
+        pair.await_applied(running)
+        other.execute("ALTER TYPE public.\"Mood\" RENAME VALUE 'sad' TO 'blue'")
+        # By a session that does not see the new name yet.
+        writer = Background(lambda: pair.master.execute(write))
+        until(lambda: not writer.is_alive() or _waits_for_a_lock(other))
+        other.execute("INSERT INTO public.plain VALUES (3, 'blue')")
+        other.commit()
+        assert writer.end() is None
+        pair.await_applied(running)
+        assert pair.differences() == {}
+    assert _enums(pair.master) == _enums(pair.slave)
+
+
+@pytest.mark.parametrize("moment", ["before the change", "after it"])
+def test_a_writer_that_does_not_end_keeps_no_label_from_being_renamed(rig: Callable[..., Rig], moment: str) -> None:
+    pair = rig(TABLES)
+    with connect(pair.pair.master_info, application="test") as other:
+        other.execute("INSERT INTO public.plain VALUES (1, 'sad')")
+        pair.master.execute("ALTER TYPE public.\"Mood\" RENAME VALUE 'sad' TO 'blue'")
+        if moment == "after it":
+            other.execute("INSERT INTO public.plain VALUES (2, 'blue')")
+        other.commit()
+    with pair.apply():
+        pair.await_current()
+        assert pair.differences() == {}
+
+
+def _waits_for_a_lock(connection: psycopg.Connection[Any]) -> bool:
+    found = connection.execute(
+        "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')"
+    )
+    return found.fetchone() == (True,)
 
 
 def _event_triggers(pair: Rig) -> list[str]:

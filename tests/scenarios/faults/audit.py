@@ -12,10 +12,12 @@ from typing import Any
 import psycopg
 
 from sluice.domain.position import Position
-from tests.scenarios.faults.tables import BY_NAME, PARTITIONS
+from tests.scenarios.faults.tables import BY_NAME, JOINING, PARTITIONS
 
 PLUGIN = "test_decoding"
-_LINE = re.compile(r"table (?:public|\"public\")\.(\w+): (INSERT|UPDATE|DELETE|TRUNCATE): ?(.*)", re.DOTALL)
+_LINE = re.compile(
+    r"table (?:public|\"public\")\.(\w+|\"(?:[^\"]|\"\")+\"): (INSERT|UPDATE|DELETE|TRUNCATE): ?(.*)", re.DOTALL
+)
 _VALUE = re.compile(r"\"?(\w+)\"?\[[^\]]+\]:('(?:[^']|'')*'|\S+)")
 _NEW = "new-tuple: "
 TRIES = 5
@@ -70,7 +72,7 @@ def commits(slave: psycopg.Connection[Any], slot: str) -> Iterator[Commit]:
             commit = Commit(xid)
         elif line.startswith("COMMIT"):
             assert commit is not None
-            if commit.rows or commit.point:
+            if commit.rows or commit.point or commit.versions:
                 yield commit
         elif not line.startswith("message:"):  # a message in the log changes nothing
             assert commit is not None
@@ -120,6 +122,9 @@ def read(commit: Commit, line: str) -> None:
         commit.rows += 1
         if BY_NAME[name].versioned and action in ("INSERT", "UPDATE"):
             commit.versions.add((name, int(_values(rest)["version"])))
+    elif JOINING.endswith(name) and action in ("INSERT", "UPDATE"):
+        # By a load without a checkpoint.
+        commit.versions.add((name, int(_values(rest)["version"])))
 
 
 def _values(rest: str) -> dict[str, str]:

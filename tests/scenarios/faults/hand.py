@@ -31,6 +31,8 @@ AMBUSH_SECONDS = 2.0
 """A strike that waits for a COMMIT falls without one after so long."""
 STAGING_SECONDS = 25.0
 """So long is waited for something of Spark to kill."""
+EVENTS_SECONDS = 120.0
+"""In so long all must happen that must happen in a run, faults or not."""
 SESSIONS = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'sluice %%' AND datname = %s"
 
 Mend = Callable[[], None]
@@ -46,16 +48,18 @@ class Hand:
         applies: Applies,
         databases: dict[str, str],
         applied: Callable[[], object],
+        lacking: Callable[[], list[str]],
         calm: Callable[[], None],
     ):
         """`databases`: names on master and slave. `applied()`: where the slave stands, as far as anybody saw.
-        `calm()` is called before a strike that asks for it.
+        `lacking()`: what must still happen in the run. `calm()` is called before a strike that asks for it.
         """
         self.plan = plan
         self.servers = servers
         self.applies = applies
         self.databases = databases
         self._applied = applied
+        self._lacking = lacking
         self._calm = calm
         self.happened: list[str] = []
         self._began = time.monotonic()
@@ -67,15 +71,19 @@ class Hand:
         """Mends asked for by threads of proxies."""
 
     def play(self, idle: Callable[[], None]) -> None:
-        """All strikes, one after the other; `idle` is called every few milliseconds in between."""
+        """All strikes, one after the other; `idle` is called every few milliseconds in between.
+
+        Returns once all has happened that must. Raises `AssertionError` where it does not."""
         for strike in self.plan.strikes:
             if strike.calm:
+                self._await_all(idle)
                 self._calm()
             if not strike.hasty:
                 self._await_progress(idle)
             self._wait(strike.pause, idle)
             self._strike(strike, idle)
         self._await_progress(idle)
+        self._await_all(idle)
         self._wait(1.0, idle)
 
     def heal(self) -> None:
@@ -90,6 +98,11 @@ class Hand:
 
     def say(self, what: str) -> None:
         self.happened.append(f"{time.monotonic() - self._began:6.2f} s  {what}")
+
+    def _await_all(self, idle: Callable[[], None]) -> None:
+        self._wait(EVENTS_SECONDS, idle, lambda: not self._lacking())
+        if lacking := self._lacking():
+            raise AssertionError(f"never within {EVENTS_SECONDS:.0f} s: {', '.join(lacking)}")
 
     def _await_progress(self, idle: Callable[[], None]) -> None:
         """Strikes prove little while nothing is applied: until it goes on, or for some seconds."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 
-from tests.scenarios.faults.tables import BY_NAME, PARTITIONS
+from tests.scenarios.faults.tables import BY_NAME, JOINING, PARTITIONS
 
 KEYS = 60
 """Keys of the small tables: few, so that transactions meet."""
@@ -244,6 +244,22 @@ def part(work: Work, chance: Random) -> None:
     work.events.append(PARTITION_GONE)
 
 
+def visit(work: Work, chance: Random) -> None:
+    """Rows of the table that joins, once it is there."""
+    if work.run("SELECT to_regclass(%s)", JOINING) == (None,):
+        return
+    key = chance.randint(1, 700)
+    work.run(
+        f"INSERT INTO {JOINING} VALUES (%s, %s, {STAMP}) ON CONFLICT (id)"
+        " DO UPDATE SET v = excluded.v, version = excluded.version", key, chance.choice(TEXTS),
+    )  # fmt: skip
+    if chance.random() < 0.3:
+        work.run(f"DELETE FROM {JOINING} WHERE id BETWEEN %s AND %s", key + 1, key + 3)
+    if chance.random() < 0.2:
+        work.run(f"UPDATE {JOINING} SET id = -id, version = {STAMP} WHERE id = %s AND NOT EXISTS"
+                 f" (SELECT FROM {JOINING} WHERE id = %s)", key, -key)  # fmt: skip
+
+
 def feel(work: Work, chance: Random) -> None:
     """A row with any label."""
     labels = "enum_range(NULL::public.mood)"
@@ -295,6 +311,6 @@ Operation = Callable[[Work, Random], None]
 
 SMALL: tuple[Operation, ...] = (
     transfer, transfer, transfer, interest, rename, shift, replace, sit, sit, rotate, swap, stand, order, order,
-    cascade, scribble, scratch, value, sow, feel,
+    cascade, scribble, scratch, value, sow, feel, visit,
 )  # fmt: skip
 """Of a clerk's transaction; what stands here more often is done more often."""

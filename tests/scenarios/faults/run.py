@@ -1,7 +1,6 @@
 """One seed from beginning to end."""
 
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from tests.scenarios.faults.applies import Applies
 from tests.scenarios.faults.audit import Point
 from tests.scenarios.faults.hand import Hand
 from tests.scenarios.faults.housekeeper import Housekeeper
+from tests.scenarios.faults.joiner import Joiner
 from tests.scenarios.faults.operations import EVENTS
 from tests.scenarios.faults.pair import pair, reopened
 from tests.scenarios.faults.plan import Plan
@@ -22,7 +22,6 @@ from tests.scenarios.faults.servers import Servers
 from tests.scenarios.faults.writer import ANCHORING, CAST, RARE, Writer
 
 DRAIN_SECONDS = 180.0
-EVENTS_SECONDS = 120.0
 
 
 class RunFailed(AssertionError):
@@ -90,10 +89,19 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
                 if writer.character in ANCHORING:
                     writer.stop()
 
-        hand = Hand(plan, servers, applies, databases, lambda: reader.looks[-1].place if reader.looks else None, calm)
+        joiner = Joiner(rig.pair, servers.redis.url)
+
+        def lacking() -> list[str]:
+            events = sorted(EVENTS.difference(*(writer.events for writer in writers)))
+            return events if joiner.loaded else [*events, f"a table joined ({joiner.last})"]
+
+        def applied() -> object:
+            return reader.looks[-1].place if reader.looks else None
+
+        hand = Hand(plan, servers, applies, databases, applied, lacking, calm)
         stack.callback(hand.heal)
         housekeeper = Housekeeper(rig, plan.seed)
-        threads: list[Writer | Reader | Housekeeper] = [*writers, reader, housekeeper]
+        threads: list[Writer | Reader | Housekeeper | Joiner] = [*writers, reader, housekeeper, joiner]
         for thread in threads:
             stack.callback(thread.stop)
             thread.start()
@@ -106,12 +114,7 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
 
         findings: list[str] = []
         try:
-            lags = plan.kept == "redis"
-            if lags:
-                _await_events(writers, idle)  # before those who make them are stopped
             hand.play(idle)
-            if not lags:
-                _await_events(writers, idle)
             for writer in writers:
                 writer.stop()
             hand.heal()
@@ -133,6 +136,7 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
             with servers.slave.connect(rig.pair.slave_info.database) as admin:
                 kept = list(audit.commits(admin, slot))
             findings += _few(verdict.of_acknowledged({w.number: w.acknowledged for w in writers}, history))
+            lags = plan.kept == "redis"
             findings += _few(verdict.of_looks(reader.looks, history, lags=lags))
             findings += _few(verdict.of_order(reader.looks, {w.number: w.spans for w in writers}))
             findings += _few((verdict.of_repeats if lags else verdict.of_commits)(kept, start, history))
@@ -155,16 +159,6 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
             plan.seed, time.monotonic() - began, len(lines), changes, len(reader.looks), len(kept), applies.started,
             len(hand.plan.strikes), housekeeper.purged, verdict.repeats(kept), tuple(hand.happened),
         )  # fmt: skip
-
-
-def _await_events(writers: list[Writer], idle: Callable[[], None]) -> None:
-    """Returns once all has happened that must happen in a run."""
-    until = time.monotonic() + EVENTS_SECONDS
-    while lacking := EVENTS.difference(*(writer.events for writer in writers)):
-        idle()
-        if time.monotonic() > until:
-            raise AssertionError(f"never within {EVENTS_SECONDS:.0f} s: {', '.join(sorted(lacking))}")
-        time.sleep(0.05)
 
 
 def _few(findings: list[str]) -> list[str]:

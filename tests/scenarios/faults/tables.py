@@ -7,6 +7,9 @@ not add up, whenever one looks.
 
 from dataclasses import dataclass
 
+from sluice.domain.names import TableName
+from sluice.vendors.postgres.connection import quoted
+
 
 @dataclass(frozen=True)
 class Table:
@@ -39,6 +42,9 @@ TABLES = (
 PARTITIONS = {f"parted_{number}": (number * 20, number * 20 + 20) for number in range(4)}
 """Of `parted`, with the keys that each has: from, to before."""
 BY_NAME = {table.name: table for table in TABLES}
+JOINING_NAME = TableName("public", 'Joins "late"')
+"""Not there at first (see `joiner.py`), and in no digest of the log."""
+JOINING = quoted(JOINING_NAME.schema, JOINING_NAME.name)
 
 _DELTAS = ", ".join(f"{table.name}_rows int NOT NULL, {table.name}_sum bigint NOT NULL" for table in TABLES)
 

@@ -76,7 +76,8 @@ def of_commits(commits: Iterable[Commit], start: Point, history: History) -> lis
         if commit.touched:
             findings.append(f"{here} changed {len(commit.touched)} lines of the log that were there")
         if after is None:
-            findings.append(f"{here} wrote {commit.rows} rows without a checkpoint")
+            if commit.rows:
+                findings.append(f"{here} wrote {commit.rows} rows without a checkpoint")
             after = before
         if after.epoch < before.epoch:
             findings.append(f"{here} has epoch {after.epoch}, after one with epoch {before.epoch}: two applies wrote")
@@ -121,7 +122,8 @@ def of_repeats(commits: Iterable[Commit], start: Point, history: History) -> lis
         here = f"transaction {commit.xid} of the slave"
         after = commit.point
         if after is None:
-            findings.append(f"{here} wrote {commit.rows} rows without a checkpoint")
+            if commit.rows:
+                findings.append(f"{here} wrote {commit.rows} rows without a checkpoint")
             after = before
         if after.epoch < before.epoch:
             findings.append(f"{here} has epoch {after.epoch}, after one with epoch {before.epoch}: two applies wrote")

@@ -25,7 +25,7 @@ from sluice.install import reconcile as reconciling
 from sluice.install import resources
 from sluice.stores.gate import Gate
 from sluice.vendors.postgres import blocks, catalog, position, updates
-from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.tables_registry import Registry
 from tests.waiting import until
 
@@ -171,6 +171,62 @@ def test_it_joins_leaves_and_joins_again(pair_of: MakePair, kept: str) -> None:
         pair.master.execute(f"UPDATE {COUPONS.name} SET v = 'last' WHERE id % 3 = 0".encode())
         until(lambda: rows_of(pair.slave, JOINING, pair.master) == rows_of(pair.master, JOINING, pair.master))
         pair.assert_equal()
+
+
+@pytest.mark.parametrize("emptied", [False, True], ids=["restarted", "restarted, Redis emptied"])
+def test_it_is_emptied_renamed_and_comes_again_where_the_checkpoint_is_in_redis(
+    pair_of: MakePair, emptied: bool
+) -> None:
+    pair = normal_slave(pair_of, slave_options=", checkpoint: redis")
+    renamed = TableName("public", 'Re"named')
+    under_one_name = [
+        f"INSERT INTO {COUPONS.name} VALUES (5001, 'goes')",
+        f"TRUNCATE {COUPONS.name}",
+        f"INSERT INTO {COUPONS.name} SELECT g, 'again' FROM generate_series(1, 40) g",
+        f"UPDATE {COUPONS.name} SET id = id + 100 WHERE id <= 5",
+    ]
+    under_the_other = [
+        f"UPDATE {renamed} SET v = 'renamed' WHERE id % 2 = 0",
+        f"DELETE FROM {renamed} WHERE id % 7 = 0",
+        f"INSERT INTO {renamed} SELECT g, 'late' FROM generate_series(1000, 1010) g",
+    ]
+    rename = f"ALTER TABLE {COUPONS.name} RENAME TO {quoted(renamed.name)}"
+    back = f"ALTER TABLE {renamed} RENAME TO {quoted(JOINING.name)}"
+
+    def equal(table: TableName) -> bool:
+        return rows_of(pair.slave, table, pair.master) == rows_of(pair.master, table, pair.master)
+
+    def change(statements: list[str]) -> None:
+        for statement in statements:
+            pair.master.execute(statement.encode())
+
+    with applying(pair) as running:
+        filled(pair, COUPONS.name)
+        reconcile(pair)
+        until(partial(joined, pair, running))
+        update = pair.update(tables=[COUPONS.name])
+        pair.prepare(update)
+        change(under_one_name[:1])
+        load(pair, update, running)
+        change([*under_one_name[1:], rename, *under_the_other])
+        until(partial(equal, renamed))
+    if emptied:
+        # What followed the last change of a definition comes again.
+        pair.store.flushdb()
+    # The whole once more, while nobody applies.
+    change([under_the_other[1], back, *under_one_name, rename, *under_the_other])
+    with applying(pair):
+        until(partial(equal, renamed))
+        assert not there(pair, JOINING)
+        change([back, under_one_name[1], under_one_name[2]])
+        until(partial(equal, JOINING))
+    if emptied:
+        pair.store.flushdb()
+    with applying(pair):
+        change(under_one_name[3:])
+        until(partial(equal, JOINING))
+        pair.assert_equal()
+    assert absent(pair) == []
 
 
 def test_it_joins_while_the_slave_is_loaded_and_comes_afterwards(pair_of: MakePair) -> None:
