@@ -44,7 +44,7 @@ def step(function: Callable[[Work], Any] | None = None, **options: Any) -> Any:
     return made if function is None else made(function)
 
 
-def teardown(body: Callable[[Any], str]) -> Callable[[], Any]:
+def teardown(body: Callable[[Any], str]) -> Any:
     """A task factory for the last task of a DAG, which runs whatever happened before; `body` takes the context."""
 
     def made() -> Any:
