@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import psycopg
 import redis
 
 from benchmarks import cpu
@@ -27,6 +26,7 @@ from sluice.stores.gate import ADMIN, Gate
 from sluice.stores.status import Status
 from sluice.vendors.postgres import catalog, position
 from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.vendors.postgres.connection import PostgresSession
 
 PREFIX = Prefix("BENCH_")
 SLAVE = "dr1"
@@ -53,7 +53,7 @@ def configure(folder: Path, **options: Any) -> config.Replication:
     return config.load(str(PREFIX))
 
 
-def capture(master: psycopg.Connection[Any], replication: config.Replication) -> None:
+def capture(master: PostgresSession, replication: config.Replication) -> None:
     """DbResources, event triggers with them, and the triggers of every table in `public`."""
     resources.install(master, PREFIX, DEFAULT_SCHEMA)
     reconcile.reconcile(master, PREFIX, DEFAULT_SCHEMA, replication.resolve(catalog.tables(master)))

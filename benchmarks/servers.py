@@ -18,6 +18,7 @@ from embedded.postgres import PostgresServer
 from embedded.redis import RedisServer
 from sluice.domain.connection import ConnectionInfo
 from sluice.errors import Terminal
+from sluice.vendors.postgres.connection import PostgresSession
 
 SETTINGS = {
     "shared_buffers": "512MB",
@@ -136,9 +137,9 @@ class Servers(AbstractContextManager["Servers"]):
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def connect(info: ConnectionInfo, application: str = "sluice bench") -> psycopg.Connection[Any]:
+def connect(info: ConnectionInfo, application: str = "sluice bench") -> PostgresSession:
     """A plain connection in autocommit mode, whose commits are as durable as the server says."""
-    return psycopg.connect(
+    return PostgresSession.connect(
         host=info.host, port=info.port, dbname=info.database, user=info.user, password=info.password,
         application_name=application, autocommit=True, **dict(info.options),  # type: ignore[arg-type]
     )  # fmt: skip

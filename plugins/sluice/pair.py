@@ -43,7 +43,7 @@ class Pair:
 
     @property
     def application(self) -> str:
-        """Shown in `pg_stat_activity` of both databases."""
+        """Names the sessions on both databases."""
         return f"sluice {self.prefix} {self.slave.name}"
 
     @property

@@ -3,10 +3,10 @@
 from types import SimpleNamespace
 from typing import Any
 
-import psycopg
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException, TaskDeferred
 
+from sluice.database.errors import DatabaseUnreachable, UndefinedTable
 from sluice.errors import Terminal, Transient
 from sluice.orchestration.failure import UNFORESEEN_TRIES, XCOM_KEY, as_airflow
 
@@ -39,9 +39,9 @@ def test_an_outage_is_tried_again() -> None:
     assert isinstance(error, AirflowException) and not isinstance(error, AirflowFailException)
 
 
-def test_an_error_of_a_driver_is_classified() -> None:
-    assert isinstance(ended_by(psycopg.errors.UndefinedColumn("no such column"))[0], AirflowFailException)
-    assert not isinstance(ended_by(psycopg.errors.AdminShutdown("bye"))[0], AirflowFailException)
+def test_an_error_of_a_session_ends_the_task_or_is_tried_again() -> None:
+    assert isinstance(ended_by(UndefinedTable("no such column"))[0], AirflowFailException)
+    assert not isinstance(ended_by(DatabaseUnreachable("bye"))[0], AirflowFailException)
 
 
 def test_an_error_nobody_foresaw_is_tried_a_few_times() -> None:

@@ -16,7 +16,7 @@ from sluice.orchestration import steps_rejects
 from sluice.orchestration.steps_rejects import RejectsRefused, RejectsUnknown, decide, numbers
 from sluice.orchestration.work import Work
 from sluice.vendors.postgres.checkpoint import CheckpointStore
-from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.connection import connect, native
 from sluice.vendors.postgres.rejects import RejectStore
 from tests.airflow_connections import connect_airflow
 from tests.waiting import until
@@ -117,5 +117,5 @@ def test_without_an_apply_the_question_stays(store: RejectStore, monkeypatch: py
 
 
 def info_of(store: RejectStore) -> ConnectionInfo:
-    found = store.connection.info
+    found = native(store.connection).info
     return ConnectionInfo("postgres", found.host, found.port, found.dbname, found.user, found.password)

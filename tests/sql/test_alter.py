@@ -34,7 +34,7 @@ class Pair:
     def __init__(self, master: Any, slave: Any):
         self.master = master
         self.slave = slave
-        self.alterer = Alterer(slave, Targets(slave), "the slave")
+        self.alterer = Alterer(slave, Targets(slave))
 
     def described(self, table: TableName = T) -> str | None:
         text: str | None = self.master.execute(

@@ -59,8 +59,8 @@ class Slave:
     def __init__(self, link: Any, table: str, *, cascades: bool):
         self.link = link
         self.table = TableName("public", table)
-        self.merger = Merger(link, "the slave", cascades=cascades)
-        self.replayer = Replayer(link, self.merger.targets, "the slave")
+        self.merger = Merger(link, cascades=cascades)
+        self.replayer = Replayer(link, self.merger.targets)
 
     def apply(self, history: History, start: int, stop: int, *, way: str, safe: bool, images: bool) -> None:
         items = history.window(start, stop)

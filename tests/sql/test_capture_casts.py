@@ -105,7 +105,7 @@ def test_reading_keys_calls_no_cast_of_others(master: Master, application: psyco
     shape = TableShape(TableName("app", "t"), (Column("id", "app.own", 1, False, 1),))
     order = ranges.key_order(master.connection, shape)
     assert order.next_bound(master.connection, None, None, 1) == ("b",)
-    alterer = Alterer(master.connection, Targets(master.connection), "the slave")
+    alterer = Alterer(master.connection, Targets(master.connection))
     assert alterer.keys(CutItem(1, 1, Action.TRUNCATE, shape.table, None, None)) == [("a",), ("b",)]
     assert master.rows("SELECT * FROM app.seen") == []
 

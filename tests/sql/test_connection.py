@@ -10,17 +10,10 @@ import pytest
 
 from embedded.postgres import PostgresServer
 from embedded.process import await_true
+from sluice.database.errors import DatabaseRefused, DatabaseUnreachable, StatementFailed, StatementInterrupted
 from sluice.domain.connection import ConnectionInfo
-from sluice.vendors.postgres.connection import (
-    DatabaseRefused,
-    DatabaseUnreachable,
-    StatementFailed,
-    StatementInterrupted,
-    classified,
-    classify,
-    connect,
-    in_one_line,
-)
+from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.errors import classify, in_one_line
 from tests.file_limit import limit_files
 
 
@@ -50,11 +43,11 @@ def test_the_airflow_connection_is_named_beside_the_host(info: ConnectionInfo) -
 
 def test_an_error_is_told_in_one_line_without_the_piece_of_the_statement(info: ConnectionInfo) -> None:
     with connect(info, application="test", autocommit=True) as connection:
-        with pytest.raises(StatementFailed) as caught, classified(info):
+        with pytest.raises(StatementFailed) as caught:
             connection.execute("SELECT 1,\n  pg_catalog.upper('LINE 1: x', id)\n FROM nowhere")
         told = str(caught.value)
         assert 'relation "nowhere" does not exist' in told and "LINE" not in told and "^" not in told
-        with pytest.raises(StatementFailed, match="does not exist HINT: No function matches"), classified(info):
+        with pytest.raises(StatementFailed, match="does not exist HINT: No function matches"):
             connection.execute("SELECT pg_catalog.min('{}'::pg_catalog.int4[], 1)")
 
 
@@ -73,12 +66,12 @@ def test_an_error_of_a_row_shows_no_masked_value(info: ConnectionInfo, table: st
     with connect(masked, application="test", autocommit=True) as connection:
         connection.execute("CREATE TABLE public.people (id int, n int NOT NULL CHECK (n > 0), v text)")
         connection.execute("CREATE TABLE public.logins (password int)")
-        with pytest.raises(StatementFailed) as caught, classified(masked):
+        with pytest.raises(StatementFailed) as caught:
             load(connection, table, row)
         assert "hunter2" not in str(caught.value) and "SQLSTATE 2" in str(caught.value)
     if table == "logins":
         with connect(info, application="test", autocommit=True) as connection:
-            with pytest.raises(StatementFailed) as caught, classified(info):
+            with pytest.raises(StatementFailed) as caught:
                 load(connection, table, row)
             assert "hunter2" not in str(caught.value), "a secret by its name"
 
@@ -86,7 +79,7 @@ def test_an_error_of_a_row_shows_no_masked_value(info: ConnectionInfo, table: st
 def test_an_error_of_a_row_of_other_tables_shows_the_value(info: ConnectionInfo) -> None:
     with connect(info, application="test", autocommit=True) as connection:
         connection.execute("CREATE TABLE public.t (id int)")
-        with pytest.raises(StatementFailed, match=r'type integer: "one".*COPY t, line 1, column id'), classified(info):
+        with pytest.raises(StatementFailed, match=r'type integer: "one".*COPY t, line 1, column id'):
             load(connection, "t", b"one\n")
 
 
@@ -201,7 +194,7 @@ def test_a_statement_that_fails(info: ConnectionInfo, statement: str, expected: 
         other.execute("LOCK TABLE public.t")
         connection = connect(info, application="test")
         connection.execute("SET search_path = public, pg_catalog")
-        with pytest.raises(expected, match=r"@127\.0\.0\.1"), classified(info):
+        with pytest.raises(expected, match=r"@127\.0\.0\.1"):
             for part in statement.split("; "):
                 connection.execute(part.encode())
         connection.close()
@@ -213,7 +206,7 @@ def test_a_quota_of_the_servers_disk_is_an_outage(info: ConnectionInfo) -> None:
         connection.execute("CREATE UNLOGGED TABLE public.t (x text)")
         connection.execute("ALTER TABLE public.t ALTER x SET STORAGE PLAIN")
         limit_files([connection.info.backend_pid], 16 << 20)  # the size of a file of the write-ahead log
-        with pytest.raises(StatementInterrupted, match="A quota or a limit on the size of files"), classified(info):
+        with pytest.raises(StatementInterrupted, match="A quota or a limit on the size of files"):
             connection.execute("INSERT INTO public.t SELECT repeat('x', 8000) FROM generate_series(1, 3000)")
         limit_files([connection.info.backend_pid], None)
         connection.execute("INSERT INTO public.t SELECT repeat('x', 8000) FROM generate_series(1, 3000)")

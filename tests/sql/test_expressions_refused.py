@@ -183,7 +183,7 @@ def test_rows_of_a_partition_are_not_deleted_by_a_condition_of_the_application(p
 
 
 def test_a_slave_that_trusts_the_master_runs_what_it_brings(pair: Pair) -> None:
-    pair.alterer = Alterer(pair.slave, Targets(pair.slave), "the slave", trusted=True)
+    pair.alterer = Alterer(pair.slave, Targets(pair.slave), trusted=True)
     follow(pair, "ADD COLUMN c integer GENERATED ALWAYS AS (public.boom(id)) STORED")
     assert runs(pair.slave)
     pair.same()
@@ -203,7 +203,7 @@ def test_not_null_waits_for_the_values(pair: Pair, default: str) -> None:
         with pytest.raises(psycopg.errors.CheckViolation):
             pair.slave.execute("INSERT INTO public.t (id, n, c) VALUES (9, 'b', NULL)")
     # The apply was started anew in between.
-    again = Alterer(pair.slave, Targets(pair.slave), "the slave")
+    again = Alterer(pair.slave, Targets(pair.slave))
     again.settle([])
     value = pair.master.execute("SELECT c FROM public.t").fetchone()[0]
     pair.slave.execute("UPDATE public.t SET c = %s", [value])

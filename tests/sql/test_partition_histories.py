@@ -132,7 +132,7 @@ class Replica:
         self.name = quoted(self.here.schema, self.here.name)
         self.connection.execute(f"CREATE SCHEMA {quoted(self.here.schema)}".encode())
         self.connection.execute(f"CREATE TABLE {self.name} (id int PRIMARY KEY, v text)".encode())
-        self.alterer = Alterer(self.connection, Targets(self.connection), "the replica")
+        self.alterer = Alterer(self.connection, Targets(self.connection))
 
     def replay(self, items: list[Item]) -> None:
         statements = {

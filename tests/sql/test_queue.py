@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from sluice import sql_files
+from sluice.database.errors import DatabaseUnreachable
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.position import Position
 from sluice.vendors.postgres import connection, position
-from sluice.vendors.postgres.connection import DatabaseUnreachable
 from sluice.vendors.postgres.queue import ITEMS, Cut, Part, Reader
 
 pytestmark = pytest.mark.releases

@@ -102,8 +102,8 @@ class Slave:
     def __init__(self, link: Any, history: History, ways: list[str], *, cascades: bool):
         self.link = link
         self.history = history
-        self.merger = Merger(link, "the slave", cascades=cascades)
-        self.replayer = Replayer(link, self.merger.targets, "the slave")
+        self.merger = Merger(link, cascades=cascades)
+        self.replayer = Replayer(link, self.merger.targets)
         self.ways = itertools.cycle(ways)
 
     def apply(self, start: int, stop: int, *, safe: bool) -> None:

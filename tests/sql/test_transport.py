@@ -19,10 +19,11 @@ from cryptography.x509.oid import NameOID
 
 from embedded.postgres import PostgresServer
 from embedded.redis import RedisServer
+from sluice.database.errors import DatabaseRefused
 from sluice.domain.connection import ConnectionInfo
 from sluice.preflight import transport
 from sluice.stores.redis_store import StoreNotConfigured, StoreUnreachable
-from sluice.vendors.postgres.connection import DatabaseRefused, connect, uri
+from sluice.vendors.postgres.connection import connect, uri
 
 HOST = socket.gethostname()
 """A name of this machine that does not say that it is this machine."""

@@ -24,6 +24,7 @@ from sluice.apply.events import Events
 from sluice.apply.links import Links
 from sluice.apply.seldom import Seldom
 from sluice.apply.window import CutItem
+from sluice.database.errors import StatementFailed
 from sluice.domain.change import Action, RowChange
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.names import TableName
@@ -145,7 +146,6 @@ class Aside:
         self, number: int, checkpoint: Checkpoint, checkpoints: OnSlave, keep_lease: Callable[[], None]
     ) -> None:
         drift = vendors.module(self.pair.slave_info.vendor, "drift")
-        connections = vendors.module(self.pair.slave_info.vendor, "connection")
         try:
             with self._transaction():
                 checkpoints.lock(checkpoint)
@@ -162,7 +162,7 @@ class Aside:
                 keep_lease()
         except drift.Misfit as refused:
             answer = refused.finding
-        except connections.StatementFailed as refused:
+        except StatementFailed as refused:
             answer = str(refused)  # at the commit
         if answer is None:
             checkpoints.committed(checkpoint)
@@ -188,7 +188,7 @@ class Aside:
         }
         items = pa.Table.from_pylist([item], schema=vendors.module(self.pair.master_info.vendor, "queue").ITEMS)
         try:
-            self.links.slave.execute("SET CONSTRAINTS ALL DEFERRED")
+            self.links.merger.begin()
             done = self.links.replayer.replay(
                 items, {reject.table: reject.key}, safe=reject.force, images=[reject.table], reject=True
             )
@@ -207,7 +207,7 @@ class Aside:
         self._differing = [reject.reason for reject in rejects if reject.action == Action.DIFFER]
 
     def _transaction(self) -> Any:
-        return self.links.writing()
+        return self.links.slave_transaction()
 
     def _store(self) -> Any:
         slave = self.pair.slave

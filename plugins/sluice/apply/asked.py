@@ -161,12 +161,11 @@ class Asked:
         earlier = self.links.take_position(seen)
         session = self._session(info)
         try:
-            with self.links.on(info):
-                snapshot.begin(session)
-                schema = pair.replication.master.schema
-                position = snapshot.position_of(session, pair.prefix, schema, earlier, seen)
-                exported = snapshot.export(session)
-                vendors.module(info.vendor, "pulse").end_when_idle(session, VISIT_SECONDS)
+            snapshot.begin(session)
+            schema = pair.replication.master.schema
+            position = snapshot.position_of(session, pair.prefix, schema, earlier, seen)
+            exported = snapshot.export(session)
+            vendors.module(info.vendor, "pulse").end_when_idle(session, VISIT_SECONDS)
         except BaseException:
             session.close()
             raise
@@ -176,13 +175,11 @@ class Asked:
         info = self.pair.slave_info
         snapshot = vendors.module(info.vendor, "snapshot")
         visit.slave = self._session(info)
-        with self.links.on(info):
-            snapshot.begin(visit.slave)
-            exported = snapshot.export(visit.slave)
+        snapshot.begin(visit.slave)
+        exported = snapshot.export(visit.slave)
         # Should this process be frozen, the servers let go of what it exported.
         for side, session in ((self.pair.master_info, visit.master), (info, visit.slave)):
-            with self.links.on(side):
-                vendors.module(side.vendor, "pulse").end_when_idle(session, HOLD_SECONDS)
+            vendors.module(side.vendor, "pulse").end_when_idle(session, HOLD_SECONDS)
         visit.until = time.monotonic() + HOLD_SECONDS
         self._held.append(visit)
         return {"master": visit.master_snapshot, "slave": exported}
@@ -196,17 +193,16 @@ class Asked:
             raise NotLoaded(self.pair, table)
         columns = [name for name, _ in typed]
         there = vendors.module(self.pair.master_info.vendor, "repair")
-        with links.on(self.pair.master_info):
-            if key:
-                wanted = there.rows(visit.master, table, key, typed, rows)
-            else:
-                wanted = there.copies(visit.master, table, typed, rows)
+        if key:
+            wanted = there.rows(visit.master, table, key, typed, rows)
+        else:
+            wanted = there.copies(visit.master, table, typed, rows)
         visit.master.close()
         links.secure(visit.position)
         info = self.pair.slave_info
         here, drift = vendors.module(info.vendor, "repair"), vendors.module(info.vendor, "drift")
-        with links.on(info), links.slave_transaction() as slave:
-            slave.execute("SET CONSTRAINTS ALL DEFERRED")
+        with links.slave_transaction() as slave:
+            links.merger.begin()
             self.checkpoints.lock(checkpoint)
             if not key:
                 now = here.copies(slave, table, typed, rows)

@@ -32,6 +32,7 @@ from sluice.apply.stages import Stages
 from sluice.apply.staging import Span
 from sluice.apply.steps import LeftOut, Rows, Step, Truncation, grouped
 from sluice.apply.window import CutItem, Run
+from sluice.database.errors import StatementFailed
 from sluice.domain.blocks import Decision
 from sluice.domain.change import EMPTYING, Action
 from sluice.domain.checkpoint import Checkpoint
@@ -272,8 +273,7 @@ class Batch:
         markers: Markers | None,
         safe: bool,
     ) -> Checkpoint:
-        info = self.pair.slave_info
-        drift, connections = vendors.module(info.vendor, "drift"), vendors.module(info.vendor, "connection")
+        drift = vendors.module(self.pair.slave_info.vendor, "drift")
         cut = any(not isinstance(step, Rows) for step in steps)
         every = {change.table for step in steps if isinstance(step, Rows) for change in step.changes}
         written = every.union(*(step.ordered for step in steps if isinstance(step, Rows)))
@@ -286,15 +286,13 @@ class Batch:
         assert reached is not None and begun is not None
         definitions = [step for step in steps if isinstance(step, CutItem)]
         if definitions:
-            with self.links.writing():
+            with self.links.slave_transaction():
                 self.links.alterer.prepare(definitions)
         while True:
             self._keep_lease()
             try:
-                with self.links.on(info), self.links.slave_transaction() as slave:
-                    slave.execute("SET CONSTRAINTS ALL DEFERRED")
-                    for constraint in sorted(at_once):
-                        slave.execute(f"SET CONSTRAINTS {constraint} IMMEDIATE")
+                with self.links.slave_transaction() as slave:
+                    self.links.merger.begin(at_once)
                     self.checkpoints.lock(before)
                     rejects: list[Any] = []
                     self._displaced = {}
@@ -341,8 +339,8 @@ class Batch:
                 told = f"{self.pair}: {misfit.finding} The changes are now taken one by one."
                 self._seldom.say(logging.INFO, f"misfit {misfit.table}", told)
                 ordered |= every if ordered else self._apart(misfit.table, every)
-            except connections.StatementFailed as failure:
-                unsettled = drift.at_commit(failure.__cause__, self.links.merger.targets.hides)
+            except StatementFailed as failure:
+                unsettled = drift.at_commit(failure, self.links.merger.targets.hides)
                 if unsettled is None:
                     raise
                 if safe and unsettled.unique and not settle:

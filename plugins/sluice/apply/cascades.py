@@ -8,10 +8,9 @@ none, such rows may be, and would be lost here, unnoticed.
 from collections.abc import Sequence
 from typing import Any
 
-import psycopg
-
 from sluice import vendors
 from sluice.apply.links import Links
+from sluice.database.session import Session
 from sluice.domain.names import TableName
 from sluice.errors import RESTART_APPLY, Terminal
 from sluice.pair import Pair
@@ -31,7 +30,7 @@ class ActsAlone(Terminal):
         self.tables: tuple[TableName, ...] = tuple(each.key.child for each in found)
 
 
-def check(links: Links, slave: psycopg.Connection[Any]) -> None:
+def check(links: Links, slave: Session) -> None:
     """Raises `ActsAlone`. To be called after changes, in their transaction: no foreign key can come in between then.
 
     Where both of its tables are replicated; rows that are the slave's own are its owner's affair.
@@ -43,12 +42,11 @@ def check(links: Links, slave: psycopg.Connection[Any]) -> None:
     acting = vendors.module(pair.slave_info.vendor, "foreign_keys").acting(slave)
     if not acting:
         return
-    with links.on(info):
-        registry = vendors.module(info.vendor, "tables_registry").Registry(
-            links.master, pair.prefix, pair.replication.master.schema
-        )
-        replicated = set(registry.tables())
-        there = vendors.module(info.vendor, "foreign_keys").read(links.master, {each.key.child for each in acting})
+    registry = vendors.module(info.vendor, "tables_registry").Registry(
+        links.master, pair.prefix, pair.replication.master.schema
+    )
+    replicated = set(registry.tables())
+    there = vendors.module(info.vendor, "foreign_keys").read(links.master, {each.key.child for each in acting})
     known = {_columns(key) for key in there}
     alone = [
         each for each in acting if {each.key.child, each.key.parent} <= replicated and _columns(each.key) not in known

@@ -10,10 +10,9 @@ import time
 from dataclasses import replace
 from typing import Any
 
-import psycopg
-
 from sluice import vendors
 from sluice.apply.links import Links
+from sluice.database.errors import DatabaseError
 from sluice.domain.checkpoint import Checkpoint, CheckpointMoved, Fenced, IsMaster
 from sluice.domain.position import Position
 from sluice.domain.resumption import ANCHOR_INTERVALS, Stored, resume
@@ -44,11 +43,10 @@ class OnSlave:
         """
         links = self.links
         driver = vendors.module(self.pair.slave_info.vendor, "session")
-        with links.on(self.pair.slave_info), links.slave_transaction():
+        # No crash of the slave may give this epoch out a second time.
+        with links.slave_transaction(durable=True):
             # A former apply may still be in its last transaction; who waits says so and tries again.
             driver.limit_lock_waits(links.slave, seconds=5)
-            # No crash of the slave may give this epoch out a second time.
-            driver.be_durable(links.slave)
             store = self._store()
             if not store.exists():
                 return None
@@ -65,7 +63,7 @@ class OnSlave:
 
     def read(self, mine: Checkpoint) -> Checkpoint:
         """The checkpoint as it stands now. Raises `Fenced`, `CheckpointMoved`."""
-        with self.links.on(self.pair.slave_info), self.links.slave_transaction():
+        with self.links.slave_transaction():
             return self._still_mine(self._store().read(), mine)
 
     def lock(self, mine: Checkpoint) -> None:
@@ -106,7 +104,7 @@ class OnSlave:
         try:
             with self.links.slave_transaction():
                 self._store().note(mine, message, safemode_exit)
-        except psycopg.Error as error:
+        except DatabaseError as error:
             log.warning("%s: the slave's checkpoint could not be annotated: %s", self.pair, error)
 
     def give_up(self, mine: Checkpoint, message: str) -> None:
@@ -117,7 +115,7 @@ class OnSlave:
             with self.links.slave_transaction():
                 self.lock(mine)
                 self._store().move(SlaveState.INCONSISTENT, message)
-        except (psycopg.Error, SluiceError) as error:
+        except SluiceError as error:
             log.warning("%s: the slave could not be marked INCONSISTENT: %s", self.pair, error)
 
     def explain(self) -> str:
@@ -135,8 +133,7 @@ class OnSlave:
 
     def _alone(self, before: Checkpoint, after: Checkpoint, *, durable: bool) -> Checkpoint:
         """Writes a checkpoint without data."""
-        with self.links.on(self.pair.slave_info), self.links.slave_transaction() as slave:
-            slave.execute(f"SET LOCAL synchronous_commit = {'on' if durable else 'off'}")
+        with self.links.slave_transaction(durable=durable):
             self.lock(before)
             self._store().advance(before, after)
         return after

@@ -9,7 +9,7 @@ present one. From there on every change of definition that is passed moves it al
 from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING
 
-from sluice import sql_files, vendors
+from sluice import vendors
 from sluice.domain import definition
 from sluice.domain.change import EMPTYING, Action
 from sluice.domain.names import TableName
@@ -62,23 +62,11 @@ class Definitions:
             return
         pair = self.links.pair
         info, schema = pair.master_info, pair.replication.master.schema
-        connection = vendors.module(info.vendor, "connection")
-        with self.links.on(info):
-            # In this order: a change of definition that commits in between is found by the second look.
-            present = vendors.module(info.vendor, "catalog").shapes(self.links.master, wanted)
-            statement = sql_files.render(
-                info.vendor, "queue_definitions", prefix=pair.prefix.lower, schema=connection.quoted(schema)
-            )
-            rows = self.links.master.execute(
-                statement,
-                {
-                    "schemas": [table.schema for table in wanted],
-                    "names": [table.name for table in wanted],
-                    "floor": max(above, seen.floor_of_all()),
-                    "snapshot": seen.snapshot,
-                },
-            ).fetchall()
-        former = {TableName(schema, name): text for schema, name, text in rows}
+        # In this order: a change of definition that commits in between is found by the second look.
+        present = vendors.module(info.vendor, "catalog").shapes(self.links.master, wanted)
+        former = vendors.module(info.vendor, "structure").former(
+            self.links.master, pair.prefix, schema, wanted, seen, above
+        )
         for table in wanted:
             text = former.get(table)
             if text is not None:

@@ -38,8 +38,7 @@ def bring_back(
     together, `TableChanged`, `ColumnMissing`, outages.
     """
     replayer = links.replayer
-    with links.on(links.pair.slave_info):
-        missing = replayer.missing(displaced)
+    missing = replayer.missing(displaced)
     if not missing:
         return
     done: set[Any] = set()
@@ -48,8 +47,7 @@ def bring_back(
             keep_lease()
             changes = _changes(links, missing, master.rows(missing), done, may_write)
             displaced = replayer.replay_changes(changes, safe=True, deferrable=deferrable).displaced.values()
-            with links.on(links.pair.slave_info):
-                missing = replayer.missing(displaced)
+            missing = replayer.missing(displaced)
 
 
 def _changes(
@@ -76,15 +74,13 @@ def reading(links: Links, at: Position) -> Iterator["Former"]:
     """The master's rows as they were at `at`. Raises outages."""
     info, pair = links.pair.master_info, links.pair
     earlier = links.take_position(at)
-    with links.on(info):
-        session = vendors.module(info.vendor, "connection").connect(
-            info, application=f"{pair.application} at a position", autocommit=True
-        )
+    session = vendors.module(info.vendor, "connection").connect(
+        info, application=f"{pair.application} at a position", autocommit=True
+    )
     try:
-        with links.on(info):
-            snapshot = vendors.module(info.vendor, "snapshot")
-            snapshot.begin(session)
-            now = snapshot.position_of(session, pair.prefix, pair.replication.master.schema, earlier, at)
+        snapshot = vendors.module(info.vendor, "snapshot")
+        snapshot.begin(session)
+        now = snapshot.position_of(session, pair.prefix, pair.replication.master.schema, earlier, at)
         yield Former(links, session, at, now)
     finally:
         session.close()
@@ -115,10 +111,9 @@ class Former:
         info, target = self.links.pair.master_info, self.links.merger.targets[table]
         columns = [target.column(name) for name in mine[0].change.new]
         typed = [(column.name, column.type) for column in columns if not column.generated]
-        with self.links.on(info):
-            rows = vendors.module(info.vendor, "repair").rows(
-                self.session, table, mine[0].change.key, typed, [each.key for each in mine], alike=True
-            )
+        rows = vendors.module(info.vendor, "repair").rows(
+            self.session, table, mine[0].change.key, typed, [each.key for each in mine], alike=True
+        )
         for each, row in zip(mine, rows, strict=True):
             found[table, each.key] = row and dict(zip((name for name, _ in typed), row, strict=True))
 

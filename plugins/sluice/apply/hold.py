@@ -72,8 +72,7 @@ class Hold:
         driver = vendors.module(self.info.vendor, "connection")
         connection = driver.connect(self.info, application=f"sluice {self.prefix} gate", autocommit=True)
         try:
-            with driver.classified(self.info), connection.transaction():
-                connection.execute("SET LOCAL synchronous_commit = on")
+            with connection.transaction(durable=True):
                 module = vendors.module(self.info.vendor, "checkpoint")
                 yield module.CheckpointStore(connection, self.prefix, self.slave.schema, self.slave.name)
         finally:

@@ -65,7 +65,7 @@ class Joining:
         return self.markers.truncated(cut.table, cut.transaction) is Decision.DROP
 
     def _filled(self, table: TableName) -> bool:
-        with self.links.writing() as slave:
+        with self.links.slave_transaction() as slave:
             filled: bool = vendors.module(self.links.pair.slave_info.vendor, "tables").filled(slave, table)
             return filled
 

@@ -1,7 +1,6 @@
 """The open connections of an apply, and the small statements it sends over them.
 
-Every method turns the driver's errors into Sluice's, and a lost connection into `Transient`; the
-loop then closes all and opens anew.
+A lost connection is `Transient`: the loop then closes all and opens anew.
 """
 
 import logging
@@ -9,11 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import psycopg
-
 from sluice import vendors
 from sluice.apply.definitions import Definitions
-from sluice.domain.connection import ConnectionInfo
+from sluice.database.session import Session
 from sluice.domain.mask import Mask
 from sluice.domain.position import Position
 from sluice.domain.purging import lost
@@ -39,8 +36,8 @@ class Links:
 
     def __init__(self, pair: Pair):
         self.pair = pair
-        self._master: psycopg.Connection[Any] | None = None
-        self._slave: psycopg.Connection[Any] | None = None
+        self._master: Session | None = None
+        self._slave: Session | None = None
         self._reader: Any = None
         self._merger: Any = None
         self._alterer: Any = None
@@ -49,12 +46,12 @@ class Links:
         """Whether this account may switch the slave's triggers and foreign keys off for its session."""
 
     @property
-    def master(self) -> psycopg.Connection[Any]:
+    def master(self) -> Session:
         assert self._master is not None, "open() first"
         return self._master
 
     @property
-    def slave(self) -> psycopg.Connection[Any]:
+    def slave(self) -> Session:
         assert self._slave is not None, "open() first"
         return self._slave
 
@@ -79,9 +76,7 @@ class Links:
     def replayer(self) -> Any:
         """Applies changes one by one."""
         module = vendors.module(self.pair.slave_info.vendor, "replay")
-        return module.Replayer(
-            self.slave, self.merger.targets, self.pair.slave_info.place, cascades=self.merger.cascades
-        )
+        return module.Replayer(self.slave, self.merger.targets, cascades=self.merger.cascades)
 
     @property
     def alterer(self) -> Any:
@@ -92,38 +87,32 @@ class Links:
     def open(self) -> None:
         """Opens what is not open. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
         pair = self.pair
-        with self.on(pair.master_info):
-            if self._master is None:
-                connect = vendors.module(pair.master_info.vendor, "connection").connect
-                self._master = connect(pair.master_info, application=pair.application, autocommit=True)
-            if self._reader is None:
-                queue = vendors.module(pair.master_info.vendor, "queue")
-                self._reader = queue.Reader(
-                    pair.master_info, pair.prefix, pair.replication.master.schema, application=pair.application
+        if self._master is None:
+            connect = vendors.module(pair.master_info.vendor, "connection").connect
+            self._master = connect(pair.master_info, application=pair.application, autocommit=True)
+        if self._reader is None:
+            queue = vendors.module(pair.master_info.vendor, "queue")
+            self._reader = queue.Reader(
+                pair.master_info, pair.prefix, pair.replication.master.schema, application=pair.application
+            )
+        if self._slave is None:
+            connect = vendors.module(pair.slave_info.vendor, "connection").connect
+            self._slave = connect(pair.slave_info, application=pair.application)
+            session = vendors.module(pair.slave_info.vendor, "session")
+            self.replica_role = session.begin_applying(self._slave, origin=str(pair.prefix))
+            if not self.replica_role:
+                log.warning(
+                    "%s: this account may not switch triggers and foreign keys of %s off, so these act on every "
+                    "change. As an administrator there: %s, then clear the task apply.",
+                    pair,
+                    pair.slave_info.place,
+                    session.allow_silence(self._slave),
                 )
-        with self.on(pair.slave_info):
-            if self._slave is None:
-                connect = vendors.module(pair.slave_info.vendor, "connection").connect
-                self._slave = connect(pair.slave_info, application=pair.application)
-                session = vendors.module(pair.slave_info.vendor, "session")
-                self.replica_role = session.begin_applying(self._slave, origin=str(pair.prefix))
-                if not self.replica_role:
-                    log.warning(
-                        "%s: this account may not switch triggers and foreign keys of %s off, so these act on every "
-                        "change. As an administrator there: %s, then clear the task apply.",
-                        pair,
-                        pair.slave_info.place,
-                        session.allow_silence(self._slave),
-                    )
-                merge = vendors.module(pair.slave_info.vendor, "merge")
-                mask = Mask(pair.replication.verify.mask)
-                self._merger = merge.Merger(
-                    self._slave, pair.slave_info.place, cascades=not self.replica_role, mask=mask
-                )
-                alter = vendors.module(pair.slave_info.vendor, "alter")
-                self._alterer = alter.Alterer(
-                    self._slave, self._merger.targets, pair.slave_info.place, trusted=pair.slave.trusted_ddl
-                )
+            merge = vendors.module(pair.slave_info.vendor, "merge")
+            mask = Mask(pair.replication.verify.mask)
+            self._merger = merge.Merger(self._slave, cascades=not self.replica_role, mask=mask)
+            alter = vendors.module(pair.slave_info.vendor, "alter")
+            self._alterer = alter.Alterer(self._slave, self._merger.targets, trusted=pair.slave.trusted_ddl)
 
     def close(self) -> None:
         """Closes everything; never raises."""
@@ -137,18 +126,10 @@ class Links:
         self.definitions.clear()
 
     @contextmanager
-    def on(self, info: ConnectionInfo) -> Iterator[None]:
-        """Errors of the block, classified, with the place named."""
+    def slave_transaction(self, *, durable: bool | None = None) -> Iterator[Session]:
+        """One transaction on the slave. `durable`: as of `Session.transaction`."""
         try:
-            yield
-        except psycopg.Error as error:
-            raise vendors.module(info.vendor, "connection").classify(error, info.place) from error
-
-    @contextmanager
-    def slave_transaction(self) -> Iterator[psycopg.Connection[Any]]:
-        """One transaction on the slave; errors classified by the caller's `on`."""
-        try:
-            with self.slave.transaction():
+            with self.slave.transaction(durable=durable):
                 yield self.slave
         except BaseException:
             # Tables may have been looked at as the transaction had altered them, which is undone.
@@ -156,57 +137,43 @@ class Links:
                 self._merger.targets.forget()
             raise
 
-    @contextmanager
-    def writing(self) -> Iterator[psycopg.Connection[Any]]:
-        """The same, errors classified."""
-        with self.on(self.pair.slave_info), self.slave_transaction() as slave:
-            yield slave
-
     def take_position(self, previous: Position) -> Position:
         """Where the master stands now. Raises `MasterWentBack`."""
-        with self.on(self.pair.master_info):
-            module = vendors.module(self.pair.master_info.vendor, "position")
-            position: Position = module.take(
-                self.master, self.pair.prefix, self.pair.replication.master.schema, previous
-            )
-            return position
+        module = vendors.module(self.pair.master_info.vendor, "position")
+        position: Position = module.take(self.master, self.pair.prefix, self.pair.replication.master.schema, previous)
+        return position
 
     def secure(self, position: Position) -> None:
         """Returns when a crash of the master cannot undo what `position` saw; the slave may have it then."""
         info = self.pair.master_info
-        with self.on(info):
-            vendors.module(info.vendor, "position").secure(self.master, position)
+        vendors.module(info.vendor, "position").secure(self.master, position)
 
     def compare_structure(self) -> int:
         """Finds changed definitions where no event trigger tells of them; how many. None while locks are in the way."""
         info = self.pair.master_info
         structure = vendors.module(info.vendor, "structure")
-        with self.on(info):
-            found: int = structure.compare(self.master, self.pair.prefix, self.pair.replication.master.schema)
-            return found
+        found: int = structure.compare(self.master, self.pair.prefix, self.pair.replication.master.schema)
+        return found
 
     def digest_of_definitions(self) -> str:
         """Changes with the definitions on the master, those included that no change says."""
         info = self.pair.master_info
         structure = vendors.module(info.vendor, "structure")
-        with self.on(info):
-            digest: str = structure.digest(self.master, self.pair.prefix, self.pair.replication.master.schema)
-            return digest
+        digest: str = structure.digest(self.master, self.pair.prefix, self.pair.replication.master.schema)
+        return digest
 
     def told_of_ddl(self) -> bool:
         """Whether event triggers on the master notice changes of definitions by themselves."""
         info = self.pair.master_info
         structure = vendors.module(info.vendor, "structure")
-        with self.on(info):
-            told: bool = structure.told(self.master, self.pair.prefix, self.pair.replication.master.schema)
-            return told
+        told: bool = structure.told(self.master, self.pair.prefix, self.pair.replication.master.schema)
+        return told
 
     def check_purged(self, applied: Position) -> None:
         """Raises `ChangesPurged` where the master may have deleted changes that are still to be applied."""
         info = self.pair.master_info
-        with self.on(info):
-            purged = vendors.module(info.vendor, "purge").purged(
-                self.master, self.pair.prefix, self.pair.replication.master.schema
-            )
+        purged = vendors.module(info.vendor, "purge").purged(
+            self.master, self.pair.prefix, self.pair.replication.master.schema
+        )
         if lost(applied, purged):
             raise ChangesPurged(self.pair)

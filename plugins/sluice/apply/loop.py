@@ -336,7 +336,7 @@ class Apply:
         self.links.check_purged(checkpoint.position)
         if self.checkpoints.overlap:
             repeatable.check(self.links, checkpoint)
-        with self.links.writing() as slave:
+        with self.links.slave_transaction() as slave:
             cascades.check(self.links, slave)
         return safemode.at_start(
             configured=self.pair.slave.safe_mode or self.pair.slave.on_conflict == "overwrite",

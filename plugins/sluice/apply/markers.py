@@ -125,15 +125,14 @@ class Markers:
             return [0] * len(keys)
         distinct = list(dict.fromkeys(keys))
         info = self.pair.master_info
-        with self.links.on(info):
-            shape = self.links.definitions[table]
-            places = vendors.module(info.vendor, "blocks").locate(self.links.master, shape, bounds, distinct)
+        shape = self.links.definitions[table]
+        places = vendors.module(info.vendor, "blocks").locate(self.links.master, shape, bounds, distinct)
         place_of = dict(zip(distinct, places, strict=True))
         return [place_of[key] for key in keys]
 
     def _look(self) -> BlockMap:
         info = self.pair.slave_info
-        with self.links.on(info), self.links.slave_transaction() as slave:
+        with self.links.slave_transaction() as slave:
             found: BlockMap = vendors.module(info.vendor, "blocks").load(
                 slave, self.pair.prefix, self.pair.slave.schema, self.pair.slave.name
             )

@@ -29,17 +29,16 @@ def check(links: Links, checkpoint: Checkpoint) -> None:
     pair = links.pair
     assert checkpoint.position is not None
     info = pair.master_info
-    with links.on(info):
-        registry = vendors.module(info.vendor, "tables_registry").Registry(
-            links.master, pair.prefix, pair.replication.master.schema
-        )
-        tables = [table for table in registry.tables() if table not in checkpoint.tables]
+    registry = vendors.module(info.vendor, "tables_registry").Registry(
+        links.master, pair.prefix, pair.replication.master.schema
+    )
+    tables = [table for table in registry.tables() if table not in checkpoint.tables]
     links.definitions.load(tables, checkpoint.position, checkpoint.slice_key or 0)
     if keyless := links.definitions.keyless():
         raise KeyNeeded(pair, keyless)
     if links.replica_role:
         return
-    with links.on(pair.slave_info), links.slave_transaction() as slave:
+    with links.slave_transaction() as slave:
         there = vendors.module(pair.slave_info.vendor, "catalog").shapes(slave, tables)
         acting = [table for table in there if links.merger.targets[table].watched]
         allow = vendors.module(pair.slave_info.vendor, "session").allow_silence(slave)

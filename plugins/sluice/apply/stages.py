@@ -109,8 +109,7 @@ class Stages:
     def drop(self, epoch: int) -> None:
         """Drops the stage tables of `epoch` and of all before it."""
         info = self.pair.slave_info
-        with self.links.on(info), self.links.slave_transaction() as slave:
-            slave.execute("SET LOCAL synchronous_commit = off")
+        with self.links.slave_transaction(durable=False) as slave:
             # Not those of a successor, should we have been overtaken.
             module = vendors.module(info.vendor, "stage")
             module.drop(slave, self.pair.prefix, self.pair.slave.schema, below=epoch + 1)
@@ -118,11 +117,10 @@ class Stages:
     def _definitions(self, span: Span, left_out: TableStates) -> dict[TableName, tuple[str, ...]]:
         """The keys of all captured tables that are not left out, because the executors will meet any of them."""
         info = self.pair.master_info
-        with self.links.on(info):
-            registry = vendors.module(info.vendor, "tables_registry").Registry(
-                self.links.master, self.pair.prefix, self.pair.replication.master.schema
-            )
-            tables = [table for table in registry.tables() if table not in left_out]
+        registry = vendors.module(info.vendor, "tables_registry").Registry(
+            self.links.master, self.pair.prefix, self.pair.replication.master.schema
+        )
+        tables = [table for table in registry.tables() if table not in left_out]
         self.links.definitions.load(tables, span.previous, span.above)
         return self.links.definitions.known(left_out)
 

@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
-
 from sluice import vendors
 from sluice.apply import net
 from sluice.apply.definitions import TableGone
 from sluice.apply.window import Run, by_table, pieces
+from sluice.database.session import Session
 from sluice.domain.mask import Mask
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
@@ -114,16 +113,13 @@ class StageShare:
             return []
         runs = [by_table(piece) if piece.num_rows else {} for piece in pieces(items, self.cuts)]
         connections = vendors.module(slave.vendor, "connection")
-        try:
-            # Nothing staged needs to survive a crash of the slave: the window is then staged again.
-            settings = {"synchronous_commit": "off"}
-            application = pair.application
-            with connections.connect(slave, application=application, autocommit=True, settings=settings) as connection:
-                return self._stage(connection, number, runs)
-        except psycopg.Error as error:
-            raise connections.classify(error, slave.place) from error
+        # Nothing staged needs to survive a crash of the slave: the window is then staged again.
+        settings = {"synchronous_commit": "off"}
+        application = pair.application
+        with connections.connect(slave, application=application, autocommit=True, settings=settings) as connection:
+            return self._stage(connection, number, runs)
 
-    def _stage(self, connection: psycopg.Connection[Any], number: int, runs: Sequence[Run]) -> list[tuple[int, Any]]:
+    def _stage(self, connection: Session, number: int, runs: Sequence[Run]) -> list[tuple[int, Any]]:
         vendor = self.pair.slave_info.vendor
         stage = vendors.module(vendor, "stage")
         targets = vendors.module(vendor, "target").Targets(connection, Mask(self.pair.replication.verify.mask))

@@ -12,18 +12,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from psycopg import Connection, Error
-
 from sluice import vendors
+from sluice.database.errors import Contended
+from sluice.database.session import Session
 from sluice.domain.blocks import Block
 from sluice.domain.shape import TableShape
 from sluice.errors import Transient
 from sluice.initial.update import Update
 from sluice.initial.worker import JobOver
 
-GIVES_WAY = frozenset({"55P03", "57014", "40001", "40P01", "25P04"})
-"""SQLSTATEs of the master: lock and statement time-out, a row that was changed meanwhile, deadlock, time-out of the
-transaction."""
 UNLOCKED_AFTER = 5
 """A table without key is one block and cannot be made smaller: after so many tries it is read without locks."""
 
@@ -44,10 +41,10 @@ class SnapshotLost(JobOver):
 
 
 @contextmanager
-def reading(update: Update, master: Connection[Any], shape: TableShape, block: Block) -> Iterator[Any]:
+def reading(update: Update, master: Session, shape: TableShape, block: Block) -> Iterator[Any]:
     """The short transaction in which a block is read: its marker, the table's shape, whether its rows are to be locked.
 
-    Raises `GaveWay`, `SnapshotLost`, psycopg's errors and those of the block.
+    Raises `GaveWay`, `SnapshotLost`, and errors of the block.
     """
     snapshot = vendors.module(update.master_info.vendor, "snapshot")
     if block.snapshot is not None:
@@ -65,8 +62,8 @@ def reading(update: Update, master: Connection[Any], shape: TableShape, block: B
     try:
         with snapshot.reading(master, shape, update.prefix, update.replication.master.schema, seconds) as seen:
             yield seen
-    except (Error, Transient) as error:
+    except Contended as error:
         # Once the rows were taken, what fails is the slave's.
-        if locked and getattr(error, "sqlstate", None) in GIVES_WAY and (seen is None or seen.open):
+        if locked and (seen is None or seen.open):
             raise GaveWay(block, error) from error
         raise

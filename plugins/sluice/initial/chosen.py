@@ -12,10 +12,9 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from psycopg import Connection
-
 from sluice import vendors
 from sluice.counted import counted
+from sluice.database.session import Session
 from sluice.domain.blocks import Block, Key
 from sluice.domain.names import TableName
 from sluice.domain.parts import Part, Range, joined
@@ -53,7 +52,7 @@ class WhereNotAllowed(CannotChoose):
         )  # fmt: skip
 
 
-def check(update: Update, master: Connection[Any], slave: Connection[Any]) -> None:
+def check(update: Update, master: Session, slave: Session) -> None:
     """Raises `CannotChoose` for a choice that cannot be carried out; reads no rows and changes nothing."""
     _expect_allowed(update)
     _expect_normal(update, slave)
@@ -62,10 +61,10 @@ def check(update: Update, master: Connection[Any], slave: Connection[Any]) -> No
     _within(update, master, slave, tables)
 
 
-def parts(update: Update, master: Connection[Any], slave: Connection[Any], captured: Iterable[TableName]) -> list[Part]:
+def parts(update: Update, master: Session, slave: Session, captured: Iterable[TableName]) -> list[Part]:
     """What is to be loaded of the `captured` tables. Where there is a condition, the table is read once on both sides.
 
-    Raises `CannotChoose`, psycopg's errors.
+    Raises `CannotChoose`.
     """
     _expect_allowed(update)
     tables = _named(update, list(captured))
@@ -82,7 +81,7 @@ def parts(update: Update, master: Connection[Any], slave: Connection[Any], captu
     return [Part(tables[0], tuple(runs))]
 
 
-def planned(update: Update, slave: Connection[Any]) -> list[Part]:
+def planned(update: Update, slave: Session) -> list[Part]:
     """The parts that the update under way loads, as BLOCKS has them."""
     found = block_map_of(update, slave).tables
     loaded = {
@@ -92,9 +91,7 @@ def planned(update: Update, slave: Connection[Any]) -> list[Part]:
     return [Part(table, tuple(joined(ranges, len(ranges)))) for table, ranges in loaded.items() if ranges]
 
 
-def clear(
-    update: Update, master: Connection[Any], slave: Connection[Any], shapes: Sequence[TableShape], parts: Sequence[Part]
-) -> None:
+def clear(update: Update, master: Session, slave: Session, shapes: Sequence[TableShape], parts: Sequence[Part]) -> None:
     """Makes way for the chosen parts where replacing them block by block cannot be exact.
 
     Indexes that keep values unique, and that the master has too, go until the load is done: a value may stand in two
@@ -117,7 +114,7 @@ def clear(
             _clear(update, master, own_session, shape, by_table[shape.table])
 
 
-def _clear(update: Update, master: Connection[Any], slave: Connection[Any], shape: TableShape, part: Part) -> None:
+def _clear(update: Update, master: Session, slave: Session, shape: TableShape, part: Part) -> None:
     """Deletes the rows of the part where both databases order its table's keys differently."""
     here, there = update.slave_info.vendor, update.master_info.vendor
     ours = vendors.module(there, "catalog").shape(master, shape.table)
@@ -142,7 +139,7 @@ def _expect_allowed(update: Update) -> None:
         raise WhereNotAllowed(update)
 
 
-def _expect_normal(update: Update, slave: Connection[Any]) -> None:
+def _expect_normal(update: Update, slave: Session) -> None:
     owner = owner_of(update, slave) if checkpoints_of(update, slave).exists() else None
     state = owner.state if owner else SlaveState.UNCONFIGURED
     if owner is not None and owner.update_id == update.update_id and state is not SlaveState.INCONSISTENT:
@@ -168,7 +165,7 @@ def _named(update: Update, known: Sequence[TableName]) -> list[TableName]:
 
 
 def _within(
-    update: Update, master: Connection[Any], slave: Connection[Any], tables: Sequence[TableName]
+    update: Update, master: Session, slave: Session, tables: Sequence[TableName]
 ) -> tuple[Any, Any, Range] | None:
     """How both sides order the keys of the one table, and the range of its keys; None where tables are whole."""
     wanted = update.choice
@@ -201,9 +198,7 @@ def _within(
     return order, own, (lo, hi)
 
 
-def _matching(
-    update: Update, master: Connection[Any], slave: Connection[Any], ours: Any, theirs: Any, within: Range
-) -> list[Range]:
+def _matching(update: Update, master: Session, slave: Session, ours: Any, theirs: Any, within: Range) -> list[Range]:
     """The ranges that the condition chooses."""
     where, (lo, hi) = update.choice.where, within
     named = vendors.module(update.master_info.vendor, "parts")
@@ -225,7 +220,7 @@ def _matching(
 
 def _outside(
     update: Update,
-    master: Connection[Any],
+    master: Session,
     shape: TableShape,
     keys: Sequence[Key],
     runs: Sequence[Range],
@@ -246,7 +241,7 @@ def _outside(
 
 
 def _merged(
-    update: Update, master: Connection[Any], order: Any, runs: Sequence[Range], strays: Sequence[Key], hi: Key | None
+    update: Update, master: Session, order: Any, runs: Sequence[Range], strays: Sequence[Key], hi: Key | None
 ) -> Iterator[Range]:
     """Runs and strays in key order; a stray's range ends where the master's next row begins."""
     named = vendors.module(update.master_info.vendor, "parts")
@@ -266,9 +261,7 @@ def _merged(
         yield ranges[start]
 
 
-def _delete(
-    update: Update, master: Connection[Any], slave: Connection[Any], shape: TableShape, own: Any, part: Part
-) -> int:
+def _delete(update: Update, master: Session, slave: Session, shape: TableShape, own: Any, part: Part) -> int:
     """Deletes the slave's rows of the chosen ranges; which those are, the master says."""
     here = vendors.module(update.slave_info.vendor, "parts")
     bounds = [bound for chosen in part.ranges for bound in chosen if bound is not None]
@@ -282,7 +275,7 @@ def _delete(
 
 
 def _places(
-    update: Update, master: Connection[Any], shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]
+    update: Update, master: Session, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]
 ) -> list[int]:
     found: list[int] = vendors.module(update.master_info.vendor, "blocks").locate(master, shape, bounds, keys)
     return found

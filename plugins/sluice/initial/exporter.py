@@ -58,10 +58,9 @@ class _Exporter(Loader):
         """Leaves the table alone for a moment. What the slave will have to catch up with is no matter here."""
         self._expect_own_snapshot(reason)
         self._open()
-        with self._on_master():
-            catalog = vendors.module(self.update.master_info.vendor, "catalog")
-            if catalog.shape(self._linked(self._master), reason.table) is None:
-                raise GoneMeanwhile(self.update, reason.table)
+        catalog = vendors.module(self.update.master_info.vendor, "catalog")
+        if catalog.shape(self._linked(self._master), reason.table) is None:
+            raise GoneMeanwhile(self.update, reason.table)
         log.info("%s: %s", self.update, reason)
         self._resting[reason.table] = time.monotonic() + REST_SECONDS
 
@@ -80,22 +79,17 @@ class _Exporter(Loader):
                 beat()
                 yield piece
 
-        with (
-            self._on_master(),
-            access.reading(update, master, order.shape, block) as seen,
-        ):
+        with access.reading(update, master, order.shape, block) as seen:
             if seen.shape.key != order.shape.key:
                 raise NotYet(block.table, "its key has just changed on the master")
             query = order.select(seen.shape.replicated, block.lo, block.hi, locked=seen.locked)
             taken = seen.end if seen.locked else None
-            rows = copying.CopyOut(master, query, update.master_info.place, taken)
+            rows = copying.CopyOut(master, query, taken)
             file = self.carried.write(name, pieces())
-        with self._on_master():
-            positions.secure(master, seen.marker)
-        with self._on_slave():
-            kept = self._blocks(self._linked(self._slave)).export(
-                block, self.loader, seen.marker, rows.rows, size, file.name, file.sha256
-            )
+        positions.secure(master, seen.marker)
+        kept = self._blocks(self._linked(self._slave)).export(
+            block, self.loader, seen.marker, rows.rows, size, file.name, file.sha256
+        )
         if not kept:
             self.carried.folder.remove(name)
             raise BlockOvertaken(f"block {block.number} of {block.table} was taken away while it was read")

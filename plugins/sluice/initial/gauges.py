@@ -3,12 +3,11 @@
 import logging
 import time
 from datetime import datetime
-from typing import Any
-
-from psycopg import Connection, Error
 
 from sluice import vendors
 from sluice.config import ThrottleOptions
+from sluice.database.errors import DatabaseError
+from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.initial.owner import owner_of
 from sluice.initial.throttle import Reading, Readings, StandbyLag, exceeded
@@ -54,8 +53,8 @@ class Gauges:
         self._stored: StoredCheckpoint | None = None
         if redis_url is not None and update.slave.checkpoint == "redis":
             self._stored = StoredCheckpoint(redis_store.connect(redis_url), update.prefix, update.slave.name)
-        self._master: Connection[Any] | None = None
-        self._slave: Connection[Any] | None = None
+        self._master: Session | None = None
+        self._slave: Session | None = None
         self._standbys = StandbyLag()
 
     def __enter__(self) -> "Gauges":
@@ -68,10 +67,7 @@ class Gauges:
         """Ends the sessions; never raises."""
         for link in (self._master, self._slave):
             if link is not None:
-                try:
-                    link.close()
-                except Error as error:
-                    log.debug("closing: %s", error)
+                link.close()
         self._master = self._slave = None
 
     def read(self, limits: ThrottleOptions) -> Readings:
@@ -86,14 +82,13 @@ class Gauges:
             return Readings()
         update, vendor = self.update, self.update.master_info.vendor
         pressures = vendors.module(vendor, "pressure")
-        with vendors.module(vendor, "connection").classified(update.master_info):
-            if self._master is None:
-                self._master = update.connect_master(settings=pressures.SETTINGS)
-            if not (limited or lag_limited):
-                self._master.execute("SELECT 1")
-                return Readings()
-            found = pressures.read(self._master)
-            query = None if limits.query is None or not limited else self._query(limits.query)
+        if self._master is None:
+            self._master = update.connect_master(settings=pressures.SETTINGS)
+        if not (limited or lag_limited):
+            self._master.ping()
+            return Readings()
+        found = pressures.read(self._master)
+        query = None if limits.query is None or not limited else self._query(limits.query)
         lag = self._apply_lag(found.clock) if lag_limited else None
         if not limited:
             return Readings(apply_lag=lag)
@@ -108,18 +103,16 @@ class Gauges:
             return float(pressures.number(self._master, query))
         except pressures.NoNumber as problem:
             return str(problem)
-        except Error as error:
+        except DatabaseError as error:
             if self._master.broken:
                 raise
-            driver = vendors.module(self.update.master_info.vendor, "connection")
-            return f"it fails: {driver.in_one_line(error)}"
+            return f"it fails: {error}"
 
     def _apply_lag(self, now: datetime) -> Reading:
         update = self.update
         if self._slave is None:
             self._slave = update.connect_slave()
-        with vendors.module(update.slave_info.vendor, "connection").classified(update.slave_info):
-            owner = owner_of(update, self._slave)
+        owner = owner_of(update, self._slave)
         if owner is None or owner.current_as_of is None:
             return 0.0
         newest = owner.current_as_of

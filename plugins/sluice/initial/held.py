@@ -13,10 +13,10 @@ import logging
 from types import TracebackType
 from typing import Any
 
-from psycopg import Connection, Error
-
 from sluice import vendors
 from sluice.counted import counted
+from sluice.database.errors import DatabaseError
+from sluice.database.session import Session
 from sluice.domain.position import Position
 from sluice.initial import steps
 from sluice.initial.access import SnapshotLost
@@ -38,15 +38,15 @@ class HeldSnapshot:
     def __init__(self, update: Update, *, reads: bool = True):
         self.update = update
         self._reads = reads
-        self._session: Connection[Any] | None = None
+        self._session: Session | None = None
 
     def check(self) -> None:
         """Raises `SnapshotLost` when the session that holds the snapshot is gone."""
         if self._session is None:
             return
         try:
-            self._session.execute("SELECT 1")
-        except Error as error:
+            self._session.ping()
+        except DatabaseError as error:
             raise SnapshotLost(self.update, f"the session that held the snapshot ended: {error}") from error
 
     def __enter__(self) -> "HeldSnapshot":
@@ -68,7 +68,7 @@ class HeldSnapshot:
     ) -> None:
         self._close()
 
-    def _begin(self, slave: Connection[Any], store: Any) -> None:
+    def _begin(self, slave: Session, store: Any) -> None:
         """Plans all blocks anew at a new snapshot."""
         update, positions = self.update, vendors.module(self.update.master_info.vendor, "position")
         stored = [progress for progress in store.progress() if progress.stored or progress.exported]

@@ -9,10 +9,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from psycopg import Connection
-
 from sluice import vendors
 from sluice.counted import counted
+from sluice.database.session import Session
 from sluice.domain.blocks import Block
 from sluice.domain.manifest import FileBlock, Manifest
 from sluice.domain.names import TableName
@@ -89,7 +88,7 @@ class _Importer(BlockWorker):
 
     def _claim(self) -> Block | None:
         control = self._linked(self._control)
-        with self._on_slave(), control.transaction():
+        with control.transaction():
             self._expect_job(control)
             expect_loading(self.target, control)
             block: Block | None = self._blocks(control).begin_import(self.loader, self._rested())
@@ -102,7 +101,7 @@ class _Importer(BlockWorker):
         listed = self.files.get(block.file or "")
         if listed is None:
             raise FileDamaged(self.carried.location, f"has no file for block {block.number} of {block.table}")
-        with self._on_slave(block.table), slave.transaction():
+        with self._fitting(block.table), slave.transaction():
             shape = catalog.shape(slave, block.table)
             if shape is None:
                 raise NotYet(block.table, f"{block.table} does not exist on the slave")
@@ -131,7 +130,7 @@ class _Importer(BlockWorker):
         self.report.bytes += listed.file.size
         self._reasons.pop(listed.table, None)
 
-    def _clear(self, slave: Connection[Any], shape: Any, block: Block) -> None:
+    def _clear(self, slave: Session, shape: Any, block: Block) -> None:
         """Deletes the old rows of a kept table that this block replaces, see `sluice.initial.preparation`."""
         vendor = self.target.slave_info.vendor
         order = vendors.module(vendor, "ranges").key_order(slave, shape)
@@ -140,8 +139,7 @@ class _Importer(BlockWorker):
             vendors.module(vendor, "copying").clear(slave, order, block)
 
     def _finished(self) -> bool:
-        with self._on_slave():
-            _, begun, exported = self._blocks(self._linked(self._control)).left()
+        _, begun, exported = self._blocks(self._linked(self._control)).left()
         return bool(begun == exported == 0)
 
     def _idle(self) -> None:

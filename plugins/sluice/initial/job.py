@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from psycopg import Connection
-
 from sluice import vendors
 from sluice.counted import counted
+from sluice.database.session import Session
 from sluice.errors import SluiceError
 from sluice.initial.owner import expect_loading
 from sluice.initial.sides import blocks_of, checkpoints_of, throttle_of
@@ -51,7 +50,7 @@ class LoadJob:
     def __init__(self, update: LoadTarget):
         self.update = update
         self.name = f"{update.update_id}/{uuid.uuid4().hex[:8]}"
-        self._slave: Connection[Any] | None = None
+        self._slave: Session | None = None
 
     def loader(self, number: int) -> str:
         """What one of this job's loaders is called, however often it is started."""
@@ -62,9 +61,8 @@ class LoadJob:
             self._slave = self.update.connect_slave(f"sluice load job {self.update.prefix} {self.update.slave.name}")
             self._lock(self._slave)
             updates = vendors.module(self.update.slave_info.vendor, "updates")
-            with self._on_slave():
-                updates.hold(self._slave, self.name)
-                ended = updates.end_sessions(self._slave, self.update.loader_application)
+            updates.hold(self._slave, self.name)
+            ended = updates.end_sessions(self._slave, self.update.loader_application)
             if ended:
                 log.info("%s: ended %s of loaders that a former job left", self.update, counted(ended, "session"))
             self._give_all_back()
@@ -79,9 +77,8 @@ class LoadJob:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            with self._on_slave():
-                updates = vendors.module(self.update.slave_info.vendor, "updates")
-                updates.let_go(self._slave, self.name)
+            updates = vendors.module(self.update.slave_info.vendor, "updates")
+            updates.let_go(self._slave, self.name)
             self._give_all_back()
         except SluiceError as failure:
             log.warning("%s: %s Blocks in hand are given back by the next job.", self.update, failure)
@@ -90,7 +87,7 @@ class LoadJob:
     def _unthrottled(self) -> None:
         """What a dead predecessor was held to is forgotten."""
         assert self._slave is not None
-        with self._on_slave(), self._slave.transaction():
+        with self._slave.transaction():
             # A load that an earlier release began has no THROTTLE yet.
             checkpoints_of(self.update, self._slave).ensure()
             throttle_of(self.update, self._slave).clear()
@@ -100,7 +97,7 @@ class LoadJob:
         can claim any more."""
         updates = vendors.module(self.update.slave_info.vendor, "updates")
         assert self._slave is not None
-        with self._on_slave(), self._slave.transaction():
+        with self._slave.transaction():
             updates.no_claims(self._slave, self.update.prefix, self.update.slave.name)
             given_back = self._store().release()
         if given_back:
@@ -109,17 +106,15 @@ class LoadJob:
     def tick(self) -> Left:
         """What is left to do. Raises `LoadEnded` when the update is over, `Transient` when this job is cut off."""
         assert self._slave is not None
-        with self._on_slave():
-            expect_loading(self.update, self._slave)
-            return Left(*self._store().left())
+        expect_loading(self.update, self._slave)
+        return Left(*self._store().left())
 
-    def _lock(self, slave: Connection[Any]) -> None:
+    def _lock(self, slave: Session) -> None:
         updates = vendors.module(self.update.slave_info.vendor, "updates")
         deadline = time.monotonic() + LOCK_PATIENCE_SECONDS
         while True:
             try:
-                with self._on_slave():
-                    updates.lock(slave, self.update.prefix, self.update.slave.name)
+                updates.lock(slave, self.update.prefix, self.update.slave.name)
                 return
             except updates.LoadRuns:
                 if time.monotonic() > deadline:
@@ -129,9 +124,6 @@ class LoadJob:
     def _store(self) -> Any:
         assert self._slave is not None
         return blocks_of(self.update, self._slave)
-
-    def _on_slave(self) -> Any:
-        return vendors.module(self.update.slave_info.vendor, "connection").classified(self.update.slave_info)
 
     def _close(self) -> None:
         if self._slave is not None:

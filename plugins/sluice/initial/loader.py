@@ -17,9 +17,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from psycopg import Connection, errors
-
 from sluice import vendors
+from sluice.database.errors import UndefinedTable, UniqueViolation
+from sluice.database.session import Session
 from sluice.domain.blocks import Block, BlockState
 from sluice.domain.compatibility import differences
 from sluice.domain.names import TableName
@@ -88,7 +88,7 @@ class Loader(BlockWorker):
     def __init__(self, update: Update, loader: str, stopped: Callable[[], bool]):
         super().__init__(update, loader, stopped)
         self.update = update
-        self._master: Connection[Any] | None = None
+        self._master: Session | None = None
         self._orders: dict[TableName, Any] = {}
         self._waiting_since: dict[TableName, datetime] = {}
         """By the master's clock, since when blocks of a table do not fit on the slave."""
@@ -105,39 +105,37 @@ class Loader(BlockWorker):
     def _claim(self) -> Block | None:
         control = self._linked(self._control)
         store, options = self._blocks(control), self.update.options
-        with self._on_slave():
-            try:
-                with control.transaction():
-                    self._expect_job(control)
-                    expect_loading(self.update, control)
-                    if min(options.parallel_tables, options.parallel_ranges) < options.parallel:
-                        updates = vendors.module(self.update.slave_info.vendor, "updates")
-                        updates.claim_in_turn(control, self.update.prefix, self.update.slave.name)
-                    claim = store.claim(self._rested(), tables=options.parallel_tables, ranges=options.parallel_ranges)
-                    if claim is None:
-                        return None
-                    block = self._cut(claim)
-                    if not store.begin(claim.block, block.hi, self.loader):
-                        return None
-            except errors.UniqueViolation:
-                return None  # another loader cut a block of this table in the same moment
+        try:
+            with control.transaction():
+                self._expect_job(control)
+                expect_loading(self.update, control)
+                if min(options.parallel_tables, options.parallel_ranges) < options.parallel:
+                    updates = vendors.module(self.update.slave_info.vendor, "updates")
+                    updates.claim_in_turn(control, self.update.prefix, self.update.slave.name)
+                claim = store.claim(self._rested(), tables=options.parallel_tables, ranges=options.parallel_ranges)
+                if claim is None:
+                    return None
+                block = self._cut(claim)
+                if not store.begin(claim.block, block.hi, self.loader):
+                    return None
+        except UniqueViolation:
+            return None  # another loader cut a block of this table in the same moment
         self._idled = 0.0
         return replace(block, state=BlockState.BEGUN, loader=self.loader)
 
     def _cut(self, claim: Any) -> Block:
         """The claimed block, ending where this loader should stop reading. Asks the master."""
         block: Block = claim.block
-        with self._on_master():
-            try:
-                order = self._order(block.table)
-                if any(bound is not None and len(bound) != len(order.shape.key) for bound in (block.lo, block.hi)):
-                    raise KeyChanged(self.update, block.table)
-                if order.shape.keyless:
-                    return block
-                rows = self._size(claim)
-                hi = order.next_bound(self._linked(self._master), block.lo, block.hi, rows)
-            except (errors.UndefinedTable, errors.UndefinedColumn) as error:
-                raise NotYet(block.table, "it has just changed on the master") from error
+        try:
+            order = self._order(block.table)
+            if any(bound is not None and len(bound) != len(order.shape.key) for bound in (block.lo, block.hi)):
+                raise KeyChanged(self.update, block.table)
+            if order.shape.keyless:
+                return block
+            rows = self._size(claim)
+            hi = order.next_bound(self._linked(self._master), block.lo, block.hi, rows)
+        except UndefinedTable as error:
+            raise NotYet(block.table, "it has just changed on the master") from error
         return replace(block, hi=hi or block.hi)
 
     def _transfer(self, block: Block) -> None:
@@ -148,8 +146,7 @@ class Loader(BlockWorker):
             self._end(self._master)
             self._master = None
             seconds = pace.rest_seconds(block.tries)
-            with self._on_slave():
-                self._blocks(self._linked(self._control)).give_way(block, self.loader, seconds)
+            self._blocks(self._linked(self._control)).give_way(block, self.loader, seconds)
             log.info("%s: %s. Others are read first; it comes again in %.2g s", self.update, reason, seconds)
 
     def _move(self, block: Block) -> None:
@@ -159,11 +156,10 @@ class Loader(BlockWorker):
         positions = vendors.module(update.master_info.vendor, "position")
         copying = vendors.module(update.slave_info.vendor, "copying")
         catalog = vendors.module(update.slave_info.vendor, "catalog")
-        with self._on_slave(block.table), slave.transaction():
+        with self._fitting(block.table), slave.transaction():
             with (
-                self._on_master(),
                 access.reading(update, master, order.shape, block) as seen,
-                self._on_slave(block.table),
+                self._fitting(block.table),
             ):
                 target = catalog.shape(slave, block.table)
                 if seen.shape.key != order.shape.key:
@@ -181,11 +177,9 @@ class Loader(BlockWorker):
                     seen.shape.replicated,
                     in_binary=copying.binary(seen.shape.replicated, target),
                     beat=self._beat(block),
-                    place=update.master_info.place,
                     taken=seen.end if seen.locked else None,
                 )
-            with self._on_master():
-                positions.secure(master, seen.marker)
+            positions.secure(master, seen.marker)
             if not self._blocks(slave).store(block, self.loader, seen.marker, copied.rows, copied.bytes):
                 raise BlockOvertaken(f"block {block.number} of {block.table} was taken away while it was read")
         if seen.shape != order.shape:
@@ -198,8 +192,7 @@ class Loader(BlockWorker):
     # -- what it asks
 
     def _finished(self) -> bool:
-        with self._on_slave():
-            planned, begun, _ = self._blocks(self._linked(self._control)).left()
+        planned, begun, _ = self._blocks(self._linked(self._control)).left()
         return bool(planned == begun == 0)
 
     def _idle(self) -> None:
@@ -219,12 +212,8 @@ class Loader(BlockWorker):
         self._resting[table] = time.monotonic() + REST_SECONDS
         try:
             self._open()
-            with self._on_master():
-                row = self._linked(self._master).execute("SELECT clock_timestamp()").fetchone()
-            assert row is not None
-            since = self._waiting_since.setdefault(table, row[0])
-            with self._on_slave():
-                owner = owner_of(self.update, self._linked(self._control))
+            since = self._waiting_since.setdefault(table, self._linked(self._master).clock())
+            owner = owner_of(self.update, self._linked(self._control))
         except Transient as outage:
             log.warning("%s: %s", self.update, outage)
             return
@@ -265,7 +254,7 @@ class Loader(BlockWorker):
             self._orders[table] = vendors.module(vendor, "ranges").key_order(master, shape)
         return self._orders[table]
 
-    def _clear(self, slave: Connection[Any], target: TableShape, block: Block) -> None:
+    def _clear(self, slave: Session, target: TableShape, block: Block) -> None:
         """Deletes the old rows of a kept table that this block replaces.
 
         Where the slave orders keys in its own way the same range holds other rows there; such a
@@ -283,6 +272,3 @@ class Loader(BlockWorker):
         if self._master is None:
             self._master = self.update.connect_master(self.update.loader_application)
         super()._open()
-
-    def _on_master(self) -> Any:
-        return vendors.module(self.update.master_info.vendor, "connection").classified(self.update.master_info)

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from psycopg import Connection
-
 from sluice import vendors
+from sluice.database.session import Session
 from sluice.domain.state import SlaveState
 from sluice.errors import Terminal
 from sluice.initial.update import LoadTarget
@@ -27,14 +26,14 @@ class LoadEnded(Terminal):
         return cls(update, found.state if found else SlaveState.UNCONFIGURED, found.message if found else "")
 
 
-def owner_of(update: LoadTarget, slave: Connection[Any]) -> Any:
+def owner_of(update: LoadTarget, slave: Session) -> Any:
     """State, update and message of the slave; None where it was never configured."""
     module = vendors.module(update.slave_info.vendor, "updates")
     return module.read(slave, update.prefix, update.slave.schema, update.slave.name)
 
 
-def expect_loading(update: LoadTarget, slave: Connection[Any]) -> None:
-    """Passes while the slave belongs to this update and may be loaded. Raises `LoadEnded`, psycopg's errors."""
+def expect_loading(update: LoadTarget, slave: Session) -> None:
+    """Passes while the slave belongs to this update and may be loaded. Raises `LoadEnded`."""
     owner = owner_of(update, slave)
     # The apply declares NORMAL as soon as all is stored and passed; loaders may still be looking for more then.
     states = (SlaveState.TRANSITION, SlaveState.NORMAL)

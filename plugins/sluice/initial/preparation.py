@@ -14,9 +14,8 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from psycopg import Connection
-
 from sluice import vendors
+from sluice.database.session import Session
 from sluice.domain.compatibility import TablesDiffer, differences
 from sluice.domain.names import TableName
 from sluice.domain.shape import TableShape
@@ -50,7 +49,7 @@ class NotCaptured(Terminal):
         self.faults = dict(faults)
 
 
-def captured_tables(update: Update, master: Connection[Any]) -> list[TableName]:
+def captured_tables(update: Update, master: Session) -> list[TableName]:
     """The configured tables whose changes are captured now, in the order of the configuration; of them those chosen.
 
     A table that appeared since the tables were reconciled is left out, and logged: it comes with
@@ -73,10 +72,10 @@ def captured_tables(update: Update, master: Connection[Any]) -> list[TableName]:
 class Preparation:
     """One look at both databases, and what follows from it for the slave's `tables`.
 
-    Both connections in autocommit. Methods raise psycopg's errors as they are.
+    Both sessions in autocommit.
     """
 
-    def __init__(self, update: Update, master: Connection[Any], slave: Connection[Any], tables: Iterable[TableName]):
+    def __init__(self, update: Update, master: Session, slave: Session, tables: Iterable[TableName]):
         self.update = update
         self.master = master
         self.slave = slave

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from psycopg import Connection
-
 from sluice import vendors
 from sluice.counted import counted
+from sluice.database.session import Session
 from sluice.domain.names import TableName
 from sluice.domain.restraint import Restraint
 from sluice.domain.state import SlaveState
@@ -155,7 +154,7 @@ def estimates(update: Update, tables: list[TableName]) -> dict[TableName, Any]:
 
 def progress(
     update: Update,
-    slave: Connection[Any] | None = None,
+    slave: Session | None = None,
     expected: Mapping[TableName, Any] | None = None,
 ) -> Progress:
     """How far the load of the slave is, whichever update it belongs to.
@@ -165,10 +164,9 @@ def progress(
     """
     connection = slave or update.connect_slave()
     try:
-        with vendors.module(update.slave_info.vendor, "connection").classified(update.slave_info):
-            owner = owner_of(update, connection)
-            found = blocks_of(update, connection).progress(RATE_SECONDS)
-            held = _held(update, connection)
+        owner = owner_of(update, connection)
+        found = blocks_of(update, connection).progress(RATE_SECONDS)
+        held = _held(update, connection)
     finally:
         if slave is None:
             connection.close()
@@ -196,7 +194,7 @@ def progress(
     )
 
 
-def _held(update: Update, slave: Connection[Any]) -> Restraint:
+def _held(update: Update, slave: Session) -> Restraint:
     store = throttle_of(update, slave)
     held: Restraint = store.read() if store.exists() else Restraint()
     return held

@@ -10,11 +10,11 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from psycopg import Connection
 from redis import Redis
 
 from sluice import vendors
 from sluice.counted import counted
+from sluice.database.session import Session
 from sluice.domain.names import TableName
 from sluice.domain.parts import Part
 from sluice.domain.reject import RejectStatus
@@ -217,7 +217,7 @@ def cancel(update: Update, store: Redis, reason: str = INTERRUPTED, *, any_updat
         return True
 
 
-def _give_up_tables(update: Update, slave: Connection[Any], reason: str) -> None:
+def _give_up_tables(update: Update, slave: Session, reason: str) -> None:
     """The tables of this update wait for another load; all else of the slave goes on."""
     checkpoints, blocks = checkpoints_of(update, slave), blocks_of(update, slave)
     # A claim under way adds the block behind its own, which a deletion that waits for the claim does not see.
@@ -256,7 +256,7 @@ def end_sessions(update: Update) -> int:
     return ended
 
 
-def _end_sessions(update: Update, connection: Connection[Any], vendor: str) -> int:
+def _end_sessions(update: Update, connection: Session, vendor: str) -> int:
     module = vendors.module(vendor, "updates")
     applications = (update.application, update.loader_application)
     return sum(int(module.end_sessions(connection, application)) for application in applications)
@@ -287,12 +287,12 @@ def arrive(update: Update, store: Redis) -> None:
     open_gate(update, store)
 
 
-def in_one_snapshot(update: Update, slave: Connection[Any]) -> bool:
+def in_one_snapshot(update: Update, slave: Session) -> bool:
     """Whether all blocks are read in one snapshot: by the configuration, or because they were planned so."""
     return update.options.read == "snapshot" or bool(blocks_of(update, slave).in_snapshot())
 
 
-def prepare(update: Update, master: Connection[Any], slave: Connection[Any]) -> list[TableName]:
+def prepare(update: Update, master: Session, slave: Session) -> list[TableName]:
     """Makes or empties the slave's tables. Returns those that were made. Raises `TablesDiffer`, `TablesExist`."""
     preparation = Preparation(update, master, slave, captured_tables(update, master))
     preparation.examine()
@@ -317,12 +317,12 @@ def make_way(update: Update, preparation: Preparation, again: Sequence[TableName
     return []
 
 
-def _hold(update: Update, slave: Connection[Any]) -> None:
+def _hold(update: Update, slave: Session) -> None:
     """Its blocks are read for another slave."""
     blocks_of(update, slave).hold(f"{update.update_id}/export for several slaves")
 
 
-def _chosen(update: Update, slave: Connection[Any]) -> list[Part]:
+def _chosen(update: Update, slave: Session) -> list[Part]:
     """What the form chooses. Raises `CannotChoose`, `TablesDiffer`: nothing was changed yet."""
     with on_master(update) as master:
         chosen.check(update, master, slave)
@@ -331,7 +331,7 @@ def _chosen(update: Update, slave: Connection[Any]) -> list[Part]:
         return chosen.parts(update, master, slave, tables)
 
 
-def _plan_chosen(update: Update, master: Connection[Any], slave: Connection[Any], held: bool) -> int:
+def _plan_chosen(update: Update, master: Session, slave: Session, held: bool) -> int:
     """The parts were planned when the update began, and applying goes on from where it was."""
     tables = captured_tables(update, master)
     if any(table not in Preparation(update, master, slave, tables).there for table in tables):
@@ -351,7 +351,7 @@ def _plan_chosen(update: Update, master: Connection[Any], slave: Connection[Any]
     return len(tables)
 
 
-def _plan(update: Update, master: Connection[Any], slave: Connection[Any], held: bool) -> int:
+def _plan(update: Update, master: Session, slave: Session, held: bool) -> int:
     if update.choice.partial:
         return _plan_chosen(update, master, slave, held)
     positions = vendors.module(update.master_info.vendor, "position")
@@ -388,13 +388,13 @@ def _plan(update: Update, master: Connection[Any], slave: Connection[Any], held:
     raise MasterRestless(update, unfit)
 
 
-def _goes_on(update: Update, slave: Connection[Any]) -> bool:
+def _goes_on(update: Update, slave: Session) -> bool:
     """Whether this very update owns the slave already and was not cancelled."""
     owner = owner_of(update, slave)
     return owner is not None and owner.update_id == update.update_id and owner.state is not SlaveState.INCONSISTENT
 
 
-def _preparing(update: Update, slave: Connection[Any]) -> bool:
+def _preparing(update: Update, slave: Session) -> bool:
     """True while the update is being prepared, False when its load has begun. Raises `LoadEnded`."""
     owner = owner_of(update, slave)
     if owner is None or owner.update_id != update.update_id or owner.state is SlaveState.INCONSISTENT:
@@ -402,7 +402,7 @@ def _preparing(update: Update, slave: Connection[Any]) -> bool:
     return owner.state is SlaveState.INITIAL
 
 
-def _expect_free(update: Update, slave: Connection[Any]) -> None:
+def _expect_free(update: Update, slave: Session) -> None:
     owner = owner_of(update, slave)
     if owner is not None and owner.state in (SlaveState.SWITCHING, SlaveState.MASTER):
         # Before the gate is closed: the failover, or what was the slave, goes on.

@@ -15,10 +15,8 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-from psycopg import Connection, Error
-
-from sluice import vendors
 from sluice.configuration.watched import WatchedFile
+from sluice.database.session import Session
 from sluice.domain.restraint import Restraint
 from sluice.errors import SluiceError, Terminal
 from sluice.initial.gauges import Gauges
@@ -55,7 +53,7 @@ class Throttler:
         self._held: Restraint | None = None
         self._paused_at: float | None = None
         self.paused_seconds = 0.0
-        self._slave: Connection[Any] | None = None
+        self._slave: Session | None = None
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="throttle", daemon=True)
 
@@ -79,7 +77,7 @@ class Throttler:
             with self._on_slave() as store:
                 store.clear()
                 store.say(self.update.update_id, told(self.update.update_id, Restraint()), OURS)
-        except (SluiceError, Error) as failure:
+        except SluiceError as failure:
             log.warning("%s: %s", self.update, failure)
         self._gauges.close()
         self._close()
@@ -97,11 +95,11 @@ class Throttler:
         source = self.update.replication.source
         try:
             reasons = exceeded(self._limits, self._gauges.read(self._limits), str(source))
-        except (SluiceError, Error) as error:
+        except SluiceError as error:
             self._gauges.close()
             reasons = exceeded(self._limits, Readings(), str(source))
             if self._measures or not isinstance(error, Terminal):  # who is refused without any limit fails by itself
-                reasons.append(vendors.module(self.update.master_info.vendor, "connection").in_one_line(error))
+                reasons.append(str(error))
         held = restraint(self._limits, reasons, self.loaders)
         self._note_pause(held)
         try:
@@ -111,7 +109,7 @@ class Throttler:
                     self._tell_rate(held)
                     self._held = held
                 store.say(self.update.update_id, told(self.update.update_id, held) + self._mistakes, OURS)
-        except (SluiceError, Error) as error:
+        except SluiceError as error:
             # Without the slave nothing is loaded either. A row that the apply has locked is written at the next look.
             log.debug("%s: %s", self.update, error)
             if self._slave is not None and self._slave.broken:
@@ -157,13 +155,11 @@ class Throttler:
     @contextmanager
     def _on_slave(self) -> Iterator[Any]:
         """What is written on the slave; its session is opened where there is none."""
-        info = self.update.slave_info
-        with vendors.module(info.vendor, "connection").classified(info):
-            if self._slave is None:
-                self._slave = self.update.connect_slave()
-                # The apply locks the row of CHECKPOINT for as long as its transaction takes.
-                self._slave.execute("SET lock_timeout = '1s'")
-            yield throttle_of(self.update, self._slave)
+        if self._slave is None:
+            self._slave = self.update.connect_slave()
+            # The apply locks the row of CHECKPOINT for as long as its transaction takes.
+            self._slave.limit_lock_waits(1.0)
+        yield throttle_of(self.update, self._slave)
 
     def _close(self) -> None:
         if self._slave is not None:

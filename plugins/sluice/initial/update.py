@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
-
-from psycopg import Connection
+from typing import Protocol
 
 from sluice import vendors
 from sluice.config import InitialOptions, SlaveConfig
+from sluice.database.session import Session
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix
 from sluice.initial.choice import Choice
@@ -31,10 +30,14 @@ class LoadTarget(Protocol):
 
     @property
     def loader_application(self) -> str:
-        """Shown in `pg_stat_activity` by the sessions that read and write blocks."""
+        """Names the sessions that read and write blocks."""
 
-    def connect_slave(self, application: str | None = None) -> Connection[Any]:
-        """An autocommit connection to the slave. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
+    def connect_slave(self, application: str | None = None, *, durable: bool = True) -> Session:
+        """An autocommit connection to the slave. Raises `DatabaseUnreachable`, `DatabaseRefused`.
+
+        `durable`: whether its commits wait for the slave's disk, where the slave does not say otherwise.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class Update(Pair):
 
     @property
     def application(self) -> str:
-        """Shown in `pg_stat_activity` of both databases by the steps."""
+        """Names the sessions of the steps on both databases."""
         return self.update_application
 
     @property
@@ -73,15 +76,13 @@ class Update(Pair):
         """The same for the sessions that read and write blocks."""
         return _loader_application(self)
 
-    def connect_master(
-        self, application: str | None = None, settings: Mapping[str, str] | None = None
-    ) -> Connection[Any]:
+    def connect_master(self, application: str | None = None, settings: Mapping[str, str] | None = None) -> Session:
         """An autocommit connection to the master. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
         return _connect(self.master_info, application or self.application, more=settings)
 
-    def connect_slave(self, application: str | None = None) -> Connection[Any]:
+    def connect_slave(self, application: str | None = None, *, durable: bool = True) -> Session:
         """An autocommit connection to the slave. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
-        return _connect(self.slave_info, application or self.application, self.prefix)
+        return _connect(self.slave_info, application or self.application, self.prefix, durable=durable)
 
 
 @dataclass(frozen=True)
@@ -97,8 +98,8 @@ class SlaveAlone:
     def loader_application(self) -> str:
         return _loader_application(self)
 
-    def connect_slave(self, application: str | None = None) -> Connection[Any]:
-        return _connect(self.slave_info, application or self.loader_application, self.prefix)
+    def connect_slave(self, application: str | None = None, *, durable: bool = True) -> Session:
+        return _connect(self.slave_info, application or self.loader_application, self.prefix, durable=durable)
 
     def __str__(self) -> str:
         return f"{self.prefix} → {self.slave.name}"
@@ -109,8 +110,13 @@ def _loader_application(target: LoadTarget) -> str:
 
 
 def _connect(
-    info: ConnectionInfo, application: str, origin: Prefix | None = None, more: Mapping[str, str] | None = None
-) -> Connection[Any]:
+    info: ConnectionInfo,
+    application: str,
+    origin: Prefix | None = None,
+    more: Mapping[str, str] | None = None,
+    *,
+    durable: bool = True,
+) -> Session:
     module = vendors.module(info.vendor, "connection")
     settings = {
         # Whatever the role has: claims must not fail to serialize.
@@ -119,10 +125,11 @@ def _connect(
         "row_security": "off",
         **(more or {}),
     }
+    if not durable:
+        settings["synchronous_commit"] = "off"
     if origin is not None:
         # A slave may be a master as well: that its tables are made and emptied is no change of its own applications.
         settings |= vendors.module(info.vendor, "session").origin(str(origin))
-    session: Connection[Any] = module.connect(info, application=application, autocommit=True, settings=settings)
-    with module.classified(info):
-        module.end_with_client(session)
+    session: Session = module.connect(info, application=application, autocommit=True, settings=settings)
+    module.end_with_client(session)
     return session

@@ -13,9 +13,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from psycopg import Connection, Error
-
 from sluice import vendors
+from sluice.database.errors import (
+    DatatypeMismatch,
+    ForeignKeyViolation,
+    NotNullViolation,
+    UndefinedTable,
+    UniqueViolation,
+)
+from sluice.database.session import Session
 from sluice.domain.blocks import Block
 from sluice.domain.names import TableName
 from sluice.domain.restraint import Restraint
@@ -34,8 +40,8 @@ REST_SECONDS = 1.0
 """How long a table is left alone when a block of it did not fit yet."""
 HELD_SECONDS = 0.1
 """How often a worker that the throttle holds back looks whether it may go on."""
-NOT_YET = frozenset({"23505", "23503", "23P01", "23502", "42P01", "42703", "42804"})
-"""SQLSTATEs of the slave that the apply may yet mend. Unique values and references: blocks are read at
+NOT_YET = (UniqueViolation, ForeignKeyViolation, NotNullViolation, UndefinedTable, DatatypeMismatch)
+"""Errors of the slave that the apply may yet mend. Unique values and references: blocks are read at
 different positions, so a value that moved from one row to another may be there twice until the apply
 has passed both markers. Columns: DDL that the block has seen and the slave has not."""
 
@@ -84,8 +90,8 @@ class BlockWorker(ABC):
         self.loader = f"{self._kin}{uuid.uuid4().hex[:8]}"
         self.stopped = stopped
         self.report = LoadReport()
-        self._slave: Connection[Any] | None = None
-        self._control: Connection[Any] | None = None
+        self._slave: Session | None = None
+        self._control: Session | None = None
         self._resting: dict[TableName, float] = {}
         self._fine_at = time.monotonic()
         self._owes = True
@@ -165,12 +171,11 @@ class BlockWorker(ABC):
     def _held_back(self) -> bool:
         """Whether the throttle lets no block be begun now. No transaction is open while a worker waits for that."""
         control = self._linked(self._control)
-        with self._on_slave():
-            self._restraint = throttle_of(self.target, control).read()
-            if self._restraint.holds:
-                with control.transaction():
-                    self._expect_job(control)
-                    expect_loading(self.target, control)
+        self._restraint = throttle_of(self.target, control).read()
+        if self._restraint.holds:
+            with control.transaction():
+                self._expect_job(control)
+                expect_loading(self.target, control)
         return self._restraint.holds
 
     def _rested(self) -> list[TableName]:
@@ -178,7 +183,7 @@ class BlockWorker(ABC):
         now = time.monotonic()
         return [table for table, until in self._resting.items() if until > now]
 
-    def _expect_job(self, control: Connection[Any]) -> None:
+    def _expect_job(self, control: Session) -> None:
         """Raises `JobOver` when the job this worker works for has ended or died."""
         module = vendors.module(self.target.slave_info.vendor, "updates")
         if not module.claiming(control, self.target.prefix, self.target.slave.name, self.loader.rpartition("/")[0]):
@@ -212,8 +217,7 @@ class BlockWorker(ABC):
         """Needs the slave alone: the master may be what has failed."""
         if self._owes:
             self._open_control()
-            with self._on_slave():
-                self._blocks(self._linked(self._control)).release(kin=self._kin)
+            self._blocks(self._linked(self._control)).release(kin=self._kin)
             self._owes = False
 
     # -- its sessions
@@ -223,42 +227,31 @@ class BlockWorker(ABC):
         target = self.target
         self._open_control()
         if self._slave is None:
-            self._slave = target.connect_slave(target.loader_application)
-            with self._on_slave():
-                session = vendors.module(target.slave_info.vendor, "session")
-                session.begin_applying(self._slave, origin=str(target.prefix))
-                if not self._durable:
-                    self._slave.execute("SET synchronous_commit = off")
+            self._slave = target.connect_slave(target.loader_application, durable=self._durable)
+            session = vendors.module(target.slave_info.vendor, "session")
+            session.begin_applying(self._slave, origin=str(target.prefix))
 
     def _open_control(self) -> None:
         if self._control is None:
-            self._control = self.target.connect_slave(self.target.loader_application)
-            if not self._durable:
-                with self._on_slave():
-                    self._control.execute("SET synchronous_commit = off")
+            self._control = self.target.connect_slave(self.target.loader_application, durable=self._durable)
 
-    def _blocks(self, connection: Connection[Any]) -> Any:
+    def _blocks(self, connection: Session) -> Any:
         return blocks_of(self.target, connection)
 
     @contextmanager
-    def _on_slave(self, table: TableName | None = None) -> Iterator[None]:
-        """Errors of the slave classified; with `table`, a row that does not fit in it is `NotYet`."""
-        driver = vendors.module(self.target.slave_info.vendor, "connection")
-        with driver.classified(self.target.slave_info):
-            try:
-                yield
-            except Error as error:
-                if table is not None and error.sqlstate in NOT_YET:
-                    raise NotYet(table, driver.in_one_line(error)) from error
-                raise
+    def _fitting(self, table: TableName) -> Iterator[None]:
+        """A row that does not fit into the slave's `table` is `NotYet`."""
+        try:
+            yield
+        except NOT_YET as error:
+            if error.place == self.target.slave_info.place:
+                raise NotYet(table, str(error)) from error
+            raise
 
-    def _linked(self, connection: Connection[Any] | None) -> Connection[Any]:
+    def _linked(self, connection: Session | None) -> Session:
         assert connection is not None, "_open() first"
         return connection
 
-    def _end(self, link: Connection[Any] | None) -> None:
+    def _end(self, link: Session | None) -> None:
         if link is not None:
-            try:
-                link.close()
-            except Error as error:
-                log.debug("closing: %s", error)
+            link.close()

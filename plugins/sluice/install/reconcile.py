@@ -3,12 +3,10 @@
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
-
-import psycopg
 
 from sluice.configuration.resolve import ResolvedTable
 from sluice.counted import counted
+from sluice.database.session import Session
 from sluice.domain.names import Prefix, TableName
 from sluice.errors import Terminal
 from sluice.install.plan import Add, Alter, Remove, Reorder, Step, plan
@@ -45,9 +43,7 @@ class ReconcileReport:
         return "\n".join([*lines, *(f"  {step}" for step in self.steps), *(f"  note: {note}" for note in self.notices)])
 
 
-def propose(
-    connection: psycopg.Connection[Any], prefix: Prefix, schema: str, configured: Iterable[ResolvedTable]
-) -> ReconcileReport:
+def propose(connection: Session, prefix: Prefix, schema: str, configured: Iterable[ResolvedTable]) -> ReconcileReport:
     """Compares, and changes nothing.
 
     Raises `ResourcesMissing`, `ResourcesOutdated`, `TablesUnfit` for configured tables that cannot be captured.
@@ -72,7 +68,7 @@ def propose(
 
 
 def apply_plan(
-    connection: psycopg.Connection[Any],
+    connection: Session,
     prefix: Prefix,
     schema: str,
     steps: Iterable[Step],
@@ -97,9 +93,7 @@ def apply_plan(
         raise TablesBusy(prefix, (step.table for step in busy))
 
 
-def reconcile(
-    connection: psycopg.Connection[Any], prefix: Prefix, schema: str, configured: Iterable[ResolvedTable]
-) -> ReconcileReport:
+def reconcile(connection: Session, prefix: Prefix, schema: str, configured: Iterable[ResolvedTable]) -> ReconcileReport:
     """Reports the plan, then carries it out."""
     report = propose(connection, prefix, schema, configured)
     log.info("%s", report)

@@ -3,10 +3,8 @@
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-import psycopg
-
+from sluice.database.session import Session
 from sluice.domain.names import Prefix
 from sluice.vendors.postgres import resources, session
 from sluice.vendors.postgres.resources import Installation
@@ -30,15 +28,13 @@ class InstallReport:
         return bool(self.files)
 
 
-def install(
-    connection: psycopg.Connection[Any], prefix: Prefix, schema: str, cascade: Iterable[Prefix] = ()
-) -> InstallReport:
+def install(connection: Session, prefix: Prefix, schema: str, cascade: Iterable[Prefix] = ()) -> InstallReport:
     """Brings the DbResources of `prefix` in `schema` to this release's version, in one transaction.
 
     `cascade`: the replications that apply to this database and whose changes are captured, too; triggers that were
     made for others are out of date, and reconciling makes them again. A second run changes nothing and takes no lock on
     any table. Where a lock is held, it begins anew. Raises `ResourcesNewer`, `NamesTaken`, `SchemaUnsafe`,
-    `InstalledElsewhere`, and psycopg's errors.
+    `InstalledElsewhere`.
     """
     resources.expect_idle(connection)
     origins = tuple(cascade)

@@ -1,10 +1,8 @@
 """Removes the DbResources of a prefix from a master."""
 
 import logging
-from typing import Any
 
-import psycopg
-
+from sluice.database.session import Session
 from sluice.domain.names import Prefix
 from sluice.install.plan import Remove
 from sluice.install.reconcile import apply_plan
@@ -14,11 +12,11 @@ from sluice.vendors.postgres.tables_registry import Registry
 log = logging.getLogger(__name__)
 
 
-def uninstall(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> bool:
+def uninstall(connection: Session, prefix: Prefix, schema: str) -> bool:
     """Removes everything `prefix` owns in `schema`, changes not yet delivered included; False when there was nothing.
 
     Other prefixes and the replicated tables stay as they are. The triggers go table by table first,
-    so that writers are held up one table at a time. Raises `TablesBusy`, and psycopg's errors.
+    so that writers are held up one table at a time. Raises `TablesBusy`.
     """
     resources.expect_idle(connection)
     with connection.transaction():

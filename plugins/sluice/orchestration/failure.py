@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from sluice.errors import SluiceError, Terminal, Transient
+from sluice.errors import Terminal, Transient
 
 log = logging.getLogger("sluice.orchestration")
 
@@ -32,21 +32,11 @@ def as_airflow(context: Mapping[str, Any]) -> Iterator[None]:
     except Exception as error:
         if type(error).__module__.startswith("airflow."):
             raise  # Airflow's own ways of leaving a task
-        known = _classified(error)
-        text = f"{type(error).__name__}: {error}" if known is None else str(known)
+        text = f"{type(error).__name__}: {error}"
         _leave(context, text)
-        if isinstance(known, Terminal) or (known is None and context["ti"].try_number >= UNFORESEEN_TRIES):
+        if context["ti"].try_number >= UNFORESEEN_TRIES:
             raise AirflowFailException(text) from error
         raise AirflowException(text) from error
-
-
-def _classified(error: Exception) -> SluiceError | None:
-    """A driver's error that no service classified; None for any other."""
-    if type(error).__module__.split(".")[0] != "psycopg":
-        return None
-    from sluice.vendors.postgres.connection import classify
-
-    return classify(error, "the database")
 
 
 def _leave(context: Mapping[str, Any], text: str) -> None:

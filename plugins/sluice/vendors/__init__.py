@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
-from typing import Any
 
+from sluice.database.session import Session
 from sluice.domain.connection import ConnectionInfo
 from sluice.errors import Terminal
 
@@ -36,16 +36,15 @@ def module(vendor: str, noun: str) -> ModuleType:
 
 
 @contextmanager
-def reach(info: ConnectionInfo, application: str, seconds: int | None = None) -> Iterator[Any]:
-    """A session in autocommit mode that ends with the block; the driver's errors come out classified.
+def reach(info: ConnectionInfo, application: str, seconds: int | None = None) -> Iterator[Session]:
+    """A session in autocommit mode that ends with the block.
 
     `seconds`: so long each statement may take. Raises `DatabaseUnreachable`, `DatabaseRefused`.
     """
     driver = module(info.vendor, "connection")
     settings = {} if seconds is None else {"statement_timeout": f"{seconds}s"}
-    session = driver.connect(info, application=application, autocommit=True, settings=settings)
+    session: Session = driver.connect(info, application=application, autocommit=True, settings=settings)
     try:
-        with driver.classified(info):
-            yield session
+        yield session
     finally:
         session.close()

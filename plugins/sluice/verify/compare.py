@@ -11,8 +11,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
 
-from psycopg import Error
-
+from sluice.database.errors import DatabaseError
 from sluice.domain.compatibility import differences
 from sluice.domain.names import TableName
 from sluice.domain.shape import TableShape
@@ -308,7 +307,7 @@ class _Comparison:
             yield key, ours, theirs
 
     def _ask(self, side: Side, statement: str) -> "Future[list[Any]]":
-        return self.sight.run(side, lambda session: session.execute(statement.encode()).fetchall())
+        return self.sight.run(side, partial(side.module("digest").fetch, statement=statement))
 
     def _on(self, side: Side, noun: str, function: str, *arguments: Any) -> Any:
         """Calls a function of the side's vendor with the side's first session."""
@@ -317,7 +316,7 @@ class _Comparison:
     def _with(self, side: Side, task: Callable[[Any], T], session: Any) -> T:
         try:
             return task(session)
-        except Error as error:
+        except DatabaseError as error:
             raise self.sight.failure(side, error) from error
 
 

@@ -119,8 +119,7 @@ def resync(
 
 def _expect_loaded(pair: Pair, slave: Side, table: TableName) -> None:
     """Raises `NotLoaded`, as of the position at which the slave is seen."""
-    with slave.module("connection").classified(slave.info):
-        found = standing.checkpoint(pair, slave, slave.first)
+    found = standing.checkpoint(pair, slave, slave.first)
     if found is not None and table in found.tables:
         raise NotLoaded(pair, table)
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from psycopg import Error
 from redis import Redis
 
 from sluice import vendors
+from sluice.database.errors import DatabaseError, DatatypeMismatch, LockNotAvailable, UndefinedObject
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.position import Position
 from sluice.errors import SluiceError
@@ -39,8 +39,8 @@ IDLE_SECONDS, PING_SECONDS = 600.0, 60.0
 """The server ends a transaction that does nothing for so long: whoever holds it is frozen. Who is not, says something
 more often.
 """
-PASSING = frozenset({"42P01", "42703", "42704", "22023", "42804", "42883", "55P03"})
-"""SQLSTATEs: the table, a column or the snapshot is not what it was a moment ago, or is locked just now."""
+PASSING = (UndefinedObject, DatatypeMismatch, LockNotAvailable)
+"""The table, a column or the snapshot is not what it was a moment ago, or is locked just now."""
 
 T = TypeVar("T")
 
@@ -92,7 +92,7 @@ class Sight:
             for session in side.sessions:
                 try:
                     side.module("snapshot").begin(session, snapshot)
-                except Error as error:
+                except DatabaseError as error:
                     known = self.failure(side, error)
                     raise CouldNotCompare(
                         f"The apply's snapshot could not be taken over: {known}", again=True
@@ -103,7 +103,7 @@ class Sight:
         """The slave as it is, where nobody applies. Raises `CouldNotCompare`."""
         try:
             found = standing.begin(self.pair, self.master, self.slave)
-        except Error as error:
+        except DatabaseError as error:
             known = self.failure(self.slave, error)
             raise CouldNotCompare(str(known), again=self._ended is None) from error
         if found is None:
@@ -125,7 +125,7 @@ class Sight:
         session = side.free.get()
         try:
             return task(session)
-        except Error as error:
+        except DatabaseError as error:
             raise self.failure(side, error) from error
         finally:
             side.free.put(session)
@@ -134,8 +134,7 @@ class Sight:
         """What an error in one of the sessions means for the comparison."""
         if self._ended is not None:
             return self._ended
-        known = side.module("connection").classify(error, side.info.place)
-        return CouldNotCompare(str(known), again=getattr(error, "sqlstate", None) in PASSING)
+        return CouldNotCompare(str(error), again=isinstance(error, PASSING))
 
     def _watch(self) -> None:
         """Whoever wants to alter or empty a table, the apply above all, must not wait for a comparison; and the
@@ -148,7 +147,7 @@ class Sight:
             for place, side in enumerate((self.master, self.slave)):
                 try:
                     met[place] = met[place] + 1 if self._waiters(side) else 0
-                except (SluiceError, Error) as error:
+                except SluiceError as error:
                     log.debug("not watched: %s", error)
                     self._ended = self.failure(side, error)
                     self._each(lambda side, session: side.module("pulse").cut(session))
@@ -165,9 +164,8 @@ class Sight:
                 ping_at = time.monotonic() + PING_SECONDS
 
     def _waiters(self, side: Side) -> int:
-        """How many wait for a lock of ours. Raises `Silent`, psycopg's errors."""
-        pids = [session.info.backend_pid for session in side.sessions]
-        return int(side.module("pulse").waiters(side.control, pids, side.info.place, SILENT_SECONDS))
+        """How many wait for a lock of ours. Raises `Silent`."""
+        return int(side.module("pulse").waiters(side.control, side.sessions, side.info.place, SILENT_SECONDS))
 
     def _ping(self, side: Side) -> None:
         """The server ends what is idle for long, because nobody may be left who wants it."""
@@ -175,8 +173,8 @@ class Sight:
             for _ in side.sessions:
                 session = side.free.get_nowait()
                 try:
-                    with suppress(Error):
-                        session.execute("SELECT 1")
+                    with suppress(DatabaseError):
+                        session.ping()
                 finally:
                     side.free.put(session)
 

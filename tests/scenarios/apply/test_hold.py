@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from sluice.apply.hold import Hold, NotKept
+from sluice.database.errors import DatabaseUnreachable
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import TableName
 from sluice.stores import redis_store
 from sluice.stores.redis_store import StoreUnreachable
-from sluice.vendors.postgres.connection import DatabaseUnreachable
 from tests.scenarios.apply.rig import Rig, Running
 
 TABLE = "CREATE TABLE public.t (id int PRIMARY KEY, v text)"

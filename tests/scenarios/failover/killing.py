@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any
 from unittest import mock
 
-from sluice.vendors.postgres import connection
+from sluice.vendors.postgres.connection import PostgresSession
 
 
 class Killed(BaseException):
@@ -16,19 +16,19 @@ class Killed(BaseException):
 def killed_at(statement: int) -> Iterator[None]:
     """In the block the sessions of failovers are cut off before their statement of that number, for good; it ends with
     `Killed` then."""
-    real = connection._PlacedCursor.execute
+    real = PostgresSession.execute
     done = 0
 
-    def execute(self: Any, *args: Any, **options: Any) -> Self:
+    def execute(self: Any, *args: Any, **options: Any) -> Any:
         nonlocal done
-        if not self.connection.info.parameter_status("application_name").startswith("sluice failover"):
-            return real(self, *args, **options)  # type: ignore[no-any-return]
+        if not self.info.parameter_status("application_name").startswith("sluice failover"):
+            return real(self, *args, **options)
         done += 1
         if done >= statement:
             # As the system does with the sockets of a process that is killed: the server rolls back.
-            self.connection.close()
+            self.close()
             raise Killed
-        return real(self, *args, **options)  # type: ignore[no-any-return]
+        return real(self, *args, **options)
 
-    with mock.patch.object(connection._PlacedCursor, "execute", execute):
+    with mock.patch.object(PostgresSession, "execute", execute):
         yield

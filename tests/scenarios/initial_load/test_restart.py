@@ -178,14 +178,15 @@ def test_cancelling_stops_a_loader_in_the_middle_of_a_block(shop: Pair, monkeypa
     update = shop.update()
     shop.prepare(update)
     copied = threading.Event()
-    real = copying._next
+    real = copying._pieces
 
     def slow(*args: Any) -> Any:
-        copied.set()
-        threading.Event().wait(0.2)
-        return real(*args)
+        for piece in real(*args):
+            copied.set()
+            threading.Event().wait(0.2)
+            yield piece
 
-    monkeypatch.setattr(copying, "_next", slow)
+    monkeypatch.setattr(copying, "_pieces", slow)
     loading = Background(lambda: shop.load(update, 1))
     assert copied.wait(30)
     assert steps.cancel(update, shop.store)

@@ -25,7 +25,7 @@ def same(link: Any, history: History, columns: str = "*") -> None:
 
 
 def merger(link: Any, *, cascades: bool = False) -> Merger:
-    return Merger(link, "the slave", cascades=cascades)
+    return Merger(link, cascades=cascades)
 
 
 def filled(history: History, count: int = 5) -> int:

@@ -67,7 +67,7 @@ def test_shares_staged_by_others_merge_as_one(slave: Any, info: ConnectionInfo) 
     staged: list[Any] = []
     for part in range(3):
         with connection.connect(info, application="executor") as executor:
-            targets = Merger(executor, "x", cascades=False).targets
+            targets = Merger(executor, cascades=False).targets
             for source, begin in ((history, at), (keyless, keyless_at)):
                 items = net.without(source.window(begin), apart)
                 chosen = [

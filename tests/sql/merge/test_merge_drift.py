@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from sluice.database.errors import DatabaseUnreachable
 from sluice.domain.connection import ConnectionInfo
 from sluice.vendors.postgres import connection
-from sluice.vendors.postgres.connection import DatabaseUnreachable
 from sluice.vendors.postgres.drift import Drift
 from sluice.vendors.postgres.stage import ValueUnfit
 from sluice.vendors.postgres.target import ColumnMissing, TargetMissing

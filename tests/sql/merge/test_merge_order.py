@@ -45,7 +45,7 @@ def test_foreign_keys_hold_after_every_statement(slave: Any, size: str, order: i
 def test_a_row_that_lives_on_is_never_deleted(slave: Any, size: str, safe: bool) -> None:
     parent, child = family(slave, "CASCADE")
     apply = merger(slave, cascades=True)
-    replay = Replayer(slave, apply.targets, "the slave")
+    replay = Replayer(slave, apply.targets)
     apply.merge([reduced(parent), reduced(child)], safe=safe)
     parent.update(("1", "a"), ("1", "b"))
     apply.merge([reduced(parent, 1)], safe=safe)
@@ -98,7 +98,7 @@ def test_unique_values_change_places(slave: Any, size: str, cascades: bool, safe
     if cascades:
         with pytest.raises(Collision, match=r"public\.t.*change by change"):
             apply.merge([reduced(history, at)], safe=safe)
-        Replayer(slave, apply.targets, "x").replay(history.window(at), {T: ("id",)}, safe=safe)
+        Replayer(slave, apply.targets).replay(history.window(at), {T: ("id",)}, safe=safe)
     else:
         apply.merge([reduced(history, at)], safe=safe)
     same(slave, history)
@@ -140,5 +140,5 @@ def test_seed_002s_example_twice(slave: Any, size: str) -> None:
         apply.merge([reduced(history, 1)], safe=True)
         same(slave, history)
     for _ in range(2):
-        Replayer(slave, apply.targets, "x").replay(history.window(1), {table: ("id",)}, safe=True)
+        Replayer(slave, apply.targets).replay(history.window(1), {table: ("id",)}, safe=True)
         same(slave, history)

@@ -13,11 +13,12 @@ from psycopg.conninfo import conninfo_to_dict
 
 from sluice import sql_files
 from sluice.configuration.resolve import own_tables
+from sluice.database.session import Session
 from sluice.domain.connection import OPTIONS, ConnectionInfo
 from sluice.domain.names import Prefix
 from sluice.errors import Terminal
 from sluice.vendors.postgres import catalog
-from sluice.vendors.postgres.connection import literal, quoted
+from sluice.vendors.postgres.connection import literal, native, quoted
 from sluice.vendors.postgres.session import GRANTABLE_SETTINGS, silence_statement
 
 MAINTENANCE = "postgres"
@@ -74,27 +75,27 @@ def parse(url: str, user: str) -> ConnectionInfo:
     return ConnectionInfo("postgres", host, int(port), database, login, "", found)
 
 
-def password_used(connection: psycopg.Connection[Any]) -> str:
+def password_used(connection: Session) -> str:
     """What the server was given: from the caller, PGPASSWORD or the password file; empty where it asked for none."""
-    return connection.info.password if connection.pgconn.used_password else ""
+    return native(connection).info.password if native(connection).pgconn.used_password else ""
 
 
-def role_exists(connection: psycopg.Connection[Any], role: str) -> bool:
+def role_exists(connection: Session, role: str) -> bool:
     """Whether the server knows the account."""
     return _one(connection, "SELECT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = %s)", role)
 
 
-def is_superuser(connection: psycopg.Connection[Any]) -> bool:
+def is_superuser(connection: Session) -> bool:
     """Whether the session's own account is one."""
     return _one(connection, "SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user")
 
 
-def database_exists(connection: psycopg.Connection[Any], name: str) -> bool:
+def database_exists(connection: Session, name: str) -> bool:
     """Whether the server has the database."""
     return _one(connection, "SELECT EXISTS (SELECT FROM pg_catalog.pg_database WHERE datname = %s)", name)
 
 
-def encoding(connection: psycopg.Connection[Any]) -> str:
+def encoding(connection: Session) -> str:
     """Of the session's database."""
     row = connection.execute("SELECT pg_catalog.current_setting('server_encoding')").fetchone()
     assert row is not None
@@ -111,61 +112,61 @@ def create_database(name: str, owner: str, encoding: str) -> str:
     return f"CREATE DATABASE {quoted(name)} OWNER {quoted(owner)} ENCODING '{encoding}' TEMPLATE template0"
 
 
-def silence(connection: psycopg.Connection[Any], role: str, database: str) -> str:
+def silence(connection: Session, role: str, database: str) -> str:
     """The statement by which an account may switch off triggers in a slave's database that is not there yet."""
-    return silence_statement(quoted(role), quoted(database), connection.info.server_version)
+    return silence_statement(quoted(role), quoted(database), native(connection).info.server_version)
 
 
-def set_password(connection: psycopg.Connection[Any], role: str, password: str) -> None:
+def set_password(connection: Session, role: str, password: str) -> None:
     """The password leaves this process only as its hash: statements are logged by many servers."""
-    hashed = connection.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()
+    hashed = native(connection).pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()
     connection.execute(f"ALTER ROLE {quoted(role)} PASSWORD '{hashed}'".encode())
 
 
-def run(connection: psycopg.Connection[Any], statements: Iterable[str]) -> None:
+def run(connection: Session, statements: Iterable[str]) -> None:
     """Statements as they were printed."""
     for statement in statements:
         connection.execute(statement.encode())
 
 
 @contextmanager
-def acting_as(connection: psycopg.Connection[Any], role: str) -> Iterator[None]:
+def acting_as(connection: Session, role: str) -> Iterator[None]:
     """What is asked inside is answered for `role`."""
     connection.execute(f"SET ROLE {quoted(role)}".encode())
     try:
         yield
     finally:
-        if connection.info.transaction_status != psycopg.pq.TransactionStatus.INERROR:
+        if native(connection).info.transaction_status != psycopg.pq.TransactionStatus.INERROR:
             connection.execute("RESET ROLE")
 
 
 @contextmanager
-def tried(connection: psycopg.Connection[Any]) -> Iterator[None]:
+def tried(connection: Session) -> Iterator[None]:
     """Whatever is done inside is taken back."""
-    with connection.transaction(force_rollback=True):
+    with native(connection).transaction(force_rollback=True):
         yield
 
 
-def inventory(connection: psycopg.Connection[Any]) -> list[Content]:
+def inventory(connection: Session) -> list[Content]:
     """What the database has, by schema, without Sluice's own tables."""
     own = catalog.pairs(sorted(own_tables(catalog.tables(connection))))
     rows = connection.execute(sql_files.render("postgres", "inventory"), own).fetchall()
     return [Content(schema, tables, count, tuple(owners)) for schema, tables, count, owners in rows]
 
 
-def event_triggers(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> None:
+def event_triggers(connection: Session, prefix: Prefix, schema: str) -> None:
     """Makes those of an installed prefix; the session's account must be a superuser."""
     connection.execute(sql_files.render("postgres", "event_triggers", prefix=prefix.lower, schema=quoted(schema)))
 
 
-def remove_event_triggers(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> None:
+def remove_event_triggers(connection: Session, prefix: Prefix, schema: str) -> None:
     """Removes those of an installed prefix; the session's account must be a superuser."""
     connection.execute(
         sql_files.render("postgres", "event_triggers_remove", prefix=prefix.lower, schema=quoted(schema))
     )
 
 
-def has_event_triggers(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> bool:
+def has_event_triggers(connection: Session, prefix: Prefix, schema: str) -> bool:
     """Whether event triggers call functions of the prefix in that schema."""
     return _one(
         connection,
@@ -177,20 +178,22 @@ def has_event_triggers(connection: psycopg.Connection[Any], prefix: Prefix, sche
     )
 
 
-def remove_slave(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, slave: str) -> None:
+def remove_slave(connection: Session, prefix: Prefix, schema: str, slave: str) -> None:
     """Removes what Sluice keeps of the slave there; the replicated tables stay as they are."""
     names = {"prefix": prefix.lower, "schema": quoted(schema), "slave": literal(slave)}
     with connection.transaction():
         connection.execute(sql_files.render("postgres", "slave_uninstall", **names))
 
 
-def revokes(connection: psycopg.Connection[Any], role: str) -> list[str]:
+def revokes(connection: Session, role: str) -> list[str]:
     """The statements that take back every privilege that was granted to `role` in this database, and on settings."""
-    files = ["revokes", "revokes_settings"] if connection.info.server_version >= GRANTABLE_SETTINGS else ["revokes"]
+    files = (
+        ["revokes", "revokes_settings"] if native(connection).info.server_version >= GRANTABLE_SETTINGS else ["revokes"]
+    )
     found = [connection.execute(sql_files.render("postgres", name), {"role": role}).fetchall() for name in files]
     return [str(statement) for rows in found for (statement,) in rows]
 
 
-def _one(connection: psycopg.Connection[Any], query: str, *values: Any) -> bool:
+def _one(connection: Session, query: str, *values: Any) -> bool:
     row = connection.execute(query.encode(), values or None).fetchone()
     return bool(row and row[0])

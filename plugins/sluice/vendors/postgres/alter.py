@@ -1,6 +1,6 @@
 """Changes of definitions on the slave: TRUNCATE, CREATE, ALTER, DROP.
 
-    alterer = Alterer(connection, merger.targets, place)
+    alterer = Alterer(connection, merger.targets)
     alterer.apply(item)              # CREATE, ALTER, DROP: item.action, .table, .content, .oldcontent
     alterer.truncate(tables)
 
@@ -21,14 +21,15 @@ from typing import Any, Protocol
 import psycopg
 
 from sluice import sql_files
+from sluice.database.errors import StatementFailed
+from sluice.database.session import Session
 from sluice.domain import definition as definitions
 from sluice.domain.change import Action
 from sluice.domain.definition import Definition
 from sluice.domain.names import TableName
 from sluice.domain.shape import Column, TableShape
 from sluice.errors import RESTART_APPLY, Terminal
-from sluice.vendors.postgres import catalog, columns, enums, tables
-from sluice.vendors.postgres import connection as connections
+from sluice.vendors.postgres import catalog, columns, enums, errors, tables
 from sluice.vendors.postgres.alterations import (
     altered,
     default_clause,
@@ -38,7 +39,8 @@ from sluice.vendors.postgres.alterations import (
     old_name,
     plan,
 )
-from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.connection import native, quoted
+from sluice.vendors.postgres.errors import in_one_line
 from sluice.vendors.postgres.expressions import Examiner, ExpressionRefused, row_of, type_of
 from sluice.vendors.postgres.not_null import NotNull
 from sluice.vendors.postgres.ranges import value_text
@@ -82,17 +84,16 @@ class Alterer:
     `trusted`: whatever expression the master brings may be run.
     """
 
-    def __init__(self, connection: psycopg.Connection[Any], targets: Targets, place: str, *, trusted: bool = False):
+    def __init__(self, connection: Session, targets: Targets, *, trusted: bool = False):
         self.connection = connection
         self.targets = targets
-        self.place = place
         self._examiner = Examiner(connection, trusted=trusted)
         self._not_null = NotNull(connection)
 
     def apply(self, item: Item) -> None:
         """Does what is missing, in either mode.
 
-        Raises `DefinitionRefused`, `ExpressionRefused` and errors of `connection.classify`; the transaction is lost
+        Raises `DefinitionRefused`, `ExpressionRefused` and errors of the session; the transaction is lost
         then.
         """
         if item.action is Action.CREATE:
@@ -129,13 +130,10 @@ class Alterer:
     def settle(self, changed: Collection[TableName]) -> None:
         """Columns that came empty become NOT NULL where every row of the tables `changed` has its value by now.
 
-        To be called when a window's rows are written. Raises errors of `connection.classify`.
+        To be called when a window's rows are written.
         """
-        try:
-            if self._not_null.settle(changed):
-                self.targets.forget()
-        except psycopg.Error as error:
-            raise connections.classify(error, self.place) from error
+        if self._not_null.settle(changed):
+            self.targets.forget()
 
     def truncate(self, tables: Sequence[TableName]) -> None:
         """Empties the tables; row by row, children first, where a foreign key or the privileges want it so."""
@@ -202,13 +200,13 @@ class Alterer:
         names = ", ".join(f"c{number}" for number in range(1, len(key) + 1))
         text = f"DELETE FROM {target.only} t USING unnest({arrays}) AS s ({names}) WHERE {match}"
         parameters = [[texts[number] for texts in keys] for number in range(len(key))]
-        return psycopg.RawCursor(self.connection).execute(text, parameters).rowcount
+        return psycopg.RawCursor(native(self.connection)).execute(text, parameters).rowcount
 
     def _create(self, wanted: Definition) -> None:
         table, shape = wanted.table, wanted.shape
         if self._shape(table) is not None:
             return
-        version = self.connection.info.server_version
+        version = native(self.connection).info.server_version
         lines = [columns.clause(column, version) for column in shape.columns]
         if shape.key:
             lines.append(f"PRIMARY KEY ({', '.join(quoted(column.name) for column in shape.key)})")
@@ -237,7 +235,7 @@ class Alterer:
         if have is None:
             self._create(new)
             return
-        version = self.connection.info.server_version
+        version = native(self.connection).info.server_version
         name = quoted(new.table.schema, new.table.name)
         key = [column.name for column in new.shape.key]
         key_changes = [column.name for column in old.shape.key] != [old_name(old, column) for column in new.shape.key]
@@ -273,7 +271,7 @@ class Alterer:
                     self._try(statement)
             except psycopg.ProgrammingError as error:
                 # A function or sequence that only the master has; replicated values never need it.
-                reason = str(error)
+                reason = in_one_line(error)
             if reason:
                 # Not the former one either, nor the value of the older rows with which the column was added.
                 with contextlib.suppress(psycopg.ProgrammingError):
@@ -291,7 +289,7 @@ class Alterer:
         before = {column.position: column for column in old.shape.columns}
         there = {column.name: column for column in have.columns}
         name = quoted(new.table.schema, new.table.name)
-        version = self.connection.info.server_version
+        version = native(self.connection).info.server_version
         for column in new.shape.columns:
             previous = before.get(column.position)
             own = (there.get(previous.name) if previous else None) or there.get(column.name)
@@ -347,10 +345,7 @@ class Alterer:
         return next((text for _, _, name, text in rows if name == column.name), None)
 
     def _read(self, statement: str, parameters: Any) -> list[Any]:
-        try:
-            return self.connection.execute(statement.encode(), parameters).fetchall()
-        except psycopg.Error as error:
-            raise connections.classify(error, self.place) from error
+        return self.connection.execute(statement.encode(), parameters).fetchall()
 
     def _rename(self, old: TableName, new: TableName) -> None:
         if self._shape(old) is None:
@@ -384,15 +379,14 @@ class Alterer:
 
     def _try(self, statement: str) -> None:
         """With the transaction as it was when it fails."""
-        with self.connection.transaction(_SAVEPOINT):
+        with native(self.connection).transaction(_SAVEPOINT):
             self.connection.execute(statement.encode())
 
     def _refused(self, table: TableName, statement: str, error: psycopg.Error) -> Exception:
-        classified = connections.classify(error, self.place)
-        if not isinstance(classified, connections.StatementFailed):
-            return classified
-        return DefinitionRefused(table, statement, connections.reason(error, hidden=self._hides(table, error)))
+        if not isinstance(error, StatementFailed):
+            return error
+        return DefinitionRefused(table, statement, errors.reason(error, hidden=self._hides(table, error)))
 
     def _hides(self, table: TableName, error: psycopg.Error) -> bool:
         """Whether the error may quote a masked column."""
-        return connections.of_rows(error) and self.targets.hides(table)
+        return errors.of_rows(error) and self.targets.hides(table)

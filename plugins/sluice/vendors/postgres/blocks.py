@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import psycopg
-
 from sluice import sql_files
+from sluice.database.session import Rows, Session
 from sluice.domain.blocks import Block, BlockMap, BlockState, Key
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.parts import Part
@@ -19,7 +18,7 @@ from sluice.vendors.postgres.ranges import typed
 
 
 def load(
-    connection: psycopg.Connection[Any],
+    connection: Session,
     prefix: Prefix,
     schema: str,
     slave: str,
@@ -42,9 +41,7 @@ def load(
     return BlockMap.of(_block(row) for row in rows)
 
 
-def locate(
-    connection: psycopg.Connection[Any], shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]
-) -> list[int]:
+def locate(connection: Session, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
     """For each key the place of its block in `TableBlocks.blocks`: how many `bounds` are at or below it.
 
     `bounds` as `TableBlocks.bounds` gives them, keys as canonical texts; both in the order of
@@ -118,7 +115,7 @@ class BlockStore:
     Every method raises psycopg's errors as they are; callers classify them.
     """
 
-    def __init__(self, connection: psycopg.Connection[Any], prefix: Prefix, schema: str, slave: str):
+    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
         self.connection = connection
         self.slave = slave
         self._names = {"prefix": prefix.lower, "schema": quoted(schema)}
@@ -315,7 +312,7 @@ class BlockStore:
     def _place(self, block: Block) -> dict[str, Any]:
         return {"schema": block.table.schema, "name": block.table.name, "block": block.number}
 
-    def _execute(self, statement: str, **values: Any) -> psycopg.Cursor[Any]:
+    def _execute(self, statement: str, **values: Any) -> Rows:
         return self.connection.execute(
             sql_files.render("postgres", statement, **self._names), {"slave": self.slave, **values}
         )

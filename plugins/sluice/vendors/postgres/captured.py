@@ -1,15 +1,12 @@
 """Which tables of a PostgreSQL master are captured."""
 
-from typing import Any
-
-import psycopg
-
 from sluice import sql_files
+from sluice.database.session import Session
 from sluice.domain.names import Prefix, TableName
 from sluice.vendors.postgres.connection import quoted
 
 
-def read(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> dict[TableName, str | None]:
+def read(connection: Session, prefix: Prefix, schema: str) -> dict[TableName, str | None]:
     """Each registered table, with what is plainly wrong with its capture, None when nothing is.
 
     One statement whatever the number of tables. Raises psycopg's errors.

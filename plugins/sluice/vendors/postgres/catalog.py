@@ -1,17 +1,15 @@
 """What PostgreSQL's catalogue knows of tables."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
-
-import psycopg
 
 from sluice import sql_files
+from sluice.database.session import Session
 from sluice.domain.names import TableName
 from sluice.domain.shape import Column, TableShape
 from sluice.vendors.postgres.connection import quoted
 
 
-def shapes(connection: psycopg.Connection[Any], tables: Iterable[TableName]) -> dict[TableName, TableShape]:
+def shapes(connection: Session, tables: Iterable[TableName]) -> dict[TableName, TableShape]:
     """The shape of each of `tables` that exists; absent ones are absent in the answer.
 
     One statement whatever the number of tables. The key is the primary key, else the oldest
@@ -32,12 +30,12 @@ def shapes(connection: psycopg.Connection[Any], tables: Iterable[TableName]) -> 
     return {table: TableShape(table, tuple(found), partitioned[table]) for table, found in columns.items()}
 
 
-def shape(connection: psycopg.Connection[Any], table: TableName) -> TableShape | None:
+def shape(connection: Session, table: TableName) -> TableShape | None:
     """The shape of one table, None when it does not exist."""
     return shapes(connection, [table]).get(table)
 
 
-def tables(connection: psycopg.Connection[Any]) -> list[TableName]:
+def tables(connection: Session) -> list[TableName]:
     """Every ordinary and partitioned table outside the system's schemas, partitions left out."""
     rows = connection.execute(sql_files.render("postgres", "tables")).fetchall()
     return [TableName(schema, name) for schema, name in rows]
@@ -49,7 +47,7 @@ def only(shape: TableShape) -> str:
     return f"{'' if shape.partitioned else 'ONLY '}{quoted(shape.table.schema, shape.table.name)}"
 
 
-def exists(connection: psycopg.Connection[Any], relation: str) -> bool:
+def exists(connection: Session, relation: str) -> bool:
     """Whether there is a relation of this quoted name."""
     row = connection.execute(sql_files.render("postgres", "relation_exists"), {"relation": relation}).fetchone()
     return bool(row and row[0])

@@ -2,10 +2,8 @@
 
 from typing import Any
 
-import psycopg
-from psycopg import Connection
-
 from sluice import sql_files
+from sluice.database.session import Rows, Session
 from sluice.domain.checkpoint import Checkpoint, Fenced
 from sluice.domain.names import Prefix
 from sluice.domain.position import Position
@@ -23,7 +21,7 @@ class CheckpointStore:
     Every method raises psycopg's errors as they are; callers classify them.
     """
 
-    def __init__(self, connection: Connection[Any], prefix: Prefix, schema: str, slave: str):
+    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
         self.connection = connection
         self.slave = slave
         self._names = {"prefix": prefix.lower, "schema": quoted(schema)}
@@ -161,7 +159,7 @@ class CheckpointStore:
         ).fetchone()
         return bool(row and row[0])
 
-    def _execute(self, name: str, placeholders: dict[str, str] | None = None, **values: Any) -> psycopg.Cursor[Any]:
+    def _execute(self, name: str, placeholders: dict[str, str] | None = None, **values: Any) -> Rows:
         statement = sql_files.render("postgres", name, **self._names, **(placeholders or {}))
         return self.connection.execute(statement, {"slave": self.slave, **values})
 

@@ -14,16 +14,17 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import psycopg
 
 from sluice import sql_files
+from sluice.database.session import Session
 from sluice.domain.lack import Lack, Severity
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.alterations import PENDING
-from sluice.vendors.postgres.connection import in_one_line, quoted
+from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.errors import in_one_line
 from sluice.vendors.postgres.expressions import Examiner, ExpressionRefused
 
 log = logging.getLogger("sluice.initial")
@@ -111,26 +112,26 @@ class Completed:
         self.left_out += other.left_out
 
 
-def indexes(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[Index]:
+def indexes(connection: Session, tables: Sequence[TableName]) -> list[Index]:
     """All indexes of `tables`, primary keys' included."""
     rows = connection.execute(sql_files.render("postgres", "table_indexes"), catalog.pairs(tables)).fetchall()
     return [Index(TableName(schema, name), *values) for schema, name, *values in rows]
 
 
-def constraints(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[Constraint]:
+def constraints(connection: Session, tables: Sequence[TableName]) -> list[Constraint]:
     """Check constraints and foreign keys of `tables`."""
     rows = connection.execute(sql_files.render("postgres", "table_constraints"), catalog.pairs(tables)).fetchall()
     return [Constraint(TableName(schema, name), *values) for schema, name, *values in rows]
 
 
-def keys(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> dict[TableName, tuple[str, str]]:
+def keys(connection: Session, tables: Sequence[TableName]) -> dict[TableName, tuple[str, str]]:
     """Of each table that has a key its index's name, and its kind: `p` primary, `u` constraint, `i` index alone."""
     rows = connection.execute(sql_files.render("postgres", "table_keys"), catalog.pairs(tables)).fetchall()
     return {TableName(schema, name): (index, kind) for schema, name, index, kind in rows}
 
 
 def complete_indexes(
-    connection: psycopg.Connection[Any],
+    connection: Session,
     master: Sequence[Index],
     stopped: Callable[[], bool] = lambda: False,
     *,
@@ -151,7 +152,7 @@ def complete_indexes(
 
 
 def complete_constraints(
-    connection: psycopg.Connection[Any],
+    connection: Session,
     master: Sequence[Constraint],
     replicated: Sequence[TableName],
     stopped: Callable[[], bool] = lambda: False,
@@ -176,7 +177,7 @@ def complete_constraints(
 
 
 def lacking(
-    connection: psycopg.Connection[Any],
+    connection: Session,
     indexes_of_master: Sequence[Index],
     constraints_of_master: Sequence[Constraint],
     replicated: Collection[TableName],
@@ -198,7 +199,7 @@ def lacking(
 
 
 def surplus(
-    connection: psycopg.Connection[Any],
+    connection: Session,
     indexes_of_master: Sequence[Index],
     constraints_of_master: Sequence[Constraint],
     tables: Sequence[TableName],
@@ -229,9 +230,7 @@ def _drop(own: Index | Constraint) -> str:
     return _drop_constraint(own.table, own.name)
 
 
-def _lacking_indexes(
-    connection: psycopg.Connection[Any], master: Sequence[Index]
-) -> Iterator[tuple[Index, Index | None]]:
+def _lacking_indexes(connection: Session, master: Sequence[Index]) -> Iterator[tuple[Index, Index | None]]:
     """Those that the slave lacks, and what it has instead: an invalid one, or an index without the constraint."""
     tables = list(dict.fromkeys(index.table for index in master))
     there = {(index.table, index.name): index for index in indexes(connection, tables)}
@@ -244,7 +243,7 @@ def _lacking_indexes(
 
 
 def _lacking_constraints(
-    connection: psycopg.Connection[Any], master: Sequence[Constraint]
+    connection: Session, master: Sequence[Constraint]
 ) -> Iterator[tuple[Constraint, Constraint | None]]:
     """Those that the slave lacks, or has not validated; checks first."""
     tables = list(dict.fromkeys(constraint.table for constraint in master))
@@ -260,9 +259,7 @@ def _name_of(wanted: Index | Constraint) -> str:
     return f"{kind} {wanted.name} on {wanted.table}"
 
 
-def strip(
-    connection: psycopg.Connection[Any], master: Sequence[Index], constraints_of_master: Sequence[Constraint]
-) -> list[str]:
+def strip(connection: Session, master: Sequence[Index], constraints_of_master: Sequence[Constraint]) -> list[str]:
     """Drops from the slave what `complete_indexes` and `complete_constraints` will make again; over autocommit.
 
     Only what is the same as on the master, name and definition, and never the key. Where this
@@ -310,7 +307,7 @@ def untrusted(examiner: Examiner, table: TableName, expressions: Sequence[str]) 
     return next((why for one in expressions if (why := examiner.evaluated(one, row, table.name))), "")
 
 
-def _index(connection: psycopg.Connection[Any], examiner: Examiner, wanted: Index, own: Index | None) -> None:
+def _index(connection: Session, examiner: Examiner, wanted: Index, own: Index | None) -> None:
     statements = _index_statements(wanted, own)
     _examine(examiner, wanted, statements)
     for statement in statements:
@@ -353,9 +350,7 @@ def _drop_index(wanted: Index) -> str:
     return f"DROP INDEX CONCURRENTLY IF EXISTS {quoted(wanted.table.schema, wanted.name)}"
 
 
-def _constraint(
-    connection: psycopg.Connection[Any], examiner: Examiner, wanted: Constraint, own: Constraint | None
-) -> None:
+def _constraint(connection: Session, examiner: Examiner, wanted: Constraint, own: Constraint | None) -> None:
     statements = _constraint_statements(wanted, own)
     _examine(examiner, wanted, statements)
     for statement in statements:
@@ -377,7 +372,7 @@ def _constraint_statements(wanted: Constraint, own: Constraint | None) -> list[s
     return [f"ALTER TABLE {table} ADD CONSTRAINT {name} {wanted.definition} NOT VALID", validate]
 
 
-def _patiently(connection: psycopg.Connection[Any], statement: str) -> None:
+def _patiently(connection: Session, statement: str) -> None:
     """Runs DDL that needs a strong lock, giving way to the apply again and again."""
     for left in range(TRIES, -1, -1):
         try:

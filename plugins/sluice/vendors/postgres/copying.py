@@ -13,16 +13,15 @@ import select
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import psycopg
 from psycopg import pq
 from psycopg.errors import error_from_result
 
+from sluice.database.session import Session
 from sluice.domain.blocks import Block
 from sluice.domain.names import TableName
 from sluice.domain.shape import Column, TableShape
-from sluice.vendors.postgres.connection import classify, quoted
+from sluice.vendors.postgres.connection import classified, native, quoted
 from sluice.vendors.postgres.ranges import KeyOrder, select_list
 
 PIECE_BYTES = 128 * 1024
@@ -71,15 +70,14 @@ def stable(type_name: str) -> bool:
 
 
 def copy(
-    source: psycopg.Connection[Any],
-    target: psycopg.Connection[Any],
+    source: Session,
+    target: Session,
     query: str,
     table: TableShape,
     columns: Sequence[Column],
     *,
     in_binary: bool,
     beat: Callable[[], None] = lambda: None,
-    place: str = "master",
     taken: Callable[[], None] | None = None,
 ) -> Copied:
     """Copies the rows of `query` into `columns` of `table`; both connections must be in a transaction.
@@ -88,19 +86,18 @@ def copy(
 
     `query` selects the columns in this order. `beat` is called often (each piece, each second of
     waiting) and may raise to stop. After any error the source connection may be in the middle of a
-    result: close it. Errors of the source are raised classified, with its `place`; those of the
-    target are psycopg's.
+    result: close it.
     """
     options = "(FORMAT binary)" if in_binary else "(FORMAT text)"
     into_columns = f"({select_list(columns)}) " if columns else ""
     statement = f"COPY {quoted(table.table.schema, table.table.name)} {into_columns}FROM STDIN {options}"
     size = 0
-    pieces = _pieces(source.pgconn, f"COPY ({query}) TO STDOUT {options}")
+    pieces = _pieces(source, f"COPY ({query}) TO STDOUT {options}")
     if taken is not None:
         pieces = _kept(pieces, taken)
-    with target.cursor() as cursor:
+    with native(target).cursor() as cursor:
         with cursor.copy(statement.encode()) as into:
-            while (piece := _next(pieces, place)) is not None:
+            while (piece := next(pieces, None)) is not None:
                 if piece:
                     into.write(piece)
                     size += len(piece)
@@ -114,34 +111,25 @@ class CopyOut:
     A NULL is empty and an empty text is quoted, so that every value travels exactly. The connection must be in a
     transaction; after an error it may be in the middle of a result: close it. Pieces are empty where a second passed
     without any. With `taken` all rows are taken before the first is given, and it is called between the two.
-    Errors are raised classified, with `place`.
     """
 
-    def __init__(
-        self, connection: psycopg.Connection[Any], query: str, place: str, taken: Callable[[], None] | None = None
-    ):
+    def __init__(self, connection: Session, query: str, taken: Callable[[], None] | None = None):
         self.rows = 0
-        self._pieces = _pieces(connection.pgconn, f"COPY ({query}) TO STDOUT {_CSV}")
+        self._pieces = _pieces(connection, f"COPY ({query}) TO STDOUT {_CSV}")
         if taken is not None:
             self._pieces = _kept(self._pieces, taken)
-        self._place = place
 
     def __iter__(self) -> Iterator[bytes | memoryview]:
-        try:
-            self.rows = yield from self._pieces
-        except psycopg.Error as error:
-            raise classify(error, self._place) from error
+        self.rows = yield from self._pieces
 
 
-def copy_in(
-    connection: psycopg.Connection[Any], table: TableName, columns: Sequence[str], pieces: Iterable[bytes]
-) -> int:
+def copy_in(connection: Session, table: TableName, columns: Sequence[str], pieces: Iterable[bytes]) -> int:
     """Writes CSV with a header into `columns` of `table`, in the caller's transaction; the number of rows.
 
     What `pieces` raises ends the COPY and comes out as it is. Raises psycopg's errors.
     """
     into_columns = f"({', '.join(map(quoted, columns))}) " if columns else ""
-    with connection.cursor() as cursor:
+    with native(connection).cursor() as cursor:
         with cursor.copy(f"COPY {quoted(table.schema, table.name)} {into_columns}FROM STDIN {_CSV}".encode()) as into:
             for piece in pieces:
                 into.write(piece)
@@ -166,7 +154,7 @@ def header(pieces: Iterable[bytes]) -> tuple[list[str], Iterator[bytes]]:
         taken += piece
 
 
-def clear(connection: psycopg.Connection[Any], order: KeyOrder, block: Block) -> None:
+def clear(connection: Session, order: KeyOrder, block: Block) -> None:
     """Deletes the slave's rows of a block, in the transaction that stores it: readers never miss them.
 
     Only where the slave orders keys as the master does (`KeyOrder.same_everywhere`), or for a
@@ -194,56 +182,51 @@ def _kept(
         return rows
 
 
-def _next(pieces: Iterator[bytes | memoryview], place: str) -> bytes | memoryview | None:
-    try:
-        return next(pieces, None)
-    except psycopg.Error as error:
-        raise classify(error, place) from error
-
-
-def _pieces(connection: pq.abc.PGconn, statement: str) -> Generator[bytes | memoryview, None, int]:
+def _pieces(session: Session, statement: str) -> Generator[bytes | memoryview, None, int]:
     """The data of a COPY TO STDOUT, in pieces of about `PIECE_BYTES`; an empty one for each second of waiting.
 
     Returns the number of rows.
     """
-    begun = connection.exec_(statement.encode())
-    if begun.status != pq.ExecStatus.COPY_OUT:
-        raise error_from_result(begun, encoding="utf-8")
-    take = connection.get_copy_data
-    poll = select.poll()
-    poll.register(connection.socket, select.POLLIN)
-    # Each message is copied and let go at once: thousands of them held for one join cost twice as much.
-    joined = io.BytesIO()
-    put = joined.write
-    size = 0
-    while True:
-        length, data = take(1)
-        if 0 < length <= LARGE_BYTES:
-            put(data)
-            size += length
-            if size >= PIECE_BYTES:
+    connection = native(session).pgconn
+    with classified(session):
+        begun = connection.exec_(statement.encode())
+        if begun.status != pq.ExecStatus.COPY_OUT:
+            raise error_from_result(begun, encoding="utf-8")
+        take = connection.get_copy_data
+        poll = select.poll()
+        poll.register(connection.socket, select.POLLIN)
+        # Each message is copied and let go at once: thousands of them held for one join cost twice as much.
+        joined = io.BytesIO()
+        put = joined.write
+        size = 0
+        while True:
+            length, data = take(1)
+            if 0 < length <= LARGE_BYTES:
+                put(data)
+                size += length
+                if size >= PIECE_BYTES:
+                    yield joined.getvalue()
+                    joined = io.BytesIO()
+                    put, size = joined.write, 0
+            elif length > 0:
+                # A large row: joined with others, and sent as one, it would be in memory three times more.
                 yield joined.getvalue()
                 joined = io.BytesIO()
                 put, size = joined.write, 0
-        elif length > 0:
-            # A large row: joined with others, and sent as one, it would be in memory three times more.
+                for start in range(0, length, LARGE_BYTES):
+                    yield data[start : start + LARGE_BYTES]
+            elif length == 0:
+                # Nothing complete yet: what arrives next may be the rest of a large row.
+                if not poll.poll(BEAT_SECONDS * 1000):
+                    yield b""
+                connection.consume_input()
+            else:
+                break
+        if size:
             yield joined.getvalue()
-            joined = io.BytesIO()
-            put, size = joined.write, 0
-            for start in range(0, length, LARGE_BYTES):
-                yield data[start : start + LARGE_BYTES]
-        elif length == 0:
-            # Nothing complete yet: what arrives next may be the rest of a large row.
-            if not poll.poll(BEAT_SECONDS * 1000):
-                yield b""
-            connection.consume_input()
-        else:
-            break
-    if size:
-        yield joined.getvalue()
-    rows = 0
-    while (result := connection.get_result()) is not None:
-        if result.status != pq.ExecStatus.COMMAND_OK:
-            raise error_from_result(result, encoding="utf-8")
-        rows = result.command_tuples or 0
+        rows = 0
+        while (result := connection.get_result()) is not None:
+            if result.status != pq.ExecStatus.COMMAND_OK:
+                raise error_from_result(result, encoding="utf-8")
+            rows = result.command_tuples or 0
     return rows

@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-import psycopg
-
+from sluice.database.session import Session
 from sluice.domain.blocks import Key
 from sluice.domain.shape import TableShape
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.blocks import array_literal, array_type
-from sluice.vendors.postgres.connection import literal, quoted
+from sluice.vendors.postgres.connection import literal, native, quoted
 from sluice.vendors.postgres.ranges import key_order, typed, value_text
 
 RANGED = frozenset(
@@ -206,8 +205,13 @@ class Digest:
         return f"SELECT count(*), {', '.join(texts)} FROM {self.source} WHERE {self.within(blocks)} GROUP BY {places}"
 
 
+def fetch(session: Session, statement: str) -> list[Any]:
+    """The rows of a statement of a `Digest`."""
+    return session.execute(statement.encode()).fetchall()
+
+
 def found_rows(
-    connection: psycopg.Connection[Any], digest: Digest, keys: Sequence[Key]
+    connection: Session, digest: Digest, keys: Sequence[Key]
 ) -> list[tuple[Key, dict[str, str | None] | None]]:
     """For each of `keys` the row that the table has under it, or None. Raises psycopg's errors."""
     if not keys:
@@ -252,14 +256,14 @@ def hashed(method: Method, text: str, seed: int) -> str:
     return f"('x' || substr(md5(convert_to({text}, 'UTF8')), {1 + 16 * seed}, 16))::bit(64)::bigint"
 
 
-def encoding(connection: psycopg.Connection[Any]) -> str:
+def encoding(connection: Session) -> str:
     """What the database keeps texts in, such as UTF8."""
-    return str(connection.info.parameter_status("server_encoding"))
+    return str(native(connection).info.parameter_status("server_encoding"))
 
 
-def probe(connection: psycopg.Connection[Any], method: Method) -> list[int] | None:
+def probe(connection: Session, method: Method) -> list[int] | None:
     """What this server makes of values that are the same everywhere; None where it lacks the method."""
-    if method is Method.HASH and connection.info.server_version < 140000:
+    if method is Method.HASH and native(connection).info.server_version < 140000:
         return None
     probes = [hashed(method, f"{literal(text)}::text", seed) for text in PROBES for seed in (0, 1)]
     if method is Method.HASH:
@@ -270,7 +274,7 @@ def probe(connection: psycopg.Connection[Any], method: Method) -> list[int] | No
     return list(row)
 
 
-def bounds(connection: psycopg.Connection[Any], shape: TableShape, rows: int) -> list[str]:
+def bounds(connection: Session, shape: TableShape, rows: int) -> list[str]:
     """Where blocks of about `ROWS_A_BLOCK` rows may end, from a sample of the pages. Empty where one block will do.
 
     `rows`: about how many there are.
@@ -288,7 +292,7 @@ def bounds(connection: psycopg.Connection[Any], shape: TableShape, rows: int) ->
     return list(dict.fromkeys(text for (text,) in found))
 
 
-def drawn(connection: psycopg.Connection[Any], digest: Digest, rows: int, wanted: int) -> list[Key]:
+def drawn(connection: Session, digest: Digest, rows: int, wanted: int) -> list[Key]:
     """The keys of about `wanted` rows, each of the table's (about) `rows` drawn with the same chance."""
     percent = min(100.0, 100.0 * wanted / max(1, rows))
     texts = ", ".join(digest.texts(digest.key))
@@ -298,7 +302,7 @@ def drawn(connection: psycopg.Connection[Any], digest: Digest, rows: int, wanted
     return connection.execute(f"SELECT {texts} FROM {source} {order}".encode()).fetchall()
 
 
-def pages(connection: psycopg.Connection[Any], shape: TableShape) -> list[tuple[int, int | None] | None]:
+def pages(connection: Session, shape: TableShape) -> list[tuple[int, int | None] | None]:
     """The parts in which a table is read, by its pages. A partitioned table is one part."""
     if shape.partitioned:
         return [None]

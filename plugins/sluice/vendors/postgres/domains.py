@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import psycopg
 
 from sluice import sql_files
+from sluice.database.session import Session
 from sluice.domain.lack import Lack, Severity
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import catalog
@@ -34,7 +32,7 @@ class DomainCheck:
         return f"check {self.name} of domain {quoted(self.schema, self.domain)}"
 
 
-def checks(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[DomainCheck]:
+def checks(connection: Session, tables: Sequence[TableName]) -> list[DomainCheck]:
     """Those of the domains that columns of `tables` need. Raises psycopg's errors."""
     names = connection.execute(sql_files.render("postgres", "types_needed"), catalog.pairs(tables)).fetchall()
     rows = connection.execute(

@@ -9,7 +9,8 @@ from sluice.counted import counted
 from sluice.domain.mask import Mask
 from sluice.domain.names import TableName
 from sluice.errors import RESTART_APPLY, SluiceError, Terminal
-from sluice.vendors.postgres.connection import quoted, reason
+from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.errors import reason
 
 _REFUSING = ("21", "2F", "38", "39", "44", "45", "54", "P0")
 """Classes of SQLSTATEs, besides data (22) and constraints (23), with which a slave refuses rows: what its triggers and

@@ -6,15 +6,13 @@ nothing. So are types made that the slave lacks. They are renamed in the window'
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-import psycopg
-
+from sluice.database.session import Session
 from sluice.domain.definition import Definition, EnumType
 from sluice.vendors.postgres.connection import literal, quoted
 
 
-def labels(connection: psycopg.Connection[Any], enum: EnumType) -> list[str] | None:
+def labels(connection: Session, enum: EnumType) -> list[str] | None:
     """The labels of the slave's type of that name, in their order; None without such an enum."""
     row = connection.execute(
         "SELECT ARRAY(SELECT e.enumlabel::text FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid "

@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import psycopg
 
 from sluice import sql_files
+from sluice.database.session import Session
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import catalog
 
@@ -19,7 +17,7 @@ class Estimate:
     bytes: int
 
 
-def read(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> dict[TableName, Estimate]:
+def read(connection: Session, tables: Sequence[TableName]) -> dict[TableName, Estimate]:
     """One entry for each of `tables` that exists. Raises psycopg's errors."""
     rows = connection.execute(
         sql_files.render("postgres", "estimates"),

@@ -9,15 +9,13 @@ overloads, operators and implicit casts are resolved as in the statement that wo
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
-
-import psycopg
 
 from sluice import sql_files
+from sluice.database.session import Session
 from sluice.domain.names import TableName
 from sluice.domain.shape import Column
 from sluice.errors import RESTART_APPLY, Terminal
-from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.connection import native, quoted
 
 DEFAULTS_ONLY = (
     "now",
@@ -119,7 +117,7 @@ class Examiner:
     `trusted`: everything is run. They raise psycopg's errors where PostgreSQL cannot parse an expression.
     """
 
-    def __init__(self, connection: psycopg.Connection[Any], *, trusted: bool = False):
+    def __init__(self, connection: Session, *, trusted: bool = False):
         self.connection = connection
         self.trusted = trusted
 
@@ -150,7 +148,7 @@ class Examiner:
             return ""
         value = quoted("sluice: value")
         columns = ", ".join([*row, f"{value} {type_}"])
-        with self.connection.transaction(force_rollback=True):
+        with native(self.connection).transaction(force_rollback=True):
             self.connection.execute(f"CREATE TEMPORARY TABLE sluice_expression ({columns})".encode())
             self.connection.execute(
                 "CREATE RULE sluice AS ON DELETE TO pg_temp.sluice_expression DO ALSO "

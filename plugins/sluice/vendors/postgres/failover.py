@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 
 from sluice import sql_files
+from sluice.database.session import Rows, Session
 from sluice.domain.definitions import Definition, Difference
 from sluice.domain.failover import Action, Made, Phase, Record, SequenceValue, Sheet
 from sluice.domain.lack import Lack, Severity
@@ -15,7 +16,8 @@ from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
 from sluice.vendors.postgres import catalog, constraints, own_schema, preflight, sequences
 from sluice.vendors.postgres.checkpoint import CheckpointStore
-from sluice.vendors.postgres.connection import in_one_line, literal, quoted
+from sluice.vendors.postgres.connection import literal, native, quoted
+from sluice.vendors.postgres.errors import in_one_line
 from sluice.vendors.postgres.expressions import Examiner
 from sluice.vendors.postgres.lacks import found
 from sluice.vendors.postgres.own_schema import OwnSchema
@@ -34,7 +36,7 @@ _WHOLE_NUMBERS = ("smallint", "integer", "bigint", "numeric")
 class FailoverStore:
     """The row of `<prefix>FAILOVER` of one slave. The caller commits; psycopg's errors rise as they are."""
 
-    def __init__(self, connection: psycopg.Connection[Any], prefix: Prefix, schema: str, slave: str):
+    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
         self.connection = connection
         self.slave = slave
         self._names = {"prefix": prefix.lower, "schema": quoted(schema)}
@@ -92,13 +94,13 @@ class FailoverStore:
         text = json.dumps({"what": made.what, "undo": made.undo}, ensure_ascii=False) if made else None
         self._execute("failover_made", made=text)
 
-    def _execute(self, name: str, placeholders: dict[str, str] | None = None, **values: Any) -> psycopg.Cursor[Any]:
+    def _execute(self, name: str, placeholders: dict[str, str] | None = None, **values: Any) -> Rows:
         statement = sql_files.render("postgres", name, **self._names, **(placeholders or {}))
         return self.connection.execute(statement, {"slave": self.slave, **values})
 
 
 def definitions(
-    connection: psycopg.Connection[Any], prefix: Prefix, tables: Sequence[TableName], *, all_roles: bool = False
+    connection: Session, prefix: Prefix, tables: Sequence[TableName], *, all_roles: bool = False
 ) -> tuple[Definition, ...]:
     """What `tables` and their surroundings are defined to do beyond holding rows. Raises psycopg's errors."""
     rows = connection.execute(
@@ -120,9 +122,7 @@ def definitions(
     )
 
 
-def sequence_values(
-    connection: psycopg.Connection[Any], prefix: Prefix, tables: Sequence[TableName]
-) -> tuple[SequenceValue, ...]:
+def sequence_values(connection: Session, prefix: Prefix, tables: Sequence[TableName]) -> tuple[SequenceValue, ...]:
     """Where the sequences behind columns of `tables` are, and those that applications call. Raises psycopg's errors."""
     behind = [
         SequenceValue(one.table, one.column, one.schema, one.name, one.increment, one.minimum, one.maximum, one.last)
@@ -135,7 +135,7 @@ def sequence_values(
     return tuple(behind + called)
 
 
-def clock(connection: psycopg.Connection[Any]) -> str:
+def clock(connection: Session) -> str:
     """The server's clock, ISO 8601, UTC."""
     row = connection.execute(
         """SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
@@ -144,7 +144,7 @@ def clock(connection: psycopg.Connection[Any]) -> str:
     return str(row[0])
 
 
-def sheet(connection: psycopg.Connection[Any], prefix: Prefix, place: str, tables: Sequence[TableName]) -> Sheet:
+def sheet(connection: Session, prefix: Prefix, place: str, tables: Sequence[TableName]) -> Sheet:
     """All that a failover needs of a master. Raises psycopg's errors."""
     replicated = set(tables)
     others = [
@@ -162,7 +162,7 @@ def sheet(connection: psycopg.Connection[Any], prefix: Prefix, place: str, table
     )
 
 
-def sessions_of(connection: psycopg.Connection[Any], application: str) -> int:
+def sessions_of(connection: Session, application: str) -> int:
     """How many other sessions of this account call themselves so in the database."""
     row = connection.execute(
         "SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE application_name = %s AND pid <> pg_backend_pid() "
@@ -172,9 +172,7 @@ def sessions_of(connection: psycopg.Connection[Any], application: str) -> int:
     return int(row[0]) if row else 0
 
 
-def make(
-    connection: psycopg.Connection[Any], store: FailoverStore, difference: Difference, *, trusted: bool = False
-) -> str:
+def make(connection: Session, store: FailoverStore, difference: Difference, *, trusted: bool = False) -> str:
     """Makes the slave as the master is and keeps what undoes it, in one transaction; else why that was refused.
 
     `trusted`: whatever the expressions call that are evaluated for the rows that are there. Raises psycopg's errors for
@@ -186,7 +184,7 @@ def make(
         if notice.sqlstate == _NOT_GRANTED:
             ungranted.append(str(notice.message_primary))
 
-    connection.add_notice_handler(listen)
+    native(connection).add_notice_handler(listen)
     try:
         with connection.transaction():
             if reason := _untrusted(Examiner(connection, trusted=trusted), difference.wanted):
@@ -203,11 +201,11 @@ def make(
             raise
         return in_one_line(error)
     finally:
-        connection.remove_notice_handler(listen)
+        native(connection).remove_notice_handler(listen)
     return "; ".join(ungranted)
 
 
-def rights_lacking(connection: psycopg.Connection[Any], wanted: Sequence[Difference]) -> list[Lack]:
+def rights_lacking(connection: Session, wanted: Sequence[Difference]) -> list[Lack]:
     """What keeps the account from making some of `wanted`. Raises psycopg's errors."""
     automatic = [one for one in wanted if one.automatic]
     owners = [one.definition for one in automatic if one.kind == "owner"]
@@ -265,7 +263,7 @@ def _untrusted(examiner: Examiner, wanted: Definition | None) -> str:
     return constraints.untrusted(examiner, TableName(wanted.schema, wanted.name), wanted.expressions)
 
 
-def take_back(connection: psycopg.Connection[Any], store: FailoverStore, made: Made) -> None:
+def take_back(connection: Session, store: FailoverStore, made: Made) -> None:
     """Undoes the last thing made, in one transaction. Raises psycopg's errors."""
     with connection.transaction():
         limit_lock_waits(connection, LOCK_SECONDS)
@@ -274,7 +272,7 @@ def take_back(connection: psycopg.Connection[Any], store: FailoverStore, made: M
         store.note_made(None)
 
 
-def set_sequence(connection: psycopg.Connection[Any], master: SequenceValue, gap: int) -> int | None:
+def set_sequence(connection: Session, master: SequenceValue, gap: int) -> int | None:
     """Sets the slave's sequence beyond all that is known to be used, never back; the value, None where nothing was ever
     drawn. Raises `LookupError` where the slave has no such sequence, psycopg's errors."""
     own, used = (master.schema, master.name), None
@@ -297,7 +295,7 @@ def set_sequence(connection: psycopg.Connection[Any], master: SequenceValue, gap
     return value
 
 
-def _used(connection: psycopg.Connection[Any], master: SequenceValue) -> int | None:
+def _used(connection: Session, master: SequenceValue) -> int | None:
     """The farthest value in the column, in the direction of the sequence."""
     assert master.table is not None
     shape = catalog.shape(connection, master.table)
@@ -311,9 +309,7 @@ def _used(connection: psycopg.Connection[Any], master: SequenceValue) -> int | N
     return int(row[0]) if row and row[0] is not None else None
 
 
-def changed_since(
-    connection: psycopg.Connection[Any], prefix: Prefix, schema: str, last: Position, now: Position
-) -> bool:
+def changed_since(connection: Session, prefix: Prefix, schema: str, last: Position, now: Position) -> bool:
     """Whether ITEMS has any change that was committed after `last`, up to `now`."""
     window = Window.between(last, now).condition
     names = {"prefix": prefix.lower, "schema": quoted(schema)}
@@ -321,7 +317,7 @@ def changed_since(
     return connection.execute(f"SELECT FROM ({statement}) AS s LIMIT 1".encode()).fetchone() is not None
 
 
-def follow(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, slave: str, start: Position) -> None:
+def follow(connection: Session, prefix: Prefix, schema: str, slave: str, start: Position) -> None:
     """The database is a slave in state NORMAL at `start`, its tables of CHECKPOINT made where absent."""
     store = CheckpointStore(connection, prefix, schema, slave)
     with connection.transaction():
@@ -343,7 +339,7 @@ def _follows(position: Position | None, start: Position) -> bool:
     return position.origin.system == start.origin.system and position.covers_all_of(start)
 
 
-def validate(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[str]:
+def validate(connection: Session, tables: Sequence[TableName]) -> list[str]:
     """Checks the rows of constraints that were made without, while the application goes on; those that rows violate,
     and how."""
     violated = []

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import psycopg
 
 from sluice import sql_files
+from sluice.database.session import Session
 from sluice.domain.foreign_key import ForeignKey
 from sluice.domain.names import TableName
+from sluice.vendors.postgres.connection import native
 
 
 @dataclass(frozen=True)
@@ -20,15 +21,15 @@ class Acting:
     key: ForeignKey
 
 
-def read(connection: psycopg.Connection[Any], tables: Iterable[TableName]) -> list[ForeignKey]:
+def read(connection: Session, tables: Iterable[TableName]) -> list[ForeignKey]:
     """Those by which `tables` refer to others, or to themselves. Raises psycopg's errors."""
     wanted = list(tables)
     pairs = ([table.schema for table in wanted], [table.name for table in wanted])
-    rows = psycopg.RawCursor(connection).execute(sql_files.render("postgres", "foreign_keys"), pairs)
+    rows = psycopg.RawCursor(native(connection)).execute(sql_files.render("postgres", "foreign_keys"), pairs)
     return [_key(*row) for row in rows]
 
 
-def acting(connection: psycopg.Connection[Any]) -> list[Acting]:
+def acting(connection: Session) -> list[Acting]:
     """Those of the whole database that act. Raises psycopg's errors."""
     rows = connection.execute(sql_files.render("postgres", "foreign_keys_acting").encode())
     return [Acting(name, definition, _key(*row)) for name, definition, *row in rows]

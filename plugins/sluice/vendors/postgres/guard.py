@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import psycopg
-
 from sluice import sql_files
+from sluice.database.session import Rows, Session
 from sluice.domain.names import Prefix
 from sluice.errors import Terminal
 from sluice.vendors.postgres import session
@@ -44,7 +43,7 @@ class Guarded:
 class Guard:
     """The guard of one master. On a connection in autocommit; psycopg's errors rise as they are."""
 
-    connection: psycopg.Connection[Any]
+    connection: Session
     prefix: Prefix
     schema: str
 
@@ -119,5 +118,5 @@ class Guard:
     def _names(self) -> dict[str, str]:
         return {"prefix": self.prefix.lower, "schema": quoted(self.schema)}
 
-    def _execute(self, name: str, **values: Any) -> psycopg.Cursor[Any]:
+    def _execute(self, name: str, **values: Any) -> Rows:
         return self.connection.execute(sql_files.render("postgres", name, **self._names), values or None)

@@ -1,11 +1,9 @@
 """Tables that join a replication of a PostgreSQL master: what they hold, and which slaves have yet to learn of them."""
 
 from collections.abc import Sequence
-from typing import Any
-
-import psycopg
 
 from sluice import sql_files
+from sluice.database.session import Session
 from sluice.domain.joining import Rows
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.position import Position
@@ -16,16 +14,14 @@ COUNTED = 10_000
 """Rows up to which a table's are counted."""
 
 
-def pending(
-    connection: psycopg.Connection[Any], prefix: Prefix, schema: str, applied: Position
-) -> dict[TableName, bool]:
+def pending(connection: Session, prefix: Prefix, schema: str, applied: Position) -> dict[TableName, bool]:
     """The tables that join after `applied`; whether all of their rows follow in the stream. Raises psycopg's errors."""
     statement = sql_files.render("postgres", "queue_joining", prefix=prefix.lower, schema=quoted(schema))
     rows = connection.execute(statement, {"floor": applied.floor_of_all(), "snapshot": applied.snapshot}).fetchall()
     return {TableName(table_schema, name): complete for table_schema, name, complete in rows}
 
 
-def rows(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> dict[TableName, Rows]:
+def rows(connection: Session, tables: Sequence[TableName]) -> dict[TableName, Rows]:
     """How many rows each of `tables` has: counted where they are few, else estimated. Raises psycopg's errors."""
     sizes = estimates.read(connection, tables)
     found = {}

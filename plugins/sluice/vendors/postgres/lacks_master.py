@@ -4,12 +4,10 @@ import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any
-
-import psycopg
 
 from sluice import sql_files
 from sluice.configuration.model import Replication
+from sluice.database.session import Session
 from sluice.domain.lack import MASTER, Lack, Severity
 from sluice.domain.names import TableName
 from sluice.errors import Terminal
@@ -35,7 +33,7 @@ _FOR_TABLES = {
 _RESOURCES = "install_resources makes Sluice's own tables and functions there"
 
 
-def find(connection: psycopg.Connection[Any], replication: Replication, *, light: bool = False) -> list[Lack]:
+def find(connection: Session, replication: Replication, *, light: bool = False) -> list[Lack]:
     """Everything that is lacking, for `current_user`. Changes nothing. Raises psycopg's errors.
 
     `light`: only what a replication that runs already cannot do without.
@@ -44,7 +42,7 @@ def find(connection: psycopg.Connection[Any], replication: Replication, *, light
 
 
 class _Master:
-    def __init__(self, connection: psycopg.Connection[Any], replication: Replication, light: bool):
+    def __init__(self, connection: Session, replication: Replication, light: bool):
         self.connection = connection
         self.replication = replication
         self.light = light
@@ -209,7 +207,7 @@ def of_tables(account: Account, relations: Sequence[Relation], wanted: dict[str,
         )
 
 
-def of_sequences(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[Lack]:
+def of_sequences(connection: Session, tables: Sequence[TableName]) -> list[Lack]:
     """Sequences behind columns of `tables` that the account may not read. Raises psycopg's errors."""
     unreadable = [each for each in sequences.read(connection, tables) if not each.readable]
     role = preflight.role(connection) if unreadable else ""

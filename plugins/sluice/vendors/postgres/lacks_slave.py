@@ -3,11 +3,9 @@
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import psycopg
 
 from sluice.configuration.model import Replication, SlaveConfig
+from sluice.database.session import Session
 from sluice.domain.compatibility import differences
 from sluice.domain.lack import ADMINISTRATOR, Lack, Severity
 from sluice.domain.names import TableName
@@ -50,9 +48,7 @@ class Wanted:
     """What the tables take on the master, without indexes."""
 
     @classmethod
-    def of(
-        cls, master: psycopg.Connection[Any], replication: Replication, covers: Callable[[TableName], bool]
-    ) -> "Wanted":
+    def of(cls, master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> "Wanted":
         """From the master's catalogue, of the tables that `covers` chooses. Raises psycopg's errors."""
         try:
             chosen = [each.table for each in replication.resolve(catalog.tables(master)) if covers(each.table)]
@@ -68,7 +64,7 @@ class Wanted:
 
 
 def find(
-    connection: psycopg.Connection[Any],
+    connection: Session,
     replication: Replication,
     slave: SlaveConfig,
     wanted: Wanted | None,
@@ -87,7 +83,7 @@ def find(
 class _Slave:
     def __init__(
         self,
-        connection: psycopg.Connection[Any],
+        connection: Session,
         replication: Replication,
         slave: SlaveConfig,
         wanted: Wanted | None,
@@ -325,9 +321,7 @@ class _Slave:
             )
 
 
-def of_sequences(
-    connection: psycopg.Connection[Any], tables: Sequence[TableName], strange: Collection[TableName] = ()
-) -> list[Lack]:
+def of_sequences(connection: Session, tables: Sequence[TableName], strange: Collection[TableName] = ()) -> list[Lack]:
     """Sequences behind columns of `tables` that the account may not set. Raises psycopg's errors.
 
     Not those that change owner together with `strange` tables.

@@ -1,6 +1,6 @@
 """Net changes of a window to the slave: a few statements a table, in the caller's transaction.
 
-    merger = Merger(connection, place, cascades=not replica_role)     # one a session
+    merger = Merger(connection, cascades=not replica_role)     # one a session
     merged = merger.merge([net_changes_or_staged, …], safe=False)
     merger.targets.forget(table)                                      # after DDL on the slave
 
@@ -13,22 +13,22 @@ Raises, with everything it did undone and the transaction still usable:
 - `Drift`: the slave's rows are not the master's former ones (normal mode only);
 - `Collision`: the set-based form does not work here; use `replay`;
 - `ValueUnfit`, `ColumnMissing`, `TargetMissing`: the slave's definition does not take the changes;
-- the errors of `connection.classify`; the transaction is lost then.
+- the errors of the session; the transaction is lost then.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import psycopg
 
 from sluice.counted import counted
+from sluice.database.session import Session
 from sluice.domain.change import NetChanges
 from sluice.domain.mask import NO_PATTERNS, Mask
 from sluice.domain.names import TableName
-from sluice.vendors.postgres import connection as connections
-from sluice.vendors.postgres import pipeline, stage, statements
+from sluice.vendors.postgres import errors, pipeline, stage, statements
+from sluice.vendors.postgres.connection import native
 from sluice.vendors.postgres.drift import Collision, Drift, refuses, rows_found
 from sluice.vendors.postgres.stage import Relation, Rows, Source, Staged
 from sluice.vendors.postgres.step import ACTION, FIRST, SAFE, STRICT, THEN, Step
@@ -58,18 +58,24 @@ class Merged:
 class Merger:
     """Merges into one slave over one connection.
 
-    `place` names the slave in messages; `cascades`: its foreign keys and triggers act in this session.
+    `cascades`: the foreign keys and triggers of the slave act in this session.
     """
 
-    def __init__(self, connection: psycopg.Connection[Any], place: str, *, cascades: bool, mask: Mask = NO_PATTERNS):
+    def __init__(self, connection: Session, *, cascades: bool, mask: Mask = NO_PATTERNS):
         self.connection = connection
-        self.place = place
         self.cascades = cascades
         self.targets = Targets(connection, mask)
-        self._raw = psycopg.RawCursor(connection)
+        self._raw = psycopg.RawCursor(native(connection))
         self._stages = 0
         # A few statements for each of some hundred tables stay planned.
-        connection.prepared_max = max(connection.prepared_max or 0, 1_000)
+        driver = native(connection)
+        driver.prepared_max = max(driver.prepared_max or 0, 1_000)
+
+    def begin(self, at_once: Collection[str] = ()) -> None:
+        """In a new transaction: constraints are checked at its end, those `at_once` (quoted) with every statement."""
+        self.connection.execute("SET CONSTRAINTS ALL DEFERRED")
+        for constraint in sorted(at_once):
+            self.connection.execute(f"SET CONSTRAINTS {constraint} IMMEDIATE".encode())
 
     def merge(self, changes: Iterable[NetChanges | Staged], *, safe: bool = False) -> Merged:
         """Applies the net changes of a window (or slice). Several of one table must not share keys."""
@@ -91,7 +97,7 @@ class Merger:
                 anew.add(collision.table)
             except psycopg.Error as error:
                 if error.sqlstate not in _STALE or fresh:
-                    raise connections.classify(error, self.place) from error
+                    raise
                 self.targets.forget()  # somebody altered the slave's tables: look again, once
                 fresh = True
 
@@ -357,9 +363,7 @@ class Merger:
 
     def _said(self, step: Step, error: psycopg.Error) -> str:
         """What the server says of rows of a step."""
-        return (
-            connections.reason(error, hidden=True) if step.target.hidden else error.diag.message_primary or str(error)
-        )
+        return errors.reason(error, hidden=True) if step.target.hidden else error.diag.message_primary or str(error)
 
     def _drift(self, step: Step, count: int) -> Drift:
         """After undoing: which row it is."""
@@ -414,7 +418,7 @@ class Merger:
                 pass
             finally:
                 self._undo()
-        reason = connections.reason(error, hidden=bool(step.target.hidden))
+        reason = errors.reason(error, hidden=bool(step.target.hidden))
         return stage.ValueUnfit(step.target.table, error.diag.column_name, None, reason)
 
 

@@ -5,14 +5,14 @@ holds for rows that are written from then on. The check outlives the apply; its 
 """
 
 from collections.abc import Collection
-from typing import Any
 
 import psycopg
 
 from sluice import sql_files
+from sluice.database.session import Session
 from sluice.domain.names import TableName
 from sluice.vendors.postgres.alterations import PENDING
-from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.connection import native, quoted
 
 _SAVEPOINT = "sluice_not_null"
 
@@ -20,7 +20,7 @@ _SAVEPOINT = "sluice_not_null"
 class NotNull:
     """Of one slave, over the connection of its apply."""
 
-    def __init__(self, connection: psycopg.Connection[Any]):
+    def __init__(self, connection: Session):
         self.connection = connection
         self._altered: set[TableName] = set()
         self._tables: set[TableName] | None = None
@@ -50,7 +50,7 @@ class NotNull:
 
     def _set(self, table: str, constraint: str, column: str) -> bool:
         try:
-            with self.connection.transaction(_SAVEPOINT):
+            with native(self.connection).transaction(_SAVEPOINT):
                 # Rows are read under a weak lock; with the check validated the strong one is short.
                 self.connection.execute(f"ALTER TABLE {table} VALIDATE CONSTRAINT {constraint}".encode())
                 self.connection.execute(

@@ -6,13 +6,13 @@ else made under one of their names would be used as Sluice's own.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import psycopg
 
 from sluice import sql_files
 from sluice.configuration.model import DEFAULT_SCHEMA
 from sluice.configuration.resolve import MASTER_MARKS, SLAVE_MARKS, SLAVE_TABLES
+from sluice.database.session import Session
 from sluice.domain.lack import MASTER, Lack, slave_side
 from sluice.domain.names import Prefix
 from sluice.errors import Terminal
@@ -89,7 +89,7 @@ class InstalledElsewhere(Terminal):
         self.schemas = tuple(schemas)
 
 
-def has(connection: psycopg.Connection[Any], relation: str) -> bool:
+def has(connection: Session, relation: str) -> bool:
     """Whether one of Sluice's tables is there. `relation`: its quoted name. Raises `NotOwned`, psycopg's errors."""
     row = connection.execute(sql_files.render("postgres", "own_table"), {"relation": relation}).fetchone()
     if row is None:
@@ -100,13 +100,13 @@ def has(connection: psycopg.Connection[Any], relation: str) -> bool:
     return True
 
 
-def expect_owned(connection: psycopg.Connection[Any], own: OwnSchema) -> None:
+def expect_owned(connection: Session, own: OwnSchema) -> None:
     """Passes where every object under Sluice's names is the account's own. Raises `SchemaUnsafe`, psycopg's errors."""
     if wrong := of_foreign(preflight.role(connection), foreign(connection, own)):
         raise SchemaUnsafe(own, [lack.at(own.side, "") for lack in wrong])
 
 
-def expect_here(connection: psycopg.Connection[Any], own: OwnSchema) -> None:
+def expect_here(connection: Session, own: OwnSchema) -> None:
     """Passes where the side is not installed in another schema. Call it where nothing is found.
 
     Raises `InstalledElsewhere`.
@@ -115,7 +115,7 @@ def expect_here(connection: psycopg.Connection[Any], own: OwnSchema) -> None:
         raise InstalledElsewhere(own, schemas)
 
 
-def elsewhere(connection: psycopg.Connection[Any], own: OwnSchema) -> list[str]:
+def elsewhere(connection: Session, own: OwnSchema) -> list[str]:
     """Other schemas that hold what the configuration, which names no schema, looks for in the default one."""
     if own.name != DEFAULT_SCHEMA:
         return []
@@ -127,13 +127,13 @@ def elsewhere(connection: psycopg.Connection[Any], own: OwnSchema) -> list[str]:
     return [name for name, schema in rows if _holds(connection, own, schema)]
 
 
-def lacks(connection: psycopg.Connection[Any], own: OwnSchema) -> list[Lack]:
+def lacks(connection: Session, own: OwnSchema) -> list[Lack]:
     """Why Sluice's objects cannot be there. A schema that is absent lacks nothing."""
     role = preflight.role(connection)
     return [*of_foreign(role, foreign(connection, own)), *_of_creators(connection, own, role)]
 
 
-def foreign(connection: psycopg.Connection[Any], own: OwnSchema) -> list[preflight.Foreign]:
+def foreign(connection: Session, own: OwnSchema) -> list[preflight.Foreign]:
     """Objects under Sluice's names that are not the account's own."""
     start = own.prefix.lower
     return preflight.foreign(
@@ -145,7 +145,7 @@ def foreign(connection: psycopg.Connection[Any], own: OwnSchema) -> list[preflig
     )
 
 
-def secure(connection: psycopg.Connection[Any], own: OwnSchema) -> None:
+def secure(connection: Session, own: OwnSchema) -> None:
     """Before objects are made or upgraded: the schema is there, safe, and every object under Sluice's names is the
     account's own. Makes the schema where it is absent. Raises `SchemaUnsafe`, psycopg's errors."""
     (there,) = preflight.schemas(connection, [own.name])
@@ -170,7 +170,7 @@ def elsewhere_remedy(own: OwnSchema, schemas: Sequence[str]) -> str:
     )
 
 
-def _make(connection: psycopg.Connection[Any], own: OwnSchema, absent: preflight.Schema) -> None:
+def _make(connection: Session, own: OwnSchema, absent: preflight.Schema) -> None:
     try:
         with connection.transaction():
             # Two that make it at the same time would collide.
@@ -181,7 +181,7 @@ def _make(connection: psycopg.Connection[Any], own: OwnSchema, absent: preflight
         raise SchemaUnsafe(own, [lack.at(own.side, "")]) from None
 
 
-def _holds(connection: psycopg.Connection[Any], own: OwnSchema, schema: str) -> bool:
+def _holds(connection: Session, own: OwnSchema, schema: str) -> bool:
     slave = own.side.removeprefix("slave ")
     checkpoint = f"{schema}.{quoted(own.prefix.lower + 'checkpoint')}"
     query = f"SELECT EXISTS (SELECT FROM {checkpoint} WHERE slave = %(slave)s)"
@@ -189,7 +189,7 @@ def _holds(connection: psycopg.Connection[Any], own: OwnSchema, schema: str) -> 
     return bool(row and row[0])
 
 
-def _of_creators(connection: psycopg.Connection[Any], own: OwnSchema, role: str) -> list[Lack]:
+def _of_creators(connection: Session, own: OwnSchema, role: str) -> list[Lack]:
     rows = connection.execute(sql_files.render("postgres", "schema_creators"), {"schema": own.name}).fetchall()
     if not rows:
         return []

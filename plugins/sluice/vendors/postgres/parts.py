@@ -8,13 +8,15 @@ from typing import Any
 import psycopg
 
 from sluice import sql_files
+from sluice.database.session import Session
 from sluice.domain.blocks import Key
 from sluice.domain.names import TableName
 from sluice.domain.parts import Range
 from sluice.domain.shape import TableShape
 from sluice.errors import Terminal, Transient
 from sluice.vendors.postgres.blocks import array_literal, array_type
-from sluice.vendors.postgres.connection import classify, in_one_line, literal, quoted
+from sluice.vendors.postgres.connection import literal, native, quoted
+from sluice.vendors.postgres.errors import in_one_line
 from sluice.vendors.postgres.ranges import KeyOrder, typed, value_text
 
 FETCHED_ROWS = 5_000
@@ -28,7 +30,7 @@ class NotEvaluated(Transient):
     """A condition could not be evaluated just now."""
 
 
-def key_of(connection: psycopg.Connection[Any], shape: TableShape, text: str) -> Key:
+def key_of(connection: Session, shape: TableShape, text: str) -> Key:
     """A key as a person writes it: the value itself, or a JSON list of one value a key column; its canonical texts.
 
     Raises `NoSuchPart`.
@@ -58,7 +60,7 @@ def key_of(connection: psycopg.Connection[Any], shape: TableShape, text: str) ->
     return tuple(row)
 
 
-def check(connection: psycopg.Connection[Any], order: KeyOrder, where: str, place: str) -> None:
+def check(connection: Session, order: KeyOrder, where: str, place: str) -> None:
     """Raises `NoSuchPart` for a condition that this database does not understand, `NotEvaluated`."""
     statement = sql_files.render("postgres", "key_matching", texts="1", source=order.source, where=where)
     table = order.shape.table
@@ -67,16 +69,14 @@ def check(connection: psycopg.Connection[Any], order: KeyOrder, where: str, plac
         try:
             # Names and types alone are looked up: nothing is executed that could put a value into an error. The
             # protocol of prepared statements takes one statement only.
-            connection.execute(f"PREPARE sluice_where AS {statement}".encode(), prepare=True)
+            native(connection).execute(f"PREPARE sluice_where AS {statement}".encode(), prepare=True)
         except (psycopg.ProgrammingError, psycopg.DataError, psycopg.NotSupportedError) as error:
             raise NoSuchPart(f"where: {where!r} is no condition on {table} at {place}: {in_one_line(error)}") from error
         connection.execute("DEALLOCATE sluice_where")
-        connection.execute(f"EXPLAIN {statement}".encode(), prepare=True)
+        native(connection).execute(f"EXPLAIN {statement}".encode(), prepare=True)
 
 
-def runs(
-    connection: psycopg.Connection[Any], order: KeyOrder, where: str, lo: Key | None, hi: Key | None
-) -> Iterator[Range]:
+def runs(connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: Key | None) -> Iterator[Range]:
     """The ranges of neighbouring rows of the master for which `where` holds, in key order, between `lo` and `hi`.
 
     Each ends where the next row begins for which it does not. Reads the table once. Raises `NoSuchPart`.
@@ -102,7 +102,7 @@ def runs(
         yield begun, hi
 
 
-def matching(connection: psycopg.Connection[Any], order: KeyOrder, where: str) -> Iterator[list[Key]]:
+def matching(connection: Session, order: KeyOrder, where: str) -> Iterator[list[Key]]:
     """The keys of the slave's rows for which `where` holds, some at a time. Raises `NoSuchPart`."""
     statement = sql_files.render("postgres", "key_matching", texts=_texts(order), source=order.source, where=where)
     some: list[Key] = []
@@ -115,7 +115,7 @@ def matching(connection: psycopg.Connection[Any], order: KeyOrder, where: str) -
         yield some
 
 
-def in_order(connection: psycopg.Connection[Any], shape: TableShape, keys: Sequence[Key]) -> list[Key]:
+def in_order(connection: Session, shape: TableShape, keys: Sequence[Key]) -> list[Key]:
     """`keys` as the master orders them."""
     if len(keys) < 2:
         return list(keys)
@@ -132,7 +132,7 @@ def in_order(connection: psycopg.Connection[Any], shape: TableShape, keys: Seque
     return [keys[place - 1] for (place,) in rows]
 
 
-def delete(connection: psycopg.Connection[Any], order: KeyOrder, keys: Sequence[Key]) -> None:
+def delete(connection: Session, order: KeyOrder, keys: Sequence[Key]) -> None:
     """Deletes the slave's rows of these keys."""
     pairs = [(f"k{number}", column) for number, column in enumerate(order.shape.key, start=1)]
     columns = ", ".join(f"unnest(%({name})s::{array_type(column)}) AS {name}" for name, column in pairs)
@@ -148,10 +148,10 @@ def delete(connection: psycopg.Connection[Any], order: KeyOrder, keys: Sequence[
         connection.execute(statement.encode(), parameters)
 
 
-def _rows(connection: psycopg.Connection[Any], statement: str, order: KeyOrder, where: str) -> Iterator[Sequence[Any]]:
+def _rows(connection: Session, statement: str, order: KeyOrder, where: str) -> Iterator[Sequence[Any]]:
     with _evaluating(where, order.shape.table, "the database"), connection.transaction():
         connection.execute("SET TRANSACTION READ ONLY")
-        with connection.cursor(name="sluice_parts") as cursor:
+        with native(connection).cursor(name="sluice_parts") as cursor:
             cursor.itersize = FETCHED_ROWS
             cursor.execute(statement.encode())
             yield from cursor
@@ -167,7 +167,7 @@ def _evaluating(where: str, table: TableName, place: str) -> Iterator[None]:
         if error.sqlstate is None:
             raise
         state = f"SQLSTATE {error.sqlstate}"
-        if isinstance(classify(error, place), Transient):
+        if isinstance(error, Transient):
             raise NotEvaluated(f"{place}: where: {where!r} cannot be evaluated on {table} just now: {state}") from None
         raise NoSuchPart(
             f"where: {where!r} cannot be evaluated on {table}: {state}. PostgreSQL's documentation lists what the "

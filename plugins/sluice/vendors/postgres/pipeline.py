@@ -6,6 +6,9 @@ from typing import Any
 
 import psycopg
 
+from sluice.database.session import Session
+from sluice.vendors.postgres.connection import native
+
 
 class StatementsFailed(Exception):
     """One of the statements failed; those after it were not run. `index` is its place, `error` the driver's error."""
@@ -16,25 +19,24 @@ class StatementsFailed(Exception):
         self.error = error
 
 
-def send(connection: psycopg.Connection[Any], statements: Iterable[tuple[str, Sequence[Any]]]) -> list[int]:
+def send(connection: Session, statements: Iterable[tuple[str, Sequence[Any]]]) -> list[int]:
     """Rows touched by each statement; else as `run`."""
     return [cursor.rowcount for cursor in run(connection, statements)]
 
 
-def run(
-    connection: psycopg.Connection[Any], statements: Iterable[tuple[str, Sequence[Any]]]
-) -> list[psycopg.RawCursor[Any]]:
+def run(connection: Session, statements: Iterable[tuple[str, Sequence[Any]]]) -> list[psycopg.RawCursor[Any]]:
     """Runs `(text with $1…, parameters)` in order without waiting for each; a cursor with each result.
 
     Each is prepared: its text should come again. Raises `StatementsFailed`; the transaction is
     lost then, up to a savepoint set before.
     """
+    driver = native(connection)
     cursors: list[psycopg.RawCursor[Any]] = []
     try:
-        with connection.pipeline() as pipeline:
+        with driver.pipeline() as pipeline:
             try:
                 for text, parameters in statements:
-                    cursor = psycopg.RawCursor(connection)
+                    cursor = psycopg.RawCursor(driver)
                     cursors.append(cursor)
                     cursor.execute(text, parameters, prepare=True)
                 pipeline.sync()

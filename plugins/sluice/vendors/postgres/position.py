@@ -2,11 +2,9 @@
 
 import logging
 from dataclasses import replace
-from typing import Any
-
-import psycopg
 
 from sluice import sql_files
+from sluice.database.session import Session
 from sluice.domain import origin
 from sluice.domain.names import Prefix
 from sluice.domain.origin import Origin
@@ -16,9 +14,7 @@ from sluice.vendors.postgres.connection import quoted
 log = logging.getLogger("sluice.position")
 
 
-def take(
-    connection: psycopg.Connection[Any], prefix: Prefix, schema: str, previous: Position | None = None
-) -> Position:
+def take(connection: Session, prefix: Prefix, schema: str, previous: Position | None = None) -> Position:
     """The position at which the master stands now, floors inherited from `previous`.
 
     On a connection in autocommit. As the first statement of a REPEATABLE READ transaction it is the
@@ -37,7 +33,7 @@ def take(
     return replace(now, origin=here).after(previous)
 
 
-def _prove(connection: psycopg.Connection[Any], former: Origin, now: Origin) -> None:
+def _prove(connection: Session, former: Origin, now: Origin) -> None:
     row = connection.execute(sql_files.render("postgres", "position_promoted")).fetchone()
     assert row is not None
     readable, replayed = row
@@ -51,7 +47,7 @@ def _prove(connection: psycopg.Connection[Any], former: Origin, now: Origin) -> 
     log.warning("The master failed over, from %s to %s. All that was seen is there: applying goes on", former, now)
 
 
-def secure(connection: psycopg.Connection[Any], position: Position) -> None:
+def secure(connection: Session, position: Position) -> None:
     """Returns when no crash of the master can undo what `position` saw: before a slave shows it.
 
     On a connection in autocommit, outside a transaction. Raises psycopg's errors.

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import psycopg
-
 from sluice import sql_files
+from sluice.database.session import Session
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import catalog
 
@@ -120,7 +119,7 @@ class Foreign:
     owned_by_superuser: bool
 
 
-def account(connection: psycopg.Connection[Any]) -> Account:
+def account(connection: Session) -> Account:
     """The session's account. Raises psycopg's errors."""
     statement = sql_files.render("postgres", "preflight_account")
     before = time.time()
@@ -132,14 +131,14 @@ def account(connection: psycopg.Connection[Any]) -> Account:
     return Account(*(*row[:3], tuple(row[3]), *row[4:-2], tuple(row[-2]), ahead, (after - before) / 2))
 
 
-def role(connection: psycopg.Connection[Any]) -> str:
+def role(connection: Session) -> str:
     """The account's name, quoted where it needs it."""
     row = connection.execute("SELECT pg_catalog.quote_ident(current_user)").fetchone()
     assert row is not None
     return str(row[0])
 
 
-def logged_in(connection: psycopg.Connection[Any]) -> bool:
+def logged_in(connection: Session) -> bool:
     """Whether the session's account is the one that logged in.
 
     Not after an administrator's `SET ROLE`: code of that role, which reading one of its tables or calling one of its
@@ -149,19 +148,19 @@ def logged_in(connection: psycopg.Connection[Any]) -> bool:
     return row is not None and bool(row[0])
 
 
-def schemas(connection: psycopg.Connection[Any], names: Iterable[str]) -> list[Schema]:
+def schemas(connection: Session, names: Iterable[str]) -> list[Schema]:
     """One entry for each of `names`, by name."""
     statement = sql_files.render("postgres", "preflight_schemas")
     return [Schema(*row) for row in connection.execute(statement, {"schemas": sorted(set(names))}).fetchall()]
 
 
-def relations(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[Relation]:
+def relations(connection: Session, tables: Sequence[TableName]) -> list[Relation]:
     """Those of `tables` that are there, and their partitions."""
     rows = connection.execute(sql_files.render("postgres", "preflight_tables"), catalog.pairs(tables)).fetchall()
     return [Relation(*(TableName(row[0], row[1]), *row[2:-3], frozenset(row[-3]), *row[-2:])) for row in rows]
 
 
-def future_privileges(connection: psycopg.Connection[Any], owners: Iterable[tuple[str, str]]) -> list[FuturePrivileges]:
+def future_privileges(connection: Session, owners: Iterable[tuple[str, str]]) -> list[FuturePrivileges]:
     """Of `owners` (schema, quoted role) those whose future tables or sequences the account could not read."""
     wanted = sorted(set(owners))
     rows = connection.execute(
@@ -171,13 +170,13 @@ def future_privileges(connection: psycopg.Connection[Any], owners: Iterable[tupl
     return [FuturePrivileges(*row) for row in rows]
 
 
-def captures(connection: psycopg.Connection[Any]) -> list[tuple[str, str]]:
+def captures(connection: Session) -> list[tuple[str, str]]:
     """ITEMS and account, quoted, of captures in this database whose account this one is no member of."""
     return list(connection.execute(sql_files.render("postgres", "preflight_captures").encode()).fetchall())
 
 
 def foreign(
-    connection: psycopg.Connection[Any],
+    connection: Session,
     schema: str,
     relations: Iterable[str],
     functions: Iterable[str] = (),

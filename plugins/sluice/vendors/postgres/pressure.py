@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
-
-import psycopg
 
 from sluice import sql_files
 from sluice.counted import counted
+from sluice.database.session import Session
+from sluice.vendors.postgres.connection import native
 
 SETTINGS = {"statement_timeout": "5s", "lock_timeout": "1s", "default_transaction_read_only": "on"}
 """Of the session: what measures must never be a burden itself."""
@@ -36,16 +35,16 @@ class Pressure:
     clock: datetime
 
 
-def read(connection: psycopg.Connection[Any]) -> Pressure:
+def read(connection: Session) -> Pressure:
     """Raises psycopg's errors."""
     row = connection.execute(sql_files.render("postgres", "pressure")).fetchone()
     assert row is not None
     return Pressure(*row)
 
 
-def number(connection: psycopg.Connection[Any], query: str) -> float:
+def number(connection: Session, query: str) -> float:
     """What a user's query returns. Raises `NoNumber`, and psycopg's errors: it may be anything."""
-    cursor = connection.execute(query.encode())
+    cursor = native(connection).execute(query.encode())
     if cursor.description is None:
         raise NoNumber("it returns nothing")
     rows = cursor.fetchmany(2)

@@ -3,11 +3,9 @@
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
-
-import psycopg
 
 from sluice import sql_files
+from sluice.database.session import Session
 from sluice.domain.backlog import Backlog
 from sluice.domain.names import Prefix
 from sluice.domain.position import Position
@@ -19,7 +17,7 @@ _SLAVES = "slaves"
 
 
 def purge(
-    connection: psycopg.Connection[Any],
+    connection: Session,
     prefix: Prefix,
     schema: str,
     positions: Iterable[Position],
@@ -53,7 +51,7 @@ def purge(
         above = last
 
 
-def purged(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> list[Position]:
+def purged(connection: Session, prefix: Prefix, schema: str) -> list[Position]:
     """The positions of the last purge: what all of them cover may be gone. Empty when nothing ever was purged.
 
     A slave that covers one of them has lost nothing; one that does not was put back, to a backup or
@@ -62,7 +60,7 @@ def purged(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> 
     return [Position.parse(text) for text in json.loads(_value(connection, prefix, schema, _RECORD) or "[]")]
 
 
-def backlog(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> Backlog:
+def backlog(connection: Session, prefix: Prefix, schema: str) -> Backlog:
     """How much waits in ITEMS, and who holds the purge as far as was noted. Reads no row but the first and the last."""
     row = connection.execute(
         sql_files.render("postgres", "backlog", prefix=prefix.lower, schema=quoted(schema))
@@ -75,7 +73,7 @@ def backlog(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) ->
     return Backlog(changes, size, tuple(values["slaves"]), datetime.fromisoformat(values["since"]))
 
 
-def note_held(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, slaves: Iterable[str]) -> None:
+def note_held(connection: Session, prefix: Prefix, schema: str, slaves: Iterable[str]) -> None:
     """Notes that `slaves` hold the purge, since now unless one of them did before; nobody: that it goes on."""
     connection.execute(
         sql_files.render("postgres", "backlog_held", prefix=prefix.lower, schema=quoted(schema)),
@@ -83,7 +81,7 @@ def note_held(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, 
     )
 
 
-def waiting(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> tuple[int, int]:
+def waiting(connection: Session, prefix: Prefix, schema: str) -> tuple[int, int]:
     """How many changes are in ITEMS, counted, and about how many bytes they are."""
     row = connection.execute(
         sql_files.render("postgres", "items_waiting", prefix=prefix.lower, schema=quoted(schema))
@@ -92,7 +90,7 @@ def waiting(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) ->
     return int(row[0]), int(row[1])
 
 
-def noted(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> dict[str, SlaveNote]:
+def noted(connection: Session, prefix: Prefix, schema: str) -> dict[str, SlaveNote]:
     """What the last purge noted of the slaves."""
     return {
         name: SlaveNote(Position.parse(note["position"]) if note["position"] else None, note["dropped"])
@@ -100,7 +98,7 @@ def noted(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> d
     }
 
 
-def note(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, slaves: Mapping[str, SlaveNote]) -> None:
+def note(connection: Session, prefix: Prefix, schema: str, slaves: Mapping[str, SlaveNote]) -> None:
     """Keeps it for the next purge."""
     notes = {
         name: {"position": one.position.text() if one.position else None, "dropped": one.dropped}
@@ -109,17 +107,17 @@ def note(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, slave
     _write(connection, prefix, schema, _SLAVES, json.dumps(notes))
 
 
-def _record(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, positions: list[Position]) -> None:
+def _record(connection: Session, prefix: Prefix, schema: str, positions: list[Position]) -> None:
     _write(connection, prefix, schema, _RECORD, json.dumps([position.text() for position in positions]))
 
 
-def _value(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, name: str) -> str | None:
+def _value(connection: Session, prefix: Prefix, schema: str, name: str) -> str | None:
     info = quoted(schema, f"{prefix.lower}info")
     row = connection.execute(f"SELECT value FROM {info} WHERE name = %s", [name]).fetchone()
     return str(row[0]) if row else None
 
 
-def _write(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, name: str, value: str) -> None:
+def _write(connection: Session, prefix: Prefix, schema: str, name: str, value: str) -> None:
     connection.execute(
         f"INSERT INTO {quoted(schema, f'{prefix.lower}info')} (name, value) VALUES (%s, %s)"
         " ON CONFLICT (name) DO UPDATE SET value = excluded.value",

@@ -30,6 +30,7 @@ from sluice.domain.names import Prefix, TableName
 from sluice.domain.position import Position
 from sluice.errors import SluiceError
 from sluice.vendors.postgres import connection
+from sluice.vendors.postgres.errors import classify
 
 _ENDLESS = 2**62
 ITEMS = pa.schema(
@@ -349,5 +350,5 @@ def _numbers(eight: Any) -> Any:
 def _classified(error: Any, place: str) -> SluiceError:
     if error.sqlstate is None and isinstance(error, adbc_driver_manager.OperationalError):
         # ADBC passes libpq's words on where the server said nothing.
-        return connection.classify(psycopg.OperationalError(str(error)), place)
-    return connection.classify(error, place)
+        return classify(psycopg.OperationalError(str(error)), place)
+    return classify(error, place)

@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import psycopg
 
 from sluice import sql_files
+from sluice.database.session import Session
 from sluice.domain.blocks import Key
 from sluice.domain.shape import Column, TableShape
 from sluice.vendors.postgres import catalog
@@ -50,7 +48,7 @@ class KeyOrder:
             query += f" ORDER BY {self.by}"
         return f"{query} FOR SHARE" if locked else query
 
-    def next_bound(self, connection: psycopg.Connection[Any], lo: Key | None, hi: Key | None, rows: int) -> Key | None:
+    def next_bound(self, connection: Session, lo: Key | None, hi: Key | None, rows: int) -> Key | None:
         """The key that follows the first `rows` rows from `lo` on; None when no more are left before `hi`.
 
         Walks that many entries of the key's index. Raises psycopg's errors.
@@ -86,7 +84,7 @@ class KeyOrder:
         return f"({condition})"
 
 
-def key_order(connection: psycopg.Connection[Any], shape: TableShape) -> KeyOrder:
+def key_order(connection: Session, shape: TableShape) -> KeyOrder:
     """How this database orders the keys of `shape`. Raises psycopg's errors."""
     rows = connection.execute(
         sql_files.render("postgres", "key_order"),

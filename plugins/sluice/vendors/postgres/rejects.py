@@ -3,15 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import psycopg
-
 from sluice import sql_files
+from sluice.database.session import Session
 from sluice.domain import content
 from sluice.domain.change import Action, RowChange
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.reject import OPEN, Reject, RejectStatus, before
 from sluice.vendors.postgres import own_schema
-from sluice.vendors.postgres.connection import literal, quoted
+from sluice.vendors.postgres.connection import literal, native, quoted
 from sluice.vendors.postgres.replay import Rejected
 
 _ALL = 10_000
@@ -20,7 +19,7 @@ _ALL = 10_000
 class RejectStore:
     """Reads and writes what is set aside for one slave. Every method raises psycopg's errors as they are."""
 
-    def __init__(self, connection: psycopg.Connection[Any], prefix: Prefix, schema: str, slave: str):
+    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
         self.connection = connection
         self.slave = slave
         self._names = {"prefix": prefix.lower, "schema": quoted(schema)}
@@ -40,7 +39,7 @@ class RejectStore:
     def put(self, rejects: Sequence[Rejected]) -> None:
         """Keeps the changes with both images and the reason."""
         statement = sql_files.render("postgres", "rejects_put", **self._names)
-        self.connection.cursor().executemany(
+        native(self.connection).cursor().executemany(
             statement,
             [
                 {

@@ -1,14 +1,15 @@
 """Reading the rows that a repair is about, from whichever PostgreSQL database."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import psycopg
 
+from sluice.database.session import Session
 from sluice.domain.names import TableName
 from sluice.errors import Transient
 from sluice.vendors.postgres import catalog, digest, snapshot
 from sluice.vendors.postgres.blocks import array_literal
+from sluice.vendors.postgres.connection import native
 from sluice.vendors.postgres.digest import Digest, Method
 
 Row = tuple[str | None, ...]
@@ -26,7 +27,7 @@ class TableChanged(Transient):
 
 
 def rows(
-    connection: psycopg.Connection[Any],
+    connection: Session,
     table: TableName,
     key: Sequence[str],
     columns: Columns,
@@ -50,7 +51,7 @@ def rows(
     ]
 
 
-def copies(connection: psycopg.Connection[Any], table: TableName, columns: Columns, wanted: Sequence[Row]) -> list[int]:
+def copies(connection: Session, table: TableName, columns: Columns, wanted: Sequence[Row]) -> list[int]:
     """How often a table without a key has each of these rows. Raises psycopg's errors, `TableChanged`."""
     about = _digest(connection, table, (), columns)
     theirs = f"ROW({', '.join(about.texts([name for name, _ in columns]))})::text".replace("%", "%%")
@@ -67,8 +68,8 @@ def copies(connection: psycopg.Connection[Any], table: TableName, columns: Colum
     return [found.get(place, 0) for place in range(1, len(wanted) + 1)]
 
 
-def _digest(connection: psycopg.Connection[Any], table: TableName, key: Sequence[str], columns: Columns) -> Digest:
-    place = f"{connection.info.host}/{connection.info.dbname}"
+def _digest(connection: Session, table: TableName, key: Sequence[str], columns: Columns) -> Digest:
+    place = f"{native(connection).info.host}/{native(connection).info.dbname}"
     shape = catalog.shape(connection, table)
     if shape is None:
         raise TableChanged(place, table, "is gone")

@@ -1,6 +1,6 @@
 """Changes applied one by one in REPL_KEY order, in the caller's transaction: slower, and never in its own way.
 
-    replayer = Replayer(connection, merger.targets, place)
+    replayer = Replayer(connection, merger.targets)
     done = replayer.replay(items, {table: key}, safe=False)
     done.rejects                                     # with reject=True: the changes set aside, `aside` included
 
@@ -10,7 +10,7 @@ For windows whose net changes collide (`merge.Collision`), and for the policies 
 Statements go to the server in batches without waiting for each answer. Where a batch has trouble it is
 undone and taken change by change, so that the one at fault is known. Raises, with everything undone and
 the transaction still usable: `Drift`, `RowStays`, `ValueUnfit`, `ChangeRefused`, `ColumnMissing`,
-`TargetMissing`, `MalformedContent`; else errors of `connection.classify`.
+`TargetMissing`, `MalformedContent`; else errors of the session.
 
 In safe mode rows may have to go because of a unique value that another needs. `done.displaced` names them;
 whoever replays sees to it that those the master has are there at the end (`missing`).
@@ -23,11 +23,12 @@ from typing import Any
 
 import psycopg
 
+from sluice.database.session import Session
 from sluice.domain.change import Action, RowChange
 from sluice.domain.names import TableName
 from sluice.errors import RESTART_APPLY, Terminal
-from sluice.vendors.postgres import connection as connections
-from sluice.vendors.postgres import pipeline, rewrite, unique
+from sluice.vendors.postgres import errors, pipeline, rewrite, unique
+from sluice.vendors.postgres.connection import native
 from sluice.vendors.postgres.drift import Drift, Misfit, refuses, rows_found
 from sluice.vendors.postgres.rewrite import Rewriter, Statement
 from sluice.vendors.postgres.stage import ValueUnfit
@@ -185,12 +186,11 @@ class _Work:
 
 
 class Replayer:
-    """Replays changes into one slave over one connection. `place` names it in messages."""
+    """Replays changes into one slave over one connection."""
 
-    def __init__(self, connection: psycopg.Connection[Any], targets: Targets, place: str, *, cascades: bool = False):
+    def __init__(self, connection: Session, targets: Targets, *, cascades: bool = False):
         self.connection = connection
         self.targets = targets
-        self.place = place
         self.cascades = cascades
         self._uniques: dict[TableName, list[Unique]] = {}
 
@@ -229,7 +229,7 @@ class Replayer:
         return self._replay(batches, _Work(Replayed(), self._rewriter(safe, deferrable), frozenset(), safe, False))
 
     def missing(self, displaced: Iterable[Displaced]) -> list[Displaced]:
-        """Those that are not on the slave now. Raises errors of `connection.classify`."""
+        """Those that are not on the slave now."""
         looked = list(displaced)
         statements = []
         for each in looked:
@@ -239,7 +239,7 @@ class Replayer:
         try:
             counts = pipeline.send(self.connection, statements)
         except pipeline.StatementsFailed as failed:
-            raise connections.classify(failed.error, self.place) from failed.error
+            raise failed.error from None
         return [each for each, count in zip(looked, counts, strict=True) if not count]
 
     def _rewriter(self, safe: bool, deferrable: bool) -> Rewriter:
@@ -247,20 +247,17 @@ class Replayer:
 
     def _replay(self, batches: Iterable[Sequence[RowChange]], work: "_Work") -> Replayed:
         self._uniques.clear()
+        self.connection.execute(f"SAVEPOINT {_ALL}")
         try:
-            self.connection.execute(f"SAVEPOINT {_ALL}")
-            try:
-                for changes in batches:
-                    self._batch(changes, work)
-                    work.done.changes += len(changes)
-                for each in work.waiting:
-                    self._settle(each.change, each.problem, work)
-            except Terminal:
-                self.connection.execute(f"ROLLBACK TO SAVEPOINT {_ALL}")
-                raise
-            self.connection.execute(f"RELEASE SAVEPOINT {_ALL}")
-        except psycopg.Error as error:
-            raise connections.classify(error, self.place) from error
+            for changes in batches:
+                self._batch(changes, work)
+                work.done.changes += len(changes)
+            for each in work.waiting:
+                self._settle(each.change, each.problem, work)
+        except Terminal:
+            self.connection.execute(f"ROLLBACK TO SAVEPOINT {_ALL}")
+            raise
+        self.connection.execute(f"RELEASE SAVEPOINT {_ALL}")
         return work.done
 
     def _batch(self, changes: Sequence[RowChange], work: "_Work") -> None:
@@ -336,7 +333,7 @@ class Replayer:
         """Nothing where the values themselves are what is wrong."""
         try:
             with self.connection.transaction():
-                return psycopg.RawCursor(self.connection).execute(text, parameters).fetchall()
+                return psycopg.RawCursor(native(self.connection)).execute(text, parameters).fetchall()
         except psycopg.DataError:
             return []
 
@@ -408,7 +405,7 @@ class Replayer:
         shown = ", ".join(f"t.{target.column(name).quoted}::text" for name in former)
         other = ", ".join(parameters.differences(former))
         text = f"SELECT ARRAY[{shown}]::text[], ARRAY[{other}]::boolean[] FROM {target.only} t WHERE {match} LIMIT 2"
-        rows = psycopg.RawCursor(self.connection).execute(text, parameters.values).fetchall()
+        rows = psycopg.RawCursor(native(self.connection)).execute(text, parameters.values).fetchall()
         if len(rows) != 1 or change.action is Action.INSERT or not former:
             expected = "none" if change.action is Action.INSERT else "one"
             return Drift(change.table, change.shown, str(change.action), expected, rows_found(len(rows)))
@@ -427,7 +424,7 @@ def _named(row: Mapping[str, str | None]) -> str:
 
 
 def _refused(change: RowChange, error: psycopg.Error, *, hidden: bool) -> Misfit:
-    reason = connections.reason(error, hidden=hidden)
+    reason = errors.reason(error, hidden=hidden)
     if error.sqlstate in ("23505", "23P01"):
         return Drift(change.table, change.shown, str(change.action), "the value free", reason)
     if error.sqlstate == "23503":

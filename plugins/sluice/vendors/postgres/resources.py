@@ -9,16 +9,16 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import psycopg
 
 from sluice import sql_files
+from sluice.database.session import Session
 from sluice.domain.lack import MASTER
 from sluice.domain.names import Prefix
 from sluice.errors import Terminal
 from sluice.vendors.postgres import own_schema
-from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.connection import native, quoted
 from sluice.vendors.postgres.own_schema import OwnSchema
 
 STEPS: tuple[str, ...] = ("resources_v1", "resources_v2", "resources_v3")
@@ -143,7 +143,7 @@ def own(prefix: Prefix, schema: str) -> OwnSchema:
     return OwnSchema(MASTER, prefix, schema, RELATIONS, function_names(), CAPTURES)
 
 
-def installed(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> Installation | None:
+def installed(connection: Session, prefix: Prefix, schema: str) -> Installation | None:
     """What `schema` holds of `prefix`; None when nothing.
 
     Raises `ResourcesNewer`, `SchemaUnsafe`, `InstalledElsewhere`.
@@ -161,7 +161,7 @@ def installed(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) 
     return Installation(version, values.get("functions") == digest())
 
 
-def require(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> None:
+def require(connection: Session, prefix: Prefix, schema: str) -> None:
     """Passes when the resources are there and current.
 
     Raises `ResourcesMissing`, `ResourcesOutdated`, `ResourcesNewer`.
@@ -173,18 +173,18 @@ def require(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) ->
         raise ResourcesOutdated(prefix, schema)
 
 
-def expect_idle(connection: psycopg.Connection[Any]) -> None:
+def expect_idle(connection: Session) -> None:
     """Raises `ValueError` inside a transaction: a service commits by itself, which a surrounding one would undo."""
-    if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+    if native(connection).info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
         raise ValueError("This service makes its own transactions; commit or roll back yours first.")
 
 
-def lock(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> None:
+def lock(connection: Session, prefix: Prefix, schema: str) -> None:
     """Keeps other installers of the prefix out until the transaction ends."""
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"sluice {schema}.{prefix.lower}"])
 
 
-def upgrade(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, have: Installation | None) -> list[str]:
+def upgrade(connection: Session, prefix: Prefix, schema: str, have: Installation | None) -> list[str]:
     """Runs the files that `have` lacks, in the caller's transaction; the names of those run.
 
     Makes the schema where it is absent. Raises `SchemaUnsafe`, `NamesTaken`.
@@ -209,7 +209,7 @@ def upgrade(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, ha
     return files
 
 
-def pass_on(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, cascade: Iterable[Prefix]) -> bool:
+def pass_on(connection: Session, prefix: Prefix, schema: str, cascade: Iterable[Prefix]) -> bool:
     """Notes whose changes are captured besides the database's own; False when it is noted already."""
     info = quoted(schema, f"{prefix.lower}info")
     value = ",".join(sorted(map(str, cascade)))
@@ -223,13 +223,13 @@ def pass_on(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, ca
     return cursor.rowcount > 0
 
 
-def remove(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> None:
+def remove(connection: Session, prefix: Prefix, schema: str) -> None:
     """Drops all objects of the prefix, in the caller's transaction."""
     for name in ("event_triggers_remove", "uninstall"):
         connection.execute(sql_files.render("postgres", name, prefix=prefix.lower, schema=quoted(schema)))
 
 
-def taken(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> list[str]:
+def taken(connection: Session, prefix: Prefix, schema: str) -> list[str]:
     """Names of resources that `schema` has for something else, where the prefix is not installed."""
     rows = connection.execute(
         "SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "

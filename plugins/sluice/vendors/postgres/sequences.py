@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import psycopg
 
 from sluice import sql_files
+from sluice.database.session import Session
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import literal, quoted
@@ -49,7 +47,7 @@ class SequenceDefinition:
         )
 
 
-def read(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[SequenceDefinition]:
+def read(connection: Session, tables: Sequence[TableName]) -> list[SequenceDefinition]:
     """The sequences behind columns of `tables`, by table and column."""
     rows = connection.execute(
         sql_files.render("postgres", "table_sequences"),
@@ -58,7 +56,7 @@ def read(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> li
     return [SequenceDefinition(TableName(schema, name), *values) for schema, name, *values in rows]
 
 
-def create(connection: psycopg.Connection[Any], sequence: SequenceDefinition) -> None:
+def create(connection: Session, sequence: SequenceDefinition) -> None:
     """Makes the sequence of a default where it is absent; identity columns bring their own."""
     if sequence.identity:
         return
@@ -69,14 +67,14 @@ def create(connection: psycopg.Connection[Any], sequence: SequenceDefinition) ->
     )
 
 
-def own(connection: psycopg.Connection[Any], sequence: SequenceDefinition) -> None:
+def own(connection: Session, sequence: SequenceDefinition) -> None:
     """The sequence goes when its column goes, as on the master."""
     if sequence.owned and not sequence.identity:
         column = quoted(sequence.table.schema, sequence.table.name, sequence.column)
         connection.execute(f"ALTER SEQUENCE {quoted(sequence.schema, sequence.name)} OWNED BY {column}".encode())
 
 
-def advance(connection: psycopg.Connection[Any], master: Sequence[SequenceDefinition]) -> int:
+def advance(connection: Session, master: Sequence[SequenceDefinition]) -> int:
     """Puts the slave's sequences where the master's are, never back; how many moved.
 
     A moment's picture: replication does not carry sequences. Sequences that the slave lacks are passed over, and so are

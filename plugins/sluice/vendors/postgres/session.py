@@ -3,11 +3,12 @@
 import random
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import psycopg
 
-from sluice.vendors.postgres.connection import literal, quoted
+from sluice.database.session import Session
+from sluice.vendors.postgres.connection import literal, native, quoted
 
 GRANTABLE_SETTINGS = 150000
 """From this version on an account that is no superuser can be let set what only a superuser may."""
@@ -28,7 +29,7 @@ def origin(name: str) -> dict[str, str]:
     return {ORIGIN: name}
 
 
-def begin_applying(connection: psycopg.Connection[Any], origin: str) -> bool:
+def begin_applying(connection: Session, origin: str) -> bool:
     """Names the origin of this session's changes and switches the slave's own triggers off.
 
     True when the account may switch them off. Otherwise triggers and foreign keys act on every
@@ -53,14 +54,14 @@ def begin_applying(connection: psycopg.Connection[Any], origin: str) -> bool:
         return _silenced(connection, "SET session_replication_role = replica")
 
 
-def may_silence(connection: psycopg.Connection[Any]) -> bool:
+def may_silence(connection: Session) -> bool:
     """Whether this account may switch triggers and foreign keys off for its own session."""
     return _silenced(connection, "SET LOCAL session_replication_role = replica")
 
 
-def allow_silence(connection: psycopg.Connection[Any]) -> str:
+def allow_silence(connection: Session) -> str:
     """What an administrator runs so that `may_silence` is true of the session's account."""
-    info = connection.info
+    info = native(connection).info
     return silence_statement(quoted(info.user), quoted(info.dbname), info.server_version)
 
 
@@ -72,7 +73,7 @@ def silence_statement(role: str, database: str, version: int) -> str:
     return f"ALTER ROLE {role} IN DATABASE {database} SET session_replication_role = replica"
 
 
-def _silenced(connection: psycopg.Connection[Any], statement: str) -> bool:
+def _silenced(connection: Session, statement: str) -> bool:
     row = connection.execute("SELECT pg_catalog.current_setting('session_replication_role')").fetchone()
     if row == ("replica",):
         return True
@@ -84,7 +85,7 @@ def _silenced(connection: psycopg.Connection[Any], statement: str) -> bool:
     return True
 
 
-def limit_lock_waits(connection: psycopg.Connection[Any], seconds: float) -> None:
+def limit_lock_waits(connection: Session, seconds: float) -> None:
     """In a transaction: a statement that waits longer for a lock raises one of `LOCKED`."""
     connection.execute(f"SET LOCAL lock_timeout = '{int(seconds * 1000)}ms'")
 
@@ -124,6 +125,6 @@ def until_unlocked(change: Callable[[], Result]) -> Result:
     return change()
 
 
-def be_durable(connection: psycopg.Connection[Any]) -> None:
+def be_durable(connection: Session) -> None:
     """In a transaction: no crash undoes its commit, whatever the account says of `synchronous_commit`."""
     connection.execute("SET LOCAL synchronous_commit = on")

@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 import psycopg
 
 from sluice import sql_files
+from sluice.database.session import Session
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.position import Position
 from sluice.domain.shape import TableShape
 from sluice.errors import Transient
 from sluice.vendors.postgres import catalog, position
-from sluice.vendors.postgres.connection import literal
+from sluice.vendors.postgres.connection import literal, native
 
 LOCK_TIMEOUT = "3s"
 """How long reading waits in line behind DDL that itself waits for the application."""
@@ -40,7 +40,7 @@ class Snapshot:
 
     marker: Position
     shape: TableShape
-    connection: psycopg.Connection[Any]
+    connection: Session
     locked: bool = False
     """Whether its rows are to be locked."""
 
@@ -51,12 +51,12 @@ class Snapshot:
 
     @property
     def open(self) -> bool:
-        return self.connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
+        return native(self.connection).info.transaction_status != psycopg.pq.TransactionStatus.IDLE
 
 
 @contextmanager
 def reading(
-    connection: psycopg.Connection[Any],
+    connection: Session,
     table: TableShape,
     prefix: Prefix,
     schema: str,
@@ -81,9 +81,7 @@ def reading(
 
 
 @contextmanager
-def reading_exported(
-    connection: psycopg.Connection[Any], table: TableShape, exported: str, marker: Position
-) -> Iterator[Snapshot]:
+def reading_exported(connection: Session, table: TableShape, exported: str, marker: Position) -> Iterator[Snapshot]:
     """The same in the snapshot `exported`, whose position is `marker`.
 
     Raises `SnapshotGone` as well: rows of a table that was emptied, rewritten or altered since are not what that
@@ -104,7 +102,10 @@ def reading_exported(
     # By SQL the catalogues show what they held in the snapshot.
     shape = catalog.shape(connection, table.table)
     # Never prepared: a plan that was kept would refuse to give other columns than it knew.
-    now = connection.execute(f"SELECT * FROM {catalog.only(table)} LIMIT 0".encode(), prepare=False).description or []
+    now = (
+        native(connection).execute(f"SELECT * FROM {catalog.only(table)} LIMIT 0".encode(), prepare=False).description
+        or []
+    )
     if shape is None or not whole(connection, table.table):
         raise SnapshotGone(f"{table.table} was emptied, rewritten or replaced since")
     if [column.name for column in shape.columns] != [column.name for column in now][: len(shape.columns)]:
@@ -114,7 +115,7 @@ def reading_exported(
     seen.end()
 
 
-def _lock_table(connection: psycopg.Connection[Any], table: TableShape, seconds: float | None) -> None:
+def _lock_table(connection: Session, table: TableShape, seconds: float | None) -> None:
     """Before the transaction's snapshot is taken: neither SET nor LOCK TABLE takes it."""
     connection.execute("SET LOCAL max_parallel_workers_per_gather = 0")
     timeout = LOCK_TIMEOUT
@@ -125,21 +126,21 @@ def _lock_table(connection: psycopg.Connection[Any], table: TableShape, seconds:
             connection.execute(f"SET LOCAL {name} = {milliseconds}".encode())
         # A client that hangs while rows are sent to it keeps the locks beyond the statement's time-out.
         connection.execute(f"SET LOCAL tcp_user_timeout = {2 * milliseconds}".encode())
-        if connection.info.server_version >= 170000:
+        if native(connection).info.server_version >= 170000:
             connection.execute(f"SET LOCAL transaction_timeout = {2 * milliseconds}".encode())
     try:
         lock(connection, table, timeout)
     except psycopg.errors.UndefinedTable as error:
-        raise TableGone(connection.info.host, table) from error
+        raise TableGone(native(connection).info.host, table) from error
 
 
-def lock(connection: psycopg.Connection[Any], table: TableShape, timeout: str = LOCK_TIMEOUT) -> None:
+def lock(connection: Session, table: TableShape, timeout: str = LOCK_TIMEOUT) -> None:
     """Locks the table as weakly as any SELECT does. Raises psycopg's `LockNotAvailable`, `UndefinedTable`."""
     connection.execute(f"SET LOCAL lock_timeout = '{timeout}'")
     connection.execute(f"LOCK TABLE {catalog.only(table)} IN ACCESS SHARE MODE".encode())
 
 
-def whole(connection: psycopg.Connection[Any], table: TableName) -> bool:
+def whole(connection: Session, table: TableName) -> bool:
     """Whether the table still holds what the transaction's snapshot saw of it: it was not emptied, rewritten or
     replaced since, and has the same partitions. Good for the rest of the transaction once the table is locked.
     """
@@ -149,7 +150,7 @@ def whole(connection: psycopg.Connection[Any], table: TableName) -> bool:
     return bool(row and row[0])
 
 
-def begin(connection: psycopg.Connection[Any], exported: str | None = None) -> None:
+def begin(connection: Session, exported: str | None = None) -> None:
     """A read-only REPEATABLE READ transaction on an autocommit connection; it sees what the snapshot `exported` saw.
 
     Raises psycopg's errors: `UndefinedObject` or `InvalidParameterValue` when that snapshot is held no longer.
@@ -161,7 +162,7 @@ def begin(connection: psycopg.Connection[Any], exported: str | None = None) -> N
         connection.execute(f"SET TRANSACTION SNAPSHOT {literal(exported)}".encode())
 
 
-def export(connection: psycopg.Connection[Any]) -> str:
+def export(connection: Session) -> str:
     """Names the transaction's snapshot; others may `begin` with it as long as this transaction lasts."""
     row = connection.execute("SELECT pg_export_snapshot()").fetchone()
     assert row is not None
@@ -169,7 +170,7 @@ def export(connection: psycopg.Connection[Any]) -> str:
 
 
 def position_of(
-    connection: psycopg.Connection[Any], prefix: Prefix, schema: str, earlier: Position, previous: Position | None
+    connection: Session, prefix: Prefix, schema: str, earlier: Position, previous: Position | None
 ) -> Position:
     """The position of the snapshot of a transaction just begun on the master, good as the end of a window and the
     beginning of the next.

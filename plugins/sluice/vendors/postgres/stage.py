@@ -15,12 +15,13 @@ import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.database.session import Session
 from sluice.domain.change import NetChanges
 from sluice.domain.names import Prefix, TableName
 from sluice.errors import RESTART_APPLY
-from sluice.vendors.postgres.connection import quoted
-from sluice.vendors.postgres.connection import reason as server_reason
+from sluice.vendors.postgres.connection import native, quoted
 from sluice.vendors.postgres.drift import Misfit
+from sluice.vendors.postgres.errors import reason as server_reason
 from sluice.vendors.postgres.target import Target, TargetColumn
 
 KINDS = ("deletes", "updates", "moves", "inserts")
@@ -168,7 +169,7 @@ def arrays(rows: Any, typed: Sequence[TargetColumn | None]) -> Arrays:
 
 
 def temporary(
-    connection: psycopg.Connection[Any], name: str, rows: Any, target: Target, typed: Sequence[TargetColumn | None]
+    connection: Session, name: str, rows: Any, target: Target, typed: Sequence[TargetColumn | None]
 ) -> Relation:
     """`rows` in a temporary table that the end of the transaction drops. Raises `ValueUnfit`."""
     relation = f"pg_temp.{quoted(name)}"
@@ -178,7 +179,7 @@ def temporary(
 
 
 def put(
-    connection: psycopg.Connection[Any],
+    connection: Session,
     changes: NetChanges,
     target: Target,
     *,
@@ -211,7 +212,7 @@ def put(
     return Staged(changes.table, changes.columns, changes.key, relations, changes.changes, changes.compared)
 
 
-def drop(connection: psycopg.Connection[Any], prefix: Prefix, schema: str, *, below: int) -> int:
+def drop(connection: Session, prefix: Prefix, schema: str, *, below: int) -> int:
     """Drops the stage tables of a prefix of epochs under `below`; how many. The caller commits."""
     found = connection.execute(
         "SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
@@ -231,7 +232,7 @@ def expected(rows: Any) -> int:
 
 
 def copy(
-    connection: psycopg.Connection[Any],
+    connection: Session,
     relation: str,
     rows: Any,
     target: Target,
@@ -242,7 +243,7 @@ def copy(
 
     Raises `ValueUnfit` for a value that the type refuses, psycopg's errors for all else.
     """
-    cursor = connection.cursor()
+    cursor = native(connection).cursor()
     try:
         with cursor.copy(f"COPY {relation} {columns} FROM STDIN") as stream:
             size = max(1, min(_COPY_ROWS, rows.num_rows * _COPY_BYTES // max(rows.nbytes, 1)))

@@ -1,16 +1,16 @@
 """Finds changes of structure on a PostgreSQL master by comparison: those that no event trigger reports."""
 
-from typing import Any
-
-import psycopg
+from collections.abc import Sequence
 
 from sluice import sql_files
-from sluice.domain.names import Prefix
+from sluice.database.session import Session
+from sluice.domain.names import Prefix, TableName
+from sluice.domain.position import Position
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.session import LOCKED
 
 
-def check(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> int:
+def check(connection: Session, prefix: Prefix, schema: str) -> int:
     """Compares the replicated tables with what was recorded, queues a DDL item for each change; how many.
 
     One transaction, on a connection in autocommit mode. Where event triggers report the changes
@@ -21,7 +21,7 @@ def check(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> i
     return int(row[0] or 0) if row else 0
 
 
-def compare(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> int:
+def compare(connection: Session, prefix: Prefix, schema: str) -> int:
     """`check`, but finds nothing this time where writers or DDL hold the locks that it needs."""
     try:
         return check(connection, prefix, schema)
@@ -29,7 +29,7 @@ def compare(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) ->
         return 0
 
 
-def digest(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> str:
+def digest(connection: Session, prefix: Prefix, schema: str) -> str:
     """Changes when there is something new to compare definitions for: some 25 to 80 ms where there are 1,000 tables.
 
     Raises psycopg's errors.
@@ -39,7 +39,29 @@ def digest(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> 
     return str(row[0]) if row else ""
 
 
-def told(connection: psycopg.Connection[Any], prefix: Prefix, schema: str) -> bool:
+def former(
+    connection: Session,
+    prefix: Prefix,
+    schema: str,
+    tables: Sequence[TableName],
+    seen: Position,
+    above: int,
+) -> dict[TableName, str | None]:
+    """For each of `tables` whose definition changes after `seen`, above the REPL_KEY `above`: the text of the one
+    before."""
+    rows = connection.execute(
+        sql_files.render("postgres", "queue_definitions", prefix=prefix.lower, schema=quoted(schema)),
+        {
+            "schemas": [table.schema for table in tables],
+            "names": [table.name for table in tables],
+            "floor": max(above, seen.floor_of_all()),
+            "snapshot": seen.snapshot,
+        },
+    ).fetchall()
+    return {TableName(schema, name): text for schema, name, text in rows}
+
+
+def told(connection: Session, prefix: Prefix, schema: str) -> bool:
     """Whether event triggers of this installation are in place and enabled; not, where nothing is installed."""
     function = f"{quoted(schema, f'{prefix.lower}has_event_triggers')}()"
     row = connection.execute("SELECT to_regprocedure(%s) IS NOT NULL", [function]).fetchone()

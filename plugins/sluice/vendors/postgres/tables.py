@@ -12,15 +12,16 @@ key come after the load (`sluice.vendors.postgres.constraints`).
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import psycopg
 
 from sluice import sql_files
+from sluice.database.session import Session
 from sluice.domain.names import TableName
 from sluice.domain.shape import Column, TableShape
 from sluice.vendors.postgres import catalog, columns, constraints, sequences
-from sluice.vendors.postgres.connection import in_one_line, quoted
+from sluice.vendors.postgres.connection import native, quoted
+from sluice.vendors.postgres.errors import in_one_line
 from sluice.vendors.postgres.expressions import RESTART_UPDATE, Examiner, ExpressionRefused, row_of, type_of
 from sluice.vendors.postgres.sequences import SequenceDefinition
 from sluice.vendors.postgres.types import create_schema
@@ -71,7 +72,7 @@ class ForeignKeyMet:
         return f"{self.child}.{self.name} → {self.parent}"
 
 
-def define(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[TableDefinition]:
+def define(connection: Session, tables: Sequence[TableName]) -> list[TableDefinition]:
     """The definitions of those of `tables` that exist on the master, in that order."""
     shapes = catalog.shapes(connection, tables)
     keys = constraints.keys(connection, tables)
@@ -96,7 +97,7 @@ def define(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> 
     ]
 
 
-def create(connection: psycopg.Connection[Any], definition: TableDefinition, *, trusted: bool = False) -> None:
+def create(connection: Session, definition: TableDefinition, *, trusted: bool = False) -> None:
     """Makes an absent table, in the caller's transaction.
 
     A default that the slave cannot have, because it calls a function that is missing there or that it does not trust,
@@ -112,7 +113,7 @@ def create(connection: psycopg.Connection[Any], definition: TableDefinition, *, 
     lines = [
         columns.clause(
             replace(column, default=definition.generated.get(column.name)),
-            connection.info.server_version,
+            native(connection).info.server_version,
             identity=identities[column.name].options if column.name in identities else "",
         )
         for column in shape.columns
@@ -141,12 +142,12 @@ def create(connection: psycopg.Connection[Any], definition: TableDefinition, *, 
         sequences.own(connection, sequence)
 
 
-def drop(connection: psycopg.Connection[Any], table: TableName) -> None:
+def drop(connection: Session, table: TableName) -> None:
     """Removes a table that this update made, in the caller's transaction."""
     connection.execute(f"DROP TABLE IF EXISTS {quoted(table.schema, table.name)}".encode())
 
 
-def empty(connection: psycopg.Connection[Any], shapes: Sequence[TableShape]) -> None:
+def empty(connection: Session, shapes: Sequence[TableShape]) -> None:
     """Deletes all rows of these tables of the slave, over an autocommit connection.
 
     Tables that refer to one another go together, others in groups. Where the account may not
@@ -175,7 +176,7 @@ def empty(connection: psycopg.Connection[Any], shapes: Sequence[TableShape]) -> 
                     connection.execute(f"DELETE FROM {name}".encode())
 
 
-def foreign_keys(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[ForeignKeyMet]:
+def foreign_keys(connection: Session, tables: Sequence[TableName]) -> list[ForeignKeyMet]:
     """The slave's foreign keys from or to any of `tables`."""
     rows = connection.execute(sql_files.render("postgres", "foreign_keys_touching"), catalog.pairs(tables)).fetchall()
     return [
@@ -184,13 +185,13 @@ def foreign_keys(connection: psycopg.Connection[Any], tables: Sequence[TableName
     ]
 
 
-def with_unique_values(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> set[TableName]:
+def with_unique_values(connection: Session, tables: Sequence[TableName]) -> set[TableName]:
     """Those of `tables` that keep more unique than their primary key."""
     rows = connection.execute(sql_files.render("postgres", "table_indexes"), catalog.pairs(tables)).fetchall()
     return {TableName(row[0], row[1]) for row in rows if (row[3] or row[6] == "x") and not row[8]}
 
 
-def filled(connection: psycopg.Connection[Any], table: TableName) -> bool:
+def filled(connection: Session, table: TableName) -> bool:
     """Whether the slave has such a table, with rows."""
     if catalog.shape(connection, table) is None:
         return False
@@ -198,27 +199,25 @@ def filled(connection: psycopg.Connection[Any], table: TableName) -> bool:
     return bool(row and row[0])
 
 
-def not_tables(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> dict[TableName, str]:
+def not_tables(connection: Session, tables: Sequence[TableName]) -> dict[TableName, str]:
     """Names of `tables` that the slave uses for something else, such as a view, and for what."""
     rows = connection.execute(sql_files.render("postgres", "names_taken"), catalog.pairs(tables)).fetchall()
     return {TableName(schema, name): what for schema, name, what in rows}
 
 
-def lacking_privileges(connection: psycopg.Connection[Any], tables: Iterable[TableName]) -> dict[TableName, str]:
+def lacking_privileges(connection: Session, tables: Iterable[TableName]) -> dict[TableName, str]:
     """What this account may not do with existing tables of the slave, per table, e.g. `INSERT, DELETE`."""
     wanted = list(tables)
     rows = connection.execute(sql_files.render("postgres", "privileges_lacking"), catalog.pairs(wanted)).fetchall()
     return {TableName(schema, name): ", ".join(lacking) for schema, name, lacking in rows}
 
 
-def analyze(connection: psycopg.Connection[Any], table: TableName) -> None:
+def analyze(connection: Session, table: TableName) -> None:
     """Statistics for the slave's planner, which has never seen these rows."""
     connection.execute(f"ANALYZE {quoted(table.schema, table.name)}".encode())
 
 
-def _set_default(
-    connection: psycopg.Connection[Any], examiner: Examiner, definition: TableDefinition, column: Column
-) -> None:
+def _set_default(connection: Session, examiner: Examiner, definition: TableDefinition, column: Column) -> None:
     statement = f"ALTER TABLE {definition.quoted} ALTER COLUMN {quoted(column.name)} SET DEFAULT {column.default}"
     try:
         reason = examiner.default(str(column.default), column)

@@ -2,11 +2,9 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
-
-import psycopg
 
 from sluice import sql_files
+from sluice.database.session import Session
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.registration import RegisteredTable
 from sluice.errors import Terminal
@@ -26,7 +24,7 @@ class TablesUnfit(Terminal):
 class Registry:
     """Reads and changes TABLES of one prefix. Each method is one transaction of the connection's, or part of one."""
 
-    connection: psycopg.Connection[Any]
+    connection: Session
     prefix: Prefix
     schema: str
 

@@ -9,18 +9,18 @@ targets.forget(table)                  # after DDL
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import psycopg
 
 from sluice import sql_files
+from sluice.database.session import Session
 from sluice.domain import precedence
 from sluice.domain.foreign_key import ForeignKey
 from sluice.domain.mask import NO_PATTERNS, Mask
 from sluice.domain.names import TableName
 from sluice.errors import RESTART_APPLY, Terminal
 from sluice.vendors.postgres import foreign_keys
-from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.connection import native, quoted
 
 
 class TargetMissing(Terminal):
@@ -132,7 +132,7 @@ class Target:
 class Targets:
     """What is known of the slave's tables, read once a session and table."""
 
-    def __init__(self, connection: psycopg.Connection[Any], mask: Mask = NO_PATTERNS):
+    def __init__(self, connection: Session, mask: Mask = NO_PATTERNS):
         self.connection = connection
         self.mask = mask
         self._known: dict[TableName, Target] = {}
@@ -145,7 +145,7 @@ class Targets:
         if not wanted:
             return
         pairs = ([table.schema for table in wanted], [table.name for table in wanted])
-        cursor = psycopg.RawCursor(self.connection)
+        cursor = psycopg.RawCursor(native(self.connection))
         rows = cursor.execute(sql_files.render("postgres", "targets"), pairs).fetchall()
         links: dict[TableName, list[ForeignKey]] = {table: [] for table in wanted}
         for key in foreign_keys.read(self.connection, wanted):

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import psycopg
-
 from sluice import sql_files
+from sluice.database.session import Rows, Session
 from sluice.domain.names import Prefix
 from sluice.domain.restraint import Restraint
 from sluice.vendors.postgres import own_schema
@@ -14,7 +13,7 @@ from sluice.vendors.postgres.connection import quoted
 class ThrottleStore:
     """Every method raises psycopg's errors as they are; callers classify them."""
 
-    def __init__(self, connection: psycopg.Connection[Any], prefix: Prefix, schema: str, slave: str):
+    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
         self.connection = connection
         self.slave = slave
         self._names = {"prefix": prefix.lower, "schema": quoted(schema)}
@@ -45,6 +44,6 @@ class ThrottleStore:
         `ours`."""
         self._execute("throttle_say", update_id=update_id, message=message, ours=ours)
 
-    def _execute(self, statement: str, **values: Any) -> psycopg.Cursor[Any]:
+    def _execute(self, statement: str, **values: Any) -> Rows:
         text = sql_files.render("postgres", statement, **self._names)
         return self.connection.execute(text, {"slave": self.slave, **values})

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
-
 from sluice import sql_files
+from sluice.database.session import Session
 from sluice.domain.names import TableName, split_qualified
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import literal, quoted
@@ -66,16 +65,14 @@ class CollationDefinition:
         return f"CREATE COLLATION IF NOT EXISTS {quoted(self.schema, self.name)} ({', '.join(options)})"
 
 
-def needed(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[TypeDefinition]:
+def needed(connection: Session, tables: Sequence[TableName]) -> list[TypeDefinition]:
     """The types that columns of `tables` need, each after those it is made of."""
     names = connection.execute(sql_files.render("postgres", "types_needed"), catalog.pairs(tables)).fetchall()
     found = defined(connection, names)
     return [found[schema, name] for schema, name in names]
 
 
-def defined(
-    connection: psycopg.Connection[Any], names: Sequence[tuple[Any, ...]]
-) -> dict[tuple[str, str], TypeDefinition]:
+def defined(connection: Session, names: Sequence[tuple[Any, ...]]) -> dict[tuple[str, str], TypeDefinition]:
     """The definitions of those types (schema, name) that exist."""
     rows = connection.execute(
         sql_files.render("postgres", "types_defined"),
@@ -89,7 +86,7 @@ def defined(
     }
 
 
-def collations(connection: psycopg.Connection[Any], tables: Sequence[TableName]) -> list[CollationDefinition]:
+def collations(connection: Session, tables: Sequence[TableName]) -> list[CollationDefinition]:
     """The collations of the database's own that columns of `tables` use."""
     rows = connection.execute(sql_files.render("postgres", "collations_needed"), catalog.pairs(tables)).fetchall()
     return [CollationDefinition(*row) for row in rows]
@@ -104,12 +101,12 @@ class Gap:
     """What mends it on the slave, where SQL does."""
 
 
-def differences(connection: psycopg.Connection[Any], types: Sequence[TypeDefinition]) -> list[str]:
+def differences(connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
     """Why the slave cannot have `types`, one sentence each; absent ones that can be made are no difference."""
     return [gap.sentence for gap in gaps(connection, types)]
 
 
-def gaps(connection: psycopg.Connection[Any], types: Sequence[TypeDefinition]) -> list[Gap]:
+def gaps(connection: Session, types: Sequence[TypeDefinition]) -> list[Gap]:
     """The same, with what mends it."""
     there = defined(connection, [(wanted.schema, wanted.name) for wanted in types])
     available = {name for (name,) in connection.execute("SELECT name::text FROM pg_available_extensions").fetchall()}
@@ -144,7 +141,7 @@ def gaps(connection: psycopg.Connection[Any], types: Sequence[TypeDefinition]) -
     return found
 
 
-def untrusted(connection: psycopg.Connection[Any], extensions: Iterable[str]) -> set[str]:
+def untrusted(connection: Session, extensions: Iterable[str]) -> set[str]:
     """Those of `extensions` that this database lacks, could have, and only a superuser may make."""
     rows = connection.execute(
         "SELECT DISTINCT v.name::text FROM pg_available_extension_versions v "
@@ -155,9 +152,7 @@ def untrusted(connection: psycopg.Connection[Any], extensions: Iterable[str]) ->
     return {name for (name,) in rows}
 
 
-def collations_lacking(
-    connection: psycopg.Connection[Any], used: Sequence[str], own: Sequence[CollationDefinition]
-) -> list[str]:
+def collations_lacking(connection: Session, used: Sequence[str], own: Sequence[CollationDefinition]) -> list[str]:
     """Which of the collations `used` (qualified and quoted) the slave lacks and cannot make.
 
     `own`: those of the master's own, which can be made where the server knows their provider.
@@ -172,7 +167,7 @@ def collations_lacking(
 
 
 def create(
-    connection: psycopg.Connection[Any],
+    connection: Session,
     types: Sequence[TypeDefinition],
     collations: Sequence[CollationDefinition] = (),
     *,
@@ -206,7 +201,7 @@ def create(
     return made
 
 
-def create_schema(connection: psycopg.Connection[Any], schema: str) -> None:
+def create_schema(connection: Session, schema: str) -> None:
     """Makes a schema where it is absent; needs no privilege where it is there."""
     row = connection.execute("SELECT to_regnamespace(%s) IS NULL", [quoted(schema)]).fetchone()
     if row and row[0]:

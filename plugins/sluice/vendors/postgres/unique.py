@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import psycopg
 
 from sluice import sql_files
+from sluice.database.session import Session
 from sluice.domain.names import TableName
+from sluice.vendors.postgres.connection import native
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,9 @@ class Unique:
         return " AND ".join(terms)
 
 
-def read(connection: psycopg.Connection[Any], table: TableName) -> list[Unique]:
+def read(connection: Session, table: TableName) -> list[Unique]:
     """All of `table`, oldest first."""
-    rows = psycopg.RawCursor(connection).execute(
+    rows = psycopg.RawCursor(native(connection)).execute(
         sql_files.render("postgres", "unique_keys"), [table.schema, table.name]
     )
     return [

@@ -1,11 +1,9 @@
 """Changes of one table that wait in ITEMS on a PostgreSQL master, as the transaction of a comparison sees them."""
 
 from collections.abc import Sequence
-from typing import Any
-
-import psycopg
 
 from sluice import sql_files
+from sluice.database.session import Session
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.position import Position
 from sluice.vendors.postgres.connection import literal, quoted
@@ -17,7 +15,7 @@ Item = tuple[str, str | None, str | None]
 
 
 def read(
-    connection: psycopg.Connection[Any],
+    connection: Session,
     prefix: Prefix,
     schema: str,
     begins: Position,
@@ -34,9 +32,7 @@ def read(
     return connection.execute(chosen.encode()).fetchall()
 
 
-def converted(
-    connection: psycopg.Connection[Any], texts: Sequence[str | None], own: str, wanted: str
-) -> list[str | None]:
+def converted(connection: Session, texts: Sequence[str | None], own: str, wanted: str) -> list[str | None]:
     """The texts of values of the type `own` as they are once they are of the type `wanted`."""
     text = value_text(wanted, f"(v::{own})::{wanted}")
     rows = connection.execute(

@@ -1,0 +1,204 @@
+"""What PostgreSQL's errors mean to Sluice, and what of them may be shown."""
+
+import re
+from typing import Any
+
+import psycopg
+
+from sluice.database.errors import (
+    Contended,
+    DatabaseError,
+    DatabaseRefused,
+    DatabaseUnreachable,
+    DatatypeMismatch,
+    ForeignKeyViolation,
+    LockNotAvailable,
+    NotNullViolation,
+    StatementFailed,
+    StatementInterrupted,
+    UndefinedObject,
+    UndefinedTable,
+    UniqueViolation,
+)
+from sluice.domain.mask import SECRET
+from sluice.errors import SluiceError
+
+_CHECK_CONNECTION = "Check user, password and database of the Airflow connection, and pg_hba.conf of the server."
+_SHOULD_IT_LAST = f"Should it go on like this: {_CHECK_CONNECTION[0].lower()}{_CHECK_CONNECTION[1:]}"
+_PASSES = ("25006", "25P03", "25P04")
+"""Read-only, as a standby is until it is promoted; a session or transaction that was idle or open too long."""
+_UNREACHABLE = ("08", "57P")
+_INTERRUPTED = ("40", "53", "55P03", "57014", "55006", "58")
+_REFUSED = ("28", "3D")
+_KINDS: dict[str, type[DatabaseError]] = {
+    "23505": UniqueViolation,
+    "23P01": UniqueViolation,
+    "23503": ForeignKeyViolation,
+    "23502": NotNullViolation,
+    "42P01": UndefinedTable,
+    "42703": UndefinedTable,
+    "42704": UndefinedObject,
+    "42883": UndefinedObject,
+    "42804": DatatypeMismatch,
+    "55P03": LockNotAvailable,
+    "40P01": LockNotAvailable,
+    "40001": Contended,
+    "57014": Contended,
+    "25P04": Contended,
+}
+"""What services tell from other failures, by SQLSTATE."""
+_STORAGE = ("md.c", "fd.c", "buffile.c", "slru.c", "xlog.c", "dsm_impl.c")
+"""Sources of the server that write files. A full disk has an SQLSTATE of its own (53100); an exhausted quota and a
+limit on files' sizes are internal errors (XX000) to PostgreSQL, told apart by where they rose: texts are translated."""
+
+
+def classify(error: BaseException, place: str) -> SluiceError:
+    """What an error of a driver means. `place` names the server for the message. Sluice's error comes back as it is."""
+    if isinstance(error, SluiceError):
+        return error
+    kind, message = _judged(error, place)
+    return kind(message)
+
+
+def adopt(error: psycopg.Error, place: str, mask: tuple[str, ...] = ()) -> None:
+    """Makes an error of the driver one of `sluice.database.errors` as well: services react to what it means, and this
+    package still sees what the server said. `mask`: the columns whose values no text may hold.
+    """
+    if isinstance(error, DatabaseError):
+        return
+    vars(error)["mask"] = mask
+    kind, message = _judged(error, place)
+    vars(error).update(message=message, place=place)
+    error.__class__ = _both(type(error), kind)
+
+
+_BOTH: dict[tuple[type[psycopg.Error], type[DatabaseError]], type[psycopg.Error]] = {}
+
+
+def _both(of_driver: type[psycopg.Error], kind: type[DatabaseError]) -> type[psycopg.Error]:
+    def text(error: Any) -> str:
+        return str(error.message)
+
+    def reduced(error: Any) -> tuple[type[DatabaseError], tuple[str]]:
+        """It travels without what only the driver knows."""
+        return kind, (str(error),)
+
+    if (of_driver, kind) not in _BOTH:
+        members = {"__str__": text, "__reduce__": reduced, "__module__": of_driver.__module__}
+        _BOTH[of_driver, kind] = type(of_driver.__name__, (of_driver, kind), members)
+    return _BOTH[of_driver, kind]
+
+
+def _judged(error: BaseException, place: str) -> tuple[type[DatabaseError], str]:
+    """Its kind, and the message."""
+    sqlstate = getattr(error, "sqlstate", None)
+    text = in_one_line(error)
+    # What libpq says by itself, in the middle of a COPY for instance, is of no finer class.
+    by_libpq = (
+        isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) or type(error) is psycopg.DatabaseError
+    )
+    if by_libpq and sqlstate is None:
+        return _without_sqlstate(text, place)
+    code = sqlstate or ""
+    if code in _PASSES or (code == "55000" and "recovery" in text):
+        return _KINDS.get(code, StatementInterrupted), f"{place}: {text}"
+    if code.startswith(_REFUSED):
+        return DatabaseRefused, f"{place}: {_sentence(text)} {_CHECK_CONNECTION}"
+    if code == "42501":
+        remedy = "Grant the privilege; docs/privileges.md lists them all, and what each is for."
+        return DatabaseRefused, f"{place}: {_sentence(text)} {remedy}"
+    if code.startswith(_UNREACHABLE):
+        return DatabaseUnreachable, f"{place}: {text}"
+    if code.startswith(_INTERRUPTED):
+        return _KINDS.get(code, StatementInterrupted), f"{place}: {text}"
+    if code == "XX000" and isinstance(error, psycopg.Error) and error.diag.source_file in _STORAGE:
+        remedy = "A quota or a limit on the size of files is in the way on that server. Raise it."
+        return StatementInterrupted, f"{place}: {_sentence(text)} {remedy}"
+    return _KINDS.get(code, StatementFailed), f"{place}: {text} (SQLSTATE {sqlstate or 'none'})"
+
+
+_PIECE = re.compile(r"^LINE \d+: .*(\n\s*\^\s*$)?", re.MULTILINE)
+"""The piece of a statement that PostgreSQL shows below its message, with the caret under the place."""
+
+
+_OF_ROWS = ("21", "22", "23", "2F", "38", "39", "44", "45", "P0")
+"""Classes of SQLSTATEs of errors that rows cause, and whose texts quote their values."""
+
+
+def of_rows(error: psycopg.Error) -> bool:
+    """Whether rows caused it."""
+    return (error.sqlstate or "").startswith(_OF_ROWS)
+
+
+def in_one_line(error: BaseException) -> str:
+    """What an error says. Of a server's error its parts by name, without the piece of the statement and the caret
+    under it, which mean nothing once they are moved. Where it may quote a masked column, its place alone."""
+    diag = error.diag if isinstance(error, psycopg.Error) else None
+    if diag is None or not diag.message_primary:
+        return " ".join(_PIECE.sub("", str(error)).split()) or type(error).__name__
+    assert isinstance(error, psycopg.Error)
+    if of_rows(error):
+        texts = (diag.message_primary, diag.message_detail, diag.message_hint, diag.context, diag.column_name)
+        # NULL, a check, a line that is no row: there PostgreSQL shows the whole row, without the names of its columns.
+        whole_row = error.sqlstate in ("23502", "23514", "22P04")
+        if whole_row or bool(getattr(error, "mask", None)) or any(SECRET.search(text or "") for text in texts):
+            return reason(error, hidden=True)
+    more = {"DETAIL": diag.message_detail, "HINT": diag.message_hint, "CONTEXT": diag.context}
+    parts = [diag.message_primary, *(f"{name}: {text}" for name, text in more.items() if text)]
+    return " ".join(" ".join(parts).split())
+
+
+def reason(error: psycopg.Error, *, hidden: bool) -> str:
+    """What the server says of a row that it refuses; with `hidden` only where and of which kind that was."""
+    diag = error.diag
+    if not hidden:
+        return (diag.message_primary or str(error)) + (f" ({diag.message_detail})" if diag.message_detail else "")
+    places = {"table": diag.table_name, "column": diag.column_name, "constraint": diag.constraint_name}
+    where = "".join(f", {word} {name!r}" for word, name in places.items() if name)
+    return (
+        f"SQLSTATE {error.sqlstate} ({type(error).__name__}{where}); the server's own text is not shown, it may hold "
+        "values of masked columns"
+    )
+
+
+def _sentence(text: str) -> str:
+    return f"{text.rstrip('.')}."
+
+
+_REFUSALS = re.compile(
+    "authentication failed|no password supplied|no pg_hba\\.conf entry|pg_hba\\.conf rejects"
+    r"|(role|database) .* does not exist|is not permitted to log in|no such (user|database)"
+    "|permission denied|requires a valid client certificate"
+    "|unrecognized configuration parameter|invalid value for parameter|unsupported startup parameter",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What PostgreSQL, libpq and PgBouncer say to whoever they will refuse the next time, too."""
+_UNPROVED = re.compile(
+    "certificate verify failed|root certificate|certificate for .* does not match|ssl was required"
+    "|could not get server's host name|certificate present",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What libpq says of a server that does not prove who it is."""
+_CHECK_TLS = (
+    "Give the server a certificate for this host name, of an authority that this machine trusts, or name the file of "
+    "that authority in the extra sslrootcert of the Airflow connection. The extra sslmode asks for less: see "
+    "docs/connections.md."
+)
+_SERVER_SAYS = re.compile(r" failed: \w+: ")
+"""A severity, which is FATAL in English: the server answered."""
+
+
+def _without_sqlstate(text: str, place: str) -> tuple[type[DatabaseError], str]:
+    # libpq reports a refused log-in without an SQLSTATE; only the wording tells it from an outage. A server says FATAL
+    # to whoever it refuses, and for hundreds of reasons that pass: so only what is known to stay needs a person. One
+    # that speaks another language is waited for, whatever it says; what it says is told.
+    if _UNPROVED.search(text):
+        return DatabaseRefused, f"{place}: {_sentence(text)} {_CHECK_TLS}"
+    if _REFUSALS.search(text):
+        return DatabaseRefused, f"{place}: {_sentence(text)} {_CHECK_CONNECTION}"
+    if _SERVER_SAYS.search(text):
+        return (
+            DatabaseUnreachable,
+            f"{place}: {_sentence(text)} The server takes no connection just now. {_SHOULD_IT_LAST}",
+        )
+    return DatabaseUnreachable, f"{place}: {_sentence(text)} The server is down, restarting or not reachable from here."
