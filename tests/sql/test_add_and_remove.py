@@ -14,11 +14,12 @@ import pytest
 from embedded.cli import parser
 from embedded.connections import NoSuchConnection
 from embedded.postgres import PostgresServer
-from sluice import config, vendors
+from sluice import config
 from sluice.cli import add, remove, sides
 from sluice.cli.add import Where
 from sluice.cli.console import Console, Unanswered
 from sluice.configuration.model import DEFAULT_SCHEMA
+from sluice.database.registry import reach
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix
 from sluice.errors import Terminal
@@ -246,14 +247,14 @@ def test_remove_leaves_the_catalogue_as_it_was(
     monkeypatch.setattr(sides, "accounts_password", lambda console, side: _with(side.info, "of the account"))
     added(shop, monkeypatch, *(["--event-triggers"] if event_triggers else []))
     (replication,) = config.survey(shop.folder).replications
-    with vendors.reach(shop.passwords["shop_master"], "test") as session:
+    with reach(shop.passwords["shop_master"], "test") as session:
         install(session, PREFIX, DEFAULT_SCHEMA)
         reconcile(session, PREFIX, DEFAULT_SCHEMA, replication.resolve(catalog.tables(session)))
     with shop.administrator(shop.master) as connection:
         made = differences(before[shop.master], catalogue(connection))
         assert any("shop_items" in line for line in made)
         assert any("event triggers: shop_" in line for line in made) == event_triggers
-    with vendors.reach(shop.passwords["shop_dr1"], "test") as session:
+    with reach(shop.passwords["shop_dr1"], "test") as session:
         CheckpointStore(session, PREFIX, DEFAULT_SCHEMA, "dr1").ensure()
     client = redis_store.connect(redis_url)
     client.set("sluice:SHOP_:dr1:status", "{}")
@@ -276,12 +277,12 @@ def test_one_slave_goes_and_the_others_stay(shop: Shop, monkeypatch: pytest.Monk
         shop.passwords["shop_dr2"] = _at(shop.passwords["shop_dr1"], "other")
         assert shop.add(Told(yes=True), "--slave", f"dr2={shop.url('other')}", "--admin", "postgres") == ["dr2"]
         for name in ("dr1", "dr2"):
-            with vendors.reach(shop.passwords[f"shop_{name}"], "test") as session:
+            with reach(shop.passwords[f"shop_{name}"], "test") as session:
                 CheckpointStore(session, PREFIX, DEFAULT_SCHEMA, name).ensure()
         remove.run(parsed("remove", "SHOP", "--slave", "dr1"), Told(yes=True), shop.where(redis_url))
-        with vendors.reach(shop.passwords["shop_dr1"], "test") as session:
+        with reach(shop.passwords["shop_dr1"], "test") as session:
             assert not CheckpointStore(session, PREFIX, DEFAULT_SCHEMA, "dr1").exists()
-        with vendors.reach(shop.passwords["shop_dr2"], "test") as session:
+        with reach(shop.passwords["shop_dr2"], "test") as session:
             assert CheckpointStore(session, PREFIX, DEFAULT_SCHEMA, "dr2").exists()
         assert list(config.survey(shop.folder).replications[0].slaves) == ["dr2"]
         with pytest.raises(Terminal, match="dr2 is the last slave"):

@@ -12,7 +12,7 @@ races with it, and whatever dies, the change is applied once or still asked for.
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from contextlib import AbstractContextManager
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,11 +24,14 @@ from sluice.apply.events import Events
 from sluice.apply.links import Links
 from sluice.apply.seldom import Seldom
 from sluice.apply.window import CutItem
+from sluice.database.control import RejectTable
 from sluice.database.errors import StatementFailed
+from sluice.database.registry import vendor_of
+from sluice.database.session import Session
 from sluice.domain.change import Action, RowChange
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.names import TableName
-from sluice.domain.reject import Reject, RejectStatus
+from sluice.domain.reject import Reject, Rejected, RejectStatus
 from sluice.errors import Terminal
 
 log = logging.getLogger("sluice.apply")
@@ -82,7 +85,7 @@ class Aside:
             noted = passed.setdefault(table, {}).setdefault(found.guid[event].as_py(), set())
             noted.add(repl_keys[int(found.item[event])].as_py())
 
-    def put(self, rejects: list[Any], passed: Passed, emptied: Mapping[TableName, int]) -> None:
+    def put(self, rejects: list[Rejected], passed: Passed, emptied: Mapping[TableName, int]) -> None:
         """In the window's transaction: sets `rejects` aside, and marks what of the older ones is outdated now.
 
         `emptied`: REPL_KEY of the last TRUNCATE of a table.
@@ -105,7 +108,7 @@ class Aside:
             ids = [reject.id for reject in store.open() if reject.table == table]
             store.move(ids, RejectStatus.DROPPED, "apply", answer="the table joined anew: a load brings its rows")
 
-    def differing(self, cut: CutItem) -> Any:
+    def differing(self, cut: CutItem) -> Rejected:
         """What says for a person that a table differs from the master's from here on."""
         change = RowChange(cut.repl_key, cut.table, cut.action, (), {}, {}, cut.content, None)
         reason = (
@@ -113,16 +116,16 @@ class Aside:
             f'tables: ["{cut.table}"], or the DAG resync with the action repair. This is settled once resync finds the '
             "table equal."
         )
-        return vendors.module(self.pair.slave_info.vendor, "replay").Rejected(change, reason, None)
+        return Rejected(change, reason, None)
 
     @property
     def tables_differing(self) -> list[str]:
         """Of each table that is known to differ why, and what to do."""
         return self._differing
 
-    def committed(self, rejects: Iterable[Any]) -> None:
+    def committed(self, rejects: Iterable[Rejected]) -> None:
         """What `put` wrote is committed."""
-        module = vendors.module(self.pair.slave_info.vendor, "rejects")
+        module = vendor_of(self.pair.slave_info.vendor).control
         for reject in rejects:
             table = reject.change.table
             if reject.change.action is Action.DIFFER:
@@ -206,10 +209,10 @@ class Aside:
         self._keys = {table: frozenset(found) for table, found in keys.items()}
         self._differing = [reject.reason for reject in rejects if reject.action == Action.DIFFER]
 
-    def _transaction(self) -> Any:
+    def _transaction(self) -> AbstractContextManager[Session]:
         return self.links.slave_transaction()
 
-    def _store(self) -> Any:
+    def _store(self) -> RejectTable:
         slave = self.pair.slave
-        module = vendors.module(self.pair.slave_info.vendor, "rejects")
+        module = vendor_of(self.pair.slave_info.vendor).control
         return module.RejectStore(self.links.slave, self.pair.prefix, slave.schema, slave.name)

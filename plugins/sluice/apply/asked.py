@@ -21,6 +21,8 @@ import pyarrow as pa
 from sluice import vendors
 from sluice.apply.checkpoints import OnSlave
 from sluice.apply.links import Links
+from sluice.database.registry import vendor_of
+from sluice.database.session import Session
 from sluice.domain.change import Action, NetChanges, RowChange
 from sluice.domain.checkpoint import Checkpoint, CheckpointMoved, Fenced
 from sluice.domain.connection import ConnectionInfo
@@ -67,12 +69,12 @@ class Visit:
 
     request: Request
     position: Position
-    master: Any
+    master: Session
     """The session whose transaction is at `position`."""
     master_snapshot: str
     spent: float
     """Seconds that the apply gave to it so far."""
-    slave: Any = None
+    slave: Session | None = None
     until: float = 0.0
 
     def close(self) -> None:
@@ -157,15 +159,15 @@ class Asked:
 
     def _begin(self, request: Request, seen: Position, now: float) -> Visit:
         info, pair = self.pair.master_info, self.pair
-        snapshot = vendors.module(info.vendor, "snapshot")
+        snapshot = vendor_of(info.vendor).rows
         earlier = self.links.take_position(seen)
         session = self._session(info)
         try:
-            snapshot.begin(session)
+            snapshot.begin_snapshot(session)
             schema = pair.replication.master.schema
-            position = snapshot.position_of(session, pair.prefix, schema, earlier, seen)
-            exported = snapshot.export(session)
-            vendors.module(info.vendor, "pulse").end_when_idle(session, VISIT_SECONDS)
+            position = snapshot.position_of_snapshot(session, pair.prefix, schema, earlier, seen)
+            exported = snapshot.export_snapshot(session)
+            vendor_of(info.vendor).sessions.end_when_idle(session, VISIT_SECONDS)
         except BaseException:
             session.close()
             raise
@@ -173,13 +175,13 @@ class Asked:
 
     def _export(self, visit: Visit) -> dict[str, Any]:
         info = self.pair.slave_info
-        snapshot = vendors.module(info.vendor, "snapshot")
+        snapshot = vendor_of(info.vendor).rows
         visit.slave = self._session(info)
-        snapshot.begin(visit.slave)
-        exported = snapshot.export(visit.slave)
+        snapshot.begin_snapshot(visit.slave)
+        exported = snapshot.export_snapshot(visit.slave)
         # Should this process be frozen, the servers let go of what it exported.
         for side, session in ((self.pair.master_info, visit.master), (info, visit.slave)):
-            vendors.module(side.vendor, "pulse").end_when_idle(session, HOLD_SECONDS)
+            vendor_of(side.vendor).sessions.end_when_idle(session, HOLD_SECONDS)
         visit.until = time.monotonic() + HOLD_SECONDS
         self._held.append(visit)
         return {"master": visit.master_snapshot, "slave": exported}
@@ -222,11 +224,17 @@ class Asked:
         return {"rows": len(rows), "settled": settled}
 
     def _settle(
-        self, slave: Any, table: TableName, key: Sequence[str], columns: Sequence[str], rows: list[Row], at: Position
+        self,
+        slave: Session,
+        table: TableName,
+        key: Sequence[str],
+        columns: Sequence[str],
+        rows: list[Row],
+        at: Position,
     ) -> int:
         """Of changes that were set aside, those of `rows` are in them now, or superseded; how many those are."""
         pair = self.pair
-        module = vendors.module(pair.slave_info.vendor, "rejects")
+        module = vendor_of(pair.slave_info.vendor).control
         store = module.RejectStore(slave, pair.prefix, pair.slave.schema, pair.slave.name)
         if not store.ready():
             return 0
@@ -240,7 +248,7 @@ class Asked:
         return len(store.move(ids, RejectStatus.DROPPED, "resync", answer=answer))
 
     def _session(self, info: ConnectionInfo) -> Any:
-        connect = vendors.module(info.vendor, "connection").connect
+        connect = vendor_of(info.vendor).sessions.connect
         return connect(info, application=f"{self.pair.application} at a position", autocommit=True)
 
     def _let_go(self, now: float) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from sluice import vendors
 from sluice.apply.links import Links
+from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.domain.names import TableName
 from sluice.errors import RESTART_APPLY, Terminal
@@ -52,7 +53,7 @@ def check(links: Links, slave: Session) -> None:
         each for each in acting if {each.key.child, each.key.parent} <= replicated and _columns(each.key) not in known
     ]
     if alone:
-        raise ActsAlone(pair, alone, vendors.module(pair.slave_info.vendor, "session").allow_silence(slave))
+        raise ActsAlone(pair, alone, vendor_of(pair.slave_info.vendor).sessions.allow_silence(slave))
 
 
 def _columns(key: Any) -> tuple[Any, ...]:

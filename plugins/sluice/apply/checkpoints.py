@@ -8,11 +8,11 @@ InRedis    it goes to Redis at an interval and at shutdown; the row keeps an old
 import logging
 import time
 from dataclasses import replace
-from typing import Any
 
-from sluice import vendors
 from sluice.apply.links import Links
+from sluice.database.control import CheckpointTable
 from sluice.database.errors import DatabaseError
+from sluice.database.registry import vendor_of
 from sluice.domain.checkpoint import Checkpoint, CheckpointMoved, Fenced, IsMaster
 from sluice.domain.position import Position
 from sluice.domain.resumption import ANCHOR_INTERVALS, Stored, resume
@@ -42,7 +42,7 @@ class OnSlave:
         An admin's closure that Redis has lost is back in it afterwards.
         """
         links = self.links
-        driver = vendors.module(self.pair.slave_info.vendor, "session")
+        driver = vendor_of(self.pair.slave_info.vendor).sessions
         # No crash of the slave may give this epoch out a second time.
         with links.slave_transaction(durable=True):
             # A former apply may still be in its last transaction; who waits says so and tries again.
@@ -51,7 +51,7 @@ class OnSlave:
             if not store.exists():
                 return None
             store.upgrade()
-            row: Checkpoint | None = store.read(lock=True)
+            row = store.read(lock=True)
             if row is None:
                 return None
             if row.state is SlaveState.MASTER:
@@ -122,10 +122,9 @@ class OnSlave:
         """For pages: where the checkpoint is."""
         return "on the slave, in each transaction"
 
-    def _claim(self, store: Any, row: Checkpoint) -> Checkpoint:
+    def _claim(self, store: CheckpointTable, row: Checkpoint) -> Checkpoint:
         del row
-        claimed: Checkpoint = store.claim()
-        return claimed
+        return store.claim()
 
     def _row(self, mine: Checkpoint) -> Checkpoint:
         """What the slave's row says while this apply holds `mine`."""
@@ -149,8 +148,8 @@ class OnSlave:
             raise CheckpointMoved("an admin has closed the gate; all is read again")
         return now
 
-    def _store(self) -> Any:
-        module = vendors.module(self.pair.slave_info.vendor, "checkpoint")
+    def _store(self) -> CheckpointTable:
+        module = vendor_of(self.pair.slave_info.vendor).control
         slave = self.pair.slave
         return module.CheckpointStore(self.links.slave, self.pair.prefix, slave.schema, slave.name)
 
@@ -232,14 +231,14 @@ class InRedis(OnSlave):
         age = "not written now" if self._failing else f"{time.monotonic() - self._saved_at:.0f} s old"
         return f"in Redis, every {self.interval:g} s: {age}"
 
-    def _claim(self, store: Any, row: Checkpoint) -> Checkpoint:
+    def _claim(self, store: CheckpointTable, row: Checkpoint) -> Checkpoint:
         stored = self.stored.read()
         place, doubt = resume(row, stored)
         if doubt:
             log.warning("%s: %s. What followed the slave's own position of %s comes again, in safe mode.",
                         self.pair, doubt, row.position.time if row.position else "never")  # fmt: skip
         # Above both epochs: what either wrote before is an old one from here on.
-        claimed: Checkpoint = store.claim(above=stored.epoch if stored else 0)
+        claimed = store.claim(above=stored.epoch if stored else 0)
         if place.position is not None:
             store.advance(claimed, replace(claimed, position=place.position))
             claimed = replace(claimed, position=place.position)

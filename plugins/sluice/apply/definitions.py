@@ -10,6 +10,7 @@ from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING
 
 from sluice import vendors
+from sluice.database.registry import vendor_of
 from sluice.domain import definition
 from sluice.domain.change import EMPTYING, Action
 from sluice.domain.names import TableName
@@ -63,7 +64,7 @@ class Definitions:
         pair = self.links.pair
         info, schema = pair.master_info, pair.replication.master.schema
         # In this order: a change of definition that commits in between is found by the second look.
-        present = vendors.module(info.vendor, "catalog").shapes(self.links.master, wanted)
+        present = vendor_of(info.vendor).rows.shapes(self.links.master, wanted)
         former = vendors.module(info.vendor, "structure").former(
             self.links.master, pair.prefix, schema, wanted, seen, above
         )

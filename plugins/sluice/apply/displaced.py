@@ -12,6 +12,8 @@ from typing import Any
 
 from sluice import vendors
 from sluice.apply.links import Links
+from sluice.database.registry import vendor_of
+from sluice.database.session import Session
 from sluice.domain import content
 from sluice.domain.change import Action, RowChange
 from sluice.domain.names import TableName
@@ -74,13 +76,13 @@ def reading(links: Links, at: Position) -> Iterator["Former"]:
     """The master's rows as they were at `at`. Raises outages."""
     info, pair = links.pair.master_info, links.pair
     earlier = links.take_position(at)
-    session = vendors.module(info.vendor, "connection").connect(
+    session = vendor_of(info.vendor).sessions.connect(
         info, application=f"{pair.application} at a position", autocommit=True
     )
     try:
-        snapshot = vendors.module(info.vendor, "snapshot")
-        snapshot.begin(session)
-        now = snapshot.position_of(session, pair.prefix, pair.replication.master.schema, earlier, at)
+        snapshot = vendor_of(info.vendor).rows
+        snapshot.begin_snapshot(session)
+        now = snapshot.position_of_snapshot(session, pair.prefix, pair.replication.master.schema, earlier, at)
         yield Former(links, session, at, now)
     finally:
         session.close()
@@ -89,7 +91,7 @@ def reading(links: Links, at: Position) -> Iterator["Former"]:
 class Former:
     """Rows of the master at `at`, read in a transaction whose position is `now`."""
 
-    def __init__(self, links: Links, session: Any, at: Position, now: Position):
+    def __init__(self, links: Links, session: Session, at: Position, now: Position):
         self.links = links
         self.session = session
         self.at = at

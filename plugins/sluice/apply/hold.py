@@ -6,12 +6,12 @@ nothing while it stands there, and puts it back into Redis when Redis has lost i
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import redis
 
-from sluice import vendors
 from sluice.config import SlaveConfig
+from sluice.database.control import CheckpointTable
+from sluice.database.registry import vendor_of
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix
 from sluice.errors import SluiceError, Transient
@@ -67,13 +67,13 @@ class Hold:
         return self.gate.open(ADMIN) or kept
 
     @contextmanager
-    def _checkpoints(self) -> Iterator[Any]:
+    def _checkpoints(self) -> Iterator[CheckpointTable]:
         """The slave's checkpoint, in a transaction that no crash undoes."""
-        driver = vendors.module(self.info.vendor, "connection")
+        driver = vendor_of(self.info.vendor).sessions
         connection = driver.connect(self.info, application=f"sluice {self.prefix} gate", autocommit=True)
         try:
             with connection.transaction(durable=True):
-                module = vendors.module(self.info.vendor, "checkpoint")
+                module = vendor_of(self.info.vendor).control
                 yield module.CheckpointStore(connection, self.prefix, self.slave.schema, self.slave.name)
         finally:
             connection.close()

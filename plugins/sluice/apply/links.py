@@ -10,6 +10,7 @@ from typing import Any
 
 from sluice import vendors
 from sluice.apply.definitions import Definitions
+from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.domain.mask import Mask
 from sluice.domain.position import Position
@@ -88,7 +89,7 @@ class Links:
         """Opens what is not open. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
         pair = self.pair
         if self._master is None:
-            connect = vendors.module(pair.master_info.vendor, "connection").connect
+            connect = vendor_of(pair.master_info.vendor).sessions.connect
             self._master = connect(pair.master_info, application=pair.application, autocommit=True)
         if self._reader is None:
             queue = vendors.module(pair.master_info.vendor, "queue")
@@ -96,9 +97,9 @@ class Links:
                 pair.master_info, pair.prefix, pair.replication.master.schema, application=pair.application
             )
         if self._slave is None:
-            connect = vendors.module(pair.slave_info.vendor, "connection").connect
+            connect = vendor_of(pair.slave_info.vendor).sessions.connect
             self._slave = connect(pair.slave_info, application=pair.application)
-            session = vendors.module(pair.slave_info.vendor, "session")
+            session = vendor_of(pair.slave_info.vendor).sessions
             self.replica_role = session.begin_applying(self._slave, origin=str(pair.prefix))
             if not self.replica_role:
                 log.warning(

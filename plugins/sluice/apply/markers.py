@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from sluice import vendors
 from sluice.apply.links import Links
 from sluice.apply.net import Events
+from sluice.database.registry import vendor_of
 from sluice.domain.blocks import BlockMap, BlockState, Decision, Key, TableBlocks, decide, decisions
 from sluice.domain.checkpoint import CheckpointMoved
 from sluice.domain.names import TableName
@@ -115,7 +115,7 @@ class Markers:
 
     def forget(self, table: TableName) -> None:
         """In the transaction that drops the slave's table or leaves it out: no loader need look for its blocks."""
-        blocks = vendors.module(self.pair.slave_info.vendor, "blocks")
+        blocks = vendor_of(self.pair.slave_info.vendor).control
         slave = self.pair.slave
         blocks.BlockStore(self.links.slave, self.pair.prefix, slave.schema, slave.name).delete(table)
 
@@ -126,14 +126,14 @@ class Markers:
         distinct = list(dict.fromkeys(keys))
         info = self.pair.master_info
         shape = self.links.definitions[table]
-        places = vendors.module(info.vendor, "blocks").locate(self.links.master, shape, bounds, distinct)
+        places = vendor_of(info.vendor).rows.locate(self.links.master, shape, bounds, distinct)
         place_of = dict(zip(distinct, places, strict=True))
         return [place_of[key] for key in keys]
 
     def _look(self) -> BlockMap:
         info = self.pair.slave_info
         with self.links.slave_transaction() as slave:
-            found: BlockMap = vendors.module(info.vendor, "blocks").load(
+            found: BlockMap = vendor_of(info.vendor).control.block_map(
                 slave, self.pair.prefix, self.pair.slave.schema, self.pair.slave.name
             )
         return found

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from sluice import vendors
 from sluice.apply.definitions import KeyNeeded
 from sluice.apply.links import Links
+from sluice.database.registry import vendor_of
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.names import TableName
 from sluice.errors import RESTART_APPLY, Terminal
@@ -39,8 +40,8 @@ def check(links: Links, checkpoint: Checkpoint) -> None:
     if links.replica_role:
         return
     with links.slave_transaction() as slave:
-        there = vendors.module(pair.slave_info.vendor, "catalog").shapes(slave, tables)
+        there = vendor_of(pair.slave_info.vendor).rows.shapes(slave, tables)
         acting = [table for table in there if links.merger.targets[table].watched]
-        allow = vendors.module(pair.slave_info.vendor, "session").allow_silence(slave)
+        allow = vendor_of(pair.slave_info.vendor).sessions.allow_silence(slave)
     if acting:
         raise TriggersAct(pair, acting, allow)

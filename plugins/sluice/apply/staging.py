@@ -12,6 +12,7 @@ from sluice import vendors
 from sluice.apply import net
 from sluice.apply.definitions import TableGone
 from sluice.apply.window import Run, by_table, pieces
+from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.domain.mask import Mask
 from sluice.domain.names import TableName
@@ -32,7 +33,7 @@ class WarmUp:
 
     def __call__(self, number: int) -> int:
         vendors.module(self.master, "queue")
-        for noun in ("connection", "stage", "target"):
+        for noun in ("stage", "target"):
             vendors.module(self.slave, noun)
         return number
 
@@ -112,7 +113,7 @@ class StageShare:
         if not items.num_rows:
             return []
         runs = [by_table(piece) if piece.num_rows else {} for piece in pieces(items, self.cuts)]
-        connections = vendors.module(slave.vendor, "connection")
+        connections = vendor_of(slave.vendor).sessions
         # Nothing staged needs to survive a crash of the slave: the window is then staged again.
         settings = {"synchronous_commit": "off"}
         application = pair.application

@@ -9,6 +9,7 @@ from typing import Any
 
 from sluice import vendors
 from sluice.cli.console import Console
+from sluice.database.registry import reach
 from sluice.domain.connection import ConnectionInfo
 from sluice.errors import Terminal
 
@@ -161,7 +162,7 @@ def elsewhere(side: Side) -> Iterator[Any]:
 @contextmanager
 def session(info: ConnectionInfo) -> Iterator[Any]:
     """In autocommit mode; the driver's errors come out classified."""
-    with vendors.reach(info, APPLICATION) as found:
+    with reach(info, APPLICATION) as found:
         yield found
 
 

@@ -15,6 +15,7 @@ from sluice import config, vendors
 from sluice.cli import verified
 from sluice.config import Replication, Survey
 from sluice.counted import counted, duration
+from sluice.database.registry import reach, vendor_of
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix
@@ -101,14 +102,14 @@ def master(replication: Replication, connections: Connections) -> list[str]:
     place = replication.master
     info = connections(place.conn_id, place.vendor).given_up_after(LOOK_SECONDS)
     head = f"{replication.prefix} from {place.conn_id} ({info.address})"
-    with vendors.reach(info, APPLICATION, LOOK_SECONDS) as session:
+    with reach(info, APPLICATION, LOOK_SECONDS) as session:
         have = vendors.module(place.vendor, "resources").installed(session, replication.prefix, place.schema)
         if have is None:
             return [f"{head}: nothing is installed on the master yet"]
         captured = vendors.module(place.vendor, "captured").read(session, replication.prefix, place.schema)
-        sizes = vendors.module(place.vendor, "estimates").read(session, list(captured))
+        sizes = vendor_of(place.vendor).rows.estimates(session, list(captured))
         backlog = vendors.module(place.vendor, "purge").backlog(session, replication.prefix, place.schema)
-        existing = vendors.module(place.vendor, "catalog").tables(session)
+        existing = vendor_of(place.vendor).rows.tables(session)
     installed = f"DbResources version {have.version}"
     if not have.current:
         installed += " (not of this release: start the DAG install_resources)"
@@ -158,12 +159,10 @@ def _looked(
     info = connections(place.conn_id, place.vendor).given_up_after(LOOK_SECONDS)
     # Of a load that is under way the master's statistics are told, too; else the master is not needed.
     pair = Pair(replication, place, info, info)
-    with vendors.reach(info, APPLICATION, LOOK_SECONDS) as session:
+    with reach(info, APPLICATION, LOOK_SECONDS) as session:
         checkpoint: Checkpoint | None = checkpoints_of(Update.named(pair, "status"), session).read()
         if checkpoint is None or checkpoint.state not in LOADING:
-            rejects = vendors.module(place.vendor, "rejects").RejectStore(
-                session, replication.prefix, place.schema, place.name
-            )
+            rejects = vendor_of(place.vendor).control.RejectStore(session, replication.prefix, place.schema, place.name)
             return checkpoint, [], [reject.reason for reject in rejects.differing()]
         try:
             source = connections(replication.master.conn_id, replication.master.vendor).given_up_after(LOOK_SECONDS)

@@ -3,7 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Any, LiteralString, Protocol
+from types import TracebackType
+from typing import Any, LiteralString, Protocol, Self
+
+from sluice.domain.connection import ConnectionInfo
 
 
 class Rows(Protocol):
@@ -24,6 +27,14 @@ class Session(Protocol):
 
     A session is in autocommit mode, or its statements open a transaction that `transaction()` nests in.
     """
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        """Ends the session."""
+        ...
 
     @property
     def closed(self) -> bool: ...
@@ -58,4 +69,67 @@ class Session(Protocol):
 
     def close(self) -> None:
         """Never raises for a connection that is lost."""
+        ...
+
+
+class Sessions(Protocol):
+    """Makes sessions of one vendor, and prepares them for what they are for."""
+
+    def connect(
+        self,
+        info: ConnectionInfo,
+        *,
+        application: str,
+        autocommit: bool = False,
+        settings: dict[str, str] | None = None,
+    ) -> Session:
+        """`application` names the session on the server. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
+        ...
+
+    def end_with_client(self, connection: Session) -> None:
+        """From now on a statement ends soon after its client has died, where the server can tell."""
+        ...
+
+    def origin(self, name: str) -> dict[str, str]:
+        """Settings of a session whose changes come from the replication `name`."""
+        ...
+
+    def begin_applying(self, connection: Session, origin: str) -> bool:
+        """Names the origin of the session's changes and switches the slave's own triggers off; whether it may."""
+        ...
+
+    def may_silence(self, connection: Session) -> bool:
+        """Whether this account may switch triggers and foreign keys off for its own session."""
+        ...
+
+    def allow_silence(self, connection: Session) -> str:
+        """What an administrator runs so that `may_silence` is true of the session's account."""
+        ...
+
+    def limit_lock_waits(self, connection: Session, seconds: float) -> None:
+        """In a transaction: a statement that waits longer for a lock raises `LockNotAvailable`."""
+        ...
+
+    def be_durable(self, connection: Session) -> None:
+        """In a transaction: no crash undoes its commit."""
+        ...
+
+    def begin_reading(self, connection: Session, place: str, idle_seconds: float) -> None:
+        """For a session that holds a snapshot: the server ends it when it is idle for so long, or its client dies."""
+        ...
+
+    def end_when_idle(self, connection: Session, seconds: float) -> None:
+        """The server ends the session when its transaction does nothing for so long."""
+        ...
+
+    def waiters(self, connection: Session, holders: Sequence[Session], place: str, seconds: float) -> int:
+        """How many sessions wait for locks that `holders` have. `seconds`: for an answer. Raises `Transient`."""
+        ...
+
+    def interrupt(self, connection: Session) -> None:
+        """Cancels what it executes, if anything. From any thread; never raises."""
+        ...
+
+    def cut(self, connection: Session) -> None:
+        """Whoever waits for the server meets the end of the connection. From any thread; never raises."""
         ...

@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from sluice.domain import content
+from sluice.domain.change import RowChange
 from sluice.domain.names import TableName
 
 Row = tuple[str | None, ...]
@@ -94,3 +95,15 @@ class Reject:
     def __str__(self) -> str:
         told = f"{self.id}  {self.status}  {self.table} {self.action} ({self.repl_key}): {self.reason}"
         return f"{told} Answer: {self.answer}" if self.answer else told
+
+
+@dataclass
+class Rejected:
+    """A change that was set aside, for `<prefix>REJECTS`."""
+
+    change: RowChange
+    reason: str
+    held: dict[str, str | None] | None
+    """The row of that key on the slave, None for none."""
+    newer: int | None = None
+    """REPL_KEY of a later change of the same row that was applied."""

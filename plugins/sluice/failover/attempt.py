@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sluice import vendors
+from sluice.database.registry import reach, vendor_of
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.failover import Action, Sheet
 from sluice.domain.position import Position
@@ -57,19 +58,19 @@ class Failover(Pair):
 
     def checkpoints(self, session: Any) -> Any:
         """The slave's checkpoint."""
-        module = vendors.module(self.slave_info.vendor, "checkpoint")
+        module = vendor_of(self.slave_info.vendor).control
         return module.CheckpointStore(session, self.prefix, self.slave.schema, self.slave.name)
 
     @contextmanager
     def on_slave(self) -> Iterator[Any]:
         """A session on the slave, in autocommit; the driver's errors come out classified."""
-        with vendors.reach(self.slave_info, self.application) as session:
+        with reach(self.slave_info, self.application) as session:
             yield session
 
     @contextmanager
     def on_master(self) -> Iterator[Any]:
         """The same on the master, which is given `ANSWER_SECONDS` to take the connection."""
-        with vendors.reach(self.master_info.given_up_after(ANSWER_SECONDS), self.application) as session:
+        with reach(self.master_info.given_up_after(ANSWER_SECONDS), self.application) as session:
             yield session
 
 

@@ -14,6 +14,8 @@ from typing import Any
 from redis import Redis
 
 from sluice import vendors
+from sluice.database.errors import LockNotAvailable
+from sluice.database.registry import vendor_of
 from sluice.domain.failover import Action, Phase, Record, passed
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
@@ -157,7 +159,7 @@ def end_apply(failover: Failover, store: "Redis") -> str:
                 if _ended(failover, slave, store):
                     break
                 # An apply that is frozen, or whose machine is gone, holds the checkpoint's lock.
-                updates = vendors.module(failover.slave_info.vendor, "updates")
+                updates = vendor_of(failover.slave_info.vendor).loads
                 updates.end_sessions(slave, failover.apply_application)
             else:
                 raise ApplyGoesOn(f"{failover}: a transaction of the apply holds the slave's checkpoint.")
@@ -181,7 +183,7 @@ def lost(last: Position, facts: survey.Facts) -> str:
 
 def _ended(failover: Failover, slave: Any, store: "Redis") -> bool:
     """False where a transaction of the apply does not end."""
-    driver = vendors.module(failover.slave_info.vendor, "session")
+    driver = vendor_of(failover.slave_info.vendor).sessions
     try:
         with slave.transaction():
             driver.limit_lock_waits(slave, seconds=5)
@@ -199,7 +201,7 @@ def _ended(failover: Failover, slave: Any, store: "Redis") -> bool:
                 checkpoints.start_at(position)
             checkpoints.move(SlaveState.SWITCHING, f"Failover {failover.id} completes the slave")
             move(failover, slave, Phase.ENDED, last=position.text())
-    except driver.LOCKED:
+    except LockNotAvailable:
         return False
     return True
 

@@ -10,6 +10,7 @@ from redis import Redis
 
 from sluice import config, vendors
 from sluice.counted import counted
+from sluice.database.registry import vendor_of
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.definitions import TREATMENTS, Difference, differences
 from sluice.domain.failover import Action, Phase, Record, Sheet
@@ -98,7 +99,7 @@ def look(failover: Failover, store: "Redis") -> Facts:
         if facts.sheet is None:
             facts.sheet = failover.kept(slave).sheet()
         if facts.sheet is not None:
-            catalog = vendors.module(failover.slave_info.vendor, "catalog")
+            catalog = vendor_of(failover.slave_info.vendor).rows
             there = catalog.shapes(slave, facts.sheet.tables)
             left_out = facts.checkpoint.tables if facts.checkpoint else ALL_READY
             facts.missing = [table for table in facts.sheet.tables if table not in there or table in left_out]
@@ -144,9 +145,7 @@ def _look_at_slave(failover: Failover, facts: Facts, slave: Any, store: "Redis")
     if facts.checkpoint is not None:
         facts.position = applied(failover, store, facts.checkpoint)
     facts.record = failover.kept(slave).read()
-    rejects = vendors.module(vendor, "rejects").RejectStore(
-        slave, failover.prefix, failover.slave.schema, failover.slave.name
-    )
+    rejects = vendor_of(vendor).control.RejectStore(slave, failover.prefix, failover.slave.schema, failover.slave.name)
     facts.rejects = len(rejects.open()) if rejects.ready() else 0
     module = vendors.module(vendor, "failover")
     facts.comparing = module.sessions_of(slave, f"{failover.apply_application} verify")

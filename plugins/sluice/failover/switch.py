@@ -7,6 +7,7 @@ from typing import Any
 from redis import Redis
 
 from sluice import vendors
+from sluice.database.registry import vendor_of
 from sluice.domain.failover import Action, Made, Phase, Sheet, passed
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
@@ -91,7 +92,7 @@ def _definitions(failover: Failover, slave: Any, sheet: Sheet) -> list[str]:
 def _own(failover: Failover, slave: Any) -> Sheet:
     """What the slave itself has, where nothing is kept of the master."""
     vendor = failover.slave_info.vendor
-    there = vendors.module(vendor, "catalog").tables(slave)
+    there = vendor_of(vendor).rows.tables(slave)
     tables = tuple(one.table for one in failover.replication.resolve(there))
     module = vendors.module(vendor, "failover")
     values = module.sequence_values(slave, failover.prefix, tables)
@@ -175,7 +176,7 @@ def prove_unchanged(failover: Failover, master: Any, last: Position) -> None:
 
 
 def _become_master(failover: Failover, slave: Any) -> None:
-    driver = vendors.module(failover.slave_info.vendor, "session")
+    driver = vendor_of(failover.slave_info.vendor).sessions
     with slave.transaction():
         driver.be_durable(slave)
         checkpoints, kept = failover.checkpoints(slave), failover.kept(slave)
@@ -205,7 +206,7 @@ def _note_on_master(failover: Failover) -> None:
     try:
         with failover.on_master() as master:
             guard_of(failover, master).move_claim(failover.id, ["switch"], "switched")
-            store = vendors.module(failover.master_info.vendor, "checkpoint").CheckpointStore(
+            store = vendor_of(failover.master_info.vendor).control.CheckpointStore(
                 master, failover.prefix, failover.replication.master.schema, failover.slave.name
             )
             found = store.read()

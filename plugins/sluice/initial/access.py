@@ -10,10 +10,10 @@ go; others are read first, and it comes again, half as large.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-from sluice import vendors
 from sluice.database.errors import Contended
+from sluice.database.registry import vendor_of
+from sluice.database.rows import BlockRead, SnapshotGone
 from sluice.database.session import Session
 from sluice.domain.blocks import Block
 from sluice.domain.shape import TableShape
@@ -41,24 +41,24 @@ class SnapshotLost(JobOver):
 
 
 @contextmanager
-def reading(update: Update, master: Session, shape: TableShape, block: Block) -> Iterator[Any]:
+def reading(update: Update, master: Session, shape: TableShape, block: Block) -> Iterator[BlockRead]:
     """The short transaction in which a block is read: its marker, the table's shape, whether its rows are to be locked.
 
     Raises `GaveWay`, `SnapshotLost`, and errors of the block.
     """
-    snapshot = vendors.module(update.master_info.vendor, "snapshot")
+    snapshot = vendor_of(update.master_info.vendor).rows
     if block.snapshot is not None:
         assert block.marker is not None, "planned with the snapshot"
         try:
-            with snapshot.reading_exported(master, shape, block.snapshot, block.marker) as seen:
-                yield seen
-        except snapshot.SnapshotGone as gone:
+            with snapshot.reading_exported(master, shape, block.snapshot, block.marker) as exported:
+                yield exported
+        except SnapshotGone as gone:
             raise SnapshotLost(update, gone) from gone
         return
     alone = shape.keyless and block.tries >= UNLOCKED_AFTER
     locked = update.options.read == "locked" and not alone
     seconds = update.options.lock_timeout if locked else None
-    seen = None
+    seen: BlockRead | None = None
     try:
         with snapshot.reading(master, shape, update.prefix, update.replication.master.schema, seconds) as seen:
             yield seen

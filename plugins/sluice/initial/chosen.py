@@ -10,10 +10,11 @@ places of rows for which it holds on the slave alone.
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from sluice import vendors
 from sluice.counted import counted
+from sluice.database.registry import vendor_of
+from sluice.database.rows import KeyOrder
 from sluice.database.session import Session
 from sluice.domain.blocks import Block, Key
 from sluice.domain.names import TableName
@@ -56,7 +57,7 @@ def check(update: Update, master: Session, slave: Session) -> None:
     """Raises `CannotChoose` for a choice that cannot be carried out; reads no rows and changes nothing."""
     _expect_allowed(update)
     _expect_normal(update, slave)
-    existing = vendors.module(update.master_info.vendor, "catalog").tables(master)
+    existing = vendor_of(update.master_info.vendor).rows.tables(master)
     tables = _named(update, [resolved.table for resolved in update.replication.resolve(existing)])
     _within(update, master, slave, tables)
 
@@ -109,7 +110,7 @@ def clear(update: Update, master: Session, slave: Session, shapes: Sequence[Tabl
     by_table = {part.table: part for part in parts}
     with on_slave(update) as own_session:
         # Foreign keys and triggers of the slave do not act: the rows come again.
-        vendors.module(here, "session").begin_applying(own_session, origin=str(update.prefix))
+        vendor_of(here).sessions.begin_applying(own_session, origin=str(update.prefix))
         for shape in (shape for shape in shapes if shape.table in by_table):
             _clear(update, master, own_session, shape, by_table[shape.table])
 
@@ -117,11 +118,11 @@ def clear(update: Update, master: Session, slave: Session, shapes: Sequence[Tabl
 def _clear(update: Update, master: Session, slave: Session, shape: TableShape, part: Part) -> None:
     """Deletes the rows of the part where both databases order its table's keys differently."""
     here, there = update.slave_info.vendor, update.master_info.vendor
-    ours = vendors.module(there, "catalog").shape(master, shape.table)
+    ours = vendor_of(there).rows.shape(master, shape.table)
     if ours is None or ours.keyless:
         return
-    order = vendors.module(there, "ranges").key_order(master, ours)
-    own = vendors.module(here, "ranges").key_order(slave, shape)
+    order = vendor_of(there).rows.key_order(master, ours)
+    own = vendor_of(here).rows.key_order(slave, shape)
     if order.same_everywhere and own.same_everywhere:
         return
     if part.whole:
@@ -166,14 +167,14 @@ def _named(update: Update, known: Sequence[TableName]) -> list[TableName]:
 
 def _within(
     update: Update, master: Session, slave: Session, tables: Sequence[TableName]
-) -> tuple[Any, Any, Range] | None:
+) -> tuple[KeyOrder, KeyOrder, Range] | None:
     """How both sides order the keys of the one table, and the range of its keys; None where tables are whole."""
     wanted = update.choice
     if not wanted.ranged:
         return None
     (table,) = tables
-    ours = vendors.module(update.master_info.vendor, "catalog").shape(master, table)
-    theirs = vendors.module(update.slave_info.vendor, "catalog").shape(slave, table)
+    ours = vendor_of(update.master_info.vendor).rows.shape(master, table)
+    theirs = vendor_of(update.slave_info.vendor).rows.shape(slave, table)
     if theirs is None:
         raise CannotChoose(update, f"{table} is not on the slave yet: load it as a whole first")
     found = checkpoints_of(update, slave).read()
@@ -181,8 +182,8 @@ def _within(
         raise CannotChoose(update, f"{table} is {found.tables.not_ready[table]} on the slave: load it as a whole first")
     if ours is None or ours.keyless or theirs.keyless:
         raise CannotChoose(update, f"{table} has no key: it can be loaded as a whole only, without where and keys")
-    order = vendors.module(update.master_info.vendor, "ranges").key_order(master, ours)
-    own = vendors.module(update.slave_info.vendor, "ranges").key_order(slave, theirs)
+    order = vendor_of(update.master_info.vendor).rows.key_order(master, ours)
+    own = vendor_of(update.slave_info.vendor).rows.key_order(slave, theirs)
     named = vendors.module(update.master_info.vendor, "parts")
     here = vendors.module(update.slave_info.vendor, "parts")
     try:
@@ -198,7 +199,9 @@ def _within(
     return order, own, (lo, hi)
 
 
-def _matching(update: Update, master: Session, slave: Session, ours: Any, theirs: Any, within: Range) -> list[Range]:
+def _matching(
+    update: Update, master: Session, slave: Session, ours: KeyOrder, theirs: KeyOrder, within: Range
+) -> list[Range]:
     """The ranges that the condition chooses."""
     where, (lo, hi) = update.choice.where, within
     named = vendors.module(update.master_info.vendor, "parts")
@@ -241,7 +244,7 @@ def _outside(
 
 
 def _merged(
-    update: Update, master: Session, order: Any, runs: Sequence[Range], strays: Sequence[Key], hi: Key | None
+    update: Update, master: Session, order: KeyOrder, runs: Sequence[Range], strays: Sequence[Key], hi: Key | None
 ) -> Iterator[Range]:
     """Runs and strays in key order; a stray's range ends where the master's next row begins."""
     named = vendors.module(update.master_info.vendor, "parts")
@@ -261,7 +264,7 @@ def _merged(
         yield ranges[start]
 
 
-def _delete(update: Update, master: Session, slave: Session, shape: TableShape, own: Any, part: Part) -> int:
+def _delete(update: Update, master: Session, slave: Session, shape: TableShape, own: KeyOrder, part: Part) -> int:
     """Deletes the slave's rows of the chosen ranges; which those are, the master says."""
     here = vendors.module(update.slave_info.vendor, "parts")
     bounds = [bound for chosen in part.ranges for bound in chosen if bound is not None]
@@ -277,5 +280,5 @@ def _delete(update: Update, master: Session, slave: Session, shape: TableShape, 
 def _places(
     update: Update, master: Session, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]
 ) -> list[int]:
-    found: list[int] = vendors.module(update.master_info.vendor, "blocks").locate(master, shape, bounds, keys)
+    found: list[int] = vendor_of(update.master_info.vendor).rows.locate(master, shape, bounds, keys)
     return found

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from sluice import vendors
+from sluice.database.registry import vendor_of
 from sluice.domain.blocks import Block
 from sluice.domain.location import BLOCK_PRIORITY, file_name
 from sluice.domain.names import TableName
@@ -58,7 +59,7 @@ class _Exporter(Loader):
         """Leaves the table alone for a moment. What the slave will have to catch up with is no matter here."""
         self._expect_own_snapshot(reason)
         self._open()
-        catalog = vendors.module(self.update.master_info.vendor, "catalog")
+        catalog = vendor_of(self.update.master_info.vendor).rows
         if catalog.shape(self._linked(self._master), reason.table) is None:
             raise GoneMeanwhile(self.update, reason.table)
         log.info("%s: %s", self.update, reason)

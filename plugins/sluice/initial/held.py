@@ -11,11 +11,12 @@ before all of it was read: to an older snapshot it looks empty.
 
 import logging
 from types import TracebackType
-from typing import Any
 
 from sluice import vendors
 from sluice.counted import counted
+from sluice.database.control import BlockTable
 from sluice.database.errors import DatabaseError
+from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.domain.position import Position
 from sluice.initial import steps
@@ -68,7 +69,7 @@ class HeldSnapshot:
     ) -> None:
         self._close()
 
-    def _begin(self, slave: Session, store: Any) -> None:
+    def _begin(self, slave: Session, store: BlockTable) -> None:
         """Plans all blocks anew at a new snapshot."""
         update, positions = self.update, vendors.module(self.update.master_info.vendor, "position")
         stored = [progress for progress in store.progress() if progress.stored or progress.exported]
@@ -111,11 +112,11 @@ class HeldSnapshot:
         """The position of a new snapshot, and its name; it lives as long as its session."""
         update, prefix, schema = self.update, self.update.prefix, self.update.replication.master.schema
         self._session = session = update.connect_master(f"sluice load snapshot {prefix} {update.slave.name}"[:63])
-        snapshot = vendors.module(update.master_info.vendor, "snapshot")
+        snapshot = vendor_of(update.master_info.vendor).rows
         # Before the transaction: sequence values read in it are too late to bound what follows.
         earlier = vendors.module(update.master_info.vendor, "position").take(session, prefix, schema)
-        snapshot.begin(session)
-        return snapshot.position_of(session, prefix, schema, earlier, None), snapshot.export(session)
+        snapshot.begin_snapshot(session)
+        return snapshot.position_of_snapshot(session, prefix, schema, earlier, None), snapshot.export_snapshot(session)
 
     def _close(self) -> None:
         if self._session is not None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from sluice import vendors
 from sluice.counted import counted
+from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.domain.blocks import Block
 from sluice.domain.manifest import FileBlock, Manifest
@@ -97,7 +98,7 @@ class _Importer(BlockWorker):
     def _transfer(self, block: Block) -> None:
         slave = self._linked(self._slave)
         vendor = self.target.slave_info.vendor
-        copying, catalog = vendors.module(vendor, "copying"), vendors.module(vendor, "catalog")
+        copying, catalog = vendors.module(vendor, "copying"), vendor_of(vendor).rows
         listed = self.files.get(block.file or "")
         if listed is None:
             raise FileDamaged(self.carried.location, f"has no file for block {block.number} of {block.table}")
@@ -133,7 +134,7 @@ class _Importer(BlockWorker):
     def _clear(self, slave: Session, shape: Any, block: Block) -> None:
         """Deletes the old rows of a kept table that this block replaces, see `sluice.initial.preparation`."""
         vendor = self.target.slave_info.vendor
-        order = vendors.module(vendor, "ranges").key_order(slave, shape)
+        order = vendor_of(vendor).rows.key_order(slave, shape)
         whole = block.lo is None and block.hi is None
         if whole or (order.same_everywhere and self.same_order.get(block.table, False)):
             vendors.module(vendor, "copying").clear(slave, order, block)

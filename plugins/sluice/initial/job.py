@@ -14,10 +14,10 @@ import time
 import uuid
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
 
-from sluice import vendors
 from sluice.counted import counted
+from sluice.database.control import BlockTable, LoadRuns
+from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.errors import SluiceError
 from sluice.initial.owner import expect_loading
@@ -60,7 +60,7 @@ class LoadJob:
         try:
             self._slave = self.update.connect_slave(f"sluice load job {self.update.prefix} {self.update.slave.name}")
             self._lock(self._slave)
-            updates = vendors.module(self.update.slave_info.vendor, "updates")
+            updates = vendor_of(self.update.slave_info.vendor).loads
             updates.hold(self._slave, self.name)
             ended = updates.end_sessions(self._slave, self.update.loader_application)
             if ended:
@@ -76,8 +76,9 @@ class LoadJob:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        assert self._slave is not None
         try:
-            updates = vendors.module(self.update.slave_info.vendor, "updates")
+            updates = vendor_of(self.update.slave_info.vendor).loads
             updates.let_go(self._slave, self.name)
             self._give_all_back()
         except SluiceError as failure:
@@ -95,7 +96,7 @@ class LoadJob:
     def _give_all_back(self) -> None:
         """Every begun block is planned again, and stays so: no loader of another job, or of this one once it ended,
         can claim any more."""
-        updates = vendors.module(self.update.slave_info.vendor, "updates")
+        updates = vendor_of(self.update.slave_info.vendor).loads
         assert self._slave is not None
         with self._slave.transaction():
             updates.no_claims(self._slave, self.update.prefix, self.update.slave.name)
@@ -110,18 +111,18 @@ class LoadJob:
         return Left(*self._store().left())
 
     def _lock(self, slave: Session) -> None:
-        updates = vendors.module(self.update.slave_info.vendor, "updates")
+        updates = vendor_of(self.update.slave_info.vendor).loads
         deadline = time.monotonic() + LOCK_PATIENCE_SECONDS
         while True:
             try:
                 updates.lock(slave, self.update.prefix, self.update.slave.name)
                 return
-            except updates.LoadRuns:
+            except LoadRuns:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.25)
 
-    def _store(self) -> Any:
+    def _store(self) -> BlockTable:
         assert self._slave is not None
         return blocks_of(self.update, self._slave)
 

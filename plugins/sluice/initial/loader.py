@@ -15,10 +15,12 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from sluice import vendors
+from sluice.database.control import Claim
 from sluice.database.errors import UndefinedTable, UniqueViolation
+from sluice.database.registry import vendor_of
+from sluice.database.rows import KeyOrder
 from sluice.database.session import Session
 from sluice.domain.blocks import Block, BlockState
 from sluice.domain.compatibility import differences
@@ -89,7 +91,7 @@ class Loader(BlockWorker):
         super().__init__(update, loader, stopped)
         self.update = update
         self._master: Session | None = None
-        self._orders: dict[TableName, Any] = {}
+        self._orders: dict[TableName, KeyOrder] = {}
         self._waiting_since: dict[TableName, datetime] = {}
         """By the master's clock, since when blocks of a table do not fit on the slave."""
         self._idled = 0.0
@@ -110,7 +112,7 @@ class Loader(BlockWorker):
                 self._expect_job(control)
                 expect_loading(self.update, control)
                 if min(options.parallel_tables, options.parallel_ranges) < options.parallel:
-                    updates = vendors.module(self.update.slave_info.vendor, "updates")
+                    updates = vendor_of(self.update.slave_info.vendor).loads
                     updates.claim_in_turn(control, self.update.prefix, self.update.slave.name)
                 claim = store.claim(self._rested(), tables=options.parallel_tables, ranges=options.parallel_ranges)
                 if claim is None:
@@ -123,9 +125,9 @@ class Loader(BlockWorker):
         self._idled = 0.0
         return replace(block, state=BlockState.BEGUN, loader=self.loader)
 
-    def _cut(self, claim: Any) -> Block:
+    def _cut(self, claim: Claim) -> Block:
         """The claimed block, ending where this loader should stop reading. Asks the master."""
-        block: Block = claim.block
+        block = claim.block
         try:
             order = self._order(block.table)
             if any(bound is not None and len(bound) != len(order.shape.key) for bound in (block.lo, block.hi)):
@@ -155,7 +157,7 @@ class Loader(BlockWorker):
         update, order = self.update, self._order(block.table)
         positions = vendors.module(update.master_info.vendor, "position")
         copying = vendors.module(update.slave_info.vendor, "copying")
-        catalog = vendors.module(update.slave_info.vendor, "catalog")
+        catalog = vendor_of(update.slave_info.vendor).rows
         with self._fitting(block.table), slave.transaction():
             with (
                 access.reading(update, master, order.shape, block) as seen,
@@ -164,8 +166,9 @@ class Loader(BlockWorker):
                 target = catalog.shape(slave, block.table)
                 if seen.shape.key != order.shape.key:
                     raise NotYet(block.table, "its key has just changed on the master")
-                unfit = differences(seen.shape, target) if target else [f"{block.table} does not exist on the slave"]
-                if unfit:
+                if target is None:
+                    raise NotYet(block.table, f"{block.table} does not exist on the slave")
+                if unfit := differences(seen.shape, target):
                     raise NotYet(block.table, "; ".join(unfit))
                 if update.slave.existing_tables == "keep":
                     self._clear(slave, target, block)
@@ -225,33 +228,33 @@ class Loader(BlockWorker):
         if self.update.options.read == "snapshot":
             raise SnapshotLost(self.update, reason)
 
-    def _size(self, claim: Any) -> int:
+    def _size(self, claim: Claim) -> int:
         """Rows that the claimed block should have."""
         options = self.update.options
         rows, row_bytes = options.block_rows, None
-        if claim.last_rows is not None:
+        if claim.last_rows is not None and claim.last_seconds is not None:
             target = options.block_target_seconds
             if options.read == "locked":
                 target = min(target, options.lock_timeout)
             rows = pace.next_rows(claim.last_rows, claim.last_seconds, target, options.block_rows, claim.last_bytes)
-            row_bytes = claim.last_bytes / claim.last_rows if claim.last_rows else None
+            row_bytes = claim.last_bytes / claim.last_rows if claim.last_rows and claim.last_bytes is not None else None
         else:
-            module = vendors.module(self.update.master_info.vendor, "estimates")
-            found = module.read(self._linked(self._master), [claim.block.table]).get(claim.block.table)
+            module = vendor_of(self.update.master_info.vendor).rows
+            found = module.estimates(self._linked(self._master), [claim.block.table]).get(claim.block.table)
             if found:
                 rows = pace.first_rows(options.block_rows, found.rows, found.bytes)
                 row_bytes = found.bytes / found.rows if found.rows else None
         return pace.after_tries(pace.within_rate(rows, self._restraint, row_bytes), claim.block.tries)
 
-    def _order(self, table: TableName) -> Any:
+    def _order(self, table: TableName) -> KeyOrder:
         """How the master orders the table's keys, read once."""
         if table not in self._orders:
             vendor = self.update.master_info.vendor
             master = self._linked(self._master)
-            shape = vendors.module(vendor, "catalog").shape(master, table)
+            shape = vendor_of(vendor).rows.shape(master, table)
             if shape is None:
                 raise NotYet(table, "it does not exist on the master any more")
-            self._orders[table] = vendors.module(vendor, "ranges").key_order(master, shape)
+            self._orders[table] = vendor_of(vendor).rows.key_order(master, shape)
         return self._orders[table]
 
     def _clear(self, slave: Session, target: TableShape, block: Block) -> None:
@@ -261,7 +264,7 @@ class Loader(BlockWorker):
         table was emptied beforehand (see `sluice.initial.preparation`), and nothing is deleted.
         """
         vendor = self.update.slave_info.vendor
-        there = vendors.module(vendor, "ranges").key_order(slave, target)
+        there = vendor_of(vendor).rows.key_order(slave, target)
         whole = block.lo is None and block.hi is None
         if whole or (there.same_everywhere and self._order(block.table).same_everywhere):
             vendors.module(vendor, "copying").clear(slave, there, block)

@@ -1,9 +1,9 @@
 """Whether an initial update still owns its slave."""
 
-from typing import Any
-
-from sluice import vendors
+from sluice.database.control import Owner
+from sluice.database.registry import vendor_of
 from sluice.database.session import Session
+from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.state import SlaveState
 from sluice.errors import Terminal
 from sluice.initial.update import LoadTarget
@@ -21,14 +21,14 @@ class LoadEnded(Terminal):
         self.state = state
 
     @classmethod
-    def of(cls, update: LoadTarget, found: Any) -> "LoadEnded":
+    def of(cls, update: LoadTarget, found: Owner | Checkpoint | None) -> "LoadEnded":
         """`found`: the slave's owner or checkpoint, None where it was never configured."""
         return cls(update, found.state if found else SlaveState.UNCONFIGURED, found.message if found else "")
 
 
-def owner_of(update: LoadTarget, slave: Session) -> Any:
+def owner_of(update: LoadTarget, slave: Session) -> Owner | None:
     """State, update and message of the slave; None where it was never configured."""
-    module = vendors.module(update.slave_info.vendor, "updates")
+    module = vendor_of(update.slave_info.vendor).loads
     return module.read(slave, update.prefix, update.slave.schema, update.slave.name)
 
 

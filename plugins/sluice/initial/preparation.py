@@ -15,7 +15,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sluice import vendors
-from sluice.database.session import Session
+from sluice.database.control import BlockTable
+from sluice.database.registry import vendor_of
+from sluice.database.rows import RowSource
+from sluice.database.session import Session, Sessions
 from sluice.domain.compatibility import TablesDiffer, differences
 from sluice.domain.names import TableName
 from sluice.domain.shape import TableShape
@@ -57,7 +60,7 @@ def captured_tables(update: Update, master: Session) -> list[TableName]:
     """
     module = vendors.module(update.master_info.vendor, "captured")
     registered: dict[TableName, str | None] = module.read(master, update.prefix, update.replication.master.schema)
-    existing = vendors.module(update.master_info.vendor, "catalog").tables(master)
+    existing = vendor_of(update.master_info.vendor).rows.tables(master)
     resolved = update.replication.resolve(existing)
     wanted = [each.table for each in resolved if update.choice.covers(each.table)]
     faults = {table: fault for table in wanted if (fault := registered.get(table)) is not None}
@@ -84,7 +87,7 @@ class Preparation:
         self.tables = list(tables)
         self.definitions = self._of_master.tables.define(master, self.tables)
         self.types = self._of_master.types.needed(master, self.tables)
-        self.there: dict[TableName, TableShape] = self._of_slave.catalog.shapes(slave, self.tables)
+        self.there: dict[TableName, TableShape] = self._of_slave.rows.shapes(slave, self.tables)
         self.mine = frozenset(self._store().made())
         """Tables that this very update made: what it makes, it plans in the same transaction."""
 
@@ -184,7 +187,7 @@ class Preparation:
 
     def order(self) -> list[TableName]:
         """The tables as they are loaded: large ones without a key first, as each of those is a single block."""
-        found = self._of_master.estimates.read(self.master, self.tables)
+        found = self._of_master.rows.estimates(self.master, self.tables)
         keyless = {definition.table for definition in self.definitions if definition.shape.keyless}
         alone = [table for table in self.tables if table in keyless]
         alone.sort(key=lambda table: -(found[table].bytes if table in found else 0))
@@ -215,8 +218,8 @@ class Preparation:
         if shape.keyless:
             return True
         orders = (
-            self._of_master.ranges.key_order(self.master, shape),
-            self._of_slave.ranges.key_order(self.slave, self.there[table]),
+            self._of_master.rows.key_order(self.master, shape),
+            self._of_slave.rows.key_order(self.slave, self.there[table]),
         )
         return all(order.same_everywhere for order in orders)
 
@@ -235,8 +238,8 @@ class Preparation:
             if key.parent_loaded and not key.child_loaded and key.child not in staying
         ]
         inside = [key for key in met if key.child_loaded or key.child in staying]
-        if inside and not self._of_slave.session.may_silence(self.slave):
-            allow = self._of_slave.session.allow_silence(self.slave)
+        if inside and not self._of_slave.sessions.may_silence(self.slave):
+            allow = self._of_slave.sessions.allow_silence(self.slave)
             problems += [
                 f"foreign key {key} would be violated while blocks load in any order: drop it, or run as an "
                 f"administrator: {allow}"
@@ -244,7 +247,7 @@ class Preparation:
             ]
         return problems
 
-    def _store(self) -> Any:
+    def _store(self) -> BlockTable:
         return blocks_of(self.update, self.slave)
 
 
@@ -253,6 +256,14 @@ class _Vendor:
 
     def __init__(self, vendor: str):
         self._vendor = vendor
+
+    @property
+    def rows(self) -> RowSource:
+        return vendor_of(self._vendor).rows
+
+    @property
+    def sessions(self) -> Sessions:
+        return vendor_of(self._vendor).sessions
 
     def __getattr__(self, noun: str) -> Any:
         return vendors.module(self._vendor, noun)

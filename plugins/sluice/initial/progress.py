@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
-from sluice import vendors
 from sluice.counted import counted
+from sluice.database.registry import vendor_of
+from sluice.database.rows import Estimate
 from sluice.database.session import Session
 from sluice.domain.names import TableName
 from sluice.domain.restraint import Restraint
@@ -146,16 +146,16 @@ def _pace(rate: float, seconds: float | None) -> str:
     return f", {rate:,.0f} rows/s, about {seconds:,.0f} s left (until {day}{end:%H:%M} UTC)"
 
 
-def estimates(update: Update, tables: list[TableName]) -> dict[TableName, Any]:
+def estimates(update: Update, tables: list[TableName]) -> dict[TableName, Estimate]:
     """Rows (None: no statistics) and bytes of the master's tables, never counted. Raises `Transient` for outages."""
     with on_master(update) as master:
-        return dict(vendors.module(update.master_info.vendor, "estimates").read(master, tables))
+        return dict(vendor_of(update.master_info.vendor).rows.estimates(master, tables))
 
 
 def progress(
     update: Update,
     slave: Session | None = None,
-    expected: Mapping[TableName, Any] | None = None,
+    expected: Mapping[TableName, Estimate] | None = None,
 ) -> Progress:
     """How far the load of the slave is, whichever update it belongs to.
 

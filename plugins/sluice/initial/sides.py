@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-from sluice import vendors
+from sluice.database.control import BlockTable, CheckpointTable, ControlTables, ThrottleTable
+from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.domain.blocks import BlockMap
 from sluice.domain.connection import ConnectionInfo
@@ -25,26 +25,24 @@ def on_master(update: Update) -> Iterator[Session]:
         yield session
 
 
-def checkpoints_of(target: LoadTarget, slave: Session) -> Any:
+def checkpoints_of(target: LoadTarget, slave: Session) -> CheckpointTable:
     """The checkpoint of the slave."""
-    return _kept(target, slave, "checkpoint", "CheckpointStore")
+    return _control(target).CheckpointStore(slave, target.prefix, target.slave.schema, target.slave.name)
 
 
-def blocks_of(target: LoadTarget, slave: Session) -> Any:
+def blocks_of(target: LoadTarget, slave: Session) -> BlockTable:
     """The blocks of the slave."""
-    return _kept(target, slave, "blocks", "BlockStore")
+    return _control(target).BlockStore(slave, target.prefix, target.slave.schema, target.slave.name)
 
 
 def block_map_of(target: LoadTarget, slave: Session) -> BlockMap:
     """All blocks of the slave, in one look. Raises `BlocksDamaged`."""
-    module = vendors.module(target.slave_info.vendor, "blocks")
-    found: BlockMap = module.load(slave, target.prefix, target.slave.schema, target.slave.name)
-    return found
+    return _control(target).block_map(slave, target.prefix, target.slave.schema, target.slave.name)
 
 
-def throttle_of(target: LoadTarget, slave: Session) -> Any:
+def throttle_of(target: LoadTarget, slave: Session) -> ThrottleTable:
     """What the load of the slave is held to."""
-    return _kept(target, slave, "throttle", "ThrottleStore")
+    return _control(target).ThrottleStore(slave, target.prefix, target.slave.schema, target.slave.name)
 
 
 @contextmanager
@@ -55,6 +53,5 @@ def _session(session: Session, info: ConnectionInfo) -> Iterator[Session]:
         session.close()
 
 
-def _kept(target: LoadTarget, slave: Session, noun: str, store: str) -> Any:
-    module = vendors.module(target.slave_info.vendor, noun)
-    return getattr(module, store)(slave, target.prefix, target.slave.schema, target.slave.name)
+def _control(target: LoadTarget) -> ControlTables:
+    return vendor_of(target.slave_info.vendor).control

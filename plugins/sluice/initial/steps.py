@@ -14,6 +14,8 @@ from redis import Redis
 
 from sluice import vendors
 from sluice.counted import counted
+from sluice.database.control import LoadLocks
+from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.domain.names import TableName
 from sluice.domain.parts import Part
@@ -85,7 +87,7 @@ def begin(update: Update, store: Redis, by: str = "initial update") -> bool:
         # Before the move: an apply that sees INITIAL and an open gate would not write either, but people look at both.
         Gate(store, update.prefix, update.slave.name).close(INITIAL_UPDATE, by, _closing(update))
         with slave.transaction():
-            found = checkpoints.read(lock=True)
+            found = checkpoints.configured(lock=True)
             if _goes_on(update, slave):
                 return False
             checkpoints.move(SlaveState.INITIAL, f"Initial update {update.update_id} is being prepared")
@@ -93,6 +95,7 @@ def begin(update: Update, store: Redis, by: str = "initial update") -> bool:
             forgotten = blocks_of(update, slave).delete()
             for place, part in enumerate(parts):
                 # Nothing is applied from here to TRANSITION: the slave stays at this position.
+                assert found.position is not None, "the slave is NORMAL"
                 blocks_of(update, slave).choose(part, found.position, place)
         log.info(
             "%s: initial update %s begins; %s of earlier ones forgotten",
@@ -162,7 +165,7 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Any:
         sequences = vendors.module(update.slave_info.vendor, "sequences")
         loaded = [progress.table for progress in blocks_of(update, slave).progress()]
         # A table may have been dropped since.
-        names = list(vendors.module(update.slave_info.vendor, "catalog").shapes(slave, loaded))
+        names = list(vendor_of(update.slave_info.vendor).rows.shapes(slave, loaded))
         for table in names:
             if stopped():
                 break
@@ -222,7 +225,7 @@ def _give_up_tables(update: Update, slave: Session, reason: str) -> None:
     checkpoints, blocks = checkpoints_of(update, slave), blocks_of(update, slave)
     # A claim under way adds the block behind its own, which a deletion that waits for the claim does not see.
     _updates(update).no_claims(slave, update.prefix, update.slave.name)
-    states = checkpoints.read(lock=True).tables
+    states = checkpoints.configured(lock=True).tables
     # One whose rows no block has replaced yet is absent still, if it was.
     loaded = [table for table in block_map_of(update, slave).tables if table not in states]
     checkpoints.put_tables(states.put_all(loaded, TableState.INCONSISTENT))
@@ -257,7 +260,7 @@ def end_sessions(update: Update) -> int:
 
 
 def _end_sessions(update: Update, connection: Session, vendor: str) -> int:
-    module = vendors.module(vendor, "updates")
+    module = vendor_of(vendor).loads
     applications = (update.application, update.loader_application)
     return sum(int(module.end_sessions(connection, application)) for application in applications)
 
@@ -279,11 +282,12 @@ def arrive(update: Update, store: Redis) -> None:
             return
         with slave.transaction():
             checkpoints = checkpoints_of(update, slave)
-            found = checkpoints.read(lock=True)
+            found = checkpoints.configured(lock=True)
             expect_loading(update, slave)
-            if found.state is SlaveState.TRANSITION and block_map_of(update, slave).complete(found.position):
+            read_at = found.position if found.state is SlaveState.TRANSITION else None
+            if read_at is not None and block_map_of(update, slave).complete(read_at):
                 checkpoints.move(SlaveState.NORMAL)
-                log.info("%s: the slave is NORMAL, current as of %s", update, found.position.time)
+                log.info("%s: the slave is NORMAL, current as of %s", update, read_at.time)
     open_gate(update, store)
 
 
@@ -338,7 +342,7 @@ def _plan_chosen(update: Update, master: Session, slave: Session, held: bool) ->
         prepare(update, master, slave)
     with slave.transaction():
         checkpoints = checkpoints_of(update, slave)
-        found = checkpoints.read(lock=True)
+        found = checkpoints.configured(lock=True)
         if _preparing(update, slave):
             if held:
                 _hold(update, slave)
@@ -424,22 +428,22 @@ def _open_unbegun(update: Update, store: Redis) -> None:
         log.info("%s: the gate is open again", update)
 
 
-def _forget_rejects(update: Update, slave: Any) -> None:
+def _forget_rejects(update: Update, slave: Session) -> None:
     """What was set aside is part of the content that the slave gets."""
-    module = vendors.module(update.slave_info.vendor, "rejects")
+    module = vendor_of(update.slave_info.vendor).control
     store = module.RejectStore(slave, update.prefix, update.slave.schema, update.slave.name)
     if store.ready():
         store.move([reject.id for reject in store.open()], RejectStatus.DROPPED, f"initial update {update.update_id}")
 
 
-def _settle_differing(update: Update, slave: Any, tables: Collection[TableName]) -> None:
+def _settle_differing(update: Update, slave: Session, tables: Collection[TableName]) -> None:
     """What said that one of `tables` differs is settled: all its rows come anew."""
-    module = vendors.module(update.slave_info.vendor, "rejects")
+    module = vendor_of(update.slave_info.vendor).control
     store = module.RejectStore(slave, update.prefix, update.slave.schema, update.slave.name)
     ids = [reject.id for reject in store.differing() if reject.table in tables]
     if ids:
         store.move(ids, RejectStatus.DROPPED, f"initial update {update.update_id}")
 
 
-def _updates(update: Update) -> Any:
-    return vendors.module(update.slave_info.vendor, "updates")
+def _updates(update: Update) -> LoadLocks:
+    return vendor_of(update.slave_info.vendor).loads

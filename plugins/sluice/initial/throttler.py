@@ -13,9 +13,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any
 
 from sluice.configuration.watched import WatchedFile
+from sluice.database.control import ThrottleTable
 from sluice.database.session import Session
 from sluice.domain.restraint import Restraint
 from sluice.errors import SluiceError, Terminal
@@ -153,7 +153,7 @@ class Throttler:
             log.info("%s: %s", self.update, now or "no limit of the rate any more")
 
     @contextmanager
-    def _on_slave(self) -> Iterator[Any]:
+    def _on_slave(self) -> Iterator[ThrottleTable]:
         """What is written on the slave; its session is opened where there is none."""
         if self._slave is None:
             self._slave = self.update.connect_slave()

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from sluice import vendors
 from sluice.config import SlaveConfig
 from sluice.counted import counted
+from sluice.database.registry import vendor_of
+from sluice.database.session import Session
 from sluice.domain.blocks import Block, BlockState
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.location import (
@@ -235,17 +236,17 @@ def _manifest(update: Update, carried: Carried, others: Sequence[Update]) -> Man
     )
 
 
-def _tables(update: Update, master: Any, names: list[Any]) -> list[FileTable]:
+def _tables(update: Update, master: Session, names: list[Any]) -> list[FileTable]:
     """Those of `names` that the master still has."""
-    catalog = vendors.module(update.master_info.vendor, "catalog")
-    ranges = vendors.module(update.master_info.vendor, "ranges")
+    catalog = vendor_of(update.master_info.vendor).rows
+    ranges = vendor_of(update.master_info.vendor).rows
     return [
         FileTable(shape, ranges.key_order(master, shape).same_everywhere)
         for shape in catalog.shapes(master, names).values()
     ]
 
 
-def _all(target: LoadTarget, slave: Any) -> list[Block]:
+def _all(target: LoadTarget, slave: Session) -> list[Block]:
     return [block for table in block_map_of(target, slave).tables.values() for block in table.blocks]
 
 

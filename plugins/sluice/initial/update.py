@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from sluice import vendors
 from sluice.config import InitialOptions, SlaveConfig
+from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix
@@ -117,7 +117,7 @@ def _connect(
     *,
     durable: bool = True,
 ) -> Session:
-    module = vendors.module(info.vendor, "connection")
+    module = vendor_of(info.vendor).sessions
     settings = {
         # Whatever the role has: claims must not fail to serialize.
         "default_transaction_isolation": "read committed",
@@ -129,7 +129,7 @@ def _connect(
         settings["synchronous_commit"] = "off"
     if origin is not None:
         # A slave may be a master as well: that its tables are made and emptied is no change of its own applications.
-        settings |= vendors.module(info.vendor, "session").origin(str(origin))
+        settings |= vendor_of(info.vendor).sessions.origin(str(origin))
     session: Session = module.connect(info, application=application, autocommit=True, settings=settings)
     module.end_with_client(session)
     return session

@@ -11,9 +11,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from sluice import vendors
+from sluice.database.control import BlockTable
 from sluice.database.errors import (
     DatatypeMismatch,
     ForeignKeyViolation,
@@ -21,6 +21,7 @@ from sluice.database.errors import (
     UndefinedTable,
     UniqueViolation,
 )
+from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.domain.blocks import Block
 from sluice.domain.names import TableName
@@ -185,7 +186,7 @@ class BlockWorker(ABC):
 
     def _expect_job(self, control: Session) -> None:
         """Raises `JobOver` when the job this worker works for has ended or died."""
-        module = vendors.module(self.target.slave_info.vendor, "updates")
+        module = vendor_of(self.target.slave_info.vendor).loads
         if not module.claiming(control, self.target.prefix, self.target.slave.name, self.loader.rpartition("/")[0]):
             raise JobOver(f"{self.target}: the {self.work} job of loader {self.loader} is over")
 
@@ -228,14 +229,14 @@ class BlockWorker(ABC):
         self._open_control()
         if self._slave is None:
             self._slave = target.connect_slave(target.loader_application, durable=self._durable)
-            session = vendors.module(target.slave_info.vendor, "session")
+            session = vendor_of(target.slave_info.vendor).sessions
             session.begin_applying(self._slave, origin=str(target.prefix))
 
     def _open_control(self) -> None:
         if self._control is None:
             self._control = self.target.connect_slave(self.target.loader_application, durable=self._durable)
 
-    def _blocks(self, connection: Session) -> Any:
+    def _blocks(self, connection: Session) -> BlockTable:
         return blocks_of(self.target, connection)
 
     @contextmanager

@@ -6,8 +6,8 @@ from typing import Any
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException, AirflowRuntimeError
 
-from sluice import vendors
 from sluice.config import Endpoint, Replication, SlaveConfig
+from sluice.database.registry import UnknownVendor, names
 from sluice.domain.airflow_connection import ConnectionUnusable, converted
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.location import S3Access
@@ -66,8 +66,8 @@ async def info_async(conn_id: str, vendor: str, used_for: str) -> ConnectionInfo
 
 
 def _converted(connection: Any, extra: Mapping[str, Any], conn_id: str, vendor: str) -> ConnectionInfo:
-    if vendor not in vendors.names():
-        raise vendors.UnknownVendor(vendor)
+    if vendor not in names():
+        raise UnknownVendor(vendor)
     return converted(connection, extra, conn_id, vendor)
 
 

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any
 
-from sluice import vendors
 from sluice.config import NotifierConfig, SlaveConfig
 from sluice.counted import counted
+from sluice.database.registry import vendor_of
 from sluice.domain.reject import Reject
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.orchestration import notices, places
@@ -107,7 +107,7 @@ def needs(work: Work) -> Iterable[Notice]:
 
 def _differing(work: Work, slave: SlaveConfig) -> list[Reject]:
     """What REJECTS says of tables that differ; nothing where the slave does not answer."""
-    module = vendors.module(slave.vendor, "rejects")
+    module = vendor_of(slave.vendor).control
     try:
         with work.at(slave) as session:
             found: list[Reject] = module.RejectStore(session, work.prefix, slave.schema, slave.name).differing()

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from sluice.config import Endpoint, Replication, SlaveConfig
+from sluice.database.session import Session
 from sluice.domain.lack import MASTER, Lack, errors, slave_side
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.initial.choice import Choice
@@ -64,7 +65,9 @@ def _of_redis() -> list[Lack]:
         return [transport.no_redis(error)]
 
 
-def _of_slave(work: Work, replication: Replication, name: str, master: Any, choice: Choice, light: bool) -> list[Lack]:
+def _of_slave(
+    work: Work, replication: Replication, name: str, master: Session, choice: Choice, light: bool
+) -> list[Lack]:
     slave = replication.slave(name)
     found: list[Lack] = []
     try:

@@ -8,6 +8,8 @@ from typing import Any
 from sluice import vendors
 from sluice.config import SlaveConfig
 from sluice.counted import counted
+from sluice.database.registry import vendor_of
+from sluice.database.session import Session
 from sluice.domain import items_limit
 from sluice.domain.items_limit import Waiting
 from sluice.domain.position import Position
@@ -40,11 +42,11 @@ class Purge:
     """One run for one replication. `noted`: what earlier runs left on the master, by slave."""
 
     work: Work
-    master: Any
+    master: Session
     noted: dict[str, SlaveNote]
 
     @classmethod
-    def of(cls, work: Work, master: Any) -> "Purge":
+    def of(cls, work: Work, master: Session) -> "Purge":
         module, place = vendors.module(work.replication.master.vendor, "purge"), work.replication.master
         return cls(work, master, module.noted(master, work.prefix, place.schema))
 
@@ -155,10 +157,8 @@ class Purge:
     def _give_up(self, slave: SlaveConfig, reason: str) -> None:
         """The slave is INCONSISTENT with `reason`. Raises `ForbiddenMove`, `Transient` where it does not answer."""
         with self.work.at(slave) as session, session.transaction():
-            vendors.module(slave.vendor, "session").limit_lock_waits(session, seconds=10)
-            store = vendors.module(slave.vendor, "checkpoint").CheckpointStore(
-                session, self.work.prefix, slave.schema, slave.name
-            )
+            vendor_of(slave.vendor).sessions.limit_lock_waits(session, seconds=10)
+            store = vendor_of(slave.vendor).control.CheckpointStore(session, self.work.prefix, slave.schema, slave.name)
             store.move(SlaveState.INCONSISTENT, reason)
         log.error("%s → %s: the slave is INCONSISTENT. %s", self.work, slave.name, reason)
 

@@ -9,9 +9,10 @@ from typing import Any
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
-from sluice import vendors
 from sluice.config import Replication
 from sluice.counted import counted
+from sluice.database.registry import vendor_of
+from sluice.database.session import Session
 from sluice.domain.definitions import TREATMENTS
 from sluice.domain.failover import Action
 from sluice.domain.names import TableName
@@ -307,13 +308,13 @@ def _abort(work: Work, failover: Failover) -> str:
     return text
 
 
-def _uninstall(failover: Failover, slave: Any) -> None:
+def _uninstall(failover: Failover, slave: Session) -> None:
     uninstall(slave, failover.prefix, failover.slave.schema)
 
 
-def _capture(slave: Any, turned: Replication, tables: tuple[TableName, ...] | None) -> bool:
+def _capture(slave: Session, turned: Replication, tables: tuple[TableName, ...] | None) -> bool:
     """Captures the changes of `tables` on what becomes the master; None: of all that are configured."""
-    there = vendors.module(turned.master.vendor, "catalog").tables(slave)
+    there = vendor_of(turned.master.vendor).rows.tables(slave)
     report = resources.install(slave, turned.prefix, turned.master.schema)
     wanted = turned.resolve(there if tables is None else [table for table in there if table in set(tables)])
     reconcile.reconcile(slave, turned.prefix, turned.master.schema, wanted)

@@ -15,6 +15,7 @@ from airflow.sdk import get_current_context, task
 from sluice import vendors
 from sluice.config import VerifyOptions
 from sluice.counted import counted
+from sluice.database.session import Session
 from sluice.domain.failover import Action, Sheet
 from sluice.domain.state import SlaveState
 from sluice.errors import SluiceError
@@ -229,7 +230,7 @@ def _reported(folder: Path) -> list[str]:
         return []
 
 
-def _installed(work: Work, master: Any) -> bool:
+def _installed(work: Work, master: Session) -> bool:
     resources = vendors.module(work.replication.master.vendor, "resources")
     found = resources.installed(master, work.prefix, work.replication.master.schema)
     if found is None:

@@ -5,8 +5,8 @@ import re
 import time
 from typing import Any
 
-from sluice import vendors
 from sluice.counted import counted
+from sluice.database.registry import vendor_of
 from sluice.domain.reject import OPEN, Reject, RejectStatus
 from sluice.errors import Terminal
 from sluice.orchestration.step import step
@@ -43,7 +43,7 @@ def decide(work: Work) -> str:
     action = str(work.context["params"]["action"])
     slave = work.slave
     with work.at(slave) as connection:
-        module = vendors.module(slave.vendor, "rejects")
+        module = vendor_of(slave.vendor).control
         store = module.RejectStore(connection, work.prefix, slave.schema, slave.name)
         found: list[Reject] = store.open() if store.ready() else []
         for reject in found:

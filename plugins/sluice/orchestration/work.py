@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from sluice import config, vendors
+from sluice import config
 from sluice.config import Endpoint, Replication, SlaveConfig
+from sluice.database.registry import reach, vendor_of
+from sluice.database.session import Session
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix, TableName
@@ -81,7 +83,7 @@ class Work:
     @contextmanager
     def at(self, place: Endpoint | SlaveConfig) -> Iterator[Any]:
         """A connection in autocommit mode to the master or a slave; errors are classified."""
-        with vendors.reach(self.info(place), f"sluice {self.prefix} {self.context['dag'].dag_id}") as connection:
+        with reach(self.info(place), f"sluice {self.prefix} {self.context['dag'].dag_id}") as connection:
             yield connection
 
     @contextmanager
@@ -95,9 +97,9 @@ class Work:
         application = f"sluice {self.prefix} {self.context['dag'].dag_id}"
         return checkpoint_of(self.info(slave), self.prefix, slave.name, slave.schema, application, secure=secure)
 
-    def existing_tables(self, master: Any) -> list[TableName]:
+    def existing_tables(self, master: Session) -> list[TableName]:
         """The tables that the master has."""
-        found: list[TableName] = vendors.module(self.replication.master.vendor, "catalog").tables(master)
+        found: list[TableName] = vendor_of(self.replication.master.vendor).rows.tables(master)
         return found
 
     def __str__(self) -> str:
@@ -122,8 +124,8 @@ def checkpoint_of(
 
     `secure`: no crash of the slave can undo it any more. Raises `DatabaseUnreachable`, `DatabaseRefused`.
     """
-    with vendors.reach(info, application) as connection:
-        store = vendors.module(info.vendor, "checkpoint").CheckpointStore(connection, prefix, schema, slave)
+    with reach(info, application) as connection:
+        store = vendor_of(info.vendor).control.CheckpointStore(connection, prefix, schema, slave)
         found: Checkpoint | None = store.read()
         if secure and found is not None:
             store.secure()

@@ -7,7 +7,7 @@ from typing import Any
 
 from redis import Redis
 
-from sluice import vendors
+from sluice.database.registry import reach, vendor_of
 from sluice.domain.state import SlaveState
 from sluice.errors import SluiceError, Transient
 from sluice.pair import Pair
@@ -55,8 +55,8 @@ def why_silent(pair: Pair, store: "Redis") -> str:
         return f"it has stopped: {stopped[0]} When it applies again and safe mode is off, start the DAG resync."
     if closures:
         return "the gate is closed: " + "; ".join(map(str, closures)) + ". When it is open again, start the DAG resync."
-    with vendors.reach(info, f"{pair.application} verify") as session:
-        module = vendors.module(info.vendor, "checkpoint")
+    with reach(info, f"{pair.application} verify") as session:
+        module = vendor_of(info.vendor).control
         checkpoint = module.CheckpointStore(session, prefix, slave.schema, slave.name).read()
     if checkpoint is None:
         return f"the slave is {SlaveState.UNCONFIGURED}. Start an initial update."

@@ -12,6 +12,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 from sluice.database.errors import DatabaseError
+from sluice.database.registry import vendor_of
+from sluice.database.rows import Estimate
+from sluice.database.session import Session
 from sluice.domain.compatibility import differences
 from sluice.domain.names import TableName
 from sluice.domain.shape import TableShape
@@ -156,12 +159,12 @@ class _Comparison:
         table, finding = self.finding.table, self.finding
         shapes = []
         for side in self.sides:
-            shape = self._on(side, "catalog", "shape", table)
+            shape = self._with(side, partial(vendor_of(side.info.vendor).rows.shape, table=table), side.first)
             if shape is None:
                 raise CouldNotCompare(f"{side.info.place}: there is no table {table}.")
             for session in side.sessions:
                 self._with(side, partial(side.module("snapshot").lock, table=shape), session)
-            if not self._on(side, "snapshot", "whole", table):
+            if not self._with(side, partial(vendor_of(side.info.vendor).rows.whole, table=table), side.first):
                 raise CouldNotCompare(
                     f"{side.info.place}: {table} was emptied, rewritten or replaced meanwhile.", again=True
                 )
@@ -198,7 +201,7 @@ class _Comparison:
         """Where blocks of the key's first column end; else how many classes there are."""
         side = self.sight.master
         module = side.module("digest")
-        estimate = self._on(side, "estimates", "read", [master.table]).get(master.table)
+        estimate = self._estimates(side, master.table).get(master.table)
         # Never analysed: as many as fit there.
         rows = (estimate.rows if estimate.rows is not None else estimate.bytes // 64) if estimate else 0
         first = master.key[0] if master.key else None
@@ -231,7 +234,7 @@ class _Comparison:
         finding = self.finding
         checked, wrong = [], []
         for side, digest in zip(self.sides, digests, strict=True):
-            estimate = self._on(side, "estimates", "read", [finding.table])[finding.table]
+            estimate = self._estimates(side, finding.table)[finding.table]
             rows = wanted if estimate.rows is None else estimate.rows
             keys = self._on(side, "digest", "drawn", digest, rows, wanted)
             before = sum(found.count for found in finding.found.values())
@@ -309,11 +312,14 @@ class _Comparison:
     def _ask(self, side: Side, statement: str) -> "Future[list[Any]]":
         return self.sight.run(side, partial(side.module("digest").fetch, statement=statement))
 
+    def _estimates(self, side: Side, table: TableName) -> dict[TableName, Estimate]:
+        return self._with(side, partial(vendor_of(side.info.vendor).rows.estimates, tables=[table]), side.first)
+
     def _on(self, side: Side, noun: str, function: str, *arguments: Any) -> Any:
         """Calls a function of the side's vendor with the side's first session."""
         return self._with(side, lambda session: getattr(side.module(noun), function)(session, *arguments), side.first)
 
-    def _with(self, side: Side, task: Callable[[Any], T], session: Any) -> T:
+    def _with(self, side: Side, task: Callable[[Session], T], session: Session) -> T:
         try:
             return task(session)
         except DatabaseError as error:

@@ -6,6 +6,8 @@ from typing import Any
 
 from sluice import vendors
 from sluice.config import Replication
+from sluice.database.registry import reach, vendor_of
+from sluice.database.session import Session
 from sluice.domain.lack import Lack, slave_side
 from sluice.domain.names import TableName
 from sluice.domain.state import SlaveState
@@ -22,7 +24,7 @@ class Defined:
     domain_checks: Sequence[Any]
 
     @classmethod
-    def read(cls, vendor: str, master: Any, tables: Sequence[TableName]) -> "Defined":
+    def read(cls, vendor: str, master: Session, tables: Sequence[TableName]) -> "Defined":
         """Raises the driver's errors."""
         constraints, domains = vendors.module(vendor, "constraints"), vendors.module(vendor, "domains")
         return cls(
@@ -48,14 +50,14 @@ def of_slave(pair: Pair, defined: Defined) -> list[Lack] | None:
     """
     vendor = pair.slave_info.vendor
     constraints, domains = vendors.module(vendor, "constraints"), vendors.module(vendor, "domains")
-    with vendors.reach(pair.slave_info, f"{pair.application} compare") as slave:
-        checkpoints = vendors.module(vendor, "checkpoint")
+    with reach(pair.slave_info, f"{pair.application} compare") as slave:
+        checkpoints = vendor_of(vendor).control
         checkpoint = checkpoints.CheckpointStore(slave, pair.prefix, pair.slave.schema, pair.slave.name).read()
         if checkpoint is None or checkpoint.state is not SlaveState.NORMAL:
             return None
         if vendors.module(vendor, "failover").sessions_of(slave, pair.update_application):
             return None
-        there = vendors.module(vendor, "catalog").shapes(slave, defined.tables)
+        there = vendor_of(vendor).rows.shapes(slave, defined.tables)
         names = {table for table in defined.tables if table in there and table not in checkpoint.tables}
         indexes = [one for one in defined.indexes if one.table in names]
         constrained = [one for one in defined.constraints if one.table in names]

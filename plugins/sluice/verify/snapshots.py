@@ -19,6 +19,8 @@ from redis import Redis
 
 from sluice import vendors
 from sluice.database.errors import DatabaseError, DatatypeMismatch, LockNotAvailable, UndefinedObject
+from sluice.database.registry import vendor_of
+from sluice.database.session import Session
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.position import Position
 from sluice.errors import SluiceError
@@ -50,13 +52,13 @@ class Side:
     """Sessions on one database, all of which see the same."""
 
     info: ConnectionInfo
-    sessions: list[Any]
-    control: Any
+    sessions: list[Session]
+    control: Session
     """A session that sees the present."""
-    free: "SimpleQueue[Any]" = field(default_factory=SimpleQueue)
+    free: "SimpleQueue[Session]" = field(default_factory=SimpleQueue)
 
     @property
-    def first(self) -> Any:
+    def first(self) -> Session:
         return self.sessions[0]
 
     def module(self, noun: str) -> Any:
@@ -91,7 +93,7 @@ class Sight:
         for side, snapshot in ((self.master, answer["master"]), (self.slave, answer["slave"])):
             for session in side.sessions:
                 try:
-                    side.module("snapshot").begin(session, snapshot)
+                    vendor_of(side.info.vendor).rows.begin_snapshot(session, snapshot)
                 except DatabaseError as error:
                     known = self.failure(side, error)
                     raise CouldNotCompare(
@@ -110,7 +112,7 @@ class Sight:
             raise CouldNotCompare(f"{self.pair}: the apply does not run: {why_silent(self.pair, store)}")
         self.position, self.seen = found
 
-    def run(self, side: Side, task: Callable[[Any], T]) -> "Future[T]":
+    def run(self, side: Side, task: Callable[[Session], T]) -> "Future[T]":
         """Runs `task` with a free session of `side`. Its future raises `CouldNotCompare`."""
         return self._pool.submit(self._run, side, task)
 
@@ -121,7 +123,7 @@ class Sight:
         self._interrupt()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _run(self, side: Side, task: Callable[[Any], T]) -> T:
+    def _run(self, side: Side, task: Callable[[Session], T]) -> T:
         session = side.free.get()
         try:
             return task(session)
@@ -150,7 +152,7 @@ class Sight:
                 except SluiceError as error:
                     log.debug("not watched: %s", error)
                     self._ended = self.failure(side, error)
-                    self._each(lambda side, session: side.module("pulse").cut(session))
+                    self._each(lambda side, session: vendor_of(side.info.vendor).sessions.cut(session))
                     return
                 if met[place] > 1 and self._ended is None:
                     self._ended = CouldNotCompare(
@@ -165,7 +167,8 @@ class Sight:
 
     def _waiters(self, side: Side) -> int:
         """How many wait for a lock of ours. Raises `Silent`."""
-        return int(side.module("pulse").waiters(side.control, side.sessions, side.info.place, SILENT_SECONDS))
+        sessions = vendor_of(side.info.vendor).sessions
+        return sessions.waiters(side.control, side.sessions, side.info.place, SILENT_SECONDS)
 
     def _ping(self, side: Side) -> None:
         """The server ends what is idle for long, because nobody may be left who wants it."""
@@ -180,9 +183,9 @@ class Sight:
 
     def _interrupt(self) -> None:
         """Cancels what runs."""
-        self._each(lambda side, session: side.module("pulse").interrupt(session))
+        self._each(lambda side, session: vendor_of(side.info.vendor).sessions.interrupt(session))
 
-    def _each(self, act: Callable[[Side, Any], None]) -> None:
+    def _each(self, act: Callable[[Side, Session], None]) -> None:
         for side in (self.master, self.slave):
             for session in side.sessions:
                 act(side, session)
@@ -212,13 +215,13 @@ def at_one_position(pair: Pair, store: "Redis", *, sessions: int = 1) -> Iterato
 
 
 def _side(stack: ExitStack, pair: Pair, info: ConnectionInfo, sessions: int) -> Side:
-    connect = vendors.module(info.vendor, "connection").connect
+    connect = vendor_of(info.vendor).sessions.connect
     made = []
     for number in range(sessions + 1):
         session = connect(info, application=f"{pair.application} verify", autocommit=True)
         stack.callback(session.close)
         if number < sessions:
-            vendors.module(info.vendor, "pulse").begin_reading(session, info.place, IDLE_SECONDS)
+            vendor_of(info.vendor).sessions.begin_reading(session, info.place, IDLE_SECONDS)
         made.append(session)
     return Side(info, made[:-1], made[-1])
 

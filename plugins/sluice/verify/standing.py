@@ -8,7 +8,8 @@ So the two are compared at the slave's position, although the master has long le
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sluice import vendors
+from sluice.database.registry import vendor_of
+from sluice.database.session import Session
 from sluice.domain import content
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.names import TableName
@@ -37,9 +38,9 @@ def begin(pair: Pair, master: Any, slave: Any) -> tuple[Position, Position] | No
 
     None where the slave's rows are at no one position.
 
-    Raises `CouldNotCompare`, psycopg's errors, and those of taking a position.
+    Raises `CouldNotCompare`, and errors of taking a position.
     """
-    begun = slave.module("snapshot").begin
+    begun = vendor_of(slave.info.vendor).rows.begin_snapshot
     begun(slave.first)
     row = checkpoint(pair, slave, slave.first)
     if row is None or row.state is not SlaveState.NORMAL or row.catching_up:
@@ -48,18 +49,18 @@ def begin(pair: Pair, master: Any, slave: Any) -> tuple[Position, Position] | No
         return None
     stands = row.position
     assert stands is not None, "a slave that is NORMAL has a position"
-    exported = slave.module("snapshot").export(slave.first)
+    exported = vendor_of(slave.info.vendor).rows.export_snapshot(slave.first)
     for session in slave.sessions[1:]:
         begun(session, exported)
 
     prefix, schema = pair.prefix, pair.replication.master.schema
-    snapshot = master.module("snapshot")
+    snapshot = vendor_of(master.info.vendor).rows
     earlier = master.module("position").take(master.control, prefix, schema, stands)
-    snapshot.begin(master.first)
-    seen: Position = snapshot.position_of(master.first, prefix, schema, earlier, stands)
-    exported = snapshot.export(master.first)
+    snapshot.begin_snapshot(master.first)
+    seen = snapshot.position_of_snapshot(master.first, prefix, schema, earlier, stands)
+    exported = snapshot.export_snapshot(master.first)
     for session in master.sessions[1:]:
-        snapshot.begin(session, exported)
+        snapshot.begin_snapshot(session, exported)
 
     # An apply that was started meanwhile may have gone on, and a purge of ITEMS after it.
     now = checkpoint(pair, slave, slave.control)
@@ -94,7 +95,7 @@ def images(action: str, text: str | None, oldtext: str | None) -> tuple[str, Ima
 
 
 def waiting(pair: Pair, master: Any, begins: Position, ends: Position, table: TableName) -> list[Any]:
-    """The images of the changes of `table` that wait. Raises psycopg's errors, `ChangesWait`."""
+    """The images of the changes of `table` that wait. Raises `ChangesWait`."""
     module = master.module("waiting")
     schema = pair.replication.master.schema
     found = module.read(master.first, pair.prefix, schema, begins, ends, table, MOST_WAITING + 1)
@@ -107,10 +108,7 @@ def _key(row: Image, key: Sequence[str]) -> Row:
     return tuple(row[name] for name in key)
 
 
-def checkpoint(pair: Pair, slave: Any, session: Any) -> Checkpoint | None:
-    """As a session on the slave sees it. Raises psycopg's errors."""
-    module = vendors.module(pair.slave_info.vendor, "checkpoint")
-    found: Checkpoint | None = module.CheckpointStore(
-        session, pair.prefix, pair.slave.schema, pair.slave.name
-    ).read()  # fmt: skip
-    return found
+def checkpoint(pair: Pair, slave: Any, session: Session) -> Checkpoint | None:
+    """As a session on the slave sees it."""
+    control = vendor_of(pair.slave_info.vendor).control
+    return control.CheckpointStore(session, pair.prefix, pair.slave.schema, pair.slave.name).read()

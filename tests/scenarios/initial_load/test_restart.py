@@ -17,6 +17,7 @@ from initial_load.killable import begun_or_ended, killable
 from initial_load.loaders import Background
 from initial_load.pair import Pair
 from initial_load.traffic import Traffic, Writable
+from sluice.database.control import LoadRuns
 from sluice.domain.blocks import BlockState
 from sluice.domain.names import TableName
 from sluice.domain.state import SlaveState
@@ -165,7 +166,7 @@ def test_two_jobs_never_load_together(shop: Pair, monkeypatch: pytest.MonkeyPatc
     shop.capture()
     update = shop.update()
     shop.prepare(update)
-    with LoadJob(update), pytest.raises(updates.LoadRuns, match=r"by another job \(session \d+ of postgres from 127"):
+    with LoadJob(update), pytest.raises(LoadRuns, match=r"by another job \(session \d+ of postgres from 127"):
         LoadJob(update).__enter__()
     with LoadJob(update):
         pass

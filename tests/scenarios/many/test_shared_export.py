@@ -20,7 +20,7 @@ from sluice.initial.carried import Carried, NotComplete
 from sluice.initial.import_job import import_in_threads
 from sluice.initial.owner import LoadEnded
 from sluice.initial.update import Update
-from sluice.vendors.postgres import blocks, snapshot
+from sluice.vendors.postgres import blocks, row_source, snapshot
 
 ORDERS = Writable("public.orders", ("id",), "floor(random() * 900)::int")
 CONFIG = """
@@ -59,7 +59,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
             yield seen
         counted[table.table.name] += 1
 
-    monkeypatch.setattr(snapshot, "reading", counting)
+    monkeypatch.setattr(row_source, "reading", counting)
     return counted
 
 

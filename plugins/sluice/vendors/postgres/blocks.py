@@ -2,11 +2,10 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from sluice import sql_files
+from sluice.database.control import Claim, TableProgress
 from sluice.database.session import Rows, Session
 from sluice.domain.blocks import Block, BlockMap, BlockState, Key
 from sluice.domain.names import Prefix, TableName
@@ -81,32 +80,6 @@ def array_literal(texts: Sequence[str | None]) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A planned block, locked until the transaction ends, and what the table's last block cost."""
-
-    block: Block
-    last_rows: int | None
-    last_bytes: int | None
-    last_seconds: float | None
-
-
-@dataclass(frozen=True)
-class TableProgress:
-    """How far the load of one table is, from BLOCKS alone."""
-
-    table: TableName
-    planned: int
-    begun: int
-    stored: int
-    rows: int
-    bytes: int
-    rows_per_second: float
-    begun_at: datetime | None
-    stored_at: datetime | None
-    exported: int = 0
 
 
 class BlockStore:

@@ -82,6 +82,13 @@ class CheckpointStore:
             TableStates.parse(tables),
         )
 
+    def configured(self, *, lock: bool = False) -> Checkpoint:
+        """`read` where there must be one. Raises `LookupError` where the slave was never configured."""
+        found = self.read(lock=lock)
+        if found is None:
+            raise LookupError(f"slave {self.slave} was never configured")
+        return found
+
     def move(self, wanted: SlaveState, message: str = "") -> None:
         """Changes the state as the table of moves allows. Raises `ForbiddenMove`."""
         current = self.read(lock=True)

@@ -1,20 +1,12 @@
 """How large a PostgreSQL table is, from statistics."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sluice import sql_files
+from sluice.database.rows import Estimate
 from sluice.database.session import Session
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import catalog
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Rows (None: the table was never analysed) and bytes, both as of the last statistics."""
-
-    rows: int | None
-    bytes: int
 
 
 def read(connection: Session, tables: Sequence[TableName]) -> dict[TableName, Estimate]:

@@ -8,10 +8,9 @@ from sluice.database.session import Session
 from sluice.domain import content
 from sluice.domain.change import Action, RowChange
 from sluice.domain.names import Prefix, TableName
-from sluice.domain.reject import OPEN, Reject, RejectStatus, before
+from sluice.domain.reject import OPEN, Reject, Rejected, RejectStatus, before
 from sluice.vendors.postgres import own_schema
 from sluice.vendors.postgres.connection import literal, native, quoted
-from sluice.vendors.postgres.replay import Rejected
 
 _ALL = 10_000
 
@@ -73,7 +72,7 @@ class RejectStore:
         statuses: Iterable[RejectStatus],
         ids: Sequence[int] | None = None,
         *,
-        number: int = _ALL,
+        number: int = 10_000,
         lock: bool = False,
     ) -> list[Reject]:
         """Oldest first."""

@@ -26,6 +26,7 @@ import psycopg
 from sluice.database.session import Session
 from sluice.domain.change import Action, RowChange
 from sluice.domain.names import TableName
+from sluice.domain.reject import Rejected
 from sluice.errors import RESTART_APPLY, Terminal
 from sluice.vendors.postgres import errors, pipeline, rewrite, unique
 from sluice.vendors.postgres.connection import native
@@ -102,18 +103,6 @@ class Displaced:
     def __str__(self) -> str:
         row = self.change.mask.row(self.table, self.row)
         return f"{self.table}, row {_named(row)} (it held a value that row {_named(self.change.shown)} has)"
-
-
-@dataclass
-class Rejected:
-    """A change that was set aside, for `<prefix>REJECTS`."""
-
-    change: RowChange
-    reason: str
-    held: dict[str, str | None] | None
-    """The row of that key on the slave, None for none."""
-    newer: int | None = None
-    """REPL_KEY of a later change of the same row that was applied."""
 
 
 @dataclass

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import psycopg
 
 from sluice import sql_files
+from sluice.database.rows import SnapshotGone
 from sluice.database.session import Session
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.position import Position
@@ -28,10 +29,6 @@ class TableGone(Transient):
             "reconcile_tables and start a new initial update."
         )
         self.table = shape.table
-
-
-class SnapshotGone(Transient):
-    """An exported snapshot is held no longer, or a table is no longer what it was in it."""
 
 
 @dataclass(frozen=True)

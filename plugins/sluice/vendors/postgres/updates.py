@@ -1,39 +1,14 @@
 """Which initial update owns a PostgreSQL slave, and the lock that keeps two load jobs apart."""
 
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from sluice import sql_files
+from sluice.database.control import LoadRuns, Owner
 from sluice.database.session import Rows, Session
 from sluice.domain.names import Prefix
 from sluice.domain.state import SlaveState
-from sluice.errors import Transient
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.session import limit_lock_waits
-
-
-class LoadRuns(Transient):
-    """Another load job holds the slave; `holder` describes its session."""
-
-    def __init__(self, slave: str, holder: str):
-        super().__init__(
-            f"Slave {slave} is being loaded by another job ({holder}). This one ends; the other goes on. "
-            "Should that job be dead, its session ends by itself within minutes."
-        )
-        self.slave = slave
-        self.holder = holder
-
-
-@dataclass(frozen=True)
-class Owner:
-    """The state of a slave and the initial update that owns it."""
-
-    state: SlaveState
-    update_id: str | None
-    message: str
-    current_as_of: datetime | None
-    """By the master's clock: what the slave has applied."""
 
 
 def read(connection: Session, prefix: Prefix, schema: str, slave: str) -> Owner | None:

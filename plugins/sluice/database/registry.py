@@ -1,0 +1,48 @@
+"""The vendors of databases, a line each. A vendor's package and its driver are imported when it is first asked for."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+
+from sluice.database.session import Session
+from sluice.database.vendor import Vendor
+from sluice.domain.connection import ConnectionInfo
+from sluice.errors import Terminal
+
+_VENDORS = {"postgres": "sluice.vendors.postgres.vendor:POSTGRES"}
+
+
+class UnknownVendor(Terminal):
+    """The configuration names a database vendor Sluice has no package for."""
+
+    def __init__(self, vendor: str):
+        super().__init__(f"{vendor!r} is no vendor Sluice knows. Known are: {', '.join(sorted(_VENDORS))}.")
+        self.vendor = vendor
+
+
+def names() -> list[str]:
+    """The vendors a configuration may name."""
+    return sorted(_VENDORS)
+
+
+def vendor_of(name: str) -> Vendor:
+    """Raises `UnknownVendor`."""
+    if name not in _VENDORS:
+        raise UnknownVendor(name)
+    module, _, member = _VENDORS[name].partition(":")
+    found: Vendor = getattr(import_module(module), member)
+    return found
+
+
+@contextmanager
+def reach(info: ConnectionInfo, application: str, seconds: int | None = None) -> Iterator[Session]:
+    """A session in autocommit mode that ends with the block.
+
+    `seconds`: so long each statement may take. Raises `DatabaseUnreachable`, `DatabaseRefused`.
+    """
+    settings = {} if seconds is None else {"statement_timeout": f"{seconds}s"}
+    session = vendor_of(info.vendor).sessions.connect(info, application=application, autocommit=True, settings=settings)
+    try:
+        yield session
+    finally:
+        session.close()

@@ -1,0 +1,146 @@
+"""What a database knows of its tables and their rows."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from sluice.database.session import Session
+from sluice.domain.blocks import Key
+from sluice.domain.names import Prefix, TableName
+from sluice.domain.position import Position
+from sluice.domain.shape import Column, TableShape
+from sluice.errors import Transient
+
+
+class SnapshotGone(Transient):
+    """An exported snapshot is held no longer, or a table is no longer what it was in it."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Rows (None: the table was never analysed) and bytes, both as of the last statistics."""
+
+    rows: int | None
+    bytes: int
+
+
+class KeyOrder(Protocol):
+    """How one database orders the keys of one table. Its texts are for the vendor's own statements."""
+
+    @property
+    def shape(self) -> TableShape: ...
+
+    @property
+    def same_everywhere(self) -> bool:
+        """True when every database orders these keys alike."""
+        ...
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def by(self) -> str: ...
+
+    def within(self, lo: Key | None, hi: Key | None) -> str: ...
+
+    def select(self, columns: Sequence[Column], lo: Key | None, hi: Key | None, *, locked: bool = False) -> str:
+        """The query for the rows of a block, in key order; `locked` against changes until the transaction ends."""
+        ...
+
+    def next_bound(self, connection: Session, lo: Key | None, hi: Key | None, rows: int) -> Key | None:
+        """The key that follows the first `rows` rows from `lo` on; None when no more are left before `hi`."""
+        ...
+
+
+class BlockRead(Protocol):
+    """What a block is read at: the marker, and the table as it was then."""
+
+    @property
+    def marker(self) -> Position: ...
+
+    @property
+    def shape(self) -> TableShape: ...
+
+    @property
+    def locked(self) -> bool:
+        """Whether its rows are to be locked."""
+        ...
+
+    @property
+    def open(self) -> bool:
+        """Whether its transaction lasts."""
+        ...
+
+    def end(self) -> None:
+        """All rows were taken: the transaction ends, with the locks it holds."""
+        ...
+
+
+class RowSource(Protocol):
+    """Tables, keys and snapshots, over a session on the database."""
+
+    def shapes(self, connection: Session, tables: Iterable[TableName]) -> dict[TableName, TableShape]:
+        """The shape of each of `tables` that exists."""
+        ...
+
+    def shape(self, connection: Session, table: TableName) -> TableShape | None:
+        """The shape of one table, None when it does not exist."""
+        ...
+
+    def tables(self, connection: Session) -> list[TableName]:
+        """Every table outside the system's schemas, partitions left out."""
+        ...
+
+    def estimates(self, connection: Session, tables: Sequence[TableName]) -> dict[TableName, Estimate]:
+        """One entry for each of `tables` that exists, from statistics: nothing is counted."""
+        ...
+
+    def key_order(self, connection: Session, shape: TableShape) -> KeyOrder: ...
+
+    def locate(self, connection: Session, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]) -> list[int]:
+        """For each key how many `bounds` are at or below it."""
+        ...
+
+    def reading(
+        self,
+        connection: Session,
+        table: TableShape,
+        prefix: Prefix,
+        schema: str,
+        lock_seconds: float | None = None,
+    ) -> AbstractContextManager[BlockRead]:
+        """A transaction with a snapshot of its own, on a session in autocommit.
+
+        `lock_seconds`: it may lock rows, and no statement of it waits or holds them longer. After an error inside the
+        session may be in the middle of a result: close it. Raises `Transient` where the table is gone.
+        """
+        ...
+
+    def reading_exported(
+        self, connection: Session, table: TableShape, exported: str, marker: Position
+    ) -> AbstractContextManager[BlockRead]:
+        """The same in the snapshot `exported`, whose position is `marker`. Raises `SnapshotGone` as well."""
+        ...
+
+    def begin_snapshot(self, connection: Session, exported: str | None = None) -> None:
+        """Begins a transaction that reads and sees one moment: now, or that of another's `exported` snapshot."""
+        ...
+
+    def export_snapshot(self, connection: Session) -> str:
+        """Names the transaction's snapshot; others may begin with it as long as this transaction lasts."""
+        ...
+
+    def position_of_snapshot(
+        self, connection: Session, prefix: Prefix, schema: str, earlier: Position, previous: Position | None
+    ) -> Position:
+        """The position of the snapshot of a transaction just begun on the master, good as the end of a window.
+
+        `earlier`: a position taken before the transaction began. `previous`: what the window begins with; None where
+        nothing was applied before.
+        """
+        ...
+
+    def whole(self, connection: Session, table: TableName) -> bool:
+        """Whether the transaction's snapshot still sees the rows that the table had in it."""
+        ...

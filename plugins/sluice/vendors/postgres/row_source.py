@@ -1,0 +1,25 @@
+"""Tables, keys and snapshots of a PostgreSQL database (`sluice.database.rows.RowSource`)."""
+
+from sluice.vendors.postgres.blocks import locate
+from sluice.vendors.postgres.catalog import shape, shapes, tables
+from sluice.vendors.postgres.estimates import read as estimates
+from sluice.vendors.postgres.ranges import key_order
+from sluice.vendors.postgres.snapshot import begin as begin_snapshot
+from sluice.vendors.postgres.snapshot import export as export_snapshot
+from sluice.vendors.postgres.snapshot import position_of as position_of_snapshot
+from sluice.vendors.postgres.snapshot import reading, reading_exported, whole
+
+__all__ = [
+    "begin_snapshot",
+    "estimates",
+    "export_snapshot",
+    "key_order",
+    "locate",
+    "position_of_snapshot",
+    "reading",
+    "reading_exported",
+    "shape",
+    "shapes",
+    "tables",
+    "whole",
+]

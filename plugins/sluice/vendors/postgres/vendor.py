@@ -1,0 +1,37 @@
+"""PostgreSQL as services see it: which module is which part. mypy holds each to its protocol."""
+
+from sluice.database.control import ControlTables, LoadLocks
+from sluice.database.rows import RowSource
+from sluice.database.session import Sessions
+from sluice.database.vendor import Vendor
+
+
+class Postgres:
+    """See `Vendor`."""
+
+    @property
+    def sessions(self) -> Sessions:
+        from sluice.vendors.postgres import sessions
+
+        return sessions
+
+    @property
+    def control(self) -> ControlTables:
+        from sluice.vendors.postgres import control_tables
+
+        return control_tables
+
+    @property
+    def loads(self) -> LoadLocks:
+        from sluice.vendors.postgres import updates
+
+        return updates
+
+    @property
+    def rows(self) -> RowSource:
+        from sluice.vendors.postgres import row_source
+
+        return row_source
+
+
+POSTGRES: Vendor = Postgres()
