@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.apply import content, net
+from sluice.database.changes import ITEMS
 from sluice.vendors.postgres import stage
-from sluice.vendors.postgres.queue import ITEMS
 
 COLUMNS = ("id", "customer", "amount", "status", "note", "created")
 

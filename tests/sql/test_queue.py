@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 
 from sluice import sql_files
+from sluice.database.changes import ITEMS, Cut, Share
 from sluice.database.errors import DatabaseUnreachable
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.position import Position
+from sluice.domain.window import Window
 from sluice.vendors.postgres import connection, position
-from sluice.vendors.postgres.queue import ITEMS, Cut, Part, Reader
+from sluice.vendors.postgres.queue import Reader
 
 pytestmark = pytest.mark.releases
 
@@ -50,10 +52,10 @@ def test_a_late_commit_comes_in_the_window_that_sees_it_and_in_no_other(master: 
         late.commit()
         second = take(link, first)
         with Reader(master, PREFIX, "public") as reader:
-            assert reader.items(start, first).column("guid").to_pylist() == ["2"]
-            assert reader.items(first, second).column("guid").to_pylist() == ["1"]
-            assert reader.items(start, second).column("guid").to_pylist() == ["1", "2"]
-            assert reader.items(start, second).schema == ITEMS
+            assert reader.items(Window(start, first)).column("guid").to_pylist() == ["2"]
+            assert reader.items(Window(first, second)).column("guid").to_pylist() == ["1"]
+            assert reader.items(Window(start, second)).column("guid").to_pylist() == ["1", "2"]
+            assert reader.items(Window(start, second)).schema == ITEMS
 
 
 def test_shares_are_disjoint_and_leave_key_changes_to_the_driver(master: ConnectionInfo) -> None:
@@ -64,7 +66,7 @@ def test_shares_are_disjoint_and_leave_key_changes_to_the_driver(master: Connect
         put(link, ("t", None, "UPDATE"), ("t", "O'\\x", "DELETE"), ("t", None, "TRUNCATE"))
         end = take(link, start)
     with Reader(master, PREFIX, "public") as reader:
-        shares = [reader.items(start, end, part=Part(number, 3)).to_pylist() for number in range(3)]
+        shares = [reader.items(Window(start, end), share=Share(number, 3)).to_pylist() for number in range(3)]
         seen = [(row["table"], row["guid"], row["action"]) for share in shares for row in share]
         assert len(seen) == 151
         assert all(guid is not None for _, guid, _ in seen)
@@ -73,7 +75,7 @@ def test_shares_are_disjoint_and_leave_key_changes_to_the_driver(master: Connect
             others = {row["guid"] for other in shares if other is not share for row in other}
             assert not keys & others
             assert [row["repl_key"] for row in share] == sorted(row["repl_key"] for row in share)
-        apart = reader.key_changes(start, end, guids={TableName("public", "t"): {"7", "O'\\x"}})
+        apart = reader.key_changes(Window(start, end), guids={TableName("public", "t"): {"7", "O'\\x"}})
         assert [(row["guid"], row["action"]) for row in apart.to_pylist()] == [
             ("7", "INSERT"),
             ("7", "UPDATE"),
@@ -95,8 +97,8 @@ def test_old_content_travels_only_where_it_is_needed(master: ConnectionInfo) -> 
         )
         end = take(link, start)
     with Reader(master, PREFIX, "public") as reader:
-        assert reader.items(start, end).column("oldcontent").to_pylist() == [None, None, "old", "old", "old"]
-        assert reader.items(start, end, images=True).column("oldcontent").to_pylist() == ["old"] * 5
+        assert reader.items(Window(start, end)).column("oldcontent").to_pylist() == [None, None, "old", "old", "old"]
+        assert reader.items(Window(start, end), images=True).column("oldcontent").to_pylist() == ["old"] * 5
 
 
 def test_a_survey_says_where_a_slice_ends_and_what_cuts_it(master: ConnectionInfo) -> None:
@@ -105,18 +107,18 @@ def test_a_survey_says_where_a_slice_ends_and_what_cuts_it(master: ConnectionInf
         put(link, ("t", "1", "INSERT"), ("t", None, "UPDATE"), ("t", None, "TRUNCATE"), ("t", "2", "INSERT"))
         end = take(link, start)
     with Reader(master, PREFIX, "public") as reader:
-        whole = reader.survey(start, end)
+        whole = reader.survey(Window(start, end))
         assert (whole.changes, whole.last, whole.key_changes) == (4, end.high, 1)
-        truncation = reader.items(start, end, above=end.high - 2, up_to=end.high - 1).to_pylist()[0]
+        truncation = reader.items(Window(start, end, end.high - 2, end.high - 1)).to_pylist()[0]
         assert whole.cuts == (Cut(end.high - 1, truncation["trans_key"], "TRUNCATE", TableName("public", "t")),)
         assert not whole.more
-        slice_ = reader.survey(start, end, limit=2)
+        slice_ = reader.survey(Window(start, end), limit=2)
         assert (slice_.changes, slice_.cuts, slice_.more) == (2, (), True)
-        assert not reader.survey(start, end, limit=4).more
-        rest = reader.survey(start, end, above=slice_.last or 0)
+        assert not reader.survey(Window(start, end), limit=4).more
+        rest = reader.survey(Window(start, end, slice_.last or 0))
         assert rest.changes == 2
-        assert reader.items(start, end, above=slice_.last or 0).column("action").to_pylist()[:1] == ["TRUNCATE"]
-        nothing = reader.survey(end, end)
+        assert reader.items(Window(start, end, slice_.last or 0)).column("action").to_pylist()[:1] == ["TRUNCATE"]
+        nothing = reader.survey(Window(end, end))
         assert (nothing.changes, nothing.last, nothing.bytes, nothing.cuts, nothing.more) == (0, None, 0, (), False)
 
 
@@ -133,7 +135,7 @@ def test_a_slice_ends_before_its_contents_outgrow_the_memory(master: ConnectionI
     with Reader(master, PREFIX, "public") as reader:
         counts, above, more = [], 0, True
         while more:
-            found = reader.survey(start, end, above=above, max_bytes=48)
+            found = reader.survey(Window(start, end, above), max_bytes=48)
             counts.append((found.changes, found.bytes))
             above, more = found.last or 0, found.more
         assert counts == [(8, 48), (3, 12 + 10_000_000), (1, 6)]
@@ -145,8 +147,8 @@ def test_a_reader_connects_anew_after_an_outage(master: ConnectionInfo) -> None:
         put(link, ("t", "1", "INSERT"))
         end = take(link, start)
         with Reader(master, PREFIX, "public", application="the reader") as reader:
-            assert reader.items(start, end).num_rows == 1
+            assert reader.items(Window(start, end)).num_rows == 1
             link.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'the reader'")
             with pytest.raises(DatabaseUnreachable):
-                reader.items(start, end)
-            assert reader.items(start, end).num_rows == 1
+                reader.items(Window(start, end))
+            assert reader.items(Window(start, end)).num_rows == 1

@@ -12,6 +12,7 @@ from sluice.apply.slices import Slices
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix
 from sluice.domain.position import Position
+from sluice.domain.window import Window
 from sluice.vendors.postgres import connection, position
 from sluice.vendors.postgres.queue import Reader
 
@@ -30,7 +31,7 @@ def master(database: Callable[..., ConnectionInfo], monkeypatch: pytest.MonkeyPa
     return info
 
 
-class Window:
+class Changes:
     """A window with changes at some of its REPL_KEYs, and the slices it is taken in."""
 
     def __init__(self, master: ConnectionInfo, pattern: str, *, stage_above: int = MOST) -> None:
@@ -55,7 +56,7 @@ class Window:
         above: int | None = 0
         with self.reader:
             while above is not None:
-                found = self.slices.next(self.start, self.end, above, False, False)
+                found = self.slices.next(Window(self.start, self.end, above), False, False)
                 if found.survey is not None:
                     yield None
                     above = found.survey.last if found.survey.more else None
@@ -81,7 +82,7 @@ def places(pattern: str) -> list[str]:
 def test_a_window_with_too_many_changes_goes_in_slices_that_hold_each_once(
     master: ConnectionInfo, pattern: str
 ) -> None:
-    taken = list(Window(master, pattern).taken())
+    taken = list(Changes(master, pattern).taken())
     assert [key for keys in taken for key in keys or ["staged"]] == places(pattern)
     assert len(taken) > 1
     assert all(0 < len(keys or ()) <= MOST for keys in taken)
@@ -91,25 +92,27 @@ def test_a_window_with_too_many_changes_goes_in_slices_that_hold_each_once(
 def test_a_window_with_no_more_changes_than_a_slice_has_is_one_however_many_keys_were_drawn(
     master: ConnectionInfo, pattern: str
 ) -> None:
-    assert list(Window(master, pattern).taken()) == [places(pattern)]
+    assert list(Changes(master, pattern).taken()) == [places(pattern)]
 
 
 def test_a_window_above_stage_above_is_left_to_the_executors(master: ConnectionInfo) -> None:
-    assert list(Window(master, "x" * 10, stage_above=5).taken()) == [None]
+    assert list(Changes(master, "x" * 10, stage_above=5).taken()) == [None]
 
 
 def test_a_slice_with_more_bytes_than_this_process_holds_is_left_to_the_executors(
     master: ConnectionInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slices, "HERE_BYTES", 20)
-    assert list(Window(master, "x" * 25).taken()) == [None, None, ["20", "21", "22", "23", "24"]]
+    assert list(Changes(master, "x" * 25).taken()) == [None, None, ["20", "21", "22", "23", "24"]]
 
 
 def test_a_torn_slice_is_taken_again_twice_as_large(master: ConnectionInfo) -> None:
-    window = Window(master, "x" * 25)
+    window = Changes(master, "x" * 25)
     window.slices.torn()
     with window.reader:
         # Twice as many are for the executors.
-        assert window.slices.next(window.start, window.end, 0, False, False).survey.changes == 2 * MOST
+        whole = Window(window.start, window.end)
+        survey = window.slices.next(whole, False, False).survey
+        assert survey is not None and survey.changes == 2 * MOST
         window.slices.committed()
-        assert window.slices.next(window.start, window.end, 0, False, False).items.num_rows == MOST
+        assert window.slices.next(whole, False, False).items.num_rows == MOST

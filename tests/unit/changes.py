@@ -5,9 +5,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from sluice.database.changes import ITEMS
 from sluice.domain import content
 from sluice.domain.names import TableName
-from sluice.vendors.postgres.queue import ITEMS
 
 TABLE = TableName("public", "t")
 Values = tuple[str | None, ...]

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.apply.window import CutItem, by_table, pieces, runs
+from sluice.database.changes import ITEMS
 from sluice.domain.change import ROW_ACTIONS
 from sluice.domain.names import TableName
-from sluice.vendors.postgres.queue import ITEMS
 
 NAMES = ("a", "b", 'o"dd', "")
 ITEM = st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES), st.sampled_from(["INSERT", "UPDATE", "DELETE"]))

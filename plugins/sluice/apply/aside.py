@@ -24,6 +24,7 @@ from sluice.apply.events import Events
 from sluice.apply.links import Links
 from sluice.apply.seldom import Seldom
 from sluice.apply.window import CutItem
+from sluice.database.changes import ITEMS
 from sluice.database.control import RejectTable
 from sluice.database.errors import StatementFailed
 from sluice.database.registry import vendor_of
@@ -189,7 +190,7 @@ class Aside:
             "content": reject.content,
             "oldcontent": reject.oldcontent,
         }
-        items = pa.Table.from_pylist([item], schema=vendors.module(self.pair.master_info.vendor, "queue").ITEMS)
+        items = pa.Table.from_pylist([item], schema=ITEMS)
         try:
             self.links.merger.begin()
             done = self.links.replayer.replay(

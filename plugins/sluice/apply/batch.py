@@ -26,12 +26,12 @@ from sluice.apply.joining import Joining
 from sluice.apply.links import Links
 from sluice.apply.markers import Markers
 from sluice.apply.seldom import Seldom
-from sluice.apply.slices import Slices
+from sluice.apply.slices import Slice, Slices
 from sluice.apply.spread import Spread
 from sluice.apply.stages import Stages
-from sluice.apply.staging import Span
 from sluice.apply.steps import LeftOut, Rows, Step, Truncation, grouped
 from sluice.apply.window import CutItem, Run
+from sluice.database.changes import Survey
 from sluice.database.errors import StatementFailed
 from sluice.domain.blocks import Decision
 from sluice.domain.change import EMPTYING, Action
@@ -40,6 +40,7 @@ from sluice.domain.names import TableName
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
 from sluice.domain.table_state import how_to_load
+from sluice.domain.window import Window
 from sluice.errors import Terminal, Transient
 from sluice.pair import Pair
 
@@ -114,7 +115,7 @@ class Batch:
             now = self.links.take_position(seen)
             # The end of a window in slices stays. What was queued by now may lie behind it.
             target = target if checkpoint.catching_up else now
-            if self.links.reader.has(seen, now, Action.DELETE_WHERE):
+            if self.links.reader.has(Window(seen, now), Action.DELETE_WHERE):
                 safe, self._comparing, self._replaced_up_to = True, False, target
             return self._apply(checkpoint, seen, target, safe)
 
@@ -133,7 +134,7 @@ class Batch:
         above = checkpoint.slice_key or 0
         if seen == target and not above and not loading:
             return None
-        found = self.slices.next(seen, target, above, loading, self._images)
+        found = self.slices.next(Window(seen, target, above), loading, self._images)
         if self._deletes_where(found):
             # Found by comparison, it comes later than what took the place of the rows that it deletes.
             safe, self._comparing, self._believing = True, False, True
@@ -144,7 +145,7 @@ class Batch:
         return self._apply_here(checkpoint, seen, target, found.items, found.end, safe)
 
     @staticmethod
-    def _deletes_where(found: Any) -> bool:
+    def _deletes_where(found: Slice) -> bool:
         if found.survey is not None:
             return any(cut.action == Action.DELETE_WHERE for cut in found.survey.cuts)
         return bool(pc.any(pc.equal(found.items.column("action"), str(Action.DELETE_WHERE))).as_py())
@@ -238,7 +239,7 @@ class Batch:
         checkpoint: Checkpoint,
         seen: Position,
         target: Position,
-        survey: Any,
+        survey: Survey,
         safe: bool,
     ) -> Checkpoint:
         above, changes = checkpoint.slice_key or 0, survey.changes
@@ -253,11 +254,10 @@ class Batch:
         }
         try:
             steps, rest = self.stages.steps(
-                Span(seen, target, above, end), survey, checkpoint.epoch, self._passed, **how
+                Window(seen, target, above, end), survey, checkpoint.epoch, self._passed, **how
             )
             if rest is not None:
-                bounds = {"above": rest.above, "up_to": rest.up_to}
-                items = self.links.reader.items(seen, target, **bounds, images=self._images)
+                items = self.links.reader.items(rest, images=self._images)
                 steps += self._steps(items, seen, above, joining, safe)
             return self._commit(checkpoint, replace(after, tables=joining.states), steps, None, safe)
         finally:

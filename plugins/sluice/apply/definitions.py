@@ -9,7 +9,6 @@ present one. From there on every change of definition that is passed moves it al
 from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING
 
-from sluice import vendors
 from sluice.database.registry import vendor_of
 from sluice.domain import definition
 from sluice.domain.change import EMPTYING, Action
@@ -65,7 +64,7 @@ class Definitions:
         info, schema = pair.master_info, pair.replication.master.schema
         # In this order: a change of definition that commits in between is found by the second look.
         present = vendor_of(info.vendor).rows.shapes(self.links.master, wanted)
-        former = vendors.module(info.vendor, "structure").former(
+        former = vendor_of(info.vendor).changes.former_definitions(
             self.links.master, pair.prefix, schema, wanted, seen, above
         )
         for table in wanted:

@@ -18,6 +18,7 @@ from sluice.domain import content
 from sluice.domain.change import Action, RowChange
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
+from sluice.domain.window import Window
 
 log = logging.getLogger("sluice.apply")
 
@@ -123,7 +124,7 @@ class Former:
         """What happened since is taken back: a row's first change since says what it was before."""
         key = mine[0].change.key
         places = {content.key_text(found[table, each.key] or each.row, key): (table, each.key) for each in mine}
-        items = self.links.reader.key_changes(self.at, self.now, guids={table: places}, images=True)
+        items = self.links.reader.key_changes(Window(self.at, self.now), guids={table: places}, images=True)
         for item in items.to_pylist():
             if (item["schema"], item["table"]) != (table.schema, table.name):
                 continue

@@ -10,6 +10,7 @@ from typing import Any
 
 from sluice import vendors
 from sluice.apply.definitions import Definitions
+from sluice.database.changes import ChangeReader
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.domain.mask import Mask
@@ -39,7 +40,7 @@ class Links:
         self.pair = pair
         self._master: Session | None = None
         self._slave: Session | None = None
-        self._reader: Any = None
+        self._reader: ChangeReader | None = None
         self._merger: Any = None
         self._alterer: Any = None
         self.definitions = Definitions(self)
@@ -62,7 +63,7 @@ class Links:
         return self._slave is not None
 
     @property
-    def reader(self) -> Any:
+    def reader(self) -> ChangeReader:
         """Reads windows of ITEMS as Arrow."""
         assert self._reader is not None, "open() first"
         return self._reader
@@ -92,7 +93,7 @@ class Links:
             connect = vendor_of(pair.master_info.vendor).sessions.connect
             self._master = connect(pair.master_info, application=pair.application, autocommit=True)
         if self._reader is None:
-            queue = vendors.module(pair.master_info.vendor, "queue")
+            queue = vendor_of(pair.master_info.vendor).changes
             self._reader = queue.Reader(
                 pair.master_info, pair.prefix, pair.replication.master.schema, application=pair.application
             )
@@ -140,40 +141,36 @@ class Links:
 
     def take_position(self, previous: Position) -> Position:
         """Where the master stands now. Raises `MasterWentBack`."""
-        module = vendors.module(self.pair.master_info.vendor, "position")
-        position: Position = module.take(self.master, self.pair.prefix, self.pair.replication.master.schema, previous)
-        return position
+        module = vendor_of(self.pair.master_info.vendor).changes
+        return module.take(self.master, self.pair.prefix, self.pair.replication.master.schema, previous)
 
     def secure(self, position: Position) -> None:
         """Returns when a crash of the master cannot undo what `position` saw; the slave may have it then."""
         info = self.pair.master_info
-        vendors.module(info.vendor, "position").secure(self.master, position)
+        vendor_of(info.vendor).changes.secure(self.master, position)
 
     def compare_structure(self) -> int:
         """Finds changed definitions where no event trigger tells of them; how many. None while locks are in the way."""
         info = self.pair.master_info
-        structure = vendors.module(info.vendor, "structure")
-        found: int = structure.compare(self.master, self.pair.prefix, self.pair.replication.master.schema)
-        return found
+        structure = vendor_of(info.vendor).changes
+        return structure.compare_definitions(self.master, self.pair.prefix, self.pair.replication.master.schema)
 
     def digest_of_definitions(self) -> str:
         """Changes with the definitions on the master, those included that no change says."""
         info = self.pair.master_info
-        structure = vendors.module(info.vendor, "structure")
-        digest: str = structure.digest(self.master, self.pair.prefix, self.pair.replication.master.schema)
-        return digest
+        structure = vendor_of(info.vendor).changes
+        return structure.definitions_digest(self.master, self.pair.prefix, self.pair.replication.master.schema)
 
     def told_of_ddl(self) -> bool:
         """Whether event triggers on the master notice changes of definitions by themselves."""
         info = self.pair.master_info
-        structure = vendors.module(info.vendor, "structure")
-        told: bool = structure.told(self.master, self.pair.prefix, self.pair.replication.master.schema)
-        return told
+        structure = vendor_of(info.vendor).changes
+        return structure.reports_definitions(self.master, self.pair.prefix, self.pair.replication.master.schema)
 
     def check_purged(self, applied: Position) -> None:
         """Raises `ChangesPurged` where the master may have deleted changes that are still to be applied."""
         info = self.pair.master_info
-        purged = vendors.module(info.vendor, "purge").purged(
+        purged = vendor_of(info.vendor).changes.purged(
             self.master, self.pair.prefix, self.pair.replication.master.schema
         )
         if lost(applied, purged):

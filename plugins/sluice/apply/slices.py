@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from sluice import vendors
 from sluice.apply.links import Links
-from sluice.domain.position import Position
+from sluice.database.changes import Survey, TooManyBytes
+from sluice.domain.window import Window
 
 SAMPLE = 10_000
 """Changes at a window's beginning that say how large the others may be; a window of as many is read without a look."""
@@ -32,7 +32,7 @@ class Slice:
     items: Any
     end: int | None = None
     """REPL_KEY of the last of the items when more of the window follows."""
-    survey: Any = None
+    survey: Survey | None = None
 
 
 class Slices:
@@ -52,34 +52,33 @@ class Slices:
         """The next slice may be of the usual size."""
         self._stretch = 1
 
-    def next(self, seen: Position, target: Position, above: int, loading: bool, images: bool) -> Slice:
-        """The next slice, above the REPL_KEY `above`. `images`: read with all old images."""
-        reader, too_many = self.links.reader, self._queue.TooManyBytes
+    def next(self, window: Window, loading: bool, images: bool) -> Slice:
+        """The next slice of what is left of `window`. `images`: read with all old images."""
+        reader = self.links.reader
         most = LOADING_SLICE if loading else min(self._options.stage_above, self._options.max_batch_changes)
-        floor = max(above, seen.floor(target))
-        keys = target.high - floor
-        whole = {"above": above, "images": images, "max_bytes": 2 * HERE_BYTES}
+        floor = max(window.above, window.previous.floor(window.target))
+        keys = window.target.high - floor
         if keys <= min(SAMPLE, most):
-            with suppress(too_many):
-                return Slice(reader.items(seen, target, **whole))
-        survey = reader.survey(seen, target, above=above, limit=min(SAMPLE, most), max_bytes=HERE_BYTES)
+            with suppress(TooManyBytes):
+                return Slice(reader.items(window, images=images, max_bytes=2 * HERE_BYTES))
+        survey = reader.survey(window, limit=min(SAMPLE, most), max_bytes=HERE_BYTES)
         if survey.more and min(keys, most) * survey.bytes <= HERE_BYTES * survey.changes:
             if keys <= most:
-                with suppress(too_many):
-                    return Slice(reader.items(seen, target, **whole))
-            elif not loading and survey.last <= floor + most:
-                found = self._uncounted(seen, target, floor, images)
+                with suppress(TooManyBytes):
+                    return Slice(reader.items(window, images=images, max_bytes=2 * HERE_BYTES))
+            elif not loading and survey.last is not None and survey.last <= floor + most:
+                found = self._uncounted(window, floor, images)
                 if found is not None:
                     return found
         if survey.more:
             limit, size = (most, LOADING_BYTES) if loading else self._size()
-            survey = reader.survey(seen, target, above=above, limit=limit, max_bytes=size)
+            survey = reader.survey(window, limit=limit, max_bytes=size)
             if not loading and (survey.changes > most or survey.bytes > HERE_BYTES):
                 return Slice(None, survey=survey)
         end = survey.last if survey.more else None
-        return Slice(reader.items(seen, target, above=above, up_to=end, images=images), end)
+        return Slice(reader.items(window.between(window.above, end), images=images), end)
 
-    def _uncounted(self, seen: Position, target: Position, floor: int, images: bool) -> Slice | None:
+    def _uncounted(self, window: Window, floor: int, images: bool) -> Slice | None:
         """A slice of as many REPL_KEYs as it may have changes, where the window has too many for one; None when that
         is not the way to cut it."""
         reader, most = self.links.reader, self._options.max_batch_changes
@@ -87,21 +86,17 @@ class Slices:
             return None
         end = floor + most
         try:
-            items = reader.items(seen, target, above=floor, up_to=end, max_bytes=2 * HERE_BYTES, images=images)
-        except self._queue.TooManyBytes:
+            items = reader.items(window.between(floor, end), max_bytes=2 * HERE_BYTES, images=images)
+        except TooManyBytes:
             return None
         room = most - items.num_rows
-        rest = reader.survey(seen, target, above=end, limit=room + 1)
+        rest = reader.survey(window.between(end), limit=room + 1)
         if rest.changes > room:
             return Slice(items, end)
         if items.nbytes + rest.bytes > 2 * HERE_BYTES:
             return None
         # Together they are no more than one slice may have: then the window is applied as a whole.
-        return Slice(pa.concat_tables([items, reader.items(seen, target, above=end, images=images)]))
-
-    @property
-    def _queue(self) -> Any:
-        return vendors.module(self.links.pair.master_info.vendor, "queue")
+        return Slice(pa.concat_tables([items, reader.items(window.between(end), images=images)]))
 
     def _size(self) -> tuple[int, int]:
         """Changes and bytes of contents of a slice."""

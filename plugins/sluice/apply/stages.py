@@ -7,11 +7,13 @@ driver's as well: the slave has the new definition only within the transaction.
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import count, pairwise
 from typing import Any
+
+import pyarrow as pa
 
 from sluice import vendors
 from sluice.apply import net, window
@@ -19,12 +21,14 @@ from sluice.apply.aside import Aside, Passed
 from sluice.apply.links import Links
 from sluice.apply.patience import TRIES, Patience, size
 from sluice.apply.spread import Spread, SpreadLost, Stuck, T, attended
-from sluice.apply.staging import Failure, ShareInterrupted, Span, StageShare
+from sluice.apply.staging import Failure, ShareInterrupted, StageShare
 from sluice.apply.steps import Rows, Step, Truncation
 from sluice.apply.window import CutItem, Run
+from sluice.database.changes import Survey
 from sluice.domain.change import Action
 from sluice.domain.names import TableName
 from sluice.domain.table_state import TableStates
+from sluice.domain.window import Window
 from sluice.errors import Transient
 
 log = logging.getLogger("sluice.apply")
@@ -44,8 +48,8 @@ class Stages:
 
     def steps(
         self,
-        span: Span,
-        survey: Any,
+        span: Window,
+        survey: Survey,
         epoch: int,
         passed: Passed,
         *,
@@ -53,7 +57,7 @@ class Stages:
         images: bool,
         safe: bool,
         left_out: TableStates,
-    ) -> tuple[list[Step], Span | None]:
+    ) -> tuple[list[Step], Window | None]:
         """Steps of the window `span`, and the rest of it that the driver must reduce, None for nothing.
 
         `survey`: of the span. `compares`: whether a table's rows must look as the master's did. `images`: whether
@@ -114,7 +118,7 @@ class Stages:
             module = vendors.module(info.vendor, "stage")
             module.drop(slave, self.pair.prefix, self.pair.slave.schema, below=epoch + 1)
 
-    def _definitions(self, span: Span, left_out: TableStates) -> dict[TableName, tuple[str, ...]]:
+    def _definitions(self, span: Window, left_out: TableStates) -> dict[TableName, tuple[str, ...]]:
         """The keys of all captured tables that are not left out, because the executors will meet any of them."""
         info = self.pair.master_info
         registry = vendors.module(info.vendor, "tables_registry").Registry(
@@ -126,7 +130,7 @@ class Stages:
 
     def _moved(
         self,
-        span: Span,
+        span: Window,
         places: Sequence[int],
         runs: Sequence[list[Any]],
         *,
@@ -154,24 +158,24 @@ class Stages:
                     runs[number].append(net.reduce(found, before=compares(table), safe=safe))
         return apart
 
-    def _meet(self, span: Span, keys: Any, passed: Passed) -> None:
+    def _meet(self, span: Window, keys: Any, passed: Passed) -> None:
         """Notes which changes that were set aside are overtaken."""
         if aside := {table: self.aside.keys(table) for table in self.aside.tables() if table in keys}:
             for table, items in window.by_table(self._key_changes(span, guids=aside)).items():
                 if table in keys:
                     self.aside.meet(net.events(items, keys[table]), table, passed)
 
-    def _key_changes(self, span: Span, **options: Any) -> Any:
-        bounds = {"above": span.above, "up_to": span.up_to}
-        return self.links.reader.key_changes(span.previous, span.target, **bounds, **options)
+    def _key_changes(
+        self, span: Window, guids: Mapping[TableName, Collection[str]] | None = None, *, images: bool = False
+    ) -> pa.Table:
+        return self.links.reader.key_changes(span, guids=guids, images=images)
 
-    def _items_of(self, span: Span, images: bool) -> Callable[[TableName], Any]:
+    def _items_of(self, span: Window, images: bool) -> Callable[[TableName], Any]:
         """All changes of a table in a run, read when they are first asked for."""
 
         @cache
         def everything() -> Run:
-            bounds = {"above": span.above, "up_to": span.up_to}
-            return window.by_table(self.links.reader.items(span.previous, span.target, **bounds, images=images))
+            return window.by_table(self.links.reader.items(span, images=images))
 
         return lambda table: everything()[table]
 

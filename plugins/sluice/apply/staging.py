@@ -12,11 +12,12 @@ from sluice import vendors
 from sluice.apply import net
 from sluice.apply.definitions import TableGone
 from sluice.apply.window import Run, by_table, pieces
+from sluice.database.changes import Share
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.domain.mask import Mask
 from sluice.domain.names import TableName
-from sluice.domain.position import Position
+from sluice.domain.window import Window
 from sluice.errors import SluiceError, Transient
 from sluice.pair import Pair
 
@@ -32,7 +33,7 @@ class WarmUp:
     slave: str
 
     def __call__(self, number: int) -> int:
-        vendors.module(self.master, "queue")
+        assert vendor_of(self.master).changes and vendor_of(self.slave).sessions
         for noun in ("stage", "target"):
             vendors.module(self.slave, noun)
         return number
@@ -56,27 +57,17 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Span:
-    """Part of a window between two REPL_KEYs: `above` exclusive, `up_to` inclusive (None: its end)."""
-
-    previous: Position
-    target: Position
-    above: int
-    up_to: int | None
-
-
-@dataclass(frozen=True)
 class StageShare:
     """The task of an executor, called with the number of its share; it may run twice.
 
-    `cuts`: REPL_KEYs that cut the span into runs, of which each is reduced by itself. `label` makes the stage
+    `cuts`: REPL_KEYs that cut the window into runs, of which each is reduced by itself. `label` makes the stage
     tables' names unique within the epoch. `keys`: the key columns of each table. `apart`: keys the driver
     handles. `compared`: tables whose old images are wanted. `left_out`: tables whose changes are not applied. `safe`:
     reduced for safe mode.
     """
 
     pair: Pair
-    span: Span
+    window: Window
     cuts: tuple[int, ...]
     parts: int
     epoch: int
@@ -98,18 +89,11 @@ class StageShare:
             return Failure(str(error), passing=isinstance(error, Transient))
 
     def _read_and_stage(self, number: int) -> list[tuple[int, Any]]:
-        pair, span = self.pair, self.span
+        pair = self.pair
         master, slave = pair.master_info, pair.slave_info
-        queue = vendors.module(master.vendor, "queue")
+        queue = vendor_of(master.vendor).changes
         with queue.Reader(master, pair.prefix, pair.replication.master.schema, application=pair.application) as reader:
-            items = reader.items(
-                span.previous,
-                span.target,
-                above=span.above,
-                up_to=span.up_to,
-                part=queue.Part(number, self.parts),
-                images=bool(self.compared),
-            )
+            items = reader.items(self.window, share=Share(number, self.parts), images=bool(self.compared))
         if not items.num_rows:
             return []
         runs = [by_table(piece) if piece.num_rows else {} for piece in pieces(items, self.cuts)]

@@ -106,9 +106,9 @@ def master(replication: Replication, connections: Connections) -> list[str]:
         have = vendors.module(place.vendor, "resources").installed(session, replication.prefix, place.schema)
         if have is None:
             return [f"{head}: nothing is installed on the master yet"]
-        captured = vendors.module(place.vendor, "captured").read(session, replication.prefix, place.schema)
+        captured = vendor_of(place.vendor).changes.captured(session, replication.prefix, place.schema)
         sizes = vendor_of(place.vendor).rows.estimates(session, list(captured))
-        backlog = vendors.module(place.vendor, "purge").backlog(session, replication.prefix, place.schema)
+        backlog = vendor_of(place.vendor).changes.backlog(session, replication.prefix, place.schema)
         existing = vendor_of(place.vendor).rows.tables(session)
     installed = f"DbResources version {have.version}"
     if not have.current:

@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from sluice.database.changes import ChangeSource
 from sluice.database.control import ControlTables, LoadLocks
 from sluice.database.rows import RowSource
 from sluice.database.session import Sessions
@@ -18,6 +19,9 @@ class Vendor(Protocol):
 
     @property
     def loads(self) -> LoadLocks: ...
+
+    @property
+    def changes(self) -> ChangeSource: ...
 
     @property
     def rows(self) -> RowSource: ...

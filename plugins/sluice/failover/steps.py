@@ -247,7 +247,7 @@ def own_guard(failover: Failover, slave: Any) -> Any:
 
 def position_of(failover: Failover, master: Any) -> Position:
     """The position of the master now; no crash of it undoes what it covers."""
-    module = vendors.module(failover.master_info.vendor, "position")
-    taken: Position = module.take(master, failover.prefix, failover.replication.master.schema)
+    module = vendor_of(failover.master_info.vendor).changes
+    taken = module.take(master, failover.prefix, failover.replication.master.schema)
     module.secure(master, taken)
     return taken

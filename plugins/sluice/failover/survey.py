@@ -121,8 +121,8 @@ def compared(failover: Failover, slave: Any, sheet: Sheet) -> list[Difference]:
 
 def read_sheet(failover: Failover, master: Any) -> Sheet:
     """The master's definitions as they are now."""
-    captured = vendors.module(failover.master_info.vendor, "captured")
-    tables = sorted(captured.read(master, failover.prefix, failover.replication.master.schema))
+    captured = vendor_of(failover.master_info.vendor).changes
+    tables = sorted(captured.captured(master, failover.prefix, failover.replication.master.schema))
     module = vendors.module(failover.master_info.vendor, "failover")
     sheet: Sheet = module.sheet(master, failover.prefix, failover.master_info.place, tables)
     return sheet
@@ -153,7 +153,7 @@ def _look_at_slave(failover: Failover, facts: Facts, slave: Any, store: "Redis")
 
 def _look_at_master(failover: Failover, facts: Facts, master: Any) -> None:
     vendor, schema = failover.master_info.vendor, failover.replication.master.schema
-    captured = vendors.module(vendor, "captured").read(master, failover.prefix, schema)
+    captured = vendor_of(vendor).changes.captured(master, failover.prefix, schema)
     facts.faults = {table: fault for table, fault in captured.items() if fault}
     guard = vendors.module(vendor, "guard").Guard(master, failover.prefix, schema)
     facts.claimed = _claim(guard.claimed(), failover)

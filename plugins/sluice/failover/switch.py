@@ -132,8 +132,8 @@ def capture(failover: Failover, install: Callable[[Any], bool]) -> None:
         if not noted and resources.installed(slave, failover.prefix, schema) is None:
             kept.note_made(Made(CAPTURE, ()))
         install(slave)
-        module = vendors.module(failover.slave_info.vendor, "position")
-        start: Position = module.take(slave, failover.prefix, schema)
+        module = vendor_of(failover.slave_info.vendor).changes
+        start = module.take(slave, failover.prefix, schema)
         module.secure(slave, start)
         move(failover, slave, Phase.CAPTURED, start=start.text())
     log.info("%s: changes of the slave are captured from %s on, as of %s", failover, start.snapshot, start.time)

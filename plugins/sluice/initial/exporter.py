@@ -68,7 +68,7 @@ class _Exporter(Loader):
     def _move(self, block: Block) -> None:
         """Reads the begun block into a file of its own."""
         master, update, order = self._linked(self._master), self.update, self._order(block.table)
-        positions = vendors.module(update.master_info.vendor, "position")
+        positions = vendor_of(update.master_info.vendor).changes
         copying = vendors.module(update.master_info.vendor, "copying")
         name = file_name(BLOCK_PRIORITY, time.time_ns())
         beat, size = self._beat(block), 0

@@ -12,7 +12,6 @@ before all of it was read: to an older snapshot it looks empty.
 import logging
 from types import TracebackType
 
-from sluice import vendors
 from sluice.counted import counted
 from sluice.database.control import BlockTable
 from sluice.database.errors import DatabaseError
@@ -71,7 +70,7 @@ class HeldSnapshot:
 
     def _begin(self, slave: Session, store: BlockTable) -> None:
         """Plans all blocks anew at a new snapshot."""
-        update, positions = self.update, vendors.module(self.update.master_info.vendor, "position")
+        update, positions = self.update, vendor_of(self.update.master_info.vendor).changes
         stored = [progress for progress in store.progress() if progress.stored or progress.exported]
         if stored:
             log.warning(
@@ -114,7 +113,7 @@ class HeldSnapshot:
         self._session = session = update.connect_master(f"sluice load snapshot {prefix} {update.slave.name}"[:63])
         snapshot = vendor_of(update.master_info.vendor).rows
         # Before the transaction: sequence values read in it are too late to bound what follows.
-        earlier = vendors.module(update.master_info.vendor, "position").take(session, prefix, schema)
+        earlier = vendor_of(update.master_info.vendor).changes.take(session, prefix, schema)
         snapshot.begin_snapshot(session)
         return snapshot.position_of_snapshot(session, prefix, schema, earlier, None), snapshot.export_snapshot(session)
 

@@ -155,7 +155,7 @@ class Loader(BlockWorker):
         """Reads the begun block and stores it."""
         master, slave = self._linked(self._master), self._linked(self._slave)
         update, order = self.update, self._order(block.table)
-        positions = vendors.module(update.master_info.vendor, "position")
+        positions = vendor_of(update.master_info.vendor).changes
         copying = vendors.module(update.slave_info.vendor, "copying")
         catalog = vendor_of(update.slave_info.vendor).rows
         with self._fitting(block.table), slave.transaction():

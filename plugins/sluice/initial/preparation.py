@@ -58,8 +58,9 @@ def captured_tables(update: Update, master: Session) -> list[TableName]:
     A table that appeared since the tables were reconciled is left out, and logged: it comes with
     the next initial update. Raises `NotCaptured` for tables whose capture is broken.
     """
-    module = vendors.module(update.master_info.vendor, "captured")
-    registered: dict[TableName, str | None] = module.read(master, update.prefix, update.replication.master.schema)
+    registered = vendor_of(update.master_info.vendor).changes.captured(
+        master, update.prefix, update.replication.master.schema
+    )
     existing = vendor_of(update.master_info.vendor).rows.tables(master)
     resolved = update.replication.resolve(existing)
     wanted = [each.table for each in resolved if update.choice.covers(each.table)]

@@ -358,8 +358,8 @@ def _plan_chosen(update: Update, master: Session, slave: Session, held: bool) ->
 def _plan(update: Update, master: Session, slave: Session, held: bool) -> int:
     if update.choice.partial:
         return _plan_chosen(update, master, slave, held)
-    positions = vendors.module(update.master_info.vendor, "position")
-    captured, schema = vendors.module(update.master_info.vendor, "captured"), update.replication.master.schema
+    positions = vendor_of(update.master_info.vendor).changes
+    captured, schema = vendor_of(update.master_info.vendor).changes, update.replication.master.schema
     for _ in range(PLAN_TRIES):
         # Captured first: what is not by now may have changed before the start position, seen by nobody.
         tables = captured_tables(update, master)
@@ -369,7 +369,7 @@ def _plan(update: Update, master: Session, slave: Session, held: bool) -> int:
         unfit = preparation.unfit()
         if not unfit:
             positions.secure(master, start)
-            joined = [table for table in captured.read(master, update.prefix, schema) if table not in tables]
+            joined = [table for table in captured.captured(master, update.prefix, schema) if table not in tables]
             with slave.transaction():
                 checkpoints = checkpoints_of(update, slave)
                 checkpoints.read(lock=True)

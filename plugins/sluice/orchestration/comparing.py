@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 from sluice import vendors
+from sluice.database.registry import vendor_of
 from sluice.domain.names import TableName
 from sluice.domain.table_state import how_to_capture
 from sluice.errors import SluiceError
@@ -27,7 +28,7 @@ def compare(work: Work, slaves: Iterable[str]) -> int | None:
     with work.master() as master:
         if vendors.module(vendor, "resources").installed(master, work.prefix, schema) is None:
             return None
-        captured = vendors.module(vendor, "captured").read(master, work.prefix, schema)
+        captured = vendor_of(vendor).changes.captured(master, work.prefix, schema)
         existing = work.existing_tables(master)
         defined = lacking.Defined.read(vendor, master, sorted(captured))
     number = _compare_captured(work, existing, captured, now)

@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow.providers.standard.operators.trigger_dagrun import DagIsPaused, TriggerDagRunOperator
 
-from sluice import vendors
+from sluice.database.registry import vendor_of
 from sluice.domain import joining
 from sluice.domain.names import TableName
 from sluice.domain.state import SlaveState
@@ -48,7 +48,7 @@ def announced(work: Work, report: ReconcileReport) -> list[str]:
     if not lacking:
         return []
     with work.master() as master:
-        rows = vendors.module(work.replication.master.vendor, "joining").rows(master, tables)
+        rows = vendor_of(work.replication.master.vendor).changes.row_counts(master, tables)
     return joining.plan(work.prefix, rows, lacking)
 
 
@@ -131,7 +131,7 @@ def _to_load(work: Work, name: str) -> list[TableName]:
         return []
     master_config = work.replication.master
     with work.master() as master:
-        pending = vendors.module(master_config.vendor, "joining").pending(
+        pending = vendor_of(master_config.vendor).changes.joining(
             master, work.prefix, master_config.schema, checkpoint.position
         )
         configured = [each.table for each in work.replication.resolve(work.existing_tables(master))]

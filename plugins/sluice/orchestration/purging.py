@@ -3,11 +3,10 @@
 import logging
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
-from sluice import vendors
 from sluice.config import SlaveConfig
 from sluice.counted import counted
+from sluice.database.changes import ChangeSource
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.domain import items_limit
@@ -47,7 +46,7 @@ class Purge:
 
     @classmethod
     def of(cls, work: Work, master: Session) -> "Purge":
-        module, place = vendors.module(work.replication.master.vendor, "purge"), work.replication.master
+        module, place = vendor_of(work.replication.master.vendor).changes, work.replication.master
         return cls(work, master, module.noted(master, work.prefix, place.schema))
 
     def run(self) -> str:
@@ -163,14 +162,10 @@ class Purge:
         log.error("%s → %s: the slave is INCONSISTENT. %s", self.work, slave.name, reason)
 
     def _delete(self, now: Position, positions: list[Position]) -> int:
-        deleted: int = self._module.purge(self.master, self.work.prefix, self._schema, [now, *positions])
-        return deleted
+        return self._module.purge(self.master, self.work.prefix, self._schema, [now, *positions])
 
     def _now(self) -> Position:
-        taken: Position = vendors.module(self.work.replication.master.vendor, "position").take(
-            self.master, self.work.prefix, self._schema
-        )
-        return taken
+        return vendor_of(self.work.replication.master.vendor).changes.take(self.master, self.work.prefix, self._schema)
 
     def _backlog(self) -> str:
         return str(self._module.backlog(self.master, self.work.prefix, self._schema))
@@ -179,8 +174,8 @@ class Purge:
         return self.noted.get(slave, SlaveNote())
 
     @property
-    def _module(self) -> Any:
-        return vendors.module(self.work.replication.master.vendor, "purge")
+    def _module(self) -> ChangeSource:
+        return vendor_of(self.work.replication.master.vendor).changes
 
     @property
     def _schema(self) -> str:

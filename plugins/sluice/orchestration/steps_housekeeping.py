@@ -15,6 +15,7 @@ from airflow.sdk import get_current_context, task
 from sluice import vendors
 from sluice.config import VerifyOptions
 from sluice.counted import counted
+from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.domain.failover import Action, Sheet
 from sluice.domain.state import SlaveState
@@ -98,8 +99,8 @@ def check_structure(work: Work) -> str:
     with work.master() as master:
         if not _installed(work, master):
             return "not installed"
-        structure = vendors.module(work.replication.master.vendor, "structure")
-        found = structure.check(master, work.prefix, work.replication.master.schema)
+        structure = vendor_of(work.replication.master.vendor).changes
+        found = structure.check_definitions(master, work.prefix, work.replication.master.schema)
     log.info("%s: found by comparison: %s", work, counted(found, "change of structure", "changes of structure"))
     return counted(found, "change of structure", "changes of structure")
 

@@ -99,8 +99,7 @@ class Work:
 
     def existing_tables(self, master: Session) -> list[TableName]:
         """The tables that the master has."""
-        found: list[TableName] = vendor_of(self.replication.master.vendor).rows.tables(master)
-        return found
+        return vendor_of(self.replication.master.vendor).rows.tables(master)
 
     def __str__(self) -> str:
         return f"{self.prefix} → {self.slave_name}" if self.slave_name else str(self.prefix)

@@ -18,6 +18,7 @@ from sluice.database.session import Session
 from sluice.domain.compatibility import differences
 from sluice.domain.names import TableName
 from sluice.domain.shape import TableShape
+from sluice.domain.window import Window
 from sluice.verify import standing
 from sluice.verify.findings import MOST_KEYS, CouldNotCompare, Example, Kind, Outcome, Row, TableFinding, causes
 from sluice.verify.sample import upper_bound
@@ -126,7 +127,7 @@ class _Comparison:
         seen = sight.seen
         items = self._with(
             sight.master,
-            lambda _: standing.waiting(sight.pair, sight.master, sight.position, seen, finding.table),
+            lambda _: standing.waiting(sight.pair, sight.master, Window(sight.position, seen), finding.table),
             sight.master.first,
         )
         finding.waiting = len(items)
@@ -136,7 +137,7 @@ class _Comparison:
             own = digest.shape.column(name).type
             if own != wanted:
                 rows = [row for _, *both in items for row in both if row is not None]
-                texts = self._on(sight.master, "waiting", "converted", [row[name] for row in rows], own, wanted)
+                texts = self._converted(sight.master, [row[name] for row in rows], own, wanted)
                 for row, text in zip(rows, texts, strict=True):
                     row[name] = text
         self.before = standing.before(items, finding.key)
@@ -314,6 +315,10 @@ class _Comparison:
 
     def _estimates(self, side: Side, table: TableName) -> dict[TableName, Estimate]:
         return self._with(side, partial(vendor_of(side.info.vendor).rows.estimates, tables=[table]), side.first)
+
+    def _converted(self, side: Side, texts: Sequence[str | None], own: str, wanted: str) -> list[str | None]:
+        converted = partial(vendor_of(side.info.vendor).changes.converted, texts=texts, own=own, wanted=wanted)
+        return self._with(side, converted, side.first)
 
     def _on(self, side: Side, noun: str, function: str, *arguments: Any) -> Any:
         """Calls a function of the side's vendor with the side's first session."""

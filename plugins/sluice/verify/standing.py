@@ -16,6 +16,7 @@ from sluice.domain.names import TableName
 from sluice.domain.position import Position
 from sluice.domain.reject import Row
 from sluice.domain.state import SlaveState
+from sluice.domain.window import Window
 from sluice.pair import Pair
 from sluice.verify.findings import CouldNotCompare
 
@@ -55,7 +56,7 @@ def begin(pair: Pair, master: Any, slave: Any) -> tuple[Position, Position] | No
 
     prefix, schema = pair.prefix, pair.replication.master.schema
     snapshot = vendor_of(master.info.vendor).rows
-    earlier = master.module("position").take(master.control, prefix, schema, stands)
+    earlier = vendor_of(master.info.vendor).changes.take(master.control, prefix, schema, stands)
     snapshot.begin_snapshot(master.first)
     seen = snapshot.position_of_snapshot(master.first, prefix, schema, earlier, stands)
     exported = snapshot.export_snapshot(master.first)
@@ -94,11 +95,11 @@ def images(action: str, text: str | None, oldtext: str | None) -> tuple[str, Ima
     return action, dict(content.parse(text)) if text else None, dict(content.parse(oldtext)) if oldtext else None
 
 
-def waiting(pair: Pair, master: Any, begins: Position, ends: Position, table: TableName) -> list[Any]:
+def waiting(pair: Pair, master: Any, window: Window, table: TableName) -> list[Any]:
     """The images of the changes of `table` that wait. Raises `ChangesWait`."""
-    module = master.module("waiting")
+    module = vendor_of(master.info.vendor).changes
     schema = pair.replication.master.schema
-    found = module.read(master.first, pair.prefix, schema, begins, ends, table, MOST_WAITING + 1)
+    found = module.changes_of(master.first, pair.prefix, schema, window, table, MOST_WAITING + 1)
     if len(found) > MOST_WAITING:
         raise ChangesWait(f"more than {MOST_WAITING:,} changes of the table wait for it")
     return [images(*item) for item in found]

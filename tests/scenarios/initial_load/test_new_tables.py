@@ -24,7 +24,7 @@ from sluice.initial.owner import LoadEnded
 from sluice.install import reconcile as reconciling
 from sluice.install import resources
 from sluice.stores.gate import Gate
-from sluice.vendors.postgres import blocks, catalog, position, updates
+from sluice.vendors.postgres import blocks, catalog, change_source, position, updates
 from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.tables_registry import Registry
 from tests.waiting import until
@@ -257,7 +257,7 @@ def test_it_joins_between_the_look_at_the_tables_and_the_start_position(
     take = position.take
 
     def late(*arguments: object) -> Position:
-        monkeypatch.setattr(position, "take", take)
+        monkeypatch.setattr(change_source, "take", take)
         filled(pair, COUPONS.name)
         reconcile(pair)
         return take(*arguments)  # type: ignore[arg-type]
@@ -265,7 +265,7 @@ def test_it_joins_between_the_look_at_the_tables_and_the_start_position(
     update = pair.update("again")
     steps.begin(update, pair.store)
     steps.create_tables(update)
-    monkeypatch.setattr(position, "take", late)
+    monkeypatch.setattr(change_source, "take", late)
     steps.plan(update, pair.store)
     with applying(pair) as running:
         pair.master.execute(f"UPDATE {COUPONS.name} SET v = 'new'".encode())

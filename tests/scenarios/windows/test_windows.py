@@ -17,6 +17,7 @@ import pytest
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.position import Position
+from sluice.domain.window import Window
 from sluice.install import resources
 from sluice.vendors.postgres import position, queue
 from sluice.vendors.postgres.connection import connect
@@ -81,7 +82,7 @@ def test_windows_lose_nothing_repeat_nothing_and_keep_row_order(
 
     def read_window(start: Position) -> Position:
         target = position.take(admin, PREFIX, "public", start)
-        items = reader.items(start, target)
+        items = reader.items(Window(start, target))
         for key, content in zip(items["repl_key"].to_pylist(), items["content"].to_pylist(), strict=True):
             assert start.floor(target) < key <= target.high
             row = int(content.split('<col name="id">')[1].split("<")[0])

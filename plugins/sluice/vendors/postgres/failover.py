@@ -14,6 +14,7 @@ from sluice.domain.lack import Lack, Severity
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
+from sluice.domain.window import Window
 from sluice.vendors.postgres import catalog, constraints, own_schema, preflight, sequences
 from sluice.vendors.postgres.checkpoint import CheckpointStore
 from sluice.vendors.postgres.connection import literal, native, quoted
@@ -21,7 +22,7 @@ from sluice.vendors.postgres.errors import in_one_line
 from sluice.vendors.postgres.expressions import Examiner
 from sluice.vendors.postgres.lacks import found
 from sluice.vendors.postgres.own_schema import OwnSchema
-from sluice.vendors.postgres.queue import Window
+from sluice.vendors.postgres.queue import Condition
 from sluice.vendors.postgres.session import be_durable, limit_lock_waits
 
 _LEFT_OUT = ("42", "23", "0A", "22", "2B", "3F")
@@ -311,7 +312,7 @@ def _used(connection: Session, master: SequenceValue) -> int | None:
 
 def changed_since(connection: Session, prefix: Prefix, schema: str, last: Position, now: Position) -> bool:
     """Whether ITEMS has any change that was committed after `last`, up to `now`."""
-    window = Window.between(last, now).condition
+    window = Condition.of(Window(last, now)).sql
     names = {"prefix": prefix.lower, "schema": quoted(schema)}
     statement = sql_files.render("postgres", "queue_items", window=window, old="false", **names)
     return connection.execute(f"SELECT FROM ({statement}) AS s LIMIT 1".encode()).fetchone() is not None

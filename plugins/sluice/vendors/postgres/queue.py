@@ -3,7 +3,7 @@
     with Reader(info, prefix, schema, application="sluice DEMO_ dr1") as reader:
         reader.items(previous, target)                       # a small window, in one go
         reader.survey(previous, target, limit=1_000_000)     # a large one: how far a slice goes
-        reader.items(previous, target, above=a, up_to=b, part=Part(0, 4))   # a share of a slice
+        reader.items(previous, target, above=a, up_to=b, share=Share(0, 4))   # a share of a slice
 
 A `Reader` keeps its connections and is used by one thread at a time. After a `Transient` error it
 connects anew by itself at the next call.
@@ -24,88 +24,35 @@ import psycopg
 import pyarrow as pa
 
 from sluice import sql_files
+from sluice.database.changes import ITEMS, Cut, Share, Survey, TooManyBytes
 from sluice.domain.change import Action
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.position import Position
+from sluice.domain.window import Window
 from sluice.errors import SluiceError
 from sluice.vendors.postgres import connection
 from sluice.vendors.postgres.errors import classify
 
 _ENDLESS = 2**62
-ITEMS = pa.schema(
-    [
-        ("repl_key", pa.int64()),
-        ("trans_key", pa.int64()),
-        ("schema", pa.large_string()),
-        ("table", pa.large_string()),
-        ("guid", pa.large_string()),
-        ("action", pa.large_string()),
-        ("content", pa.large_string()),
-        ("oldcontent", pa.large_string()),
-    ]
-)
-"""The columns of a window."""
 STREAMS, STREAMED = 2, 5_000
 """Connections that read one window, half of its REPL_KEYs each, and the REPL_KEYs from which on that pays."""
 
 
-class TooManyBytes(SluiceError):
-    """A window holds more than its reader was asked to bring; reading stopped half-way."""
-
-    def __init__(self, max_bytes: int):
-        super().__init__(f"The window holds more than {max_bytes:,} bytes.")
-
-
-@dataclass(frozen=True)
-class Part:
-    """One of `of` disjoint shares of a window: all changes of a key are in the same one.
-
-    UPDATEs that change a key are in none of them, nor are TRUNCATE and DDL: their keys are two, and
-    the driver reads them apart (`Reader.key_changes`).
-    """
-
-    number: int
-    of: int
-
-    @property
-    def condition(self) -> str:
-        # A keyless table is one unit: copies that come and copies that go must meet to cancel out.
-        return (
-            "guid IS NOT NULL AND db_action IN ('INSERT', 'UPDATE', 'DELETE') AND "
-            "(hashtext(CASE WHEN guid = '' THEN db_schema || '.' || tablename ELSE guid END) & 2147483647)"
-            f" % {int(self.of)} = {int(self.number)}"
-        )
+def _of_share(share: Share | None) -> str:
+    """The condition that a change is of the share."""
+    if share is None:
+        return "true"
+    # A keyless table is one unit: copies that come and copies that go must meet to cancel out.
+    return (
+        "guid IS NOT NULL AND db_action IN ('INSERT', 'UPDATE', 'DELETE') AND "
+        "(hashtext(CASE WHEN guid = '' THEN db_schema || '.' || tablename ELSE guid END) & 2147483647)"
+        f" % {int(share.of)} = {int(share.number)}"
+    )
 
 
 @dataclass(frozen=True)
-class Cut:
-    """An item that cuts the stream: all before it is applied, then it, then the rest."""
-
-    repl_key: int
-    transaction: int
-    action: str
-    table: TableName
-
-
-@dataclass(frozen=True)
-class Survey:
-    """What waits in a window, or at its beginning."""
-
-    changes: int
-    last: int | None
-    """REPL_KEY of the last of them: where a slice of that many changes ends."""
-    bytes: int
-    """Of their contents, as texts."""
-    key_changes: int
-    """UPDATEs that change a key."""
-    cuts: tuple[Cut, ...]
-    more: bool
-    """Whether changes of the window follow after these."""
-
-
-@dataclass(frozen=True)
-class Window:
+class Condition:
     """What a statement reads of ITEMS: changes that `ends` covers and `begins` does not."""
 
     begins: Position
@@ -117,16 +64,14 @@ class Window:
     """A further condition on ITEMS, of literals alone."""
 
     @classmethod
-    def between(
-        cls, begins: Position, ends: Position, selection: str = "true", *, above: int = 0, up_to: int | None = None
-    ) -> "Window":
-        """The window `(begins, ends]`; `above` and `up_to` cut out REPL_KEYs in between."""
-        ceiling = ends.high if up_to is None else min(up_to, ends.high)
-        return cls(begins, ends, max(above, begins.floor(ends)), ceiling, selection)
+    def of(cls, window: Window, selection: str = "true") -> "Condition":
+        begins, ends = window.previous, window.target
+        ceiling = ends.high if window.up_to is None else min(window.up_to, ends.high)
+        return cls(begins, ends, max(window.above, begins.floor(ends)), ceiling, selection)
 
     @property
-    def condition(self) -> str:
-        """As SQL: `${window}` of the statements that read ITEMS."""
+    def sql(self) -> str:
+        """`${window}` of the statements that read ITEMS."""
         return sql_files.render(
             "postgres",
             "queue_window",
@@ -149,35 +94,28 @@ class Reader:
 
     def items(
         self,
-        previous: Position,
-        target: Position,
+        window: Window,
         *,
-        above: int = 0,
-        up_to: int | None = None,
-        part: Part | None = None,
+        share: Share | None = None,
         images: bool = False,
         max_bytes: int | None = None,
     ) -> pa.Table:
-        """The changes of the window `(previous, target]` in REPL_KEY order, columns as in `ITEMS`.
+        """The changes of the window in REPL_KEY order, columns as in `ITEMS`.
 
-        `above` and `up_to` cut out REPL_KEYs in between. `images` reads OLDCONTENT of every change,
-        for the comparison with old images. Raises `TooManyBytes` when `max_bytes` are passed,
-        `DatabaseUnreachable` and the like, classified.
+        `images` reads OLDCONTENT of every change, for the comparison with old images. Raises `TooManyBytes` when
+        `max_bytes` are passed, errors of `sluice.database.errors`.
         """
-        window = Window.between(previous, target, part.condition if part else "true", above=above, up_to=up_to)
-        return self._read(window, images, max_bytes, streams=STREAMS if part is None else 1)
+        chosen = Condition.of(window, _of_share(share))
+        return self._read(chosen, images, max_bytes, streams=STREAMS if share is None else 1)
 
     def key_changes(
         self,
-        previous: Position,
-        target: Position,
+        window: Window,
         *,
-        above: int = 0,
-        up_to: int | None = None,
         guids: Mapping[TableName, Collection[str]] | None = None,
         images: bool = False,
     ) -> pa.Table:
-        """UPDATEs that change a key, and all changes of the keys `guids`: what no `Part` should apply.
+        """UPDATEs that change a key, and all changes of the keys `guids`: what no `Share` should apply.
 
         First without `guids`; the keys found in these (`net.entangled`) then go in as `guids`,
         and the shares drop them.
@@ -190,15 +128,12 @@ class Reader:
                     f"(guid = ANY ({array}) AND db_schema = {connection.literal(table.schema)}"
                     f" AND tablename = {connection.literal(table.name)})"
                 )
-        return self._read(Window.between(previous, target, " OR ".join(conditions), above=above, up_to=up_to), images)
+        return self._read(Condition.of(window, " OR ".join(conditions)), images)
 
     def survey(
         self,
-        previous: Position,
-        target: Position,
+        window: Window,
         *,
-        above: int = 0,
-        up_to: int | None = None,
         limit: int | None = None,
         max_bytes: int | None = None,
     ) -> Survey:
@@ -206,26 +141,26 @@ class Reader:
 
         Some 0.3 µs a change on the master. One change is taken however large it is.
         """
-        window = Window.between(previous, target, above=above, up_to=up_to)
-        found = self._survey(window, _ENDLESS if limit is None else limit)
+        chosen = Condition.of(window)
+        found = self._survey(chosen, _ENDLESS if limit is None else limit)
         if max_bytes is None or found.bytes <= max_bytes:
             return found
         # Running sums cost more than the rest: only where they are needed.
-        filled = self._rows("queue_fill", window, limit=str(found.changes), bytes=str(int(max_bytes)))
-        return self._survey(window, filled.column("changes")[0].as_py())
+        filled = self._rows("queue_fill", chosen, limit=str(found.changes), bytes=str(int(max_bytes)))
+        return self._survey(chosen, filled.column("changes")[0].as_py())
 
-    def _survey(self, window: Window, limit: int) -> Survey:
-        row = self._rows("queue_survey", window, limit=str(int(limit)), ceiling=str(window.ceiling)).to_pylist()[0]
+    def _survey(self, chosen: Condition, limit: int) -> Survey:
+        row = self._rows("queue_survey", chosen, limit=str(int(limit)), ceiling=str(chosen.ceiling)).to_pylist()[0]
         cuts = tuple(
             Cut(repl_key, transaction, action, TableName(schema, table))
             for repl_key, transaction, action, schema, table in json.loads(row["cuts"] or "[]")
         )
         return Survey(row["changes"], row["last"], row["bytes"], row["key_changes"], cuts, row["more"])
 
-    def has(self, previous: Position, target: Position, action: Action) -> bool:
+    def has(self, window: Window, action: Action) -> bool:
         """Whether the window holds such an item. Costs as much as counting the window."""
         selection = f"db_action = {connection.literal(str(action))}"
-        return self._survey(Window.between(previous, target, selection), 1).changes > 0
+        return self._survey(Condition.of(window, selection), 1).changes > 0
 
     def close(self) -> None:
         """Closes the connections; the next call opens others."""
@@ -243,13 +178,13 @@ class Reader:
     ) -> None:
         self.close()
 
-    def _read(self, window: Window, images: bool, max_bytes: int | None = None, streams: int = 1) -> pa.Table:
+    def _read(self, chosen: Condition, images: bool, max_bytes: int | None = None, streams: int = 1) -> pa.Table:
         # A GUID of several columns begins with a length; its parts are easier taken from OLDCONTENT.
         needed = "guid IS NULL OR guid = '' OR db_action NOT IN ('INSERT', 'UPDATE')" if not images else "true"
-        floor, ceiling = window.floor, window.ceiling
+        floor, ceiling = chosen.floor, chosen.ceiling
         room = _Room(max_bytes)
         if streams == 1 or ceiling - floor < STREAMED:
-            return taken_over(self._rows("queue_items", window, room=room, old=needed))
+            return taken_over(self._rows("queue_items", chosen, room=room, old=needed))
         if self._pool is None:
             self._pool = ThreadPoolExecutor(STREAMS, thread_name_prefix="sluice-queue")
         bounds = [floor + (ceiling - floor) * number // streams for number in range(streams + 1)]
@@ -257,7 +192,7 @@ class Reader:
             self._pool.submit(
                 self._rows,
                 "queue_items",
-                replace(window, floor=bounds[stream], ceiling=bounds[stream + 1]),
+                replace(chosen, floor=bounds[stream], ceiling=bounds[stream + 1]),
                 stream,
                 room,
                 old=needed,
@@ -270,9 +205,9 @@ class Reader:
         return taken_over(pa.concat_tables([each.result() for each in reading]))
 
     def _rows(
-        self, statement: str, window: Window, stream: int = 0, room: "_Room | None" = None, **placeholders: str
+        self, statement: str, chosen: Condition, stream: int = 0, room: "_Room | None" = None, **placeholders: str
     ) -> pa.Table:
-        text = sql_files.render("postgres", statement, window=window.condition, **self._names, **placeholders)
+        text = sql_files.render("postgres", statement, window=chosen.sql, **self._names, **placeholders)
         try:
             with self._connected(stream).cursor() as cursor:
                 cursor.execute(text)

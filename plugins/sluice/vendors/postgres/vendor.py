@@ -1,5 +1,6 @@
 """PostgreSQL as services see it: which module is which part. mypy holds each to its protocol."""
 
+from sluice.database.changes import ChangeSource
 from sluice.database.control import ControlTables, LoadLocks
 from sluice.database.rows import RowSource
 from sluice.database.session import Sessions
@@ -26,6 +27,12 @@ class Postgres:
         from sluice.vendors.postgres import updates
 
         return updates
+
+    @property
+    def changes(self) -> ChangeSource:
+        from sluice.vendors.postgres import change_source
+
+        return change_source
 
     @property
     def rows(self) -> RowSource:

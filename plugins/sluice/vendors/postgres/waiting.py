@@ -3,31 +3,28 @@
 from collections.abc import Sequence
 
 from sluice import sql_files
+from sluice.database.changes import WaitingChange
 from sluice.database.session import Session
 from sluice.domain.names import Prefix, TableName
-from sluice.domain.position import Position
+from sluice.domain.window import Window
 from sluice.vendors.postgres.connection import literal, quoted
-from sluice.vendors.postgres.queue import Window
+from sluice.vendors.postgres.queue import Condition
 from sluice.vendors.postgres.ranges import value_text
-
-Item = tuple[str, str | None, str | None]
-"""Action, CONTENT, OLDCONTENT."""
 
 
 def read(
     connection: Session,
     prefix: Prefix,
     schema: str,
-    begins: Position,
-    ends: Position,
+    window: Window,
     table: TableName,
     most: int,
-) -> list[Item]:
-    """The changes of `table` in the window `(begins, ends]`, in order; `most` of them. Raises psycopg's errors."""
+) -> list[WaitingChange]:
+    """The changes of `table` in the window, in order; `most` of them. Raises psycopg's errors."""
     only = f"db_schema = {literal(table.schema)} AND tablename = {literal(table.name)}"
-    window = Window.between(begins, ends, only).condition
+    condition = Condition.of(window, only).sql
     names = {"prefix": prefix.lower, "schema": quoted(schema)}
-    statement = sql_files.render("postgres", "queue_items", window=window, old="true", **names)
+    statement = sql_files.render("postgres", "queue_items", window=condition, old="true", **names)
     chosen = f"SELECT action, content, oldcontent FROM ({statement}) AS s ORDER BY repl_key LIMIT {most}"
     return connection.execute(chosen.encode()).fetchall()
 

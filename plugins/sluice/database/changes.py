@@ -1,0 +1,251 @@
+"""What a master offers as a source of changes: positions, the changes between two of them, what was purged."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self
+
+import pyarrow as pa
+
+from sluice.database.session import Session
+from sluice.domain.backlog import Backlog
+from sluice.domain.change import Action
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.joining import Rows
+from sluice.domain.names import Prefix, TableName
+from sluice.domain.position import Position
+from sluice.domain.purging import SlaveNote
+from sluice.domain.window import Window
+from sluice.errors import SluiceError
+
+ITEMS = pa.schema(
+    [
+        ("repl_key", pa.int64()),
+        ("trans_key", pa.int64()),
+        ("schema", pa.large_string()),
+        ("table", pa.large_string()),
+        ("guid", pa.large_string()),
+        ("action", pa.large_string()),
+        ("content", pa.large_string()),
+        ("oldcontent", pa.large_string()),
+    ]
+)
+"""The columns of a window."""
+
+WaitingChange = tuple[str, str | None, str | None]
+"""Action, CONTENT, OLDCONTENT."""
+
+
+class TooManyBytes(SluiceError):
+    """A window holds more than its reader was asked to bring; reading stopped half-way."""
+
+    def __init__(self, max_bytes: int):
+        super().__init__(f"The window holds more than {max_bytes:,} bytes.")
+
+
+@dataclass(frozen=True)
+class Share:
+    """One of `of` disjoint shares of a window: all changes of a key are in the same one.
+
+    UPDATEs that change a key are in none of them, nor are TRUNCATE and DDL: their keys are two, and
+    the driver reads them apart (`ChangeReader.key_changes`).
+    """
+
+    number: int
+    of: int
+
+
+@dataclass(frozen=True)
+class Cut:
+    """An item that cuts the stream: all before it is applied, then it, then the rest."""
+
+    repl_key: int
+    transaction: int
+    action: str
+    table: TableName
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What waits in a window, or at its beginning."""
+
+    changes: int
+    last: int | None
+    """REPL_KEY of the last of them: where a slice of that many changes ends."""
+    bytes: int
+    """Of their contents, as texts."""
+    key_changes: int
+    """UPDATEs that change a key."""
+    cuts: tuple[Cut, ...]
+    more: bool
+    """Whether changes of the window follow after these."""
+
+
+class ChangeReader(Protocol):
+    """Reads windows over connections of its own; used by one thread at a time.
+
+    `images` reads OLDCONTENT of every change. After a `Transient` error it connects anew by itself at the next call.
+    """
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def items(
+        self,
+        window: Window,
+        *,
+        share: Share | None = None,
+        images: bool = False,
+        max_bytes: int | None = None,
+    ) -> pa.Table:
+        """The changes in REPL_KEY order, columns as in `ITEMS`. Raises `TooManyBytes` when `max_bytes` are passed."""
+        ...
+
+    def key_changes(
+        self,
+        window: Window,
+        *,
+        guids: Mapping[TableName, Collection[str]] | None = None,
+        images: bool = False,
+    ) -> pa.Table:
+        """UPDATEs that change a key; with `guids` all changes of these keys, and of keys that become one of them."""
+        ...
+
+    def survey(
+        self,
+        window: Window,
+        *,
+        limit: int | None = None,
+        max_bytes: int | None = None,
+    ) -> Survey:
+        """What waits, as far as `limit` changes or `max_bytes`."""
+        ...
+
+    def has(self, window: Window, action: Action) -> bool:
+        """Whether a change of this action is in the window."""
+        ...
+
+    def close(self) -> None:
+        """Ends the connections."""
+        ...
+
+
+class ChangeSource(Protocol):
+    """Over a session on the master, in autocommit where nothing else is said. `schema`: of the resources."""
+
+    def Reader(  # noqa: N802
+        self, info: ConnectionInfo, prefix: Prefix, schema: str, *, application: str = "sluice"
+    ) -> ChangeReader: ...
+
+    def take(self, connection: Session, prefix: Prefix, schema: str, previous: Position | None = None) -> Position:
+        """The position at which the master stands now, good as the end of a window that begins at `previous`.
+
+        Raises `DataLost` where the master is not the one that `previous` was taken from, or went back.
+        """
+        ...
+
+    def secure(self, connection: Session, position: Position) -> None:
+        """Returns when no crash of the master can undo what `position` saw: before a slave shows it."""
+        ...
+
+    def captured(self, connection: Session, prefix: Prefix, schema: str) -> dict[TableName, str | None]:
+        """The registered tables; of each what is wrong with its capture, None for nothing."""
+        ...
+
+    def changes_of(
+        self,
+        connection: Session,
+        prefix: Prefix,
+        schema: str,
+        window: Window,
+        table: TableName,
+        most: int,
+    ) -> list[WaitingChange]:
+        """The changes of `table` in the window, in order; `most` of them."""
+        ...
+
+    def converted(self, connection: Session, texts: Sequence[str | None], own: str, wanted: str) -> list[str | None]:
+        """The texts of values of the type `own` as they are once they are of the type `wanted`."""
+        ...
+
+    # Definitions
+
+    def check_definitions(self, connection: Session, prefix: Prefix, schema: str) -> int:
+        """Queues an item for each change of a definition that nothing else reported; how many."""
+        ...
+
+    def compare_definitions(self, connection: Session, prefix: Prefix, schema: str) -> int:
+        """The same, but finds nothing this time where writers or DDL hold the locks that it needs."""
+        ...
+
+    def definitions_digest(self, connection: Session, prefix: Prefix, schema: str) -> str:
+        """Changes when there is something new to compare definitions for."""
+        ...
+
+    def reports_definitions(self, connection: Session, prefix: Prefix, schema: str) -> bool:
+        """Whether the master reports changes of definitions by itself."""
+        ...
+
+    def former_definitions(
+        self,
+        connection: Session,
+        prefix: Prefix,
+        schema: str,
+        tables: Sequence[TableName],
+        seen: Position,
+        above: int,
+    ) -> dict[TableName, str | None]:
+        """For each of `tables` whose definition changes after `seen`, above the REPL_KEY `above`: the one before."""
+        ...
+
+    def joining(self, connection: Session, prefix: Prefix, schema: str, applied: Position) -> dict[TableName, bool]:
+        """The tables that join after `applied`; whether all of their rows follow in the stream."""
+        ...
+
+    def row_counts(self, connection: Session, tables: Sequence[TableName]) -> dict[TableName, Rows]:
+        """How many rows each of `tables` has: counted where they are few, else estimated."""
+        ...
+
+    # Purging
+
+    def purge(
+        self,
+        connection: Session,
+        prefix: Prefix,
+        schema: str,
+        positions: Iterable[Position],
+        *,
+        batch: int = 20_000,
+    ) -> int:
+        """Deletes the changes that all of `positions` cover; how many. Each batch is one transaction.
+
+        `positions`: the checkpoints of every slave; leaving one out loses its changes.
+        """
+        ...
+
+    def purged(self, connection: Session, prefix: Prefix, schema: str) -> list[Position]:
+        """The positions of the last purge: what all of them cover may be gone."""
+        ...
+
+    def backlog(self, connection: Session, prefix: Prefix, schema: str) -> Backlog:
+        """How much waits in ITEMS, and who holds the purge as far as was noted."""
+        ...
+
+    def waiting(self, connection: Session, prefix: Prefix, schema: str) -> tuple[int, int]:
+        """How many changes are in ITEMS, counted, and about how many bytes they are."""
+        ...
+
+    def note_held(self, connection: Session, prefix: Prefix, schema: str, slaves: Iterable[str]) -> None:
+        """Notes that `slaves` hold the purge; nobody: that it goes on."""
+        ...
+
+    def noted(self, connection: Session, prefix: Prefix, schema: str) -> dict[str, SlaveNote]:
+        """What the last purge noted of the slaves."""
+        ...
+
+    def note(self, connection: Session, prefix: Prefix, schema: str, slaves: Mapping[str, SlaveNote]) -> None:
+        """Keeps it for the next purge."""
+        ...
