@@ -3,7 +3,8 @@
 One file a prefix in the folder `SLUICE_REPLICATIONS` (default `include/replications`; several with `:` between them,
 of two files with one name that of the earlier folder counts), in one of
 
-- `.yaml` or `.yml`: see docs/configuration.md;
+- `.yaml` or `.yml`: see docs/configuration.md; it may point at files of the next two kinds, which are then part of it
+  and no replications of their own;
 - `.properties`: the ReplicationAgent's `master.properties`;
 - `.xml`: `xmlBlasterPlugins.xml`, which may hold several replications.
 
@@ -11,14 +12,12 @@ Everything wrong in a file is reported at once, each mistake with file, line, ke
 and what would be right. A broken file stops its own replication and no other one.
 """
 
-import contextlib
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sluice.configuration import properties_file, xml_file, yaml_file
+from sluice.configuration import sources
 from sluice.configuration.build import build, prefix_of
 from sluice.configuration.mistakes import ConfigError, Mistake
 from sluice.configuration.model import (
@@ -60,13 +59,12 @@ __all__ = [
     "UnknownPrefix",
     "UnknownSlave",
     "VerifyOptions",
+    "checked",
     "folders",
     "load",
     "load_all",
     "survey",
 ]
-
-_SUFFIXES = frozenset({".yaml", ".yml", ".properties", ".xml"})
 
 
 class UnknownPrefix(Terminal):
@@ -142,19 +140,27 @@ def again(replication: Replication) -> Replication:
     return _of(survey(*places), replication.prefix.name, places)
 
 
+def checked(file: Path, text: str) -> Replication:
+    """The replication that the YAML `file` would hold with this text. Raises `ConfigError`."""
+    (reading,) = _readings(file, text.encode())
+    if reading.replication is None or reading.mistakes:
+        raise ConfigError(reading.mistakes)
+    return reading.replication
+
+
 def survey(*places: Path) -> Survey:
     """All replications that can be used, and all mistakes, of folders (default: `folders()`).
 
     Raises `ConfigError` when there is no such folder.
     """
+    found = {file: _readings(file) for place in places or folders() for file in _files(place)}
+    parts = {os.path.abspath(part) for of_file in found.values() for reading in of_file for part in reading.points_at}
     named: dict[str, Path] = {}
     hidden: dict[Path, Path] = {}
-    for place in places or folders():
-        for file in _files(place):
-            if named.setdefault(file.name, file) != file:
-                hidden[file] = named[file.name]
-    files = list(named.values())
-    readings = [reading for file in files for reading in _readings(file)]
+    for file in found:
+        if os.path.abspath(file) not in parts and named.setdefault(file.name, file) != file:
+            hidden[file] = named[file.name]
+    readings = [reading for file in named.values() for reading in found[file]]
     _refuse_twins(readings)
     _refuse_loops(readings)
     broken: dict[str, tuple[Mistake, ...]] = {}
@@ -174,7 +180,9 @@ def survey(*places: Path) -> Survey:
 
 def _files(place: Path) -> list[Path]:
     try:
-        return sorted(file for file in place.iterdir() if file.suffix in _SUFFIXES and not file.name.startswith("."))
+        return sorted(
+            file for file in place.iterdir() if file.suffix in sources.SUFFIXES and not file.name.startswith(".")
+        )
     except OSError as wrong:
         raise ConfigError(
             [Mistake(place, 0, "", f"cannot be listed: {wrong.strerror}", "create it or set SLUICE_REPLICATIONS")]
@@ -188,56 +196,24 @@ class _Reading:
     file: Path
     root: Node | None
     mistakes: list[Mistake]
+    prefix: str | None
+    """In upper case. From a file that could not be parsed, what looks like one."""
+    points_at: tuple[Path, ...]
     replication: Replication | None = None
 
-    @property
-    def prefix(self) -> str | None:
-        """In upper case. From a file that could not be parsed, what looks like one."""
-        if self.root is not None:
-            return prefix_of(self.root)
-        with contextlib.suppress(OSError):
-            text = self.file.read_text(encoding="utf-8", errors="replace")
-            if looks := re.search(r"\bprefix\b['\"]?\s*[:=>]\s*['\"]?([A-Za-z]\w*)", text):
-                return looks.group(1).upper()
-        return None
 
-
-def _readings(file: Path) -> list[_Reading]:
+def _readings(file: Path, raw: bytes | None = None) -> list[_Reading]:
+    """`raw`: what the file is taken to hold; None: what it holds."""
     mistakes: list[Mistake] = []
-    readings = [_Reading(file, root, []) for root in _roots(file, mistakes)]
+    roots = sources.roots(file, mistakes) if raw is None else sources.parsed(file, raw, mistakes)
+    if not roots:
+        guessed, targets = sources.guess(file)
+        return [_Reading(file, None, mistakes, guessed, targets)]
+    readings = [_Reading(file, root, list(mistakes), prefix_of(root), sources.pointed_at(root)) for root in roots]
     for reading in readings:
         assert reading.root is not None
-        reading.replication = build(reading.root, reading.mistakes)
-        reading.mistakes[:0] = mistakes
-    return readings or [_Reading(file, None, mistakes)]
-
-
-def _roots(file: Path, mistakes: list[Mistake]) -> list[Node]:
-    text = _text(file, mistakes)
-    if text is None:
-        return []
-    if file.suffix == ".xml":
-        return xml_file.read(file, text, mistakes)
-    read = properties_file.read if file.suffix == ".properties" else yaml_file.read
-    root = read(file, text, mistakes)
-    return [] if root is None else [root]
-
-
-def _text(file: Path, mistakes: list[Mistake]) -> str | None:
-    try:
-        raw = file.read_bytes()
-    except OSError as wrong:
-        mistakes.append(Mistake(file, 0, "", f"cannot be read: {wrong.strerror}", "make it a file that can be read"))
-        return None
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as wrong:
-        if file.suffix != ".yaml" and file.suffix != ".yml":
-            # xmlBlaster's files are as old as Java's ISO-8859-1 properties.
-            return raw.decode("latin-1")
-        line = raw.count(b"\n", 0, wrong.start) + 1
-        mistakes.append(Mistake(file, line, "", "is not UTF-8", "save it in UTF-8"))
-        return None
+        reading.replication = build(reading.root, reading.points_at, reading.mistakes)
+    return readings
 
 
 def _refuse_twins(readings: list[_Reading]) -> None:
@@ -248,11 +224,16 @@ def _refuse_twins(readings: list[_Reading]) -> None:
             claims.setdefault(reading.prefix, []).append((reading, reading.root.value["prefix"]))
     for prefix, claimants in claims.items():
         for reading, node in claimants:
-            others = [f"{other.file}:{other.line}" for _, other in claimants if other is not node]
+            others = [_claim(other, its) for other, its in claimants if other is not reading]
             if others:
                 reading.mistakes.append(
                     node.mistake(f"{prefix} is also configured in {', '.join(others)}", "rename one of them")
                 )
+
+
+def _claim(reading: _Reading, node: Node) -> str:
+    """A YAML that points at the file with the prefix is what claims it."""
+    return f"{node.file}:{node.line}" if node.file == reading.file else str(reading.file)
 
 
 def _refuse_loops(readings: list[_Reading]) -> None:

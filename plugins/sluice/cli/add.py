@@ -1,7 +1,6 @@
 """`add`: from addresses of databases to a replication that only has to be started."""
 
 import argparse
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -137,12 +136,7 @@ def drafted(
         text = replication_file.with_slaves(file, file.read_text(encoding="utf-8"), ids)
     else:
         text = replication_file.written(str(prefix), master.conn_id, ids, patterns or ())
-    with tempfile.TemporaryDirectory(prefix="sluice-add-") as folder:
-        (Path(folder) / file.name).write_text(text, encoding="utf-8")
-        found = config.survey(Path(folder))
-        if found.mistakes:
-            raise config.ConfigError([replace(mistake, file=file) for mistake in found.mistakes])
-    return replace(found.replications[0], source=file), text
+    return config.checked(file, text), text
 
 
 def next_steps(prefix: Prefix, slaves: Sequence[str], where: Where) -> list[str]:

@@ -1,6 +1,7 @@
 """From a reader's tree to a checked `Replication`."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 from sluice.configuration.mistakes import Mistake
@@ -29,10 +30,11 @@ _A_LOCATION = "write an absolute folder without .., or s3://bucket/key with a bu
 _CONN_ID = "name the Airflow connection of this database, e.g. demo_master"
 
 
-def build(root: Node, mistakes: list[Mistake]) -> Replication | None:
+def build(root: Node, points_at: tuple[Path, ...], mistakes: list[Mistake]) -> Replication | None:
     """The replication; None when anything is wrong, with everything wrong added to `mistakes`."""
     before = len(mistakes)
     section = Section(root, mistakes)
+    section.get("from")  # followed before: see sources
     prefix = _prefix(section, mistakes)
     master = _master(section, prefix, mistakes)
     slaves = _slaves(section, master, mistakes)
@@ -45,7 +47,7 @@ def build(root: Node, mistakes: list[Mistake]) -> Replication | None:
     section.finish()
     if len(mistakes) > before or prefix is None:
         return None
-    return Replication(prefix, master, slaves, tables, apply, initial, verify, root.file, notify, limit)
+    return Replication(prefix, master, slaves, tables, apply, initial, verify, root.file, notify, limit, points_at)
 
 
 def prefix_of(root: Node) -> str | None:
@@ -104,7 +106,10 @@ def _cascade(section: Section, prefix: Prefix | None, mistakes: list[Mistake]) -
 def _endpoint(section: Section, vendor: str) -> tuple[str, str, str]:
     """conn_id, vendor, schema."""
     if not section.has("conn_id"):
-        section.missing("conn_id", _CONN_ID)
+        file = section.node.file
+        xmlblaster = file.suffix in (".properties", ".xml")
+        beside = f", or leave this file as it is and write a YAML with from: {file.name}" if xmlblaster else ""
+        section.missing("conn_id", _CONN_ID + beside)
     conn_id = section.text("conn_id", "", _CONN_ID)
     vendor = section.choice("vendor", VENDORS, vendor, "vendors")
     schema = section.text("schema", DEFAULT_SCHEMA, "name a schema, exactly as the database stores it")
@@ -134,7 +139,9 @@ def _slaves(section: Section, master: Endpoint, mistakes: list[Mistake]) -> dict
         twin = folded.setdefault(name.lower(), child)
         if twin is not child:
             mistakes.append(
-                child.mistake(f"differs from the slave on line {twin.line} only by capitals", "rename one of the two")
+                child.mistake(
+                    f"differs from the slave {twin.place_seen_from(child)} only by capitals", "rename one of the two"
+                )
             )
         slave = _slave(name, child, master, mistakes)
         slaves[name] = slave
@@ -148,7 +155,7 @@ def _slaves(section: Section, master: Endpoint, mistakes: list[Mistake]) -> dict
         if other is not child:
             mistakes.append(
                 child.mistake(
-                    f"has the same connection {slave.conn_id} as the slave on line {other.line}",
+                    f"has the same connection {slave.conn_id} as the slave {other.place_seen_from(child)}",
                     "name another connection, or take one of the two slaves out",
                 )
             )
@@ -157,6 +164,7 @@ def _slaves(section: Section, master: Endpoint, mistakes: list[Mistake]) -> dict
 
 def _slave(name: str, node: Node, master: Endpoint, mistakes: list[Mistake]) -> SlaveConfig:
     section = Section(node, mistakes)
+    section.get("from")
     conn_id, vendor, schema = _endpoint(section, master.vendor)
     safe_mode = section.flag("safe_mode", False)
     policy = section.get("on_conflict")
@@ -260,7 +268,7 @@ def _tables(section: Section, mistakes: list[Mistake]) -> tuple[TableRule, ...]:
             continue
         twin = patterns.setdefault(pattern, child)
         if twin is not child:
-            mistakes.append(child.mistake(f"is the same table as on line {twin.line}", "keep one of the two"))
+            mistakes.append(child.mistake(f"is the same table as {twin.place_seen_from(child)}", "keep one of the two"))
         rule = _rule(pattern, child, mistakes)
         rules.append(rule)
         if rule.trigger is not None:
@@ -268,7 +276,8 @@ def _tables(section: Section, mistakes: list[Mistake]) -> tuple[TableRule, ...]:
             if same is not child:
                 mistakes.append(
                     child.mistake(
-                        f"has the same trigger {rule.trigger} as the table on line {same.line}", "rename one of the two"
+                        f"has the same trigger {rule.trigger} as the table {same.place_seen_from(child)}",
+                        "rename one of the two",
                     )
                 )
     return tuple(rules)

@@ -7,15 +7,17 @@
     sluice.initial.throttle.<key>               initial.throttle.<key>
     sluice.notify.<module.Class>.<argument>     notify.<module.Class>.<argument>
     table.[CATALOG.]SCHEMA.TABLE                tables
+    replication.initialFilesLocation            initial_files_location, of the slave whose file it is
 
 A table's value is xmlBlaster's list: `actions=IDU,trigger=TR01,sequence=3`. `${key}` stands for the
-value of another key. All other keys are xmlBlaster's own business and are left alone.
+value of another key. All other keys are xmlBlaster's own business and are left alone, but for those by which a slave
+gets other data than the master has: they are refused.
 """
 
 import difflib
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sluice.configuration.mistakes import Mistake
@@ -26,6 +28,8 @@ _REFERENCE = re.compile(r"\$\{([^${}]+)\}")
 _SECTIONS = {"master": "master", "slave": "slaves", "apply": "apply", "initial": "initial", "verify": "verify",
              "notify": "notify", "items_limit": "items_limit"}  # fmt: skip
 _PREFIX = "replication.prefix"
+_LOCATION = "replication.initialFilesLocation"
+_CHANGES_DATA = ("replication.mapper.", "dbWriter.prePostStatement.")
 
 
 @dataclass(frozen=True)
@@ -37,9 +41,25 @@ class Entry:
     value: str
 
 
-def tree(file: Path, line: int, entries: Iterable[Entry], mistakes: list[Mistake]) -> Node | None:
-    """The root of one replication; `line` is where its keys begin. None when it has no prefix."""
-    return _Flat(file, line, list(entries), mistakes).root()
+def tree(
+    file: Path, line: int, entries: Iterable[Entry], mistakes: list[Mistake], *, prefix_elsewhere: bool = False
+) -> Node | None:
+    """The root of one replication; `line` is where its keys begin.
+
+    None when it has no prefix, unless that is `prefix_elsewhere`: then sections that it says nothing about are left
+    out, too.
+    """
+    return _Flat(file, line, list(entries), mistakes).root(prefix_elsewhere)
+
+
+def slave(file: Path, entries: Iterable[Entry], given: Collection[str], mistakes: list[Mistake]) -> dict[str, Node]:
+    """What a `slave.properties` says about its slave, but for the keys `given` elsewhere."""
+    found: list[Mistake] = []
+    keys = _Flat(file, 0, list(entries), found)
+    options = keys.of_slave({"initial_files_location"}.difference(given))
+    remedy = "write initial_files_location for this slave in the YAML"
+    mistakes += [replace(mistake, remedy=remedy) if mistake.key == _LOCATION else mistake for mistake in found]
+    return options
 
 
 class _Flat:
@@ -50,7 +70,7 @@ class _Flat:
         self._values = {entry.key: entry.value for entry in entries}
         self._mistakes = mistakes
 
-    def root(self) -> Node | None:
+    def root(self, prefix_elsewhere: bool) -> Node | None:
         ours = [entry for entry in self._entries if re.match(r"(replication\.prefix$|table\.|sluice\.)", entry.key)]
         first: dict[str, Entry] = {}
         for entry in ours:
@@ -58,10 +78,10 @@ class _Flat:
                 self._wrong(entry, f"is already given on line {first[entry.key].line}", "keep one of the two")
             else:
                 first[entry.key] = entry
-        if _PREFIX not in first:
+        if _PREFIX not in first and not prefix_elsewhere:
             self._no_prefix()
             return None
-        prefix = first.pop(_PREFIX)
+        prefix = first.pop(_PREFIX, None)
         sections: dict[str, dict[str, Node]] = {name: {} for name in (*_SECTIONS.values(), "tables")}
         for entry in first.values():
             if entry.key.startswith("table."):
@@ -69,10 +89,25 @@ class _Flat:
             else:
                 self._option(entry, sections)
         keys = {own: f"sluice.{flat}" for flat, own in _SECTIONS.items()} | {"tables": "table"}
-        fields = {"prefix": self._node(prefix, self._text(prefix))}
+        fields = {} if prefix is None else {"prefix": self._node(prefix, self._text(prefix))}
+        line = self._line if prefix is None else prefix.line
         for name, values in sections.items():
-            fields[name] = Node(self._file, prefix.line, keys[name], dict(values))
+            if values or not prefix_elsewhere:
+                fields[name] = Node(self._file, line, keys[name], dict(values))
         return Node(self._file, self._line, "", dict(fields))
+
+    def of_slave(self, wanted: Collection[str]) -> dict[str, Node]:
+        options = {}
+        for entry in self._entries:
+            if entry.key.startswith(_CHANGES_DATA):
+                self._wrong(
+                    entry,
+                    "gives the slave other names, columns or rows than the master has, which Sluice does not do",
+                    "make the slave's tables like the master's, and take from out of this slave in the YAML",
+                )
+            elif entry.key == _LOCATION and "initial_files_location" in wanted:
+                options["initial_files_location"] = self._node(entry, self._text(entry))
+        return options
 
     def _no_prefix(self) -> None:
         lines = {entry.key: entry.line for entry in self._entries}
@@ -89,6 +124,8 @@ class _Flat:
         depth = 2 if inner else 1
         if word not in _SECTIONS:
             self._wrong(entry, "is not known", suggestion(word, _SECTIONS, "words after sluice."))
+        elif word == "slave" and path[1:] == ["from"]:
+            self._wrong(entry, "stands only in a YAML", "write initial_files_location here")
         elif len(path) != depth or not all(path):
             middles = {"slave": "<name>.", "notify": "<module.Class>.", "initial": "throttle."}
             form = f"sluice.{word}.{middles[word] if inner else ''}<key>"

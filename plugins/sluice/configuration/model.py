@@ -207,6 +207,8 @@ class Replication:
     """Who is told what needs a person."""
     items_limit: ItemsLimit = field(default_factory=ItemsLimit)
     """How much may wait in ITEMS before a slave is dropped."""
+    points_at: tuple[Path, ...] = ()
+    """The files of xmlBlaster that `source` points at, read with it."""
 
     def slave(self, name: str) -> SlaveConfig:
         """Raises `UnknownSlave`."""

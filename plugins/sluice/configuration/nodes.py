@@ -38,6 +38,10 @@ class Node:
             case text:
                 return repr(text)
 
+    def place_seen_from(self, other: "Node") -> str:
+        """For a message about `other`: its reader knows that file already."""
+        return f"on line {self.line}" if self.file == other.file else f"in {self.file}:{self.line}"
+
     def mistake(self, problem: str, remedy: str) -> Mistake:
         return Mistake(self.file, self.line, self.key, problem, remedy)
 

@@ -12,9 +12,9 @@ _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
 _LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-def read(file: Path, text: str, mistakes: list[Mistake]) -> Node | None:
-    """The one replication of the file; None when it has no prefix, with the reason in `mistakes`."""
-    return tree(file, 0, entries(text), mistakes)
+def read(file: Path, text: str, mistakes: list[Mistake], *, prefix_elsewhere: bool = False) -> Node | None:
+    """The one replication of the file; None when it has no prefix and must have one, with the reason in `mistakes`."""
+    return tree(file, 0, entries(text), mistakes, prefix_elsewhere=prefix_elsewhere)
 
 
 def entries(text: str) -> Iterator[Entry]:

@@ -1,4 +1,4 @@
-"""The file of a replication, read again when it has changed."""
+"""The file of a replication and those that it points at, read again when one of them has changed."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +14,8 @@ class WatchedFile:
     """Of one replication; `again` is cheap while nothing changes."""
 
     def __init__(self, replication: Replication):
-        self.path = replication.source
         self._replication = replication
-        self._read_at: Mark | None = None
+        self._read_at: tuple[Mark | None, ...] = ()
 
     def again(self) -> Replication | None:
         """The replication as its file has it now; None where the file is as it was at the last call.
@@ -24,11 +23,12 @@ class WatchedFile:
         The first call reads it: it may have changed since the replication was built. Raises what `config.load`
         raises, once a change.
         """
-        mark = _mark(self.path)
-        if mark == self._read_at:
+        marks = tuple(_mark(file) for file in (self._replication.source, *self._replication.points_at))
+        if marks == self._read_at:
             return None
-        self._read_at = mark
-        return config.again(self._replication)
+        self._read_at = marks
+        self._replication = config.again(self._replication)
+        return self._replication
 
 
 def used_by_apply(replication: Replication, slave: str) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from sluice.configuration.mistakes import Mistake
 from sluice.configuration.nodes import Node
 
 
-def read(file: Path, text: str, mistakes: list[Mistake]) -> list[Node]:
+def read(file: Path, text: str, mistakes: list[Mistake], *, prefix_elsewhere: bool = False) -> list[Node]:
     """The roots of all replications in the file."""
     reader = _Reader()
     try:
@@ -33,7 +33,7 @@ def read(file: Path, text: str, mistakes: list[Mistake]) -> list[Node]:
     for plugin in reader.plugins:
         if any(entry.key == "replication.prefix" or entry.key.startswith("table.") for entry in plugin.entries):
             replicating = True
-            root = tree(file, plugin.line, plugin.entries, mistakes)
+            root = tree(file, plugin.line, plugin.entries, mistakes, prefix_elsewhere=prefix_elsewhere)
             if root is not None:
                 found.append(root)
     if not replicating:

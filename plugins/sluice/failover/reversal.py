@@ -42,9 +42,9 @@ def reversed_text(text: str, slave: str) -> str:
 
 
 def write(replication: Replication, slave: str) -> Path | None:
-    """Writes it beside the file that is in force; None where that is no YAML."""
+    """Writes it beside the file that is in force; None where that is no YAML, or one that points elsewhere."""
     source = replication.source
-    if source.suffix not in (".yaml", ".yml"):
+    if source.suffix not in (".yaml", ".yml") or replication.points_at:
         return None
     place = source.with_name(source.name + SUFFIX)
     new = place.with_name(place.name + ".new")

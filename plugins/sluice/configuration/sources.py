@@ -1,0 +1,189 @@
+"""The trees of a replication file, together with the files of xmlBlaster that a YAML points at.
+
+    prefix: TEST                                            absent: what the file says
+    from: master.properties                                 or xmlBlasterPlugins.xml
+    master: {conn_id: test_master}
+    slaves:
+      dr1: {conn_id: test_dr1, from: slave.properties}
+
+Paths are relative to the folder of the YAML. What the YAML gives counts before what the file gives, key by key;
+a line under `tables` takes the place of the file's line for the same table.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from sluice.configuration import flat, properties_file, xml_file, yaml_file
+from sluice.configuration.mistakes import Mistake
+from sluice.configuration.nodes import Node, suggestion
+from sluice.configuration.rule import TablePattern
+from sluice.domain.names import InvalidName
+
+YAML = (".yaml", ".yml")
+SUFFIXES = (*YAML, ".properties", ".xml")
+
+_MASTER = "name a master.properties or an xmlBlasterPlugins.xml"
+_SLAVE = "name a slave.properties"
+_LOOKS_LIKE_FROM = re.compile(r"\bfrom['\"]?\s*:\s*['\"]?([^\s'\",{}]+)")
+_LOOKS_LIKE_PREFIX = re.compile(r"\bprefix\b['\"]?\s*[:=>]\s*['\"]?([A-Za-z]\w*)")
+
+
+def roots(file: Path, mistakes: list[Mistake]) -> list[Node]:
+    """One for each replication of the file; none where it or a file that it points at cannot be used."""
+    try:
+        raw = file.read_bytes()
+    except OSError as wrong:
+        mistakes.append(Mistake(file, 0, "", f"cannot be read: {wrong.strerror}", "make it a file that can be read"))
+        return []
+    return parsed(file, raw, mistakes)
+
+
+def parsed(file: Path, raw: bytes, mistakes: list[Mistake]) -> list[Node]:
+    """What `roots` gives if the file holds `raw`."""
+    if file.suffix not in YAML:
+        return _of_xmlblaster(file, raw, mistakes)
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as wrong:
+        line = raw.count(b"\n", 0, wrong.start) + 1
+        mistakes.append(Mistake(file, line, "", "is not UTF-8", "save it in UTF-8"))
+        return []
+    root = yaml_file.read(file, text, mistakes)
+    whole = None if root is None else _with_master_file(root, mistakes)
+    return [] if whole is None else [_with_slave_files(whole, mistakes)]
+
+
+def pointed_at(root: Node) -> tuple[Path, ...]:
+    """The files of xmlBlaster that were read for this tree."""
+    pointers = [pointer for node in (root, *_fields(_fields(root).get("slaves")).values())
+                if (pointer := _fields(node).get("from"))]  # fmt: skip
+    return tuple(_target(pointer, pointer.value) for pointer in pointers if isinstance(pointer.value, str))
+
+
+def guess(file: Path) -> tuple[str | None, tuple[Path, ...]]:
+    """What looks like the prefix, in upper case, and like `from` in a file of which there is no tree."""
+    text = _text(file)
+    targets = tuple(file.parent / name for name in _LOOKS_LIKE_FROM.findall(text)) if file.suffix in YAML else ()
+    found = (_LOOKS_LIKE_PREFIX.search(each) for each in (text, *map(_text, targets)))
+    return next((match.group(1).upper() for match in found if match), None), targets
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except (OSError, ValueError):  # ValueError: no path at all, such as one with a NUL
+        return ""
+
+
+def _of_xmlblaster(file: Path, raw: bytes, mistakes: list[Mistake], *, prefix_elsewhere: bool = False) -> list[Node]:
+    text = _decoded(raw)
+    if file.suffix == ".xml":
+        return xml_file.read(file, text, mistakes, prefix_elsewhere=prefix_elsewhere)
+    root = properties_file.read(file, text, mistakes, prefix_elsewhere=prefix_elsewhere)
+    return [] if root is None else [root]
+
+
+def _decoded(raw: bytes) -> str:
+    """xmlBlaster's files are as old as Java's ISO-8859-1 properties."""
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+def _with_master_file(root: Node, mistakes: list[Mistake]) -> Node | None:
+    """None where the file that `from` names cannot be used: what else is wrong then, nobody can tell."""
+    pointer = _fields(root).get("from")
+    if pointer is None:
+        return root
+    found = _read(pointer, (".properties", ".xml"), _MASTER, mistakes)
+    if found is None:
+        return None
+    file, raw = found
+    replications = _of_xmlblaster(file, raw, mistakes, prefix_elsewhere=True)
+    if len(replications) > 1:
+        replications = _chosen(root, pointer, replications, mistakes)
+    return _merged(replications[0], root) if replications else None
+
+
+def _chosen(root: Node, pointer: Node, replications: Iterable[Node], mistakes: list[Mistake]) -> list[Node]:
+    """Of the replications of one file that of the YAML's prefix."""
+    known = {str(_fields(each)["prefix"].value).upper(): each for each in replications if "prefix" in _fields(each)}
+    wish = _fields(root).get("prefix")
+    if wish is None or not isinstance(wish.value, str):
+        names = ", ".join(sorted(known))
+        mistakes.append(pointer.mistake("holds several replications", f"choose one with prefix: {names}"))
+    elif wish.value.strip().upper() not in known:
+        problem = f"{wish.value!r} is no replication of {pointer.value}"
+        mistakes.append(wish.mistake(problem, suggestion(wish.value, known, "prefixes")))
+    else:
+        return [known[wish.value.strip().upper()]]
+    return []
+
+
+def _with_slave_files(root: Node, mistakes: list[Mistake]) -> Node:
+    slaves = _fields(root).get("slaves")
+    if slaves is None or not isinstance(slaves.value, dict):
+        return root
+    whole = {name: _with_slave_file(slave, mistakes) for name, slave in slaves.value.items()}
+    return replace(root, value={**_fields(root), "slaves": replace(slaves, value=dict(whole))})
+
+
+def _with_slave_file(slave: Node, mistakes: list[Mistake]) -> Node:
+    pointer = _fields(slave).get("from")
+    found = _read(pointer, (".properties",), _SLAVE, mistakes) if pointer is not None else None
+    if found is None:
+        return slave
+    file, raw = found
+    entries = properties_file.entries(_decoded(raw))
+    return replace(slave, value={**flat.slave(file, entries, set(_fields(slave)), mistakes), **_fields(slave)})
+
+
+def _read(pointer: Node, suffixes: tuple[str, ...], right: str, mistakes: list[Mistake]) -> tuple[Path, bytes] | None:
+    name = pointer.value
+    if not isinstance(name, str) or not name.endswith(suffixes):
+        what = f"is {pointer.kind}" if not isinstance(name, str) else f"{name!r} is not {' or '.join(suffixes)}"
+        mistakes.append(pointer.mistake(what, f"{right} of xmlBlaster"))
+        return None
+    try:
+        return _target(pointer, name), _target(pointer, name).read_bytes()
+    except (OSError, ValueError) as wrong:
+        reason = getattr(wrong, "strerror", None) or wrong
+        mistakes.append(pointer.mistake(f"{_target(pointer, name)} cannot be read: {reason}", right))
+        return None
+
+
+def _target(pointer: Node, name: str) -> Path:
+    return pointer.file.parent / name
+
+
+def _fields(node: Node | None) -> dict[str, Node]:
+    return node.value if node is not None and isinstance(node.value, dict) else {}
+
+
+def _merged(below: Node, above: Node) -> Node:
+    """The tree of the YAML `above` over that of the file `below`."""
+    if not isinstance(below.value, dict) or not isinstance(above.value, dict):
+        return below if isinstance(below.value, dict) and above.value is None else above
+    fields = dict(below.value)
+    for name, node in above.value.items():
+        merge = _merged_tables if (above.key, name) == ("", "tables") else _merged
+        fields[name] = merge(fields[name], node) if name in fields else node
+    return replace(above, value=fields)
+
+
+def _merged_tables(below: Node, above: Node) -> Node:
+    if not isinstance(above.value, dict):
+        return _merged(below, above)
+    given = {_pattern(text) for text in above.value}
+    kept = {text: node for text, node in _fields(below).items() if _pattern(text) not in given}
+    return replace(above, value={**above.value, **kept})
+
+
+def _pattern(text: str) -> TablePattern | str:
+    try:
+        return TablePattern.parse(text)
+    except InvalidName:
+        return text
