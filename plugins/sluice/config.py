@@ -21,7 +21,6 @@ from sluice.configuration import sources
 from sluice.configuration.build import build, prefix_of
 from sluice.configuration.mistakes import ConfigError, Mistake
 from sluice.configuration.model import (
-    VENDORS,
     ApplyOptions,
     Endpoint,
     InitialOptions,
@@ -40,7 +39,6 @@ from sluice.errors import Terminal
 
 __all__ = [
     "ALL_ACTIONS",
-    "VENDORS",
     "ApplyOptions",
     "ConfigError",
     "Endpoint",

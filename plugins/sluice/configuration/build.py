@@ -8,7 +8,6 @@ from sluice.configuration.mistakes import Mistake
 from sluice.configuration.model import (
     DEFAULT_SCHEMA,
     READS,
-    VENDORS,
     ApplyOptions,
     Endpoint,
     InitialOptions,
@@ -24,6 +23,7 @@ from sluice.domain.items_limit import ItemsLimit
 from sluice.domain.joining import LOAD, WAIT
 from sluice.domain.location import Location, NoLocation
 from sluice.domain.names import LONGEST_TRIGGER, InvalidName, Prefix
+from sluice.domain.vendors import FIRST, VENDORS
 
 _SLAVE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}\Z")
 _A_LOCATION = "write an absolute folder without .., or s3://bucket/key with a bucket's name as S3 wants it"
@@ -79,7 +79,7 @@ def _master(section: Section, prefix: Prefix | None, mistakes: list[Mistake]) ->
         section.missing("master", "write conn_id and vendor of the database to replicate from")
         return Endpoint("")
     endpoint = Section(node, mistakes)
-    conn_id, vendor, schema = _endpoint(endpoint, "postgres")
+    conn_id, vendor, schema = _endpoint(endpoint, FIRST)
     cascade = _cascade(endpoint, prefix, mistakes)
     master = Endpoint(conn_id, vendor, schema, cascade, endpoint.flag("allow_superuser", False))
     endpoint.finish()

@@ -10,12 +10,11 @@ from sluice.configuration.resolve import ResolvedTable, resolve, rule_for
 from sluice.configuration.rule import TableRule
 from sluice.domain.items_limit import ItemsLimit
 from sluice.domain.names import Prefix, TableName
+from sluice.domain.vendors import FIRST
 from sluice.errors import Terminal
 
 READS = ("committed", "snapshot", "locked")
 """Values of `initial.read`."""
-VENDORS = frozenset({"postgres"})
-"""One word for each folder in `vendors/` and `include/sql/`."""
 DEFAULT_SCHEMA = "sluice"
 """Where Sluice's own tables live on either side when the configuration names no schema."""
 
@@ -26,7 +25,7 @@ class Endpoint:
 
     conn_id: str
     """The Airflow connection; it holds host, user and password."""
-    vendor: str = "postgres"
+    vendor: str = FIRST
     schema: str = DEFAULT_SCHEMA
     """Where Sluice's own tables live, exactly as the database stores the name."""
     cascade: tuple[Prefix, ...] = ()
@@ -41,7 +40,7 @@ class SlaveConfig:
 
     name: str
     conn_id: str
-    vendor: str = "postgres"
+    vendor: str = FIRST
     schema: str = DEFAULT_SCHEMA
     """Where CHECKPOINT, BLOCKS and REJECTS live."""
     safe_mode: bool = False

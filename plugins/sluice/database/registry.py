@@ -1,4 +1,4 @@
-"""The vendors of databases, a line each. A vendor's package and its driver are imported when it is first asked for."""
+"""Vendors by name. A vendor's package and its driver are imported when it is first asked for."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,29 +7,28 @@ from importlib import import_module
 from sluice.database.session import Session
 from sluice.database.vendor import Vendor
 from sluice.domain.connection import ConnectionInfo
+from sluice.domain.vendors import VENDORS
 from sluice.errors import Terminal
-
-_VENDORS = {"postgres": "sluice.vendors.postgres.vendor:POSTGRES"}
 
 
 class UnknownVendor(Terminal):
     """The configuration names a database vendor Sluice has no package for."""
 
     def __init__(self, vendor: str):
-        super().__init__(f"{vendor!r} is no vendor Sluice knows. Known are: {', '.join(sorted(_VENDORS))}.")
+        super().__init__(f"{vendor!r} is no vendor Sluice knows. Known are: {', '.join(sorted(VENDORS))}.")
         self.vendor = vendor
 
 
 def names() -> list[str]:
     """The vendors a configuration may name."""
-    return sorted(_VENDORS)
+    return sorted(VENDORS)
 
 
 def vendor_of(name: str) -> Vendor:
     """Raises `UnknownVendor`."""
-    if name not in _VENDORS:
+    if name not in VENDORS:
         raise UnknownVendor(name)
-    module, _, member = _VENDORS[name].partition(":")
+    module, _, member = VENDORS[name].member.partition(":")
     found: Vendor = getattr(import_module(module), member)
     return found
 

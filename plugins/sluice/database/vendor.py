@@ -6,10 +6,15 @@ from sluice.database.changes import ChangeSource
 from sluice.database.control import ControlTables, LoadLocks
 from sluice.database.rows import RowSource
 from sluice.database.session import Sessions
+from sluice.domain.position import Position
 
 
 class Vendor(Protocol):
     """One database system. Each part is imported when it is first asked for."""
+
+    def position(self, text: str) -> Position:
+        """A position on a master of this vendor, back from its text. Raises `ValueError`."""
+        ...
 
     @property
     def sessions(self) -> Sessions: ...

@@ -4,10 +4,8 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from sluice.domain.connection import OPTIONS, ConnectionInfo, option_fault
+from sluice.domain.vendors import VENDORS
 from sluice.errors import Terminal
-
-DEFAULT_PORTS = {"postgres": 5432}
-"""By vendor."""
 
 
 class AirflowConnection(Protocol):
@@ -47,5 +45,5 @@ def converted(connection: AirflowConnection, extra: Mapping[str, object], conn_i
     options = {name: str(value) for name, value in extra.items() if name in OPTIONS and value not in ("", None)}
     if fault := option_fault(options):
         raise ConnectionUnusable(conn_id, fault)
-    port = connection.port or DEFAULT_PORTS[vendor]
+    port = connection.port or VENDORS[vendor].port
     return ConnectionInfo(vendor, host, port, database, login, connection.password or "", options, conn_id)

@@ -14,6 +14,7 @@ from typing import Any
 from redis import Redis
 
 from sluice import vendors
+from sluice.database import positions
 from sluice.database.errors import LockNotAvailable
 from sluice.database.registry import vendor_of
 from sluice.domain.failover import Action, Phase, Record, passed
@@ -230,7 +231,7 @@ def move(failover: Failover, slave: Any, phase: Phase, **values: str) -> None:
 
 def last_of(failover: Failover, slave: Any) -> Position:
     """The master's last position."""
-    return Position.parse(failover.kept(slave).read().last)
+    return positions.parse(failover.kept(slave).read().last)
 
 
 def guard_of(failover: Failover, master: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 from redis import Redis
 
 from sluice import vendors
+from sluice.database import positions
 from sluice.database.registry import vendor_of
 from sluice.domain.failover import Action, Made, Phase, Sheet, passed
 from sluice.domain.position import Position
@@ -230,7 +231,7 @@ def follow(failover: Failover, store: "Redis") -> str:
             raise TooEarly(failover)
     if failover.action is Action.FORCED:
         return "the former master needs an initial update: what it had committed last is not known"
-    last, start = Position.parse(record.last), Position.parse(record.start)
+    last, start = positions.parse(record.last), positions.parse(record.start)
     with failover.on_master() as master:
         try:
             prove_unchanged(failover, master, last)

@@ -2,8 +2,8 @@
 
 import redis
 
+from sluice.database import positions
 from sluice.domain.names import Prefix
-from sluice.domain.position import Position
 from sluice.domain.resumption import Stored
 from sluice.stores.redis_store import classified
 
@@ -36,8 +36,8 @@ class StoredCheckpoint:
         try:
             return Stored(
                 int(values["epoch"]),
-                Position.parse(str(values["anchor"])),
-                Position.parse(str(values["position"])),
+                positions.parse(str(values["anchor"])),
+                positions.parse(str(values["position"])),
                 int(values["changes"]),
             )
         except (KeyError, ValueError, TypeError):

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from redis import Redis
 
 from sluice import vendors
+from sluice.database import positions
 from sluice.database.errors import DatabaseError, DatatypeMismatch, LockNotAvailable, UndefinedObject
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
@@ -99,7 +100,7 @@ class Sight:
                     raise CouldNotCompare(
                         f"The apply's snapshot could not be taken over: {known}", again=True
                     ) from error
-        self.position, self.paused = Position.parse(answer["position"]), answer["seconds"]
+        self.position, self.paused = positions.parse(answer["position"]), answer["seconds"]
 
     def stand(self, store: "Redis") -> None:
         """The slave as it is, where nobody applies. Raises `CouldNotCompare`."""

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sluice import sql_files
+from sluice.database import positions
 from sluice.database.control import Claim, TableProgress
 from sluice.database.session import Rows, Session
 from sluice.domain.blocks import Block, BlockMap, BlockState, Key
@@ -189,7 +190,7 @@ class BlockStore:
             number,
             _key(lo),
             _key(hi),
-            marker=None if marker is None else Position.parse(marker),
+            marker=None if marker is None else positions.parse(marker),
             snapshot=snapshot,
             tries=tries,
         )
@@ -308,7 +309,7 @@ def _block(row: Sequence[Any]) -> Block:
         _key(lo),
         _key(hi),
         BlockState(state),
-        None if marker is None else Position.parse(marker),
+        None if marker is None else positions.parse(marker),
         rows,
         size,
         loader,

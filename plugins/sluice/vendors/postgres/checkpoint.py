@@ -3,6 +3,7 @@
 from typing import Any
 
 from sluice import sql_files
+from sluice.database import positions
 from sluice.database.session import Rows, Session
 from sluice.domain.checkpoint import Checkpoint, Fenced
 from sluice.domain.names import Prefix
@@ -172,7 +173,7 @@ class CheckpointStore:
 
 
 def _position(text: str | None) -> Position | None:
-    return Position.parse(text) if text is not None else None
+    return positions.parse(text) if text is not None else None
 
 
 def _text(position: Position | None) -> str | None:

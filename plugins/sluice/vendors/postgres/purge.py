@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from sluice import sql_files
+from sluice.database import positions
 from sluice.database.session import Session
 from sluice.domain.backlog import Backlog
 from sluice.domain.names import Prefix
@@ -57,7 +58,7 @@ def purged(connection: Session, prefix: Prefix, schema: str) -> list[Position]:
     A slave that covers one of them has lost nothing; one that does not was put back, to a backup or
     a standby, and changes it needs are gone.
     """
-    return [Position.parse(text) for text in json.loads(_value(connection, prefix, schema, _RECORD) or "[]")]
+    return [positions.parse(text) for text in json.loads(_value(connection, prefix, schema, _RECORD) or "[]")]
 
 
 def backlog(connection: Session, prefix: Prefix, schema: str) -> Backlog:
@@ -93,7 +94,7 @@ def waiting(connection: Session, prefix: Prefix, schema: str) -> tuple[int, int]
 def noted(connection: Session, prefix: Prefix, schema: str) -> dict[str, SlaveNote]:
     """What the last purge noted of the slaves."""
     return {
-        name: SlaveNote(Position.parse(note["position"]) if note["position"] else None, note["dropped"])
+        name: SlaveNote(positions.parse(note["position"]) if note["position"] else None, note["dropped"])
         for name, note in json.loads(_value(connection, prefix, schema, _SLAVES) or "{}").items()
     }
 

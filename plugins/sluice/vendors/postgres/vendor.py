@@ -5,10 +5,14 @@ from sluice.database.control import ControlTables, LoadLocks
 from sluice.database.rows import RowSource
 from sluice.database.session import Sessions
 from sluice.database.vendor import Vendor
+from sluice.domain.position import Position
 
 
 class Postgres:
     """See `Vendor`."""
+
+    def position(self, text: str) -> Position:
+        return Position.parse(text)
 
     @property
     def sessions(self) -> Sessions:

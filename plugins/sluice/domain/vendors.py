@@ -1,0 +1,19 @@
+"""The vendors of databases, a line each: all that is known of one before its package is imported."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class VendorEntry:
+    """`member`: where its `sluice.database.vendor.Vendor` is, as `module:name`. `port`: where its servers listen."""
+
+    member: str
+    port: int
+
+
+VENDORS = {"postgres": VendorEntry("sluice.vendors.postgres.vendor:POSTGRES", 5432)}
+"""By the word that the configuration, an Airflow connection's type and the folders in `vendors/` and `include/sql/`
+use."""
+
+FIRST = "postgres"
+"""What a configuration means that names no vendor, and a position's text that names none."""

@@ -1,0 +1,28 @@
+"""A position that is kept as text is read by the vendor whose position it is."""
+
+import json
+
+import pytest
+
+from sluice.database import positions
+from sluice.database.registry import UnknownVendor
+from sluice.domain.position import Position
+
+TEXT = Position.of_snapshot("811:815:812,813", 1, 2, "2026-01-01T00:00:00+00:00", next_xid=820).text()
+
+
+def test_a_text_that_names_no_vendor_is_postgresqls() -> None:
+    assert "vendor" not in json.loads(TEXT)
+    assert positions.parse(TEXT).text() == TEXT
+
+
+def test_a_text_that_names_its_vendor_is_read_by_it() -> None:
+    assert positions.parse(json.dumps({**json.loads(TEXT), "vendor": "postgres"})) == Position.parse(TEXT)
+    with pytest.raises(UnknownVendor, match="'oracle' is no vendor Sluice knows"):
+        positions.parse(json.dumps({"vendor": "oracle", "scn": 7}))
+
+
+@pytest.mark.parametrize("text", ["", "7", "{}", '{"snapshot": "1:2:"}', "[]"])
+def test_other_texts_are_no_positions(text: str) -> None:
+    with pytest.raises((ValueError, KeyError)):
+        positions.parse(text)
