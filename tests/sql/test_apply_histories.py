@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sluice.apply import net
+from sluice.database.misfit import Collision
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import connection
-from sluice.vendors.postgres.drift import Collision
 from sluice.vendors.postgres.merge import Merger
 from sluice.vendors.postgres.replay import Replayer
 from tests.examples import examples

@@ -8,13 +8,14 @@ import pyarrow as pa
 import pytest
 
 from sluice.apply import net
+from sluice.database.apply import Replayed
+from sluice.database.misfit import ColumnMissing, Drift
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import connection, replay
-from sluice.vendors.postgres.drift import Drift
-from sluice.vendors.postgres.replay import ChangeRefused, Replayed, Replayer
+from sluice.vendors.postgres.replay import ChangeRefused, Replayer
 from sluice.vendors.postgres.stage import ValueUnfit
-from sluice.vendors.postgres.target import ColumnMissing, Targets
+from sluice.vendors.postgres.target import Targets
 from tests.unit.changes import History
 
 pytestmark = pytest.mark.releases

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
+from sluice.database.misfit import Drift
 from sluice.domain.names import TableName
 from sluice.errors import RESTART_APPLY
-from sluice.vendors.postgres.drift import Drift
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -17,7 +17,6 @@ from contextlib import AbstractContextManager
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice import vendors
 from sluice.apply import displaced
 from sluice.apply.checkpoints import OnSlave
 from sluice.apply.events import Events
@@ -27,6 +26,7 @@ from sluice.apply.window import CutItem
 from sluice.database.changes import ITEMS
 from sluice.database.control import RejectTable
 from sluice.database.errors import StatementFailed
+from sluice.database.misfit import Misfit
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.domain.change import Action, RowChange
@@ -149,7 +149,6 @@ class Aside:
     def _carry_out(
         self, number: int, checkpoint: Checkpoint, checkpoints: OnSlave, keep_lease: Callable[[], None]
     ) -> None:
-        drift = vendors.module(self.pair.slave_info.vendor, "drift")
         try:
             with self._transaction():
                 checkpoints.lock(checkpoint)
@@ -164,7 +163,7 @@ class Aside:
                     # What came before must not come again on top of it.
                     checkpoints.advance(checkpoint, checkpoint, cut=True)
                 keep_lease()
-        except drift.Misfit as refused:
+        except Misfit as refused:
             answer = refused.finding
         except StatementFailed as refused:
             answer = str(refused)  # at the commit

@@ -18,9 +18,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from sluice import vendors
 from sluice.apply.checkpoints import OnSlave
 from sluice.apply.links import Links
+from sluice.database.misfit import Collision
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.domain.change import Action, NetChanges, RowChange
@@ -194,27 +194,29 @@ class Asked:
         if table in checkpoint.tables:
             raise NotLoaded(self.pair, table)
         columns = [name for name, _ in typed]
-        there = vendors.module(self.pair.master_info.vendor, "repair")
+        there = vendor_of(self.pair.master_info.vendor).rows
+        wanted: list[Row | None] = []
+        copies: list[int] = []
         if key:
-            wanted = there.rows(visit.master, table, key, typed, rows)
+            wanted = there.rows_under(visit.master, table, key, typed, rows)
         else:
-            wanted = there.copies(visit.master, table, typed, rows)
+            copies = there.copies(visit.master, table, typed, rows)
         visit.master.close()
         links.secure(visit.position)
         info = self.pair.slave_info
-        here, drift = vendors.module(info.vendor, "repair"), vendors.module(info.vendor, "drift")
+        here = vendor_of(info.vendor).rows
         with links.slave_transaction() as slave:
             links.merger.begin()
             self.checkpoints.lock(checkpoint)
             if not key:
                 now = here.copies(slave, table, typed, rows)
-                wanted = [theirs - ours for theirs, ours in zip(wanted, now, strict=True)]
-                if min(wanted, default=0) < 0 and not links.replica_role and links.merger.targets[table].watched:
+                copies = [theirs - ours for theirs, ours in zip(copies, now, strict=True)]
+                if min(copies, default=0) < 0 and not links.replica_role and links.merger.targets[table].watched:
                     reason = "without a key a row that changed looks like one that goes, and others may refer to it"
                     raise RepairRefused(f"{self.pair}: {table}: {reason}")
             try:
-                links.merger.merge([_net(table, key, columns, rows, wanted)], safe=True)
-            except drift.Collision as collision:
+                links.merger.merge([_net(table, key, columns, rows, wanted, copies)], safe=True)
+            except Collision as collision:
                 if not key or (collision.unique and not links.replica_role):
                     # What would have to go could take along what refers to it, and lives on.
                     raise RepairRefused(f"{self.pair}: {table}: {collision.reason}") from collision
@@ -247,7 +249,7 @@ class Asked:
         answer = f"its row was repaired: it is as on the master at {at.time}"
         return len(store.move(ids, RejectStatus.DROPPED, "resync", answer=answer))
 
-    def _session(self, info: ConnectionInfo) -> Any:
+    def _session(self, info: ConnectionInfo) -> Session:
         connect = vendor_of(info.vendor).sessions.connect
         return connect(info, application=f"{self.pair.application} at a position", autocommit=True)
 
@@ -263,19 +265,24 @@ class Asked:
 
 
 def _net(
-    table: TableName, key: Sequence[str], columns: Sequence[str], rows: Sequence[Row], wanted: Sequence[Any]
+    table: TableName,
+    key: Sequence[str],
+    columns: Sequence[str],
+    rows: Sequence[Row],
+    wanted: Sequence[Row | None],
+    copies: Sequence[int],
 ) -> NetChanges:
     """What makes the slave's rows the wanted ones.
 
-    `wanted`: for each key in `rows` the master's row or None; without a key, how many copies of each row to add.
+    `wanted`: for each key in `rows` the master's row or None. `copies`: without a key, how many of each row to add.
     """
     if key:
         gone = [row for row, there in zip(rows, wanted, strict=True) if there is None]
         come = [there for there in wanted if there is not None]
         deletes = _table("k", len(key), gone)
     else:
-        fewer = [(row, -count) for row, count in zip(rows, wanted, strict=True) if count < 0]
-        come = [row for row, count in zip(rows, wanted, strict=True) for _ in range(count)]
+        fewer = [(row, -count) for row, count in zip(rows, copies, strict=True) if count < 0]
+        come = [row for row, count in zip(rows, copies, strict=True) for _ in range(count)]
         deletes = _table("c", len(columns), [row for row, _ in fewer])
         deletes = deletes.append_column("copies", pa.array([count for _, count in fewer], pa.int64()))
     return NetChanges(
@@ -285,7 +292,7 @@ def _net(
 
 
 def _changes(
-    table: TableName, key: Sequence[str], columns: Sequence[str], rows: Sequence[Row], wanted: Sequence[Any]
+    table: TableName, key: Sequence[str], columns: Sequence[str], rows: Sequence[Row], wanted: Sequence[Row | None]
 ) -> list[RowChange]:
     """The same of a table with a key, change by change: rows that go first."""
     gone = [dict(zip(key, row, strict=True)) for row, there in zip(rows, wanted, strict=True) if there is None]

@@ -17,7 +17,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice import vendors
 from sluice.apply import cascades, causes, displaced, net, window
 from sluice.apply.aside import Aside, Passed
 from sluice.apply.checkpoints import OnSlave
@@ -31,13 +30,17 @@ from sluice.apply.spread import Spread
 from sluice.apply.stages import Stages
 from sluice.apply.steps import LeftOut, Rows, Step, Truncation, grouped
 from sluice.apply.window import CutItem, Run
+from sluice.database.apply import Displaced, Staged, Texts
 from sluice.database.changes import Survey
 from sluice.database.errors import StatementFailed
+from sluice.database.misfit import Collision, ColumnMissing, Misfit
+from sluice.database.registry import vendor_of
 from sluice.domain.blocks import Decision
-from sluice.domain.change import EMPTYING, Action
+from sluice.domain.change import EMPTYING, Action, NetChanges
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
+from sluice.domain.reject import Rejected
 from sluice.domain.state import SlaveState
 from sluice.domain.table_state import how_to_load
 from sluice.domain.window import Window
@@ -85,7 +88,7 @@ class Batch:
         self.aside = Aside(links)
         self.stages = Stages(links, spread, self.aside, attend)
         self._passed: Passed = {}
-        self._displaced: dict[Any, Any] = {}
+        self._displaced: dict[tuple[TableName, Texts], Displaced] = {}
         self._seldom = Seldom(log)
         self.reached: Position | None = None
         """How far the last attempt may have come: where safe mode must last after a failure."""
@@ -104,7 +107,7 @@ class Batch:
         self._believing = safe
         try:
             return self._apply(checkpoint, seen, target, safe)
-        except vendors.module(self.pair.slave_info.vendor, "drift").Misfit as misfit:
+        except Misfit as misfit:
             if self._believing:
                 raise
             # Rows that a change of definition made anew differ until the comparison of definitions queues them.
@@ -122,7 +125,7 @@ class Batch:
     def _apply(self, checkpoint: Checkpoint, seen: Position, target: Position, safe: bool) -> Checkpoint | None:
         try:
             return self._attempt(checkpoint, seen, target, safe)
-        except vendors.module(self.pair.slave_info.vendor, "target").ColumnMissing as missing:
+        except ColumnMissing as missing:
             # The slave's table may have got it since it was looked at; after a rollback it is looked at anew.
             log.info("%s: a second look at the slave's tables, because: %s", self.pair, missing)
             return self._attempt(checkpoint, seen, target, safe)
@@ -167,7 +170,7 @@ class Batch:
         checkpoint: Checkpoint,
         seen: Position,
         target: Position,
-        items: Any,
+        items: pa.Table,
         slice_end: int | None,
         safe: bool,
     ) -> Checkpoint | None:
@@ -191,7 +194,7 @@ class Batch:
             after = replace(after, state=SlaveState.NORMAL)
         return self._commit(checkpoint, replace(after, tables=joining.states), steps, markers, safe)
 
-    def _steps(self, items: Any, seen: Position, above: int, joining: Joining, safe: bool) -> list[Step]:
+    def _steps(self, items: pa.Table, seen: Position, above: int, joining: Joining, safe: bool) -> list[Step]:
         steps: list[Step] = []
         for run in window.runs(items):
             if isinstance(run, CutItem):
@@ -215,8 +218,8 @@ class Batch:
         return [Truncation(cut, markers.truncated(cut.table, cut.transaction) if markers else Decision.APPLY)]
 
     def _reduce(self, run: Run, markers: Markers | None, safe: bool) -> Rows:
-        kept: dict[TableName, Any] = {}
-        changes: list[Any] = []
+        kept: dict[TableName, pa.Table] = {}
+        changes: list[NetChanges | Staged] = []
         ordered: set[TableName] = set()
         keys = {table: self.links.definitions.key(table) for table in run}
         for table, items in run.items():
@@ -273,7 +276,7 @@ class Batch:
         markers: Markers | None,
         safe: bool,
     ) -> Checkpoint:
-        drift = vendors.module(self.pair.slave_info.vendor, "drift")
+        target = vendor_of(self.pair.slave_info.vendor).applying
         cut = any(not isinstance(step, Rows) for step in steps)
         every = {change.table for step in steps if isinstance(step, Rows) for change in step.changes}
         written = every.union(*(step.ordered for step in steps if isinstance(step, Rows)))
@@ -294,7 +297,7 @@ class Batch:
                 with self.links.slave_transaction() as slave:
                     self.links.merger.begin(at_once)
                     self.checkpoints.lock(before)
-                    rejects: list[Any] = []
+                    rejects: list[Rejected] = []
                     self._displaced = {}
                     for step in grouped(steps):
                         if isinstance(step, Rows):
@@ -324,13 +327,13 @@ class Batch:
                 self.slices.committed()
                 self.aside.committed(rejects)
                 return after
-            except drift.Collision as collision:
+            except Collision as collision:
                 # Then that table change by change; if even this meets another table's rows, all of them together.
                 if every <= ordered:
                     raise CannotReplay(str(collision)) from collision
                 self._seldom.say(logging.INFO, f"collision {collision.table}", f"{self.pair}: {collision}")
                 ordered |= every if collision.table in ordered else self._apart(collision.table, every)
-            except drift.Misfit as misfit:
+            except Misfit as misfit:
                 # Changes that fit only in their order across tables look like a misfit when tables are taken singly.
                 # So do rows that the slave's foreign keys have led to where the master's did.
                 singly = ordered or self._rejecting or self.links.merger.cascades
@@ -340,7 +343,7 @@ class Batch:
                 self._seldom.say(logging.INFO, f"misfit {misfit.table}", told)
                 ordered |= every if ordered else self._apart(misfit.table, every)
             except StatementFailed as failure:
-                unsettled = drift.at_commit(failure, self.links.merger.targets.hides)
+                unsettled = target.at_commit(failure, self.links.merger.targets.hides)
                 if unsettled is None:
                     raise
                 if safe and unsettled.unique and not settle:
@@ -361,8 +364,7 @@ class Batch:
     def _apart(self, table: TableName, every: Collection[TableName]) -> set[TableName]:
         """What must be replayed with `table`: where foreign keys act, all that they connect with it."""
         merger = self.links.merger
-        kin: set[TableName] = merger.targets.kin(table, every) if merger.cascades else {table}
-        return kin
+        return merger.targets.kin(table, every) if merger.cascades else {table}
 
     def _leave_out(self, table: TableName, markers: Markers | None) -> None:
         if markers is not None:
@@ -374,8 +376,8 @@ class Batch:
         )
 
     def _merge(
-        self, rows: Rows, ordered: set[TableName], safe: bool, rejects: list[Any], *, deferrable: bool
-    ) -> list[Any]:
+        self, rows: Rows, ordered: set[TableName], safe: bool, rejects: list[Rejected], *, deferrable: bool
+    ) -> list[Rejected]:
         """What is set aside so far: `rejects`, and what is added to them. `deferrable`: as of `Replayer.replay`."""
         replayed = ordered | rows.ordered
         self.links.merger.merge([change for change in rows.changes if change.table not in replayed], safe=safe)
@@ -412,7 +414,7 @@ class Batch:
                 may_write=not loading,
                 deferrable=deferrable,
             )
-        except vendors.module(self.pair.slave_info.vendor, "drift").Misfit as misfit:
+        except Misfit as misfit:
             if not after.catching_up:
                 raise
             self.slices.torn()

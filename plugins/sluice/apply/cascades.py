@@ -6,12 +6,12 @@ none, such rows may be, and would be lost here, unnoticed.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
-from sluice import vendors
 from sluice.apply.links import Links
+from sluice.database.apply import Acting
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
+from sluice.domain.foreign_key import ForeignKey
 from sluice.domain.names import TableName
 from sluice.errors import RESTART_APPLY, Terminal
 from sluice.pair import Pair
@@ -20,7 +20,7 @@ from sluice.pair import Pair
 class ActsAlone(Terminal):
     """A foreign key of the slave changes or deletes rows by itself, and the master has none in its place."""
 
-    def __init__(self, pair: Pair, found: Sequence[Any], allow: str):
+    def __init__(self, pair: Pair, found: Sequence[Acting], allow: str):
         """`allow`: the statement that lets the apply's account switch triggers and foreign keys off."""
         told = "; ".join(f"{each.name} of {each.key.child}: {each.definition}" for each in found)
         super().__init__(
@@ -40,14 +40,12 @@ def check(links: Links, slave: Session) -> None:
         return
     pair = links.pair
     info = pair.master_info
-    acting = vendors.module(pair.slave_info.vendor, "foreign_keys").acting(slave)
+    acting = vendor_of(pair.slave_info.vendor).applying.acting(slave)
     if not acting:
         return
-    registry = vendors.module(info.vendor, "tables_registry").Registry(
-        links.master, pair.prefix, pair.replication.master.schema
-    )
-    replicated = set(registry.tables())
-    there = vendors.module(info.vendor, "foreign_keys").read(links.master, {each.key.child for each in acting})
+    changes = vendor_of(info.vendor).changes
+    replicated = set(changes.registered(links.master, pair.prefix, pair.replication.master.schema))
+    there = changes.foreign_keys(links.master, {each.key.child for each in acting})
     known = {_columns(key) for key in there}
     alone = [
         each for each in acting if {each.key.child, each.key.parent} <= replicated and _columns(each.key) not in known
@@ -56,6 +54,6 @@ def check(links: Links, slave: Session) -> None:
         raise ActsAlone(pair, alone, vendor_of(pair.slave_info.vendor).sessions.allow_silence(slave))
 
 
-def _columns(key: Any) -> tuple[Any, ...]:
+def _columns(key: ForeignKey) -> tuple[object, ...]:
     """Between which columns it is, whatever their order."""
     return key.child, key.parent, frozenset(zip(key.columns, key.parent_columns, strict=True))

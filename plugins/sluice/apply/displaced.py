@@ -8,10 +8,9 @@ was where the window ends, and put back in the same transaction. So no row that 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
-from sluice import vendors
 from sluice.apply.links import Links
+from sluice.database.apply import Displaced, Texts
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.domain import content
@@ -23,11 +22,13 @@ from sluice.domain.window import Window
 log = logging.getLogger("sluice.apply")
 
 Row = Mapping[str, str | None]
+Place = tuple[TableName, Texts]
+"""A table, and the key of one of its rows."""
 
 
 def bring_back(
     links: Links,
-    displaced: Iterable[Any],
+    displaced: Iterable[Displaced],
     at: Position,
     keep_lease: Callable[[], None],
     *,
@@ -44,7 +45,7 @@ def bring_back(
     missing = replayer.missing(displaced)
     if not missing:
         return
-    done: set[Any] = set()
+    done: set[Place] = set()
     with reading(links, at) as master:
         while missing:
             keep_lease()
@@ -54,7 +55,11 @@ def bring_back(
 
 
 def _changes(
-    links: Links, missing: Sequence[Any], rows: Sequence[Row | None], done: set[Any], may_write: bool
+    links: Links,
+    missing: Sequence[Displaced],
+    rows: Sequence[Row | None],
+    done: set[Place],
+    may_write: bool,
 ) -> list[RowChange]:
     """What puts the rows back; none where the master has deleted it. `done`: those that were put back before."""
     changes = []
@@ -62,10 +67,9 @@ def _changes(
         if row is None:
             continue
         if not may_write or (each.table, each.key) in done:
-            replay = vendors.module(links.pair.slave_info.vendor, "replay")
             other = ", ".join(f"{name} = {value!r}" for name, value in each.row.items())
             reason = f"it needs a unique value that the slave's row {other} has, and the master has both rows"
-            raise replay.RowStays(each.change, reason)
+            raise vendor_of(links.pair.slave_info.vendor).applying.row_stays(each.change, reason)
         done.add((each.table, each.key))
         changes.append(RowChange(0, each.table, Action.INSERT, each.change.key, row, {}, None, None))
         log.warning("%s: another hand had changed %s; it is made the master's", links.pair, each)
@@ -98,29 +102,29 @@ class Former:
         self.at = at
         self.now = now
 
-    def rows(self, wanted: Sequence[Any]) -> list[Row | None]:
+    def rows(self, wanted: Sequence[Displaced]) -> list[Row | None]:
         """For each of `wanted` the row as it was, None where there was none. Raises `TableChanged`, outages."""
-        tables: dict[TableName, list[Any]] = {}
+        tables: dict[TableName, list[Displaced]] = {}
         for each in wanted:
             tables.setdefault(each.table, []).append(each)
-        found: dict[Any, Row | None] = {}
+        found: dict[Place, Row | None] = {}
         for table, mine in tables.items():
             self._read(table, mine, found)
             self._take_back(table, mine, found)
         return [found[each.table, each.key] for each in wanted]
 
-    def _read(self, table: TableName, mine: Sequence[Any], found: dict[Any, Row | None]) -> None:
+    def _read(self, table: TableName, mine: Sequence[Displaced], found: dict[Place, Row | None]) -> None:
         """The rows as they are in this transaction."""
         info, target = self.links.pair.master_info, self.links.merger.targets[table]
         columns = [target.column(name) for name in mine[0].change.new]
         typed = [(column.name, column.type) for column in columns if not column.generated]
-        rows = vendors.module(info.vendor, "repair").rows(
+        rows = vendor_of(info.vendor).rows.rows_under(
             self.session, table, mine[0].change.key, typed, [each.key for each in mine], alike=True
         )
         for each, row in zip(mine, rows, strict=True):
-            found[table, each.key] = row and dict(zip((name for name, _ in typed), row, strict=True))
+            found[table, each.key] = dict(zip((name for name, _ in typed), row, strict=True)) if row else None
 
-    def _take_back(self, table: TableName, mine: Sequence[Any], found: dict[Any, Row | None]) -> None:
+    def _take_back(self, table: TableName, mine: Sequence[Displaced], found: dict[Place, Row | None]) -> None:
         """What happened since is taken back: a row's first change since says what it was before."""
         key = mine[0].change.key
         places = {content.key_text(found[table, each.key] or each.row, key): (table, each.key) for each in mine}

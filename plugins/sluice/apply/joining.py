@@ -4,11 +4,11 @@ A table that joins has rows on the master that the stream does not bring, unless
 a load brings them nothing of it is applied: the slave has no such table, or an old one that stays as it is.
 """
 
-from sluice import vendors
 from sluice.apply.links import Links
 from sluice.apply.markers import Markers
 from sluice.apply.steps import LeftOut, Step
 from sluice.apply.window import CutItem
+from sluice.database.registry import vendor_of
 from sluice.domain import definition
 from sluice.domain.blocks import Decision
 from sluice.domain.change import Action
@@ -66,8 +66,7 @@ class Joining:
 
     def _filled(self, table: TableName) -> bool:
         with self.links.slave_transaction() as slave:
-            filled: bool = vendors.module(self.links.pair.slave_info.vendor, "tables").filled(slave, table)
-            return filled
+            return vendor_of(self.links.pair.slave_info.vendor).applying.filled(slave, table)
 
 
 def joined(*, complete: bool, loading: bool, filled: bool) -> TableState:

@@ -6,10 +6,9 @@ A lost connection is `Transient`: the loop then closes all and opens anew.
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-from sluice import vendors
 from sluice.apply.definitions import Definitions
+from sluice.database.apply import Alterer, Merger, Replayer
 from sluice.database.changes import ChangeReader
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
@@ -41,8 +40,8 @@ class Links:
         self._master: Session | None = None
         self._slave: Session | None = None
         self._reader: ChangeReader | None = None
-        self._merger: Any = None
-        self._alterer: Any = None
+        self._merger: Merger | None = None
+        self._alterer: Alterer | None = None
         self.definitions = Definitions(self)
         self.replica_role = False
         """Whether this account may switch the slave's triggers and foreign keys off for its session."""
@@ -69,19 +68,18 @@ class Links:
         return self._reader
 
     @property
-    def merger(self) -> Any:
+    def merger(self) -> Merger:
         """Merges net changes into the slave."""
         assert self._merger is not None, "open() first"
         return self._merger
 
     @property
-    def replayer(self) -> Any:
+    def replayer(self) -> Replayer:
         """Applies changes one by one."""
-        module = vendors.module(self.pair.slave_info.vendor, "replay")
-        return module.Replayer(self.slave, self.merger.targets, cascades=self.merger.cascades)
+        return self.merger.replayer()
 
     @property
-    def alterer(self) -> Any:
+    def alterer(self) -> Alterer:
         """Follows TRUNCATE and changes of definitions."""
         assert self._alterer is not None, "open() first"
         return self._alterer
@@ -110,11 +108,10 @@ class Links:
                     pair.slave_info.place,
                     session.allow_silence(self._slave),
                 )
-            merge = vendors.module(pair.slave_info.vendor, "merge")
+            applying = vendor_of(pair.slave_info.vendor).applying
             mask = Mask(pair.replication.verify.mask)
-            self._merger = merge.Merger(self._slave, cascades=not self.replica_role, mask=mask)
-            alter = vendors.module(pair.slave_info.vendor, "alter")
-            self._alterer = alter.Alterer(self._slave, self._merger.targets, trusted=pair.slave.trusted_ddl)
+            self._merger = applying.Merger(self._slave, cascades=not self.replica_role, mask=mask)
+            self._alterer = self._merger.alterer(trusted=pair.slave.trusted_ddl)
 
     def close(self) -> None:
         """Closes everything; never raises."""

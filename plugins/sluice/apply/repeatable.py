@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from sluice import vendors
 from sluice.apply.definitions import KeyNeeded
 from sluice.apply.links import Links
 from sluice.database.registry import vendor_of
@@ -30,10 +29,9 @@ def check(links: Links, checkpoint: Checkpoint) -> None:
     pair = links.pair
     assert checkpoint.position is not None
     info = pair.master_info
-    registry = vendors.module(info.vendor, "tables_registry").Registry(
-        links.master, pair.prefix, pair.replication.master.schema
-    )
-    tables = [table for table in registry.tables() if table not in checkpoint.tables]
+    changes = vendor_of(info.vendor).changes
+    registered = changes.registered(links.master, pair.prefix, pair.replication.master.schema)
+    tables = [table for table in registered if table not in checkpoint.tables]
     links.definitions.load(tables, checkpoint.position, checkpoint.slice_key or 0)
     if keyless := links.definitions.keyless():
         raise KeyNeeded(pair, keyless)

@@ -11,11 +11,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import count, pairwise
-from typing import Any
 
 import pyarrow as pa
 
-from sluice import vendors
 from sluice.apply import net, window
 from sluice.apply.aside import Aside, Passed
 from sluice.apply.links import Links
@@ -24,8 +22,10 @@ from sluice.apply.spread import Spread, SpreadLost, Stuck, T, attended
 from sluice.apply.staging import Failure, ShareInterrupted, StageShare
 from sluice.apply.steps import Rows, Step, Truncation
 from sluice.apply.window import CutItem, Run
+from sluice.database.apply import Staged
 from sluice.database.changes import Survey
-from sluice.domain.change import Action
+from sluice.database.registry import vendor_of
+from sluice.domain.change import Action, NetChanges
 from sluice.domain.names import TableName
 from sluice.domain.table_state import TableStates
 from sluice.domain.window import Window
@@ -74,7 +74,7 @@ class Stages:
             span = replace(span, up_to=definition.repl_key - 1)
         places = [cut.repl_key for cut in truncations]
         keys = self._definitions(span, left_out)
-        runs: list[list[Any]] = [[] for _ in range(len(places) + 1)]
+        runs: list[list[NetChanges | Staged]] = [[] for _ in range(len(places) + 1)]
         apart = self._moved(span, places, runs, compares=compares, images=images, safe=safe, left_out=left_out)
         self._meet(span, keys, passed)
         work = size(survey.changes, survey.bytes)
@@ -99,11 +99,11 @@ class Stages:
         self._patience.done(work, seconds)
         steps: list[Step] = []
         bounds = [span.above, *places, None]
-        for number, (changes, (begin, end)) in enumerate(zip(runs, pairwise(bounds), strict=True)):
+        for number, (reduced, (begin, end)) in enumerate(zip(runs, pairwise(bounds), strict=True)):
             assert begin is not None
-            if changes:
+            if reduced:
                 mine = replace(span, above=begin, up_to=span.up_to if end is None else end - 1)
-                steps.append(Rows(changes, self._items_of(mine, images), keys))
+                steps.append(Rows(reduced, self._items_of(mine, images), keys))
             if number < len(truncations) and truncations[number].table not in left_out:
                 cut = truncations[number]
                 item = CutItem(cut.repl_key, cut.transaction, Action.TRUNCATE, cut.table, None, None)
@@ -115,16 +115,16 @@ class Stages:
         info = self.pair.slave_info
         with self.links.slave_transaction(durable=False) as slave:
             # Not those of a successor, should we have been overtaken.
-            module = vendors.module(info.vendor, "stage")
-            module.drop(slave, self.pair.prefix, self.pair.slave.schema, below=epoch + 1)
+            vendor_of(info.vendor).applying.drop_stages(
+                slave, self.pair.prefix, self.pair.slave.schema, below=epoch + 1
+            )
 
     def _definitions(self, span: Window, left_out: TableStates) -> dict[TableName, tuple[str, ...]]:
         """The keys of all captured tables that are not left out, because the executors will meet any of them."""
         info = self.pair.master_info
-        registry = vendors.module(info.vendor, "tables_registry").Registry(
-            self.links.master, self.pair.prefix, self.pair.replication.master.schema
-        )
-        tables = [table for table in registry.tables() if table not in left_out]
+        schema = self.pair.replication.master.schema
+        registered = vendor_of(info.vendor).changes.registered(self.links.master, self.pair.prefix, schema)
+        tables = [table for table in registered if table not in left_out]
         self.links.definitions.load(tables, span.previous, span.above)
         return self.links.definitions.known(left_out)
 
@@ -132,7 +132,7 @@ class Stages:
         self,
         span: Window,
         places: Sequence[int],
-        runs: Sequence[list[Any]],
+        runs: Sequence[list[NetChanges | Staged]],
         *,
         compares: Callable[[TableName], bool],
         images: bool,
@@ -158,7 +158,7 @@ class Stages:
                     runs[number].append(net.reduce(found, before=compares(table), safe=safe))
         return apart
 
-    def _meet(self, span: Window, keys: Any, passed: Passed) -> None:
+    def _meet(self, span: Window, keys: Mapping[TableName, tuple[str, ...]], passed: Passed) -> None:
         """Notes which changes that were set aside are overtaken."""
         if aside := {table: self.aside.keys(table) for table in self.aside.tables() if table in keys}:
             for table, items in window.by_table(self._key_changes(span, guids=aside)).items():
@@ -170,7 +170,7 @@ class Stages:
     ) -> pa.Table:
         return self.links.reader.key_changes(span, guids=guids, images=images)
 
-    def _items_of(self, span: Window, images: bool) -> Callable[[TableName], Any]:
+    def _items_of(self, span: Window, images: bool) -> Callable[[TableName], pa.Table]:
         """All changes of a table in a run, read when they are first asked for."""
 
         @cache

@@ -6,15 +6,15 @@ that change into one another are in no share: the driver reduces those itself.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from sluice import vendors
 from sluice.apply import net
 from sluice.apply.definitions import TableGone
 from sluice.apply.window import Run, by_table, pieces
+from sluice.database.apply import Staged
 from sluice.database.changes import Share
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
+from sluice.domain.change import NetChanges
 from sluice.domain.mask import Mask
 from sluice.domain.names import TableName
 from sluice.domain.window import Window
@@ -33,9 +33,7 @@ class WarmUp:
     slave: str
 
     def __call__(self, number: int) -> int:
-        assert vendor_of(self.master).changes and vendor_of(self.slave).sessions
-        for noun in ("stage", "target"):
-            vendors.module(self.slave, noun)
+        assert vendor_of(self.master).changes and vendor_of(self.slave).applying
         return number
 
 
@@ -78,7 +76,7 @@ class StageShare:
     left_out: frozenset[TableName]
     safe: bool = False
 
-    def __call__(self, number: int) -> "list[tuple[int, Any]] | Failure":
+    def __call__(self, number: int) -> "list[tuple[int, NetChanges | Staged]] | Failure":
         """The numbers of runs with what was staged of a table, or with its net changes themselves where they are few.
 
         An error is told, not raised: Spark would try again and hide it.
@@ -88,7 +86,7 @@ class StageShare:
         except SluiceError as error:
             return Failure(str(error), passing=isinstance(error, Transient))
 
-    def _read_and_stage(self, number: int) -> list[tuple[int, Any]]:
+    def _read_and_stage(self, number: int) -> list[tuple[int, NetChanges | Staged]]:
         pair = self.pair
         master, slave = pair.master_info, pair.slave_info
         queue = vendor_of(master.vendor).changes
@@ -104,12 +102,11 @@ class StageShare:
         with connections.connect(slave, application=application, autocommit=True, settings=settings) as connection:
             return self._stage(connection, number, runs)
 
-    def _stage(self, connection: Session, number: int, runs: Sequence[Run]) -> list[tuple[int, Any]]:
-        vendor = self.pair.slave_info.vendor
-        stage = vendors.module(vendor, "stage")
-        targets = vendors.module(vendor, "target").Targets(connection, Mask(self.pair.replication.verify.mask))
-        targets.load(table for run in runs for table in run if table not in self.left_out)
-        staged: list[tuple[int, Any]] = []
+    def _stage(self, connection: Session, number: int, runs: Sequence[Run]) -> list[tuple[int, NetChanges | Staged]]:
+        applying = vendor_of(self.pair.slave_info.vendor).applying
+        stager = applying.Stager(connection, Mask(self.pair.replication.verify.mask))
+        stager.load(table for run in runs for table in run if table not in self.left_out)
+        staged: list[tuple[int, NetChanges | Staged]] = []
         for place, run in enumerate(runs):
             for table, items in run.items():
                 if table in self.left_out:
@@ -126,7 +123,7 @@ class StageShare:
                     staged.append((place, changed))
                     continue
                 name = f"{self.label}_{number}_{len(staged)}"
-                options = {"prefix": self.pair.prefix, "schema": self.pair.slave.schema}
-                put = stage.put(connection, changed, targets[table], **options, epoch=self.epoch, number=name)
+                pair = self.pair
+                put = stager.put(changed, prefix=pair.prefix, schema=pair.slave.schema, epoch=self.epoch, number=name)
                 staged.append((place, put))
         return staged

@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+
+import pyarrow as pa
 
 from sluice.apply.window import CutItem
+from sluice.database.apply import Staged
 from sluice.domain.blocks import Decision
+from sluice.domain.change import NetChanges
 from sluice.domain.names import TableName
 
 
@@ -13,9 +16,9 @@ from sluice.domain.names import TableName
 class Rows:
     """Net changes of one run, ready to be merged; `items` are what they were reduced from."""
 
-    changes: list[Any]
+    changes: list[NetChanges | Staged]
     """`NetChanges` or staged ones, several of a table allowed."""
-    items: Callable[[TableName], Any]
+    items: Callable[[TableName], pa.Table]
     """All changes of a table in this run, to replay them one by one."""
     keys: Mapping[TableName, tuple[str, ...]]
     """The key under which each table's changes were captured."""

@@ -11,6 +11,7 @@ from sluice.database.session import Session
 from sluice.domain.backlog import Backlog
 from sluice.domain.change import Action
 from sluice.domain.connection import ConnectionInfo
+from sluice.domain.foreign_key import ForeignKey
 from sluice.domain.joining import Rows
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.position import Position
@@ -153,6 +154,14 @@ class ChangeSource(Protocol):
 
     def captured(self, connection: Session, prefix: Prefix, schema: str) -> dict[TableName, str | None]:
         """The registered tables; of each what is wrong with its capture, None for nothing."""
+        ...
+
+    def registered(self, connection: Session, prefix: Prefix, schema: str) -> list[TableName]:
+        """The tables whose changes are captured, or are to be."""
+        ...
+
+    def foreign_keys(self, connection: Session, tables: Iterable[TableName]) -> list[ForeignKey]:
+        """Those by which `tables` refer to others, or to themselves."""
         ...
 
     def changes_of(

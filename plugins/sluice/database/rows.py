@@ -141,6 +141,33 @@ class RowSource(Protocol):
         """
         ...
 
+    def rows_under(
+        self,
+        connection: Session,
+        table: TableName,
+        key: Sequence[str],
+        columns: Sequence[tuple[str, str]],
+        keys: Sequence[tuple[str | None, ...]],
+        *,
+        alike: bool = False,
+    ) -> list[tuple[str | None, ...] | None]:
+        """For each of `keys` the row under exactly these texts, None where there is none.
+
+        `columns`: names, and the types in whose form the texts are. `alike`: a row whose key is equal, though its text
+        is not, is meant as well. Raises `Transient` where the table changed.
+        """
+        ...
+
+    def copies(
+        self,
+        connection: Session,
+        table: TableName,
+        columns: Sequence[tuple[str, str]],
+        wanted: Sequence[tuple[str | None, ...]],
+    ) -> list[int]:
+        """How often a table without a key has each of these rows. Raises `Transient` where the table changed."""
+        ...
+
     def whole(self, connection: Session, table: TableName) -> bool:
         """Whether the transaction's snapshot still sees the rows that the table had in it."""
         ...

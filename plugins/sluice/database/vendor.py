@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from sluice.database.apply import ApplyTarget
 from sluice.database.changes import ChangeSource
 from sluice.database.control import ControlTables, LoadLocks
 from sluice.database.rows import RowSource
@@ -24,6 +25,9 @@ class Vendor(Protocol):
 
     @property
     def loads(self) -> LoadLocks: ...
+
+    @property
+    def applying(self) -> ApplyTarget: ...
 
     @property
     def changes(self) -> ChangeSource: ...

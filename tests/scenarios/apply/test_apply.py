@@ -9,6 +9,7 @@ import pytest
 from sluice.apply import patience
 from sluice.apply.links import ChangesPurged
 from sluice.apply.spread import ExecutorsFailed, InThreads, SpreadLost, T
+from sluice.database.misfit import Drift
 from sluice.domain.checkpoint import Fenced
 from sluice.domain.origin import MasterReplaced
 from sluice.domain.position import Position
@@ -16,7 +17,6 @@ from sluice.domain.state import SlaveState
 from sluice.stores import redis_store
 from sluice.stores.gate import ADMIN, ERROR, Gate
 from sluice.vendors.postgres import purge
-from sluice.vendors.postgres.drift import Drift
 from tests.scenarios.apply.rig import Rig
 
 TABLES = """

@@ -16,6 +16,7 @@ import pytest
 from embedded.redis import RedisServer
 from sluice.apply.definitions import KeyNeeded
 from sluice.apply.repeatable import TriggersAct
+from sluice.database.misfit import Drift
 from sluice.domain.checkpoint import Fenced
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
@@ -23,7 +24,6 @@ from sluice.domain.reject import RejectStatus
 from sluice.stores import redis_store
 from sluice.stores.checkpoint import StoredCheckpoint
 from sluice.vendors.postgres import purge, session
-from sluice.vendors.postgres.drift import Drift
 from sluice.vendors.postgres.rejects import RejectStore
 from tests.scenarios.apply.rig import Rig
 from tests.scenarios.apply.shapes import AGAIN, SHAPES

@@ -8,13 +8,14 @@ import pytest
 
 from sluice.apply import displaced
 from sluice.apply.links import Links
+from sluice.database.apply import Displaced
+from sluice.database.misfit import Drift
 from sluice.domain.change import Action, RowChange
 from sluice.domain.names import TableName
 from sluice.domain.reject import RejectStatus
 from sluice.vendors.postgres import position
-from sluice.vendors.postgres.drift import Drift
 from sluice.vendors.postgres.rejects import RejectStore
-from sluice.vendors.postgres.replay import Displaced, RowStays
+from sluice.vendors.postgres.replay import RowStays
 from tests.scenarios.apply.rig import Rig
 
 TABLES = """

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sluice.apply.cascades import ActsAlone
+from sluice.database.misfit import Drift
 from sluice.vendors.postgres import session
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.drift import Drift
 from tests.examples import examples
 from tests.scenarios.apply.rig import Rig, Running
 

@@ -9,9 +9,9 @@ from typing import Any
 import psycopg
 import pytest
 
+from sluice.database.misfit import Drift
 from sluice.domain.names import TableName
 from sluice.domain.reject import Reject, RejectStatus
-from sluice.vendors.postgres.drift import Drift
 from sluice.vendors.postgres.rejects import RejectStore
 from sluice.vendors.postgres.replay import ChangeRefused
 from tests.scenarios.apply.rig import Rig

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from sluice.database.misfit import Drift
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import catalog
-from sluice.vendors.postgres.drift import Drift
 from tests.scenarios.apply.rig import Rig
 
 TABLE = "CREATE TABLE public.t (id int PRIMARY KEY, a text, b numeric, c text)"

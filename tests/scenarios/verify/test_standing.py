@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from sluice.database.misfit import Drift
 from sluice.domain.names import TableName
 from sluice.stores import redis_store
-from sluice.vendors.postgres.drift import Drift
 from sluice.verify.findings import CouldNotCompare, Kind, Outcome
 from sluice.verify.resync import look as whole_look
 from tests.scenarios.apply.rig import Rig

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from sluice.apply import net
+from sluice.database.misfit import Drift
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix, TableName
 from sluice.vendors.postgres import connection, stage
-from sluice.vendors.postgres.drift import Drift
 from sluice.vendors.postgres.merge import Merged, Merger
 from tests.sql.merge.helpers import T, filled, merger, reduced, same
 from tests.unit.changes import History

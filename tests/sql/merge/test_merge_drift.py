@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from sluice.database.errors import DatabaseUnreachable
+from sluice.database.misfit import ColumnMissing, Drift
 from sluice.domain.connection import ConnectionInfo
 from sluice.vendors.postgres import connection
-from sluice.vendors.postgres.drift import Drift
 from sluice.vendors.postgres.stage import ValueUnfit
-from sluice.vendors.postgres.target import ColumnMissing, TargetMissing
+from sluice.vendors.postgres.target import TargetMissing
 from tests.sql.merge.helpers import T, filled, merger, reduced, rows, same
 from tests.unit.changes import History
 

@@ -5,8 +5,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from sluice.database.misfit import Collision
 from sluice.domain.names import TableName
-from sluice.vendors.postgres.drift import Collision
 from sluice.vendors.postgres.replay import Replayer
 from tests.sql.merge.helpers import T, filled, merger, reduced, rows, same
 from tests.unit.changes import History

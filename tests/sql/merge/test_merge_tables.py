@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from sluice.apply import net
+from sluice.database.misfit import Collision, Drift
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import connection
-from sluice.vendors.postgres.drift import Collision, Drift
 from sluice.vendors.postgres.replay import Replayer
 from tests.sql.merge.helpers import T, filled, merger, reduced, rows, same
 from tests.unit.changes import History

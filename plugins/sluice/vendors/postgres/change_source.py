@@ -1,6 +1,7 @@
 """A PostgreSQL master as a source of changes, from ITEMS (`sluice.database.changes.ChangeSource`)."""
 
 from sluice.vendors.postgres.captured import read as captured
+from sluice.vendors.postgres.foreign_keys import read as foreign_keys
 from sluice.vendors.postgres.joining import pending as joining
 from sluice.vendors.postgres.joining import rows as row_counts
 from sluice.vendors.postgres.position import secure, take
@@ -11,6 +12,7 @@ from sluice.vendors.postgres.structure import compare as compare_definitions
 from sluice.vendors.postgres.structure import digest as definitions_digest
 from sluice.vendors.postgres.structure import former as former_definitions
 from sluice.vendors.postgres.structure import told as reports_definitions
+from sluice.vendors.postgres.tables_registry import registered
 from sluice.vendors.postgres.waiting import converted
 from sluice.vendors.postgres.waiting import read as changes_of
 
@@ -23,6 +25,7 @@ __all__ = [
     "compare_definitions",
     "converted",
     "definitions_digest",
+    "foreign_keys",
     "former_definitions",
     "joining",
     "note",
@@ -30,6 +33,7 @@ __all__ = [
     "noted",
     "purge",
     "purged",
+    "registered",
     "reports_definitions",
     "row_counts",
     "secure",

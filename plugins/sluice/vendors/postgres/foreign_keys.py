@@ -1,24 +1,15 @@
 """Foreign keys of a PostgreSQL database: between which tables, and what they do by themselves."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import psycopg
 
 from sluice import sql_files
+from sluice.database.apply import Acting
 from sluice.database.session import Session
 from sluice.domain.foreign_key import ForeignKey
 from sluice.domain.names import TableName
 from sluice.vendors.postgres.connection import native
-
-
-@dataclass(frozen=True)
-class Acting:
-    """A foreign key that changes or deletes rows by itself. `definition` as ADD CONSTRAINT takes it."""
-
-    name: str
-    definition: str
-    key: ForeignKey
 
 
 def read(connection: Session, tables: Iterable[TableName]) -> list[ForeignKey]:

@@ -23,14 +23,16 @@ from dataclasses import dataclass
 import psycopg
 
 from sluice.counted import counted
+from sluice.database.apply import Staged
+from sluice.database.misfit import Collision, Drift, rows_found
 from sluice.database.session import Session
 from sluice.domain.change import NetChanges
 from sluice.domain.mask import NO_PATTERNS, Mask
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import errors, pipeline, stage, statements
 from sluice.vendors.postgres.connection import native
-from sluice.vendors.postgres.drift import Collision, Drift, refuses, rows_found
-from sluice.vendors.postgres.stage import Relation, Rows, Source, Staged
+from sluice.vendors.postgres.drift import refuses
+from sluice.vendors.postgres.stage import Relation, Rows, Source
 from sluice.vendors.postgres.step import ACTION, FIRST, SAFE, STRICT, THEN, Step
 from sluice.vendors.postgres.target import Target, Targets
 

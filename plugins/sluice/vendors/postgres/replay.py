@@ -23,6 +23,8 @@ from typing import Any
 
 import psycopg
 
+from sluice.database.apply import Displaced, Replayed, rows_of
+from sluice.database.misfit import Drift, Misfit, rows_found
 from sluice.database.session import Session
 from sluice.domain.change import Action, RowChange
 from sluice.domain.names import TableName
@@ -30,7 +32,7 @@ from sluice.domain.reject import Rejected
 from sluice.errors import RESTART_APPLY, Terminal
 from sluice.vendors.postgres import errors, pipeline, rewrite, unique
 from sluice.vendors.postgres.connection import native
-from sluice.vendors.postgres.drift import Drift, Misfit, refuses, rows_found
+from sluice.vendors.postgres.drift import refuses
 from sluice.vendors.postgres.rewrite import Rewriter, Statement
 from sluice.vendors.postgres.stage import ValueUnfit
 from sluice.vendors.postgres.target import Targets
@@ -84,49 +86,6 @@ class RowStays(Misfit):
 
 
 @dataclass(frozen=True)
-class Displaced:
-    """A row that had to go because `change` needs a unique value that it held."""
-
-    change: RowChange
-    key: tuple[str | None, ...]
-    """The values of `change.key`, as texts."""
-
-    @property
-    def table(self) -> TableName:
-        return self.change.table
-
-    @property
-    def row(self) -> dict[str, str | None]:
-        """Its key."""
-        return dict(zip(self.change.key, self.key, strict=True))
-
-    def __str__(self) -> str:
-        row = self.change.mask.row(self.table, self.row)
-        return f"{self.table}, row {_named(row)} (it held a value that row {_named(self.change.shown)} has)"
-
-
-@dataclass
-class Replayed:
-    """What a replay did."""
-
-    changes: int = 0
-    rejects: list[Rejected] = field(default_factory=list)
-    displaced: dict[tuple[TableName, tuple[str | None, ...]], Displaced] = field(default_factory=dict)
-    """Safe mode: rows that had to go, whatever became of them later."""
-
-    def passed(self, changes: Iterable[RowChange]) -> None:
-        """These were applied after what is set aside by now."""
-        rows: dict[tuple[Any, ...], list[Rejected]] = {}
-        for reject in self.rejects:
-            for row in _rows(reject.change):
-                rows.setdefault(row, []).append(reject)
-        for change in changes if rows else ():
-            for row in _rows(change):
-                for reject in rows.get(row, ()):
-                    reject.newer = max(reject.newer or 0, change.repl_key)
-
-
-@dataclass(frozen=True)
 class _Waiting:
     """A change that a foreign key refused: what it refers to may follow, or go by a change of its own."""
 
@@ -150,7 +109,7 @@ class _Work:
 
     def must_wait(self, change: RowChange) -> bool:
         """Whether an earlier change of the same row waits."""
-        return any(_rows(change) & _rows(other.change) for other in self.waiting)
+        return any(rows_of(change) & rows_of(other.change) for other in self.waiting)
 
     def overtaken(self, change: RowChange) -> list[Mapping[str, str | None]]:
         """In safe mode a row's last change counts: takes out those that wait for what came before; the former rows.
@@ -168,7 +127,7 @@ class _Work:
                 and other.key_of(other.new) == change.key_of(change.old)
             ):
                 former += [*each.former, *([other.old] if other.old else [])]
-            elif not _rows(other) <= _rows(change):
+            elif not rows_of(other) <= rows_of(change):
                 left.append(each)
         self.waiting = left
         return former
@@ -401,11 +360,6 @@ class Replayer:
         found = zip(former, rows[0][0], rows[0][1], strict=True)
         values = {name: (now, former[name]) for name, now, differs in found if differs}
         return Drift.of_values(change.table, change.shown, str(change.action), values, self.targets.mask)
-
-
-def _rows(change: RowChange) -> set[tuple[Any, ...]]:
-    """What names the rows that a change touches."""
-    return {(change.table, *sorted(change.key_of(row).items(), key=repr)) for row in (change.old, change.new) if row}
 
 
 def _named(row: Mapping[str, str | None]) -> str:

@@ -7,7 +7,7 @@ column types: a temporary one of this session, or unlogged ones that several wri
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,13 @@ import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.database.apply import Staged
+from sluice.database.misfit import Misfit
 from sluice.database.session import Session
 from sluice.domain.change import NetChanges
 from sluice.domain.names import Prefix, TableName
 from sluice.errors import RESTART_APPLY
 from sluice.vendors.postgres.connection import native, quoted
-from sluice.vendors.postgres.drift import Misfit
 from sluice.vendors.postgres.errors import reason as server_reason
 from sluice.vendors.postgres.target import Target, TargetColumn
 
@@ -106,22 +107,17 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Staged:
-    """Net changes that lie in unlogged stage tables of the slave; small enough to travel to the driver."""
+class StagedHere(Staged):
+    """Net changes in unlogged stage tables of the slave."""
 
-    table: TableName
-    columns: tuple[str, ...]
-    key: tuple[str, ...]
-    relations: dict[str, Rows]
+    relations: dict[str, Rows] = field(default_factory=dict)
     """For each kind of `KINDS` that has rows: where they lie."""
-    changes: int
-    compared: bool
-    """As of `NetChanges`."""
 
 
 def sets(changes: NetChanges | Staged) -> dict[str, list[Rows]]:
     """The rows of each kind, wherever they lie."""
     if isinstance(changes, Staged):
+        assert isinstance(changes, StagedHere), "staged on another vendor's slave"
         return {kind: [changes.relations[kind]] if kind in changes.relations else [] for kind in KINDS}
     tables = {kind: getattr(changes, kind) for kind in KINDS}
     return {
@@ -187,7 +183,7 @@ def put(
     schema: str,
     epoch: int,
     number: str,
-) -> Staged:
+) -> StagedHere:
     """Net changes into unlogged tables `<prefix>stage_<epoch>_<number>_<kind>` of `schema`, replacing what is there.
 
     `number` names the share and the table (letters, digits, underscores). On a connection in
@@ -209,7 +205,7 @@ def put(
         )
         copy(connection, relation, rows, target, typed)
         relations[kind] = Rows(tuple(rows.column_names), expected(rows), relation=relation)
-    return Staged(changes.table, changes.columns, changes.key, relations, changes.changes, changes.compared)
+    return StagedHere(changes.table, changes.columns, changes.key, changes.changes, changes.compared, relations)
 
 
 def drop(connection: Session, prefix: Prefix, schema: str, *, below: int) -> int:

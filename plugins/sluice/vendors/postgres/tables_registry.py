@@ -134,3 +134,8 @@ class Registry:
 
 def _letters(actions: Iterable[str]) -> str:
     return "".join(action for action in "IUD" if action in set(actions))
+
+
+def registered(connection: Session, prefix: Prefix, schema: str) -> list[TableName]:
+    """The tables whose changes are captured, or are to be."""
+    return Registry(connection, prefix, schema).tables()

@@ -13,12 +13,13 @@ from functools import cached_property
 import psycopg
 
 from sluice import sql_files
+from sluice.database.misfit import ColumnMissing
 from sluice.database.session import Session
 from sluice.domain import precedence
 from sluice.domain.foreign_key import ForeignKey
 from sluice.domain.mask import NO_PATTERNS, Mask
 from sluice.domain.names import TableName
-from sluice.errors import RESTART_APPLY, Terminal
+from sluice.errors import Terminal
 from sluice.vendors.postgres import foreign_keys
 from sluice.vendors.postgres.connection import native, quoted
 
@@ -32,19 +33,6 @@ class TargetMissing(Terminal):
             "or take it out of the replication's tables."
         )
         self.table = table
-
-
-class ColumnMissing(Terminal):
-    """A replicated column does not exist on the slave."""
-
-    def __init__(self, table: TableName, column: str, known: Iterable[str]):
-        super().__init__(
-            f"Table {table} has no column {column!r} on the slave (it has {', '.join(known)}). Add it there with the "
-            f"master's type (ALTER TABLE … ADD COLUMN) and {RESTART_APPLY}; to get the values of rows that are there "
-            "already, start the DAG initial_update."
-        )
-        self.table = table
-        self.column = column
 
 
 @dataclass(frozen=True)

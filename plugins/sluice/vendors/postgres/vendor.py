@@ -1,5 +1,6 @@
 """PostgreSQL as services see it: which module is which part. mypy holds each to its protocol."""
 
+from sluice.database.apply import ApplyTarget
 from sluice.database.changes import ChangeSource
 from sluice.database.control import ControlTables, LoadLocks
 from sluice.database.rows import RowSource
@@ -31,6 +32,12 @@ class Postgres:
         from sluice.vendors.postgres import updates
 
         return updates
+
+    @property
+    def applying(self) -> ApplyTarget:
+        from sluice.vendors.postgres import apply_target
+
+        return apply_target
 
     @property
     def changes(self) -> ChangeSource:
