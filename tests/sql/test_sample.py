@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from sluice.database.digests import Method
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import catalog, digest
@@ -22,7 +23,7 @@ def test_every_row_has_the_same_chance(database: Callable[..., ConnectionInfo], 
         shape = catalog.shape(connection, TableName("public", "t"))
         assert shape is not None
         columns = (("id", "integer"), ("v", "text"))
-        made = digest.Digest(shape, columns, ("id",), digest.Method.HASH, (), 1)
+        made = digest.Digest(shape, columns, ("id",), Method.HASH, (), 1)
         seen: Counter[int] = Counter()
         checked, covered = 0, 0
         for _ in range(DRAWS):

@@ -5,6 +5,7 @@ from typing import Protocol
 from sluice.database.apply import ApplyTarget
 from sluice.database.changes import ChangeSource
 from sluice.database.control import ControlTables, LoadLocks
+from sluice.database.digests import Digester
 from sluice.database.rows import RowSource
 from sluice.database.session import Sessions
 from sluice.domain.position import Position
@@ -28,6 +29,9 @@ class Vendor(Protocol):
 
     @property
     def applying(self) -> ApplyTarget: ...
+
+    @property
+    def digests(self) -> Digester: ...
 
     @property
     def changes(self) -> ChangeSource: ...

@@ -7,10 +7,10 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
 
+from sluice.database.digests import MOST_BLOCKS, ROWS_A_BLOCK, Digester, Method, TableDigest
 from sluice.database.errors import DatabaseError
 from sluice.database.registry import vendor_of
 from sluice.database.rows import Estimate
@@ -34,6 +34,8 @@ BLOCKS_AT_ONCE = 256
 T = TypeVar("T")
 Found = dict[str, str | None] | None
 """A row: column → text."""
+Digests = tuple[TableDigest, TableDigest]
+"""The master's, the slave's."""
 Sum = tuple[int, int]
 """How many rows, and the sum of their digests."""
 
@@ -102,11 +104,14 @@ class _Comparison:
         if finding.key:
             self._look(digests)
 
-    def _unequal_blocks(self, digests: tuple[Any, Any]) -> list[int]:
+    def _unequal_blocks(self, digests: Digests) -> list[int]:
         """Blocks of which the two sides have different digests, in order."""
         finding = self.finding
         parts = [
-            [self._ask(side, digest.blocks(part)) for part in self._on(side, "digest", "pages", digest.shape)]
+            [
+                self.sight.run(side, partial(digest.of_blocks, part=part))
+                for part in self._with(side, digest.parts, side.first)
+            ]
             for side, digest in zip(self.sides, digests, strict=True)
         ]
         futures = [future for side in parts for future in side]
@@ -120,7 +125,7 @@ class _Comparison:
         finding.blocks_different = len(wrong)
         return wrong
 
-    def _take_back(self, digests: tuple[Any, Any]) -> None:
+    def _take_back(self, digests: Digests) -> None:
         """The master's rows as they were where the slave stands, of those that changed since."""
         sight, finding, digest = self.sight, self.finding, digests[0]
         assert sight.seen is not None
@@ -142,7 +147,7 @@ class _Comparison:
                     row[name] = text
         self.before = standing.before(items, finding.key)
 
-    def _judge(self, digests: tuple[Any, Any], keys: Sequence[Row]) -> None:
+    def _judge(self, digests: Digests, keys: Sequence[Row]) -> None:
         """Rows that waiting changes touch: the slave's against the master's before these."""
         for key, now, theirs in self._found(digests, keys):
             ours = self._formerly(key)
@@ -155,7 +160,7 @@ class _Comparison:
         row = self.before[key]
         return None if row is None else {name: row[name] for name in self.finding.compared}
 
-    def _prepare(self) -> tuple[Any, Any]:
+    def _prepare(self) -> Digests:
         """How each side is digested. The tables are locked, against changes of their definition alone."""
         table, finding = self.finding.table, self.finding
         shapes = []
@@ -164,7 +169,7 @@ class _Comparison:
             if shape is None:
                 raise CouldNotCompare(f"{side.info.place}: there is no table {table}.")
             for session in side.sessions:
-                self._with(side, partial(side.module("snapshot").lock, table=shape), session)
+                self._with(side, partial(self._digester(side).hold, table=shape), session)
             if not self._with(side, partial(vendor_of(side.info.vendor).rows.whole, table=table), side.first):
                 raise CouldNotCompare(
                     f"{side.info.place}: {table} was emptied, rewritten or replaced meanwhile.", again=True
@@ -176,48 +181,51 @@ class _Comparison:
         columns = tuple((column.name, slave.column(column.name).type) for column in master.replicated)
         finding.key = tuple(column.name for column in master.key)
         finding.compared, finding.types = (tuple(part) for part in zip(*columns, strict=True)) if columns else ((), ())
-        module = self.sight.master.module("digest")
         method, finding.fell_back = self._method()
         finding.method = str(method)
         bounds, classes = self._blocks(master, slave)
-        made = [module.Digest(shape, columns, finding.key, method, bounds, classes) for shape in shapes]
-        return made[0], made[1]
+        theirs, ours = (
+            self._digester(side).table(shape, columns, finding.key, method, bounds, classes)
+            for side, shape in zip(self.sides, shapes, strict=True)
+        )
+        return theirs, ours
 
-    def _method(self) -> tuple[Any, str]:
-        methods = self.sight.master.module("digest").Method
-        encodings = [self._on(side, "digest", "encoding") for side in self.sides]
+    def _method(self) -> tuple[Method, str]:
+        encodings = [self._with(side, self._digester(side).encoding, side.first) for side in self.sides]
         if len(set(encodings)) > 1:
             reason = "the databases keep texts in different encodings, " + " and ".join(encodings)
         else:
-            theirs, ours = (self._on(side, "digest", "probe", methods.HASH) for side in self.sides)
+            theirs, ours = (self._probe(side, Method.HASH) for side in self.sides)
             if theirs is not None and theirs == ours:
-                return methods.HASH, ""
+                return Method.HASH, ""
             reason = "the servers' own 64-bit hashes differ (another architecture or release)"
-        theirs, ours = (self._on(side, "digest", "probe", methods.MD5) for side in self.sides)
+        theirs, ours = (self._probe(side, Method.MD5) for side in self.sides)
         if theirs != ours:
             raise CouldNotCompare("Master and slave do not make the same MD5 of the same text.")
-        return methods.MD5, reason
+        return Method.MD5, reason
 
     def _blocks(self, master: TableShape, slave: TableShape) -> tuple[tuple[str, ...], int]:
         """Where blocks of the key's first column end; else how many classes there are."""
         side = self.sight.master
-        module = side.module("digest")
         estimate = self._estimates(side, master.table).get(master.table)
         # Never analysed: as many as fit there.
         rows = (estimate.rows if estimate.rows is not None else estimate.bytes // 64) if estimate else 0
         first = master.key[0] if master.key else None
-        if first and first.type in module.RANGED and slave.column(first.name).type == first.type:
-            bounds = tuple(self._on(side, "digest", "bounds", master, rows))
-            if len(bounds) >= rows // module.ROWS_A_BLOCK // 4 or len(bounds) >= module.MOST_BLOCKS // 4:
+        if first and self._digester(side).ranged(first.type) and slave.column(first.name).type == first.type:
+            bounds = tuple(self._with(side, partial(self._digester(side).bounds, shape=master, rows=rows), side.first))
+            if len(bounds) >= rows // ROWS_A_BLOCK // 4 or len(bounds) >= MOST_BLOCKS // 4:
                 return bounds, 1
         classes = 1
-        while classes < module.MOST_BLOCKS and classes * module.ROWS_A_BLOCK < rows:
+        while classes < MOST_BLOCKS and classes * ROWS_A_BLOCK < rows:
             classes *= 2
         return (), classes
 
-    def _keyed(self, digests: tuple[Any, Any], wrong: Sequence[int]) -> None:
+    def _keyed(self, digests: Digests, wrong: Sequence[int]) -> None:
         """Rows of a table with a key, by their digests."""
-        asked = [self._ask(side, digest.rows(wrong)) for side, digest in zip(self.sides, digests, strict=True)]
+        asked = [
+            self.sight.run(side, partial(digest.of_rows, blocks=wrong))
+            for side, digest in zip(self.sides, digests, strict=True)
+        ]
         master, slave = (self._by_key(rows) for rows in gathered(asked))
         for key in self.before:
             master.pop(key, None)
@@ -230,14 +238,14 @@ class _Comparison:
         self.finding.travelled += len(rows)
         return sums_by_key(rows)
 
-    def _sampled(self, digests: tuple[Any, Any], wanted: int) -> None:
+    def _sampled(self, digests: Digests, wanted: int) -> None:
         """Rows drawn on either side, looked for on the other."""
         finding = self.finding
         checked, wrong = [], []
         for side, digest in zip(self.sides, digests, strict=True):
             estimate = self._estimates(side, finding.table)[finding.table]
             rows = wanted if estimate.rows is None else estimate.rows
-            keys = self._on(side, "digest", "drawn", digest, rows, wanted)
+            keys = self._with(side, partial(digest.drawn, rows=rows, wanted=wanted), side.first)
             before = sum(found.count for found in finding.found.values())
             for start in range(0, len(keys), BLOCKS_AT_ONCE):
                 self._drawn(digests, keys[start : start + BLOCKS_AT_ONCE], side is self.sight.master)
@@ -247,7 +255,7 @@ class _Comparison:
         finding.sampled, finding.upper_bound = min(checked), max(map(upper_bound, checked, wrong))
         self._look(digests)
 
-    def _drawn(self, digests: tuple[Any, Any], keys: Sequence[Row], of_master: bool) -> None:
+    def _drawn(self, digests: Digests, keys: Sequence[Row], of_master: bool) -> None:
         self.finding.travelled += 2 * len(keys)
         for key, ours, theirs in self._found(digests, keys):
             if not of_master:
@@ -258,9 +266,12 @@ class _Comparison:
             elif ours != theirs:
                 self._keep(Kind.DIFFERENT, [key])
 
-    def _keyless(self, digests: tuple[Any, Any], wrong: Sequence[int]) -> None:
+    def _keyless(self, digests: Digests, wrong: Sequence[int]) -> None:
         """Rows of a table without a key, by how often each is there."""
-        asked = [self._ask(side, digest.counts(wrong)) for side, digest in zip(self.sides, digests, strict=True)]
+        asked = [
+            self.sight.run(side, partial(digest.copies, blocks=wrong))
+            for side, digest in zip(self.sides, digests, strict=True)
+        ]
         found = gathered(asked)
         self.finding.travelled += sum(map(len, found))
         master, slave = ({tuple(row): count for count, *row in rows} for rows in found)
@@ -277,7 +288,7 @@ class _Comparison:
         rows.count += len(keys) if copies is None else copies
         rows.keys += keys[: MOST_KEYS - len(rows.keys)]
 
-    def _look(self, digests: tuple[Any, Any]) -> None:
+    def _look(self, digests: Digests) -> None:
         """Fetches some of the rows that differ, and says in which columns."""
         finding = self.finding
         for kind in Kind:
@@ -301,17 +312,14 @@ class _Comparison:
 
     # -- asking
 
-    def _found(self, digests: tuple[Any, Any], keys: Sequence[Row]) -> Iterator[tuple[Row, Found, Found]]:
+    def _found(self, digests: Digests, keys: Sequence[Row]) -> Iterator[tuple[Row, Found, Found]]:
         """Under each key the master's row and the slave's, or None."""
         both = [
-            self.sight.run(side, partial(side.module("digest").found_rows, digest=digest, keys=keys))
+            self.sight.run(side, partial(digest.found, keys=keys))
             for side, digest in zip(self.sides, digests, strict=True)
         ]
         for (key, ours), (_, theirs) in zip(*gathered(both), strict=True):
             yield key, ours, theirs
-
-    def _ask(self, side: Side, statement: str) -> "Future[list[Any]]":
-        return self.sight.run(side, partial(side.module("digest").fetch, statement=statement))
 
     def _estimates(self, side: Side, table: TableName) -> dict[TableName, Estimate]:
         return self._with(side, partial(vendor_of(side.info.vendor).rows.estimates, tables=[table]), side.first)
@@ -320,9 +328,11 @@ class _Comparison:
         converted = partial(vendor_of(side.info.vendor).changes.converted, texts=texts, own=own, wanted=wanted)
         return self._with(side, converted, side.first)
 
-    def _on(self, side: Side, noun: str, function: str, *arguments: Any) -> Any:
-        """Calls a function of the side's vendor with the side's first session."""
-        return self._with(side, lambda session: getattr(side.module(noun), function)(session, *arguments), side.first)
+    def _digester(self, side: Side) -> Digester:
+        return vendor_of(side.info.vendor).digests
+
+    def _probe(self, side: Side, method: Method) -> list[int] | None:
+        return self._with(side, partial(self._digester(side).probe, method=method), side.first)
 
     def _with(self, side: Side, task: Callable[[Session], T], session: Session) -> T:
         try:

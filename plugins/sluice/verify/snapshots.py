@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 
 from redis import Redis
 
-from sluice import vendors
 from sluice.database import positions
 from sluice.database.errors import DatabaseError, DatatypeMismatch, LockNotAvailable, UndefinedObject
 from sluice.database.registry import vendor_of
@@ -61,10 +60,6 @@ class Side:
     @property
     def first(self) -> Session:
         return self.sessions[0]
-
-    def module(self, noun: str) -> Any:
-        """A module of this side's vendor."""
-        return vendors.module(self.info.vendor, noun)
 
 
 class Sight:

@@ -16,8 +16,8 @@ from sluice.domain.state import SlaveState
 from sluice.failover.steps import Taken
 from sluice.failover.survey import NotReady
 from sluice.stores.failover import FailoverClaim
+from sluice.vendors.postgres import digester
 from sluice.vendors.postgres.guard import Guard
-from sluice.verify import compare
 from sluice.verify.resync import look
 from tests.waiting import until
 
@@ -63,14 +63,14 @@ def test_one_of_another_slave_is_waited_for(shop_of: Callable[..., Shop]) -> Non
 def test_a_comparison_that_runs_is_waited_for(shop_of: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch) -> None:
     shop = shop_of()
     asked, released = threading.Event(), threading.Event()
-    ask = compare._Comparison._ask
+    of_blocks = digester.TableDigest.of_blocks
 
-    def held(self: Any, side: Any, statement: str) -> Any:
+    def held(self: Any, connection: Any, part: Any) -> Any:
         asked.set()
         assert released.wait(60)
-        return ask(self, side, statement)
+        return of_blocks(self, connection, part)
 
-    monkeypatch.setattr(compare._Comparison, "_ask", held)
+    monkeypatch.setattr(digester.TableDigest, "of_blocks", held)
     with shop.applying():
         comparison = Background(lambda: look(shop.pair, shop.store, TABLES[0], frozenset("IUD"), sessions=1))
         until(asked.is_set)

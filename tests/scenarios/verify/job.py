@@ -16,7 +16,8 @@ from sluice import config
 from sluice.domain.names import TableName
 from sluice.pair import Pair
 from sluice.stores import redis_store
-from sluice.verify import asking, compare, repair, resync, snapshots
+from sluice.vendors.postgres import digester
+from sluice.verify import asking, repair, resync, snapshots
 from sluice.verify.resync import Action
 from spark_jobs.job import JobInput
 
@@ -32,7 +33,7 @@ def main() -> None:
     asking.PATIENCE_SECONDS = extra["patience"]
     repair.ROWS_A_REQUEST = 2
     if extra["hold"]:
-        compare._Comparison._ask = _held  # type: ignore[method-assign]
+        digester.TableDigest.of_blocks = _held  # type: ignore[method-assign]
     pair = Pair.of(config.load(job.prefix), job.slave, job.connections)
     store = redis_store.connect(job.redis_url)
     result = resync.resync(pair, store, TableName("public", "t"), frozenset("IUD"), Action(extra["action"]), None)
@@ -43,12 +44,12 @@ def main() -> None:
     print(json.dumps(told), flush=True)
 
 
-def _held(self: Any, side: Any, statement: str) -> Any:
-    def ask(session: Any) -> list[Any]:
-        session.execute("SELECT pg_advisory_lock_shared(%s)", [HELD])
-        return list(session.execute(statement.encode()).fetchall())
+_of_blocks = digester.TableDigest.of_blocks
 
-    return self.sight.run(side, ask)
+
+def _held(self: Any, connection: Any, part: Any) -> Any:
+    connection.execute("SELECT pg_advisory_lock_shared(%s)", [HELD])
+    return _of_blocks(self, connection, part)
 
 
 def _end_with(parent: int) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from sluice.database.digests import Method
 from sluice.domain.names import TableName
 from sluice.stores import redis_store
 from sluice.stores.lease import Lease
@@ -316,7 +317,7 @@ def test_where_the_servers_own_hash_differs_md5_serves_and_the_report_says_so(
     from sluice.vendors.postgres import digest
 
     true = digest.probe
-    monkeypatch.setattr(digest, "probe", lambda c, method: None if method is digest.Method.HASH else true(c, method))
+    monkeypatch.setattr(digest, "probe", lambda c, method: None if method is Method.HASH else true(c, method))
     pair = rig(T + ";" + ODD)
     with pair.apply():
         pair.master.execute(FILL.format(rows=500))

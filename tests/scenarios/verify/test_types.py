@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from embedded.postgres import PostgresServer
 from embedded.postgres_releases import NEWEST, OLDEST, RELEASES
+from sluice.database.digests import ROWS_A_BLOCK, Method
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import digest
 from sluice.vendors.postgres.catalog import shape
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.digest import Digest, Method
+from sluice.vendors.postgres.digest import Digest
 from sluice.verify.findings import Kind, Outcome
 from tests.examples import examples
 from tests.features import values_there
@@ -216,7 +217,7 @@ def test_no_two_values_of_a_type_have_the_same_digest(database: Callable[..., Co
 def test_a_table_of_many_rows_is_cut_into_blocks_by_a_key_of_every_type_that_has_ranges(
     rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(digest, "SAMPLED_KEYS", digest.ROWS_A_BLOCK)  # that is, all of them
+    monkeypatch.setattr(digest, "SAMPLED_KEYS", ROWS_A_BLOCK)  # that is, all of them
     names = {f"t{number}": kind for number, kind in enumerate(RANGES, 1)}
     pair = rig(";".join(f"CREATE TABLE public.{name} (v {kind} PRIMARY KEY, n int)" for name, kind in names.items()))
     with pair.apply():

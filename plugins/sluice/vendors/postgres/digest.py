@@ -8,9 +8,8 @@ of the whole row's for a table without a key. Two blocks that differ have the sa
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import Any
 
+from sluice.database.digests import MOST_BLOCKS, ROWS_A_BLOCK, Method, Texts
 from sluice.database.session import Session
 from sluice.domain.blocks import Key
 from sluice.domain.shape import TableShape
@@ -35,21 +34,10 @@ SENT = {
     "timestamp with time zone": "timestamptz_send",
 }
 """Types whose binary form is hashed, and what makes it; of a numeric with a scale `numeric_send`."""
-ROWS_A_BLOCK = 1_000
-MOST_BLOCKS = 8_192
 SAMPLED_KEYS = 100
 """How many keys of a block are looked at, on average, to find where blocks should end."""
 PAGES_A_PART = 65_536
 """Pages that one statement reads, half a gigabyte."""
-
-
-class Method(StrEnum):
-    """How a text becomes 64 bits."""
-
-    HASH = "hash64"
-    """PostgreSQL's own: the fastest, and alike on servers of one kind."""
-    MD5 = "md5"
-    """The first half of the MD5 of the text in UTF-8: alike on every server of every vendor."""
 
 
 RECORD = (  # a value of each type that is not hashed as a text
@@ -205,14 +193,9 @@ class Digest:
         return f"SELECT count(*), {', '.join(texts)} FROM {self.source} WHERE {self.within(blocks)} GROUP BY {places}"
 
 
-def fetch(session: Session, statement: str) -> list[Any]:
-    """The rows of a statement of a `Digest`."""
-    return session.execute(statement.encode()).fetchall()
-
-
 def found_rows(
-    connection: Session, digest: Digest, keys: Sequence[Key]
-) -> list[tuple[Key, dict[str, str | None] | None]]:
+    connection: Session, digest: Digest, keys: Sequence[Texts]
+) -> list[tuple[Texts, dict[str, str | None] | None]]:
     """For each of `keys` the row that the table has under it, or None. Raises psycopg's errors."""
     if not keys:
         return []

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 import psycopg
 
+from sluice.database.digests import Method
 from sluice.database.session import Session
 from sluice.domain.names import TableName
 from sluice.errors import Transient
 from sluice.vendors.postgres import catalog, digest, snapshot
 from sluice.vendors.postgres.blocks import array_literal
 from sluice.vendors.postgres.connection import native
-from sluice.vendors.postgres.digest import Digest, Method
+from sluice.vendors.postgres.digest import Digest
 
 Row = tuple[str | None, ...]
 """The canonical texts of a row's columns."""

@@ -3,6 +3,7 @@
 from sluice.database.apply import ApplyTarget
 from sluice.database.changes import ChangeSource
 from sluice.database.control import ControlTables, LoadLocks
+from sluice.database.digests import Digester
 from sluice.database.rows import RowSource
 from sluice.database.session import Sessions
 from sluice.database.vendor import Vendor
@@ -38,6 +39,12 @@ class Postgres:
         from sluice.vendors.postgres import apply_target
 
         return apply_target
+
+    @property
+    def digests(self) -> Digester:
+        from sluice.vendors.postgres import digester
+
+        return digester.Digester()
 
     @property
     def changes(self) -> ChangeSource:

@@ -1,0 +1,105 @@
+"""What a database offers to a comparison: digests of a table's blocks and rows, each side its own."""
+
+from collections.abc import Collection, Sequence
+from enum import StrEnum
+from typing import Protocol
+
+from sluice.database.session import Session
+from sluice.domain.blocks import Key
+from sluice.domain.shape import TableShape
+
+ROWS_A_BLOCK = 1_000
+MOST_BLOCKS = 8_192
+
+Texts = tuple[str | None, ...]
+"""Texts of key columns."""
+Part = tuple[int, int | None] | None
+"""A part of a table that is read at once, in the vendor's own terms; None: the whole table."""
+
+
+class Method(StrEnum):
+    """How a text becomes 64 bits."""
+
+    HASH = "hash64"
+    """The server's own: the fastest, and alike on servers of one kind."""
+    MD5 = "md5"
+    """The first half of the MD5 of the text in UTF-8: alike on every server of every vendor."""
+
+
+class TableDigest(Protocol):
+    """How one side's table is digested: what is compared, and into which blocks it falls."""
+
+    @property
+    def shape(self) -> TableShape:
+        """This side's table."""
+        ...
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """Name and type of each compared column."""
+        ...
+
+    @property
+    def bounds(self) -> tuple[str, ...]:
+        """Where blocks of the key's first column end; empty: blocks are classes of hashes."""
+        ...
+
+    def parts(self, connection: Session) -> Sequence[Part]:
+        """The parts in which the table is read."""
+        ...
+
+    def of_blocks(self, connection: Session, part: Part) -> list[tuple[int, int, str]]:
+        """Of each block in `part`: its number, how many rows, the sum of their digests as text."""
+        ...
+
+    def of_rows(self, connection: Session, blocks: Collection[int]) -> list[tuple[int, *tuple[str | None, ...]]]:
+        """Of each row in `blocks`: its digest, the texts of its key."""
+        ...
+
+    def copies(self, connection: Session, blocks: Collection[int]) -> list[tuple[int, *tuple[str | None, ...]]]:
+        """Of a table without a key, of each distinct row in `blocks`: how often, the texts of its columns."""
+        ...
+
+    def found(self, connection: Session, keys: Sequence[Texts]) -> list[tuple[Texts, dict[str, str | None] | None]]:
+        """For each of `keys` the row that the table has under it, or None."""
+        ...
+
+    def drawn(self, connection: Session, rows: int, wanted: int) -> list[Key]:
+        """The keys of about `wanted` rows, each of the table's (about) `rows` drawn with the same chance."""
+        ...
+
+
+class Digester(Protocol):
+    """Over sessions that see one moment."""
+
+    def table(
+        self,
+        shape: TableShape,
+        columns: tuple[tuple[str, str], ...],
+        key: tuple[str, ...],
+        method: Method,
+        bounds: tuple[str, ...] = (),
+        classes: int = 1,
+    ) -> TableDigest:
+        """`bounds`: where blocks end. `classes`: how many there are where there are no bounds, a power of two."""
+        ...
+
+    def hold(self, connection: Session, table: TableShape) -> None:
+        """Keeps the table's definition as it is until the transaction ends."""
+        ...
+
+    def encoding(self, connection: Session) -> str:
+        """What the database keeps texts in, such as UTF8."""
+        ...
+
+    def probe(self, connection: Session, method: Method) -> list[int] | None:
+        """What this server makes of values that are the same everywhere; None where it lacks the method."""
+        ...
+
+    def ranged(self, type_name: str) -> bool:
+        """Whether every database orders values of the type alike."""
+        ...
+
+    def bounds(self, connection: Session, shape: TableShape, rows: int) -> list[str]:
+        """Where blocks of about `ROWS_A_BLOCK` of the table's (about) `rows` may end; empty where one will do."""
+        ...

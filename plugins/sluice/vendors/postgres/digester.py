@@ -1,0 +1,63 @@
+"""Digests of PostgreSQL's tables for comparisons (`sluice.database.digests.Digester`)."""
+
+from collections.abc import Collection, Sequence
+
+from sluice.database.digests import Method, Part, Texts
+from sluice.database.session import Session
+from sluice.domain.blocks import Key
+from sluice.domain.shape import TableShape
+from sluice.vendors.postgres import digest, snapshot
+
+TextRows = list[tuple[int, *tuple[str | None, ...]]]
+
+
+class TableDigest(digest.Digest):
+    """Its statements, run."""
+
+    def parts(self, connection: Session) -> Sequence[Part]:
+        return digest.pages(connection, self.shape)
+
+    def of_blocks(self, connection: Session, part: Part) -> list[tuple[int, int, str]]:
+        return connection.execute(self.blocks(part).encode()).fetchall()
+
+    def of_rows(self, connection: Session, blocks: Collection[int]) -> TextRows:
+        return connection.execute(self.rows(blocks).encode()).fetchall()
+
+    def copies(self, connection: Session, blocks: Collection[int]) -> TextRows:
+        return connection.execute(self.counts(blocks).encode()).fetchall()
+
+    def found(self, connection: Session, keys: Sequence[Texts]) -> list[tuple[Texts, dict[str, str | None] | None]]:
+        return digest.found_rows(connection, self, keys)
+
+    def drawn(self, connection: Session, rows: int, wanted: int) -> list[Key]:
+        return digest.drawn(connection, self, rows, wanted)
+
+
+class Digester:
+    """See the protocol."""
+
+    def table(
+        self,
+        shape: TableShape,
+        columns: tuple[tuple[str, str], ...],
+        key: tuple[str, ...],
+        method: Method,
+        bounds: tuple[str, ...] = (),
+        classes: int = 1,
+    ) -> TableDigest:
+        return TableDigest(shape, columns, key, method, bounds, classes)
+
+    def hold(self, connection: Session, table: TableShape) -> None:
+        snapshot.lock(connection, table)
+
+    def encoding(self, connection: Session) -> str:
+        return digest.encoding(connection)
+
+    def probe(self, connection: Session, method: Method) -> list[int] | None:
+        return digest.probe(connection, method)
+
+    def ranged(self, type_name: str) -> bool:
+        return type_name in digest.RANGED
+
+    def bounds(self, connection: Session, shape: TableShape, rows: int) -> list[str]:
+        return digest.bounds(connection, shape, rows)
