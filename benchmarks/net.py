@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.apply import content, net
-from sluice.database.changes import ITEMS
+from sluice.database.items import ITEMS
 from sluice.vendors.postgres import stage
 
 COLUMNS = ("id", "customer", "amount", "status", "note", "created")

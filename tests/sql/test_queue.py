@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from sluice import sql_files
-from sluice.database.changes import ITEMS, Cut, Share
+from sluice.database.changes import Cut, Share
 from sluice.database.errors import DatabaseUnreachable
+from sluice.database.items import ITEMS
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.position import Position

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sluice.database.changes import ITEMS
+from sluice.database.items import ITEMS
 from sluice.domain import content
 from sluice.domain.names import TableName
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from sluice.database.changes import ITEMS
+from sluice.database.items import ITEMS
 from sluice.vendors.postgres.queue import taken_over
 
 KEYS = [1, 2**32 - 1, 2**32, 2**62, 7]

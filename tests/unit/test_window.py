@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.apply.window import CutItem, by_table, pieces, runs
-from sluice.database.changes import ITEMS
+from sluice.database.items import ITEMS
 from sluice.domain.change import ROW_ACTIONS
 from sluice.domain.names import TableName
 

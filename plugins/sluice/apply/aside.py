@@ -23,9 +23,9 @@ from sluice.apply.events import Events
 from sluice.apply.links import Links
 from sluice.apply.seldom import Seldom
 from sluice.apply.window import CutItem
-from sluice.database.changes import ITEMS
 from sluice.database.control import RejectTable
 from sluice.database.errors import StatementFailed
+from sluice.database.items import ITEMS
 from sluice.database.misfit import Misfit
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session

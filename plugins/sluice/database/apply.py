@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sluice.database.misfit import Misfit, Unsettled
 from sluice.database.session import Session
@@ -13,6 +11,10 @@ from sluice.domain.foreign_key import ForeignKey
 from sluice.domain.mask import NO_PATTERNS, Mask
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.reject import Rejected
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 Texts = tuple[str | None, ...]
 """The canonical texts of a row's columns."""
@@ -146,7 +148,7 @@ class Replayer(Protocol):
 
     def replay(
         self,
-        items: pa.Table,
+        items: "pa.Table",
         keys: Mapping[TableName, Sequence[str]],
         *,
         safe: bool = False,
@@ -155,7 +157,7 @@ class Replayer(Protocol):
         aside: Sequence[Rejected] = (),
         deferrable: bool = False,
     ) -> Replayed:
-        """Applies `items` (columns of `changes.ITEMS`), whose tables have these `keys`.
+        """Applies `items` (columns of `items.ITEMS`), whose tables have these `keys`.
 
         `images`: tables whose former values are compared. `reject`: what does not fit is set aside, beside what is
         `aside` already. `deferrable`: in safe mode unique values that are checked at the commit displace rows as well.

@@ -3,9 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Protocol, Self
 
 from sluice.database.session import Session
 from sluice.domain.backlog import Backlog
@@ -19,19 +17,9 @@ from sluice.domain.purging import SlaveNote
 from sluice.domain.window import Window
 from sluice.errors import SluiceError
 
-ITEMS = pa.schema(
-    [
-        ("repl_key", pa.int64()),
-        ("trans_key", pa.int64()),
-        ("schema", pa.large_string()),
-        ("table", pa.large_string()),
-        ("guid", pa.large_string()),
-        ("action", pa.large_string()),
-        ("content", pa.large_string()),
-        ("oldcontent", pa.large_string()),
-    ]
-)
-"""The columns of a window."""
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 WaitingChange = tuple[str, str | None, str | None]
 """Action, CONTENT, OLDCONTENT."""
@@ -101,8 +89,11 @@ class ChangeReader(Protocol):
         share: Share | None = None,
         images: bool = False,
         max_bytes: int | None = None,
-    ) -> pa.Table:
-        """The changes in REPL_KEY order, columns as in `ITEMS`. Raises `TooManyBytes` when `max_bytes` are passed."""
+    ) -> "pa.Table":
+        """The changes in REPL_KEY order, columns as in `sluice.database.items`.
+
+        Raises `TooManyBytes` when `max_bytes` are passed.
+        """
         ...
 
     def key_changes(
@@ -111,7 +102,7 @@ class ChangeReader(Protocol):
         *,
         guids: Mapping[TableName, Collection[str]] | None = None,
         images: bool = False,
-    ) -> pa.Table:
+    ) -> "pa.Table":
         """UPDATEs that change a key; with `guids` all changes of these keys, and of keys that become one of them."""
         ...
 

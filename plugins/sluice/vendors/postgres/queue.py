@@ -24,7 +24,8 @@ import psycopg
 import pyarrow as pa
 
 from sluice import sql_files
-from sluice.database.changes import ITEMS, Cut, Share, Survey, TooManyBytes
+from sluice.database.changes import Cut, Share, Survey, TooManyBytes
+from sluice.database.items import ITEMS
 from sluice.domain.change import Action
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix, TableName
