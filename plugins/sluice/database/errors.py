@@ -12,6 +12,8 @@ class DatabaseError(SluiceError):
 
     place = ""
     """The server, as `ConnectionInfo.place` names it; empty where the error has travelled."""
+    reason = ""
+    """What the server said, without its name and without a remedy; empty where the error has travelled."""
 
 
 class DatabaseUnreachable(DatabaseError, Transient):

@@ -106,7 +106,7 @@ class Gauges:
         except DatabaseError as error:
             if self._master.broken:
                 raise
-            return f"it fails: {error}"
+            return f"it fails: {error.reason or error}"
 
     def _apply_lag(self, now: datetime) -> Reading:
         update = self.update

@@ -246,7 +246,7 @@ class BlockWorker(ABC):
             yield
         except NOT_YET as error:
             if error.place == self.target.slave_info.place:
-                raise NotYet(table, str(error)) from error
+                raise NotYet(table, error.reason or str(error)) from error
             raise
 
     def _linked(self, connection: Session | None) -> Session:

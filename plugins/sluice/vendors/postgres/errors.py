@@ -68,7 +68,7 @@ def adopt(error: psycopg.Error, place: str, mask: tuple[str, ...] = ()) -> None:
         return
     vars(error)["mask"] = mask
     kind, message = _judged(error, place)
-    vars(error).update(message=message, place=place)
+    vars(error).update(message=message, place=place, reason=in_one_line(error))
     error.__class__ = _both(type(error), kind)
 
 
