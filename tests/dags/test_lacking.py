@@ -183,7 +183,7 @@ DROPS = (
 )
 
 
-def test_what_constrains_a_slave_alone_is_told_until_it_goes(told: Told) -> None:
+def test_what_constrains_a_slave_alone_is_told_until_it_goes(told: Told, caplog: pytest.LogCaptureFixture) -> None:
     rig = told.pair
     for side in (rig.master, rig.slave):
         side.execute(TYPES.encode())
@@ -205,7 +205,11 @@ def test_what_constrains_a_slave_alone_is_told_until_it_goes(told: Told) -> None
     rig.master.execute('DROP INDEX public."of its own"')
     for drop in DROPS:
         rig.master.execute(drop.encode())
-    assert compare() == "5 differences found"
+    caplog.clear()
+    with caplog.at_level(logging.INFO, "sluice.orchestration"):
+        assert compare() == "5 differences found"
+    (note,) = [one for one in caplog.records if one.levelno == logging.INFO and "of its own" in one.message]
+    assert 'DROP INDEX CONCURRENTLY IF EXISTS "public"."of its own";' in note.message
     assert look() == "1 thing needs a person, 1 notice sent"
     (notice,) = told.notices
     assert notice["subject"] == "DEMO_ \u2192 dr1: 5 definitions not as on its master"

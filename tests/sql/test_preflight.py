@@ -29,6 +29,7 @@ ACCOUNT, OWNER = quoted('Sluice\'s "Account"'), quoted('Table "Owner"')
 SILENCE = "SET on the parameter session_replication_role"
 SCHEMA, RESOURCES = quoted('Odd "Schema'), quoted("select")
 PERSON, ORDER, EVENTS, PART = f'{SCHEMA}."Per son"', 'public."order"', f"{SCHEMA}.events", f'{SCHEMA}."events 1"'
+BETWEEN = f'{SCHEMA}."Events, between"'
 
 CONFIG = """
 prefix: PRE_
@@ -102,7 +103,8 @@ def ends(postgres: PostgresServer, database: Callable[..., ConnectionInfo], tmp_
             f"CREATE SCHEMA {SCHEMA} AUTHORIZATION {OWNER}; GRANT ALL ON SCHEMA public TO {OWNER};"
             f"SET ROLE {OWNER}; {TABLES}"
             f"CREATE TABLE {EVENTS} (id int PRIMARY KEY, v text) PARTITION BY RANGE (id);"
-            f"CREATE TABLE {PART} PARTITION OF {EVENTS} FOR VALUES FROM (0) TO (1000); RESET ROLE".encode()
+            f"CREATE TABLE {BETWEEN} PARTITION OF {EVENTS} FOR VALUES FROM (0) TO (1000) PARTITION BY RANGE (id);"
+            f"CREATE TABLE {PART} PARTITION OF {BETWEEN} FOR VALUES FROM (0) TO (1000); RESET ROLE".encode()
         )
         yield Ends(
             replication, postgres.info(master, plain(ACCOUNT)), postgres.info(slave, plain(ACCOUNT)), there, here
@@ -164,6 +166,7 @@ MASTER = [
     (f"REVOKE TRIGGER ON {ORDER} FROM {ACCOUNT}", f"TRIGGER on {ORDER}"),
     (f"REVOKE SELECT, TRIGGER ON {PART} FROM {ACCOUNT}", f"SELECT, TRIGGER on {PART}"),
     (f"REVOKE TRIGGER ON {EVENTS} FROM {ACCOUNT}", f"TRIGGER on {EVENTS}"),
+    (f"REVOKE TRIGGER ON {BETWEEN} FROM {ACCOUNT}", f"TRIGGER on {BETWEEN}"),
     (f"REVOKE SELECT ON public.order_id_seq FROM {ACCOUNT}", "SELECT on the sequence", WARNING),
     (
         f"ALTER DEFAULT PRIVILEGES FOR ROLE {OWNER} IN SCHEMA {SCHEMA} REVOKE TRIGGER ON TABLES FROM {ACCOUNT}",

@@ -1,4 +1,4 @@
--- What this account may do with tables, and with the partitions that hold their rows.
+-- What this account may do with tables, and with their partitions: a trigger of a table is made on each, on every level.
 -- Called by: the preflight, on master and slave. Parameters: schemas text[], names text[]: the tables (pairs).
 -- Result, one row a table or partition that is there: schema and name of the table; whether the relation is a partition of
 --   it; schema of the relation, its quoted name with the schema, owner quoted; whether it is partitioned; whether the account has the owner's rights, and
@@ -23,7 +23,7 @@ WITH wanted AS (
     FROM wanted w
     JOIN pg_catalog.pg_class c ON c.oid = w.oid AND c.relkind = 'p'
     CROSS JOIN LATERAL pg_catalog.pg_partition_tree(w.oid) t
-    JOIN pg_catalog.pg_class l ON l.oid = t.relid AND l.relkind = 'r'
+    JOIN pg_catalog.pg_class l ON l.oid = t.relid AND l.relkind IN ('r', 'p') AND l.oid <> w.oid
 )
 SELECT x.schema, x.name, x.partition, n.nspname::text, format('%%I.%%I', n.nspname, c.relname), format('%%I', r.rolname),
        c.relkind = 'p',

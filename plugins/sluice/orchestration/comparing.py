@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from sluice import vendors
 from sluice.database.registry import vendor_of
+from sluice.domain.lack import Severity
 from sluice.domain.names import TableName
 from sluice.domain.table_state import how_to_capture
 from sluice.errors import SluiceError
@@ -39,12 +40,14 @@ def compare(work: Work, slaves: Iterable[str]) -> int | None:
         except SluiceError as failure:
             log.warning("%s: its definitions are not compared: %s", one, failure)
             continue
-        for lack in found or ():
-            log.warning("%s: %s", work, lack)
-        number += len(found or ())
-        if found is not None:
-            facts = [(f"{lack.what}: {lack.why}", lack.statement or "") for lack in found]
-            Lacks(work.redis, work.prefix, name).write(facts, now)
+        if found is None:
+            continue
+        grave = [lack for lack in found if lack.severity is not Severity.NOTE]
+        for lack in found:
+            log.log(logging.WARNING if lack in grave else logging.INFO, "%s: %s", work, lack)
+        number += len(grave)
+        facts = [(f"{lack.what}: {lack.why}", lack.statement or "") for lack in grave]
+        Lacks(work.redis, work.prefix, name).write(facts, now)
     return number
 
 

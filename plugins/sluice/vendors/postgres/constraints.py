@@ -38,6 +38,7 @@ TRIES = 60
 _LEFT_OUT = ("42", "23", "0A", "22")
 
 _ONLY_THERE = "the master has none, and the apply stops at the first row of the master's that does not meet it"
+_PLAIN_ONLY_THERE = "the master has none of that name, and every change on the slave pays for it"
 _DEFERRABLE = re.compile(r" DEFERRABLE( INITIALLY DEFERRED)?\Z")
 
 
@@ -56,6 +57,11 @@ class Index:
     primary: bool
     expressions: list[str]
     """Those that are evaluated for each row: of its columns, and which rows it has."""
+
+    @property
+    def constrains(self) -> bool:
+        """Whether it refuses rows."""
+        return self.unique or self.constraint_kind is not None
 
 
 @dataclass(frozen=True)
@@ -204,23 +210,31 @@ def surplus(
     constraints_of_master: Sequence[Constraint],
     tables: Sequence[TableName],
 ) -> list[Lack]:
-    """What constrains `tables` on the slave and not on the master, under that name or another. Changes nothing."""
+    """What constrains `tables` on the slave and not on the master, under that name or another. Changes nothing.
+
+    Other indexes that only the slave has come last, as notes: its readers may want them.
+    """
     names = {(one.table, one.name) for one in indexes_of_master} | {
         (one.table, one.name) for one in constraints_of_master
     }
     unique = {(one.table, one.rest) for one in indexes_of_master if one.unique}
     defined = {(one.table, one.definition) for one in constraints_of_master}
-    found: list[Index | Constraint] = [
+    # A column that waits for its values has a check of ours.
+    alone = [
         own
-        for own in indexes(connection, tables)
-        if (own.unique or own.constraint_kind) and not own.primary and (own.table, own.rest) not in unique
-    ]
-    found += [own for own in constraints(connection, tables) if (own.table, own.definition) not in defined]
-    return [
-        Lack("", _name_of(own), _ONLY_THERE, _drop(own), Severity.WARNING)
-        for own in found
-        # A column that waits for its values has a check of ours.
+        for own in (*indexes(connection, tables), *constraints(connection, tables))
         if (own.table, own.name) not in names and not own.name.startswith(PENDING)
+    ]
+    constraining = [
+        own
+        for own in alone
+        if (isinstance(own, Constraint) and (own.table, own.definition) not in defined)
+        or (isinstance(own, Index) and own.constrains and not own.primary and (own.table, own.rest) not in unique)
+    ]
+    plain = [own for own in alone if isinstance(own, Index) and not own.constrains]
+    return [Lack("", _name_of(own), _ONLY_THERE, _drop(own), Severity.WARNING) for own in constraining] + [
+        Lack("", _name_of(own), _PLAIN_ONLY_THERE, None, Severity.NOTE, remedy=f"Unless it is wanted there: {_drop(own)};")
+        for own in plain
     ]
 
 

@@ -78,7 +78,7 @@ class Schema:
 
 @dataclass(frozen=True)
 class Relation:
-    """A table, or a partition with rows of one."""
+    """A table, or a partition of one, on whichever level."""
 
     table: TableName
     """The table that is replicated; of a partition the one it belongs to."""
