@@ -69,9 +69,7 @@ TREATMENTS: dict[str, Treatment] = {
     "sequence": Treatment(True, "nothing on the slave needed it"),
     "default": Treatment(True, "replicated values need none"),
     "identity": Treatment(True, "the apply brings its values, so it is BY DEFAULT on a slave"),
-    "index": Treatment(
-        True, "it was made on the master after the load, or could not be made here", extra_matters=True
-    ),
+    "index": Treatment(True, "it was made on the master after the load, or could not be made here", extra_matters=True),
     "primary key": Treatment(True, "it was made on the master after the load"),
     "unique constraint": Treatment(True, "it was made on the master after the load", extra_matters=True),
     "exclusion constraint": Treatment(True, "it is checked at the commit on a slave", extra_matters=True),

@@ -11,7 +11,7 @@ from sluice.errors import Terminal
 from sluice.orchestration import jobs
 from sluice.orchestration.failure import as_airflow
 from sluice.orchestration.job import Kind
-from sluice.orchestration.job_operator import is_active
+from sluice.orchestration.runs import is_active
 from sluice.orchestration.step import RETRY
 from sluice.orchestration.work import listed
 

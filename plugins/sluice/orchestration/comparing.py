@@ -11,6 +11,7 @@ from sluice.domain.names import TableName
 from sluice.domain.table_state import how_to_capture
 from sluice.errors import SluiceError
 from sluice.orchestration import notify
+from sluice.orchestration.runs import is_updated
 from sluice.orchestration.work import Work
 from sluice.pair import Pair
 from sluice.stores.lacks import Lacks
@@ -36,7 +37,7 @@ def compare(work: Work, slaves: Iterable[str]) -> int | None:
     for name in slaves:
         one = work.of_slave(name)
         try:
-            found = lacking.of_slave(Pair.of(one.replication, name, one.connections), defined)
+            found = lacking.of_slave(Pair.of(one.replication, name, one.connections), defined, is_updated)
         except SluiceError as failure:
             log.warning("%s: its definitions are not compared: %s", one, failure)
             continue

@@ -23,6 +23,7 @@ from sluice.orchestration.job_trigger import JobTrigger
 from sluice.orchestration.joining import Join, join
 from sluice.orchestration.relaunch import Next
 from sluice.orchestration.residence import earliest
+from sluice.orchestration.runs import is_active
 from sluice.orchestration.several import goes_on, is_list, members
 from sluice.orchestration.step import FOR_EVER
 from sluice.orchestration.work import Work, update_id
@@ -32,7 +33,6 @@ HANDLE = "job"
 END_SECONDS = 30.0
 """How long a task waits for the end of a job that it replaces."""
 LINES_SHOWN = 30
-ACTIVE = ["queued", "running"]
 
 
 class JobEnded(Terminal):
@@ -307,13 +307,6 @@ class ImportOperator(LoadOperator):
     def folder(self, replication: config.Replication, context: Mapping[str, Any]) -> Location:
         """The folder at the slave's location."""
         return files.arrived(replication, self.slave, context)
-
-
-def is_active(owner: Owner) -> bool:
-    """Whether the run of a task goes on, so that somebody watches its job."""
-    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
-
-    return RuntimeTaskInstance.get_dr_count(dag_id=owner.dag_id, run_ids=[owner.run_id], states=ACTIVE) > 0
 
 
 def _owner(ti: Any) -> Owner:

@@ -21,8 +21,7 @@ from sluice.install.plan import Add
 from sluice.install.reconcile import ReconcileReport
 from sluice.orchestration.failure import as_airflow
 from sluice.orchestration.job import Owner
-from sluice.orchestration.job_operator import is_active
-from sluice.orchestration.several import DAG
+from sluice.orchestration.runs import UPDATE_DAG, is_active
 from sluice.orchestration.step import RETRY, step
 from sluice.orchestration.work import Work
 
@@ -33,7 +32,9 @@ class UpdatesPaused(Terminal):
     """The DAG that loads tables is paused."""
 
     def __init__(self) -> None:
-        super().__init__(f"The DAG {DAG} is paused, so new tables cannot be loaded. Unpause it, then clear this task.")
+        super().__init__(
+            f"The DAG {UPDATE_DAG} is paused, so new tables cannot be loaded. Unpause it, then clear this task."
+        )
 
 
 def announced(work: Work, report: ReconcileReport) -> list[str]:
@@ -76,20 +77,20 @@ class LoadNewTables(TriggerDagRunOperator):
     """Starts the `initial_update` of tables that joined, unless it runs already. Does not wait for it."""
 
     def __init__(self, **kwargs: Any):
-        super().__init__(trigger_dag_id=DAG, logical_date=None, fail_when_dag_is_paused=True, **kwargs)
+        super().__init__(trigger_dag_id=UPDATE_DAG, logical_date=None, fail_when_dag_is_paused=True, **kwargs)
 
     def execute(self, context: Any) -> None:
         with as_airflow(context):
             name, known = str(self.trigger_run_id), context["ti"].get_dr_count
-            if is_active(Owner(DAG, name, "begin")):
-                self.log.info("The run %s of %s is under way.", name, DAG)
+            if is_active(Owner(UPDATE_DAG, name, "begin")):
+                self.log.info("The run %s of %s is under way.", name, UPDATE_DAG)
                 return
             earlier = 0
-            while known(dag_id=DAG, run_ids=[self.trigger_run_id]):
+            while known(dag_id=UPDATE_DAG, run_ids=[self.trigger_run_id]):
                 # An earlier load of the same tables, that failed, or after which they left and joined again.
                 earlier += 1
                 self.trigger_run_id = f"{name}_{earlier}"
-            self.log.info("Starting the run %s of %s: %s", self.trigger_run_id, DAG, self.conf)
+            self.log.info("Starting the run %s of %s: %s", self.trigger_run_id, UPDATE_DAG, self.conf)
             try:
                 super().execute(context)
             except DagIsPaused:

@@ -20,6 +20,7 @@ from sluice.initial.choice import Choice
 from sluice.orchestration import files
 from sluice.orchestration.choosing import update_of
 from sluice.orchestration.failure import as_airflow
+from sluice.orchestration.runs import UPDATE_DAG, run_of
 from sluice.orchestration.step import RETRY, step
 from sluice.orchestration.work import UPDATE, Work, listed
 
@@ -30,7 +31,6 @@ MEMBERS = "members"
 TRIES = 4
 """A slave that cannot be reached is left out after so many tries of a step."""
 POLL_SECONDS = 15.0
-DAG = "initial_update"
 
 Made = TypeVar("Made")
 
@@ -140,11 +140,6 @@ def share(work: Work) -> list[dict[str, Any]]:
     ]
 
 
-def run_of(update_id: str, slave: str) -> str:
-    """The run in which an update of several slaves goes on for one of them."""
-    return f"{update_id}~{slave}"
-
-
 def unfinished(work: Work, states: Mapping[str, Any], reason: str) -> dict[str, str]:
     """Of a run for several slaves those that it did not bring to the end, and why.
 
@@ -179,7 +174,7 @@ class EachSlave(TriggerDagRunOperator):
     """Starts the run in which the update goes on for one slave, and waits for its end."""
 
     def __init__(self, **kwargs: Any):
-        settings = {"trigger_dag_id": DAG, "logical_date": None, "wait_for_completion": True, "deferrable": True,
+        settings = {"trigger_dag_id": UPDATE_DAG, "logical_date": None, "wait_for_completion": True, "deferrable": True,
                     "poke_interval": int(POLL_SECONDS), **kwargs}  # fmt: skip
         super().__init__(**settings)
 
@@ -193,8 +188,8 @@ class EachSlave(TriggerDagRunOperator):
     def execute(self, context: Any) -> None:
         with as_airflow(context):
             run_id = str(self.trigger_run_id)
-            if context["ti"].get_dr_count(dag_id=DAG, run_ids=[run_id]) == 0:
+            if context["ti"].get_dr_count(dag_id=UPDATE_DAG, run_ids=[run_id]) == 0:
                 super().execute(context)
             states = [*self.allowed_states, *self.failed_states]
-            trigger = DagStateTrigger(dag_id=DAG, states=states, run_ids=[run_id], poll_interval=POLL_SECONDS)
+            trigger = DagStateTrigger(dag_id=UPDATE_DAG, states=states, run_ids=[run_id], poll_interval=POLL_SECONDS)
             self.defer(trigger=trigger, method_name="execute_complete")

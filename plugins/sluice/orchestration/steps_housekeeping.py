@@ -25,8 +25,8 @@ from sluice.failover.attempt import Failover
 from sluice.orchestration import comparing, forms, jobs, notify, places
 from sluice.orchestration.failure import as_airflow
 from sluice.orchestration.job import JobState
-from sluice.orchestration.job_operator import is_active
 from sluice.orchestration.purging import Purge
+from sluice.orchestration.runs import is_active
 from sluice.orchestration.work import Work
 from sluice.pair import Pair
 from sluice.stores.verified import Verified

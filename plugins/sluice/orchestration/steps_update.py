@@ -17,7 +17,7 @@ from sluice.orchestration import files, jobs, several
 from sluice.orchestration.choosing import update_of
 from sluice.orchestration.failure import XCOM_KEY
 from sluice.orchestration.job import Kind, Owner
-from sluice.orchestration.job_operator import is_active
+from sluice.orchestration.runs import is_active, run_of
 from sluice.orchestration.step import NOT_RUN, states_of_run, step, teardown
 from sluice.orchestration.work import Work
 
@@ -174,7 +174,7 @@ def _cancel_abandoned(update: Update, work: Work) -> bool:
     dag_id = work.context["ti"].dag_id
     if owner is None:
         return False
-    runs = [owner.update_id, several.run_of(owner.update_id, work.slave.name)] if owner.update_id else []
+    runs = [owner.update_id, run_of(owner.update_id, work.slave.name)] if owner.update_id else []
     if any(is_active(Owner(dag_id, run, "begin")) for run in runs):
         return False
     log.warning("%s: initial update %s is under way and no run drives it; it is cancelled", work, owner.update_id)

@@ -1,6 +1,6 @@
 """What master and slave do not both have besides rows, because no change says so: compared, never mended."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,10 +43,11 @@ def not_captured(
     return found | {table: fault for table, fault in captured.items() if fault}
 
 
-def of_slave(pair: Pair, defined: Defined) -> list[Lack] | None:
+def of_slave(pair: Pair, defined: Defined, is_updated: Callable[[str | None, str], bool]) -> list[Lack] | None:
     """Indexes, constraints and checks of domains that a slave lacks, constraints that only it has, and what mends that.
 
-    None where that says nothing: the slave is not NORMAL, or an initial update still makes them. Raises `Transient`.
+    None where that says nothing: the slave is not NORMAL, or an initial update still makes them. `is_updated`: whether
+    the update of that id goes on for a slave. Raises `Transient`.
     """
     vendor = pair.slave_info.vendor
     constraints, domains = vendors.module(vendor, "constraints"), vendors.module(vendor, "domains")
@@ -55,7 +56,8 @@ def of_slave(pair: Pair, defined: Defined) -> list[Lack] | None:
         checkpoint = checkpoints.CheckpointStore(slave, pair.prefix, pair.slave.schema, pair.slave.name).read()
         if checkpoint is None or checkpoint.state is not SlaveState.NORMAL:
             return None
-        if vendors.module(vendor, "failover").sessions_of(slave, pair.update_application):
+        owner = vendors.module(vendor, "updates").read(slave, pair.prefix, pair.slave.schema, pair.slave.name)
+        if owner is not None and is_updated(owner.update_id, pair.slave.name):
             return None
         there = vendor_of(vendor).rows.shapes(slave, defined.tables)
         names = {table for table in defined.tables if table in there and table not in checkpoint.tables}

@@ -219,22 +219,27 @@ def surplus(
     }
     unique = {(one.table, one.rest) for one in indexes_of_master if one.unique}
     defined = {(one.table, one.definition) for one in constraints_of_master}
-    # A column that waits for its values has a check of ours.
-    alone = [
-        own
-        for own in (*indexes(connection, tables), *constraints(connection, tables))
+    there = indexes(connection, tables)
+    constraining: list[Index | Constraint] = [
+        own for own in there if own.constrains and not own.primary and (own.table, own.rest) not in unique
+    ]
+    constraining += [own for own in constraints(connection, tables) if (own.table, own.definition) not in defined]
+    return [
+        Lack("", _name_of(own), _ONLY_THERE, _drop(own), Severity.WARNING)
+        for own in constraining
+        # A column that waits for its values has a check of ours.
         if (own.table, own.name) not in names and not own.name.startswith(PENDING)
-    ]
-    constraining = [
-        own
-        for own in alone
-        if (isinstance(own, Constraint) and (own.table, own.definition) not in defined)
-        or (isinstance(own, Index) and own.constrains and not own.primary and (own.table, own.rest) not in unique)
-    ]
-    plain = [own for own in alone if isinstance(own, Index) and not own.constrains]
-    return [Lack("", _name_of(own), _ONLY_THERE, _drop(own), Severity.WARNING) for own in constraining] + [
-        Lack("", _name_of(own), _PLAIN_ONLY_THERE, None, Severity.NOTE, remedy=f"Unless it is wanted there: {_drop(own)};")
-        for own in plain
+    ] + [
+        Lack(
+            "",
+            _name_of(own),
+            _PLAIN_ONLY_THERE,
+            None,
+            Severity.NOTE,
+            remedy=f"Unless it is wanted there: {_drop(own)};",
+        )
+        for own in there
+        if not own.constrains and (own.table, own.name) not in names
     ]
 
 
