@@ -13,7 +13,10 @@ from sluice.errors import SluiceError, Terminal
 INITIAL_UPDATE, APPLY = "initial_update", "cdc_apply"
 INTERVAL = 0.5
 LOG_LINES = 15
-NOISE = ("::", "GitWildMatchPattern", "DAG bundles loaded", "Filling up the DagBag", "Worker startup parse", "/")
+NOISE = (
+    "::", "GitWildMatchPattern", "DAG bundles loaded", "Filling up the DagBag", "Worker startup parse", "/",
+    "Task failed with exception",
+)  # fmt: skip
 """Beginnings of lines in every task's log that say nothing of the task."""
 ACTIVE = ("queued", "running")
 

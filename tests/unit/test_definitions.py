@@ -43,11 +43,12 @@ def test_made_differences_are_gone_and_their_undo_brings_them_back(
     assert sorted(now, key=lambda one: one.place) == sorted(slave, key=lambda one: one.place)
 
 
-def test_what_only_the_slave_has_stays_unless_it_keeps_the_application_from_writing() -> None:
+def test_what_only_the_slave_has_is_named_where_the_application_would_notice_it_and_stays() -> None:
     read_only = Definition(*READ_ONLY, "on", ("set it",), ("reset it",))
     own = definition("trigger", "own", "x")
-    found = differences([], [read_only, own, definition("index", "own", "x")])
+    found = differences([], [read_only, own, definition("index", "own", "x"), definition("view", "own", "x")])
     assert [(str(one), one.statements, one.automatic) for one in found] == [
+        ("index own of s.t: only the slave has it, and it stays", (), False),
         ("trigger own of s.t: only the slave has it, and it stays", (), False),
         ("setting default_transaction_read_only: only the slave has it", ("reset it",), True),
     ]

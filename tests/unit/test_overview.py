@@ -35,7 +35,7 @@ def test_a_duration_is_in_the_unit_that_fits(seconds: float, told: str) -> None:
 @pytest.mark.parametrize(
     ("status", "told"),
     [
-        ({}, "state not known: no apply has run for a day"),
+        ({}, "nothing is known: no initial update has begun yet, or no apply has run for a day"),
         ({"state": None, "current_as_of": None}, "state not known"),
         ({"state": "NORMAL", "current_as_of": None}, "NORMAL"),
         (
@@ -66,5 +66,8 @@ def test_what_a_person_must_know_is_said_once() -> None:
     ]
     assert messages_of(shown(applying=False, activity="waiting: the server is down")) == [], "it said so long ago"
     assert messages_of(shown(activity="applying")) == []
+    ((told, grave),) = messages_of(shown(activity="applying", set_aside=['public."B ""x"""', "public.a"]))
+    assert grave and told.startswith('Changes of public."B ""x""", public.a are set aside in REJECTS')
+    assert "the DAG rejects with the action list" in told and "resync with the action repair" in told
     ((told, grave),) = messages_of(shown(activity="applying", configuration="DEMO.yaml:3: x: is not known"))
     assert grave and told.endswith("because of a mistake: DEMO.yaml:3: x: is not known")

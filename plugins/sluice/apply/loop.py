@@ -409,6 +409,7 @@ class Apply:
             "checkpoint": self.checkpoints.explain(),
             "configuration": self._mistake,
             "differing": self.batch.aside.tables_differing,
+            "set_aside": [str(table) for table in self.batch.aside.tables()],
             "not_ready": [str(table) for table in checkpoint.tables] if checkpoint else [],
         }
         try:

@@ -16,9 +16,11 @@ from sluice.cli import verified
 from sluice.config import Replication, Survey
 from sluice.counted import counted, duration
 from sluice.database.registry import reach, vendor_of
+from sluice.domain.change import Action
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix
+from sluice.domain.reject import how_to_settle
 from sluice.domain.state import SlaveState
 from sluice.domain.table_state import how_to_capture, how_to_load
 from sluice.errors import SluiceError
@@ -163,7 +165,10 @@ def _looked(
         checkpoint: Checkpoint | None = checkpoints_of(Update.named(pair, "status"), session).read()
         if checkpoint is None or checkpoint.state not in LOADING:
             rejects = vendor_of(place.vendor).control.RejectStore(session, replication.prefix, place.schema, place.name)
-            return checkpoint, [], [reject.reason for reject in rejects.differing()]
+            found = rejects.open() if rejects.ready() else []
+            differing = [reject.reason for reject in found if reject.action == Action.DIFFER]
+            settle = how_to_settle(str(reject.table) for reject in found if reject.action != Action.DIFFER)
+            return checkpoint, [], [*differing, *([settle] if settle else [])]
         try:
             source = connections(replication.master.conn_id, replication.master.vendor).given_up_after(LOOK_SECONDS)
             return checkpoint, progress(Update.named(replace(pair, master_info=source), "status"), session).lines(), []

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from sluice.counted import counted
 from sluice.domain import content
 from sluice.domain.change import RowChange
 from sluice.domain.names import TableName
@@ -31,6 +32,22 @@ MOVES: dict[RejectStatus, frozenset[RejectStatus]] = {
 """The moves allowed; `ASKED → SET_ASIDE` is a refusal."""
 OPEN = frozenset(status for status, further in MOVES.items() if further)
 """Those that nobody has settled yet."""
+
+
+TABLES_TOLD = 5
+
+
+def how_to_settle(tables: Iterable[str]) -> str:
+    """Of `tables`, of which changes are set aside: that they are, and what to do. Empty where there are none."""
+    names = sorted(set(tables))
+    if not names:
+        return ""
+    rest = len(names) - TABLES_TOLD
+    listed = ", ".join(names[:TABLES_TOLD]) + (f" and {counted(rest, 'table')} more" if rest > 0 else "")
+    return (
+        f"Changes of {listed} are set aside in REJECTS, so the slave differs from its master there. Start the DAG "
+        "rejects with the action list, which shows them, or resync with the action repair, which mends their rows."
+    )
 
 
 def before(wanted: RejectStatus) -> list[RejectStatus]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from sluice.counted import counted, duration
 from sluice.domain.names import Prefix, TableName
+from sluice.domain.reject import how_to_settle
 from sluice.domain.table_state import how_to_capture, how_to_load
 from sluice.stores.gate import ERROR, Closure
 from sluice.stores.items_state import Found as ItemsFound
@@ -65,7 +66,7 @@ def overview(
 def state_of(status: Mapping[str, Any], now: datetime) -> str:
     """State and lag in words, by what the apply last said."""
     if not status:
-        return "state not known: no apply has run for a day"
+        return "nothing is known: no initial update has begun yet, or no apply has run for a day"
     state = str(status.get("state") or "state not known")
     if status.get("catching_up"):
         state += ", catching up"
@@ -92,6 +93,8 @@ def messages_of(one: Shown) -> list[tuple[str, bool]]:
         remedy = how_to_load(Prefix(one.prefix), one.slave, lacking)
         found.append((f"{counted(len(lacking), 'table')} not loaded, changes left out. {remedy}", True))
     found += [(str(reason), True) for reason in one.status.get("differing") or ()]
+    if settle := how_to_settle(one.status.get("set_aside") or ()):
+        found.append((settle, True))
     if dropped := one.items.dropped.get(one.slave):
         found.append((dropped, True))
     if one.items.warning:

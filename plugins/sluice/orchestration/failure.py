@@ -13,6 +13,8 @@ log = logging.getLogger("sluice.orchestration")
 
 UNFORESEEN_TRIES = 3
 """How often a task is tried whose error nobody foresaw."""
+SAID = "The reason is in the line above."
+"""Text of Airflow's exception, whose log follows ours: the reason is told once."""
 XCOM_KEY = "failure"
 """Where a task leaves why it failed, for the task that settles the update."""
 
@@ -25,22 +27,22 @@ def as_airflow(context: Mapping[str, Any]) -> Iterator[None]:
     except Terminal as error:
         _leave(context, str(error))
         # Of what was raised on purpose the message says all; Airflow would print the traceback of every cause.
-        raise AirflowFailException(str(error)) from None
+        raise AirflowFailException(SAID) from None
     except Transient as error:
         _leave(context, str(error))
-        raise AirflowException(str(error)) from None
+        raise AirflowException(SAID) from None
     except Exception as error:
         if type(error).__module__.startswith("airflow."):
             raise  # Airflow's own ways of leaving a task
         text = f"{type(error).__name__}: {error}"
         _leave(context, text)
         if context["ti"].try_number >= UNFORESEEN_TRIES:
-            raise AirflowFailException(text) from error
-        raise AirflowException(text) from error
+            raise AirflowFailException(SAID) from error
+        raise AirflowException(SAID) from error
 
 
 def _leave(context: Mapping[str, Any], text: str) -> None:
-    """Says it in the task log in plain words, above Airflow's traceback, and hands it to the task that settles."""
+    """Says it in the task log, above what Airflow logs of the exception, and hands it to the task that settles."""
     log.error("%s", text)
     try:
         context["ti"].xcom_push(key=XCOM_KEY, value=text[:2000])
