@@ -20,6 +20,7 @@ Sluice replicates tables from one master database to many slaves.
   ./sluice add SHOP --master postgresql://… --slave dr1=postgresql://… --start
 """
 
+SETUP = "Puts the packages of requirements.lock into .venv. Every other subcommand does so where it is not done."
 EPILOG = """\
 --yes before the subcommand: root agrees to packages (Java, npm) and the account that are installed for it.
 All state is in one folder: .sluice/ of this checkout, or where the environment variable SLUICE_HOME points.
@@ -82,6 +83,9 @@ def parser() -> argparse.ArgumentParser:
     )
     commands = top.add_subparsers(title="subcommands", metavar="SUBCOMMAND", required=True)
 
+    # Done by embedded.bootstrap, which asks here for its help alone.
+    setup = commands.add_parser("setup", help="install what the others need, and no more", description=SETUP)
+    setup.add_argument("--yes", action="store_true", help="root agrees to packages and the account that it installs")
     _delegated(commands, "demo", "embedded.demo", "run a replicating pair from beginning to end")
     _delegated(commands, "add", "embedded.add", "add a replication of your own databases, or a slave to one")
     _delegated(commands, "remove", "embedded.remove", "take a replication back, or one of its slaves")

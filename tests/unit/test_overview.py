@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from sluice.counted import duration
-from sluice.monitor.overview import Shown, messages_of, state_of
-from sluice.stores.gate import ADMIN, ERROR, Closure
+from sluice.monitor.overview import Shown, messages_of, overview, state_of
+from sluice.stores.gate import ADMIN, ERROR, INITIAL_UPDATE, Closure
 
 NOW = datetime(2026, 11, 22, 12, 0, 0, tzinfo=UTC)
 
@@ -71,3 +71,9 @@ def test_what_a_person_must_know_is_said_once() -> None:
     assert "the DAG rejects with the action list" in told and "resync with the action repair" in told
     ((told, grave),) = messages_of(shown(activity="applying", configuration="DEMO.yaml:3: x: is not known"))
     assert grave and told.endswith("because of a mistake: DEMO.yaml:3: x: is not known")
+
+
+def test_a_slave_that_is_being_loaded_is_not_called_normal() -> None:
+    held = Closure(INITIAL_UPDATE, "initial update", "written to files", "2026-11-22T12:00:00+00:00")
+    page = overview([shown(closures=(held,), state="NORMAL")], [], NOW)
+    assert "an initial update is under way" in page and "NORMAL, current" not in page and "written to files" in page

@@ -9,6 +9,7 @@ from typing import Any
 
 from sluice import vendors
 from sluice.cli.console import Console
+from sluice.database.errors import ServerUnproved
 from sluice.database.registry import reach
 from sluice.domain.connection import ConnectionInfo
 from sluice.errors import Terminal
@@ -99,6 +100,8 @@ def with_password(console: Console, info: ConnectionInfo, who: str) -> Connectio
         try:
             with session(given) as found:
                 return replace(given, password=_accounts().password_used(found) or given.password)
+        except ServerUnproved:
+            raise  # no password mends it
         except Terminal as refused:
             if not console.interactive:
                 raise NoPassword(info, str(refused)) from refused

@@ -24,6 +24,10 @@ class DatabaseRefused(DatabaseError, Terminal):
     """The server answered and refused: wrong password, missing database, missing privilege."""
 
 
+class ServerUnproved(DatabaseRefused):
+    """The server does not prove who it is, so no password was sent to it."""
+
+
 class StatementFailed(DatabaseError, Terminal):
     """A statement failed for a reason another try will not mend."""
 

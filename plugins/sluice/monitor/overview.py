@@ -10,7 +10,7 @@ from sluice.counted import counted, duration
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.reject import how_to_settle
 from sluice.domain.table_state import how_to_capture, how_to_load
-from sluice.stores.gate import ERROR, Closure
+from sluice.stores.gate import ERROR, INITIAL_UPDATE, Closure
 from sluice.stores.items_state import Found as ItemsFound
 from sluice.stores.lacks import Found
 from sluice.verify.page import clock, outcome_of, whole_page
@@ -119,7 +119,9 @@ def _broken(one: Broken) -> str:
 
 def _pair(one: Shown, now: datetime) -> str:
     mode = f"safe mode {one.status.get('safe_mode') or 'not known'}" if one.applying else "no apply runs"
-    state = escape(state_of(one.status, now))
+    # An apply that is held by an update says what was so before it.
+    updated = any(closure.name == INITIAL_UPDATE for closure in one.closures)
+    state = "an initial update is under way" if updated else escape(state_of(one.status, now))
     head = f"<h2>{escape(one.prefix)} → {escape(one.slave)}</h2><p class=soft>{state}; {escape(mode)}</p>"
     for message, grave in messages_of(one):
         head += f"<p class={'different' if grave else 'could-not-compare'}>{escape(message)}</p>"

@@ -56,7 +56,7 @@ def of_slave(pair: Pair, defined: Defined, is_updated: Callable[[str | None, str
         checkpoint = checkpoints.CheckpointStore(slave, pair.prefix, pair.slave.schema, pair.slave.name).read()
         if checkpoint is None or checkpoint.state is not SlaveState.NORMAL:
             return None
-        owner = vendors.module(vendor, "updates").read(slave, pair.prefix, pair.slave.schema, pair.slave.name)
+        owner = vendor_of(vendor).loads.read(slave, pair.prefix, pair.slave.schema, pair.slave.name)
         if owner is not None and is_updated(owner.update_id, pair.slave.name):
             return None
         there = vendor_of(vendor).rows.shapes(slave, defined.tables)

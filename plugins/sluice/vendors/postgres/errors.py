@@ -14,6 +14,7 @@ from sluice.database.errors import (
     ForeignKeyViolation,
     LockNotAvailable,
     NotNullViolation,
+    ServerUnproved,
     StatementFailed,
     StatementInterrupted,
     UndefinedObject,
@@ -181,8 +182,8 @@ _UNPROVED = re.compile(
 """What libpq says of a server that does not prove who it is."""
 _CHECK_TLS = (
     "Give the server a certificate for this host name, of an authority that this machine trusts, or name the file of "
-    "that authority in the extra sslrootcert of the Airflow connection. The extra sslmode asks for less: see "
-    "docs/connections.md."
+    "that authority as sslrootcert: in the extras of the Airflow connection; for ./sluice add in the URL, "
+    "?sslrootcert=FILE. In the same places sslmode asks for less: see docs/connections.md."
 )
 _SERVER_SAYS = re.compile(r" failed: \w+: ")
 """A severity, which is FATAL in English: the server answered."""
@@ -193,7 +194,7 @@ def _without_sqlstate(text: str, place: str) -> tuple[type[DatabaseError], str]:
     # to whoever it refuses, and for hundreds of reasons that pass: so only what is known to stay needs a person. One
     # that speaks another language is waited for, whatever it says; what it says is told.
     if _UNPROVED.search(text):
-        return DatabaseRefused, f"{place}: {_sentence(text)} {_CHECK_TLS}"
+        return ServerUnproved, f"{place}: {_sentence(text)} {_CHECK_TLS}"
     if _REFUSALS.search(text):
         return DatabaseRefused, f"{place}: {_sentence(text)} {_CHECK_CONNECTION}"
     if _SERVER_SAYS.search(text):
