@@ -252,6 +252,23 @@ def test_a_value_is_protected_as_it_needs(master: Master, value: str, form: str)
     )
 
 
+@pytest.mark.parametrize("kind", ["text", "char(3)", "word", "mood", "mood[]"])
+def test_the_only_text_of_a_row_that_a_row_trigger_captures_is_protected(master: Master, kind: str) -> None:
+    master.sql(
+        "CREATE DOMAIN word AS text", "CREATE TYPE mood AS ENUM ('<a&', 'b')", "CREATE TABLE parent (id int)",
+        f"CREATE TABLE heir (PRIMARY KEY (id), v {kind}) INHERITS (parent)",
+    )  # fmt: skip
+    master.register("heir")
+    array = kind.endswith("]")
+    odd, plain = ("{<a&}", "{b}") if array else ("<a&", "b")
+    master.sql(f"INSERT INTO heir VALUES (1, '{odd}'), (2, '{plain}'), (3, NULL)", f"UPDATE heir SET v = '{odd}'")
+    master.sql("DELETE FROM heir")
+    found = [(item.action, (item.new or item.old)["v"]) for item in master.items()]
+    padded = plain.ljust(3) if kind == "char(3)" else plain
+    assert [value.strip() if value else None for _, value in found[:3]] == [odd, plain, None]
+    assert [value for _, value in found[3:]] == [odd] * 6 and found[1][1] in (plain, padded)
+
+
 def test_content_is_what_the_reference_writer_writes(master: Master) -> None:
     master.sql("CREATE TABLE t (a text, b text)")
     master.register("t")

@@ -18,25 +18,10 @@
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}type_traits(
     typid oid, OUT plain boolean, OUT exact boolean, OUT settings text[], OUT form text
 )
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
--- A handful of types by their oids. The planner expects hundreds of a recursion, and would read all of pg_type, where
--- each table of the database has two.
-SET enable_hashjoin = off SET enable_mergejoin = off
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET enable_hashjoin = off SET enable_mergejoin = off  -- see type_parts
 AS $sluice$
-    WITH RECURSIVE parts (oid, depth) AS (
-        SELECT typid, 0
-        UNION
-        SELECT x.oid, p.depth + 1
-        FROM parts p
-        JOIN pg_type t ON t.oid = p.oid
-        CROSS JOIN LATERAL (
-            SELECT t.typbasetype WHERE t.typtype = 'd'
-            UNION ALL SELECT t.typelem WHERE t.typtype = 'b' AND t.typcategory = 'A'
-            UNION ALL SELECT r.rngsubtype FROM pg_range r WHERE r.rngtypid = t.oid OR r.rngmultitypid = t.oid
-            UNION ALL SELECT a.atttypid FROM pg_attribute a
-                      WHERE t.typtype = 'c' AND a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
-        ) AS x (oid)
-        WHERE p.depth < 20
+    WITH parts AS MATERIALIZED (
+        SELECT p.oid, p.depth FROM ${schema}.${prefix}type_parts(ARRAY[typid]) p
     ), leaves AS (
         SELECT DISTINCT t.oid, t.typname, t.typnamespace = 'pg_catalog'::regnamespace AS builtin, t.typtype
         FROM parts p JOIN pg_type t ON t.oid = p.oid
@@ -133,7 +118,7 @@ CREATE OR REPLACE FUNCTION ${schema}.${prefix}captured_columns(
 )
 RETURNS SETOF record
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-SET enable_hashjoin = off SET enable_mergejoin = off  -- as type_traits
+SET enable_hashjoin = off SET enable_mergejoin = off  -- see type_parts
 AS $sluice$
     WITH found AS MATERIALIZED (
         SELECT * FROM ${schema}.${prefix}cols_view v WHERE v.relid = p_relid AND v.attgenerated = ''
@@ -156,20 +141,36 @@ AS $sluice$
     SELECT format('ROW(%s)', string_agg(format('%s.%I', p_row, c.attname), ', ')) FROM ${schema}.${prefix}captured_columns(p_relid) c
 $sluice$;
 
--- What such a record r is in a FROM clause: a row named q.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}from_record_code(p_relid oid) RETURNS text
+-- What a record r is in a FROM clause: a row named q. p_named: its fields have the names of the columns, as those of a whole row
+-- of a transition table; else it is one of row_code.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}from_record_code(p_relid oid, p_named boolean) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
     SELECT CASE WHEN count(*) = 0 THEN '(SELECT) AS q' ELSE format('(SELECT %s) AS q (%s)',
-        string_agg('r.f' || n, ', ' ORDER BY n), string_agg(quote_ident(c.attname), ', ' ORDER BY n)) END
+        string_agg('r.' || CASE WHEN p_named THEN quote_ident(c.attname) ELSE 'f' || n END, ', ' ORDER BY n),
+        string_agg(quote_ident(c.attname), ', ' ORDER BY n)) END
     FROM ${schema}.${prefix}captured_columns(p_relid) WITH ORDINALITY AS
         c (attname, opening, atttype, nullable, keypos, plain, exact, form, settings, n)
 $sluice$;
 
+-- The code of "a text of the row needs protection"; NULL where none ever does.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}protection_code(p_relid oid, p_row text, p_checked boolean) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $sluice$
+    SELECT CASE WHEN count(*) > 0 THEN format('%s COLLATE pg_catalog."C" OPERATOR(pg_catalog.~) %L',
+        CASE WHEN count(*) = 1 THEN min(v.code) ELSE ${schema}.${prefix}concat_code(array_agg(v.code ORDER BY v.n)) END,
+        E'[<&\\x01-\\x1f\\x7f-\\x9f]|]]>') END
+    FROM (SELECT ${schema}.${prefix}value_code(p_row || '.' || quote_ident(c.attname), c.form, false, p_checked) AS code, n
+          FROM ${schema}.${prefix}captured_columns(p_relid) WITH ORDINALITY AS
+              c (attname, opening, atttype, nullable, keypos, plain, exact, form, settings, n)
+          WHERE NOT c.plain) v
+$sluice$;
+
 -- The code of a whole row's CONTENT. p_row names the row: NEW, OLD or an alias.
--- One test over all texts of the row decides between plain concatenation and the protection of each text. The latter is
--- left to the function p_protect where one is given: preparing its code for every statement would cost a microsecond or
--- two, rows that need it or not. With such a function, the code runs only where the columns are known to have their types.
+-- One test over all texts of the row decides between plain concatenation and the protection of each text (p_protect '').
+-- 'always': each text is protected. To prepare the code of that for every statement, or row, would cost a microsecond or two,
+-- those that need it or not: 'variable' takes what the variable PROTECTED holds, unless it is NULL; anything else names a
+-- function of the row. With these two, the code runs only where the columns are known to have their types.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}content_code(p_relid oid, p_row text, p_protect text) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -180,7 +181,7 @@ DECLARE
     checked boolean := p_protect NOT IN ('', 'always');
     fast text[] := '{}';
     protected text[] := '{}';
-    texts text[] := '{}';
+    test text := ${schema}.${prefix}protection_code(p_relid, p_row, checked);
     fast_end text := '';        -- the closing tag still owed to the last column
     protected_end text := '';
 BEGIN
@@ -196,24 +197,23 @@ BEGIN
                 || format(opening, protected_end || c.opening || ' type="null">', protected_end || c.opening || '>') || value;
             protected_end := '</col>';
         ELSE
-            texts := texts || value;
             protected := protected || quote_literal(protected_end)
                 || format('%s(%L::pg_catalog.text, %s)', ${schema}.${prefix}own('col2xml'), c.attname, value);
             protected_end := '';
         END IF;
     END LOOP;
     fast := fast || quote_literal(fast_end);
-    IF cardinality(texts) = 0 THEN
+    IF test IS NULL THEN
         RETURN ${schema}.${prefix}concat_code(fast);
-    END IF;
-    IF p_protect = 'always' THEN
+    ELSIF p_protect = 'always' THEN
         RETURN ${schema}.${prefix}concat_code(protected || quote_literal(protected_end));
+    ELSIF p_protect = 'variable' THEN
+        RETURN format('coalesce(protected, %s)', ${schema}.${prefix}concat_code(fast));
     END IF;
-    RETURN format('CASE WHEN %s COLLATE pg_catalog."C" OPERATOR(pg_catalog.~) %L THEN %s ELSE %s END',
-        CASE WHEN cardinality(texts) = 1 THEN texts[1] ELSE ${schema}.${prefix}concat_code(texts) END,
-        E'[<&\\x01-\\x1f\\x7f-\\x9f]|]]>',
+    RETURN format('CASE WHEN %s THEN %s ELSE %s END', test,
         CASE WHEN p_protect = '' THEN ${schema}.${prefix}concat_code(protected || quote_literal(protected_end))
-            ELSE format('%s(%s)', p_protect, ${schema}.${prefix}row_code(p_relid, p_row)) END,
+            -- An alias alone would mean a column of that name, if there is one.
+            ELSE format('%s(%s.*)', p_protect, p_row) END,
         ${schema}.${prefix}concat_code(fast));
 END
 $sluice$;

@@ -31,28 +31,39 @@ RETURN '<colname pos="' || c.attnum || '" type="' || ${schema}.${prefix}xml_esca
     || coalesce(' missing="' || ${schema}.${prefix}xml_escape(c.attmissing) || '"', '')
     || '>' || ${schema}.${prefix}xml_escape(c.attname) || '</colname>';
 
--- The enums that the columns of a table use, also as parts of other types.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}enum_types(p_relid oid) RETURNS oid[]
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
--- A handful of types by their oids: the planner expects hundreds of a recursion, and would read all of pg_type.
-SET enable_hashjoin = off SET enable_mergejoin = off
-AS $sluice$
-    WITH RECURSIVE parts (oid) AS (
-        SELECT a.atttypid FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
-        WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped AND t.typnamespace <> 'pg_catalog'::regnamespace
+-- Types, and what they consist of: the types below domains, and of the elements of arrays, the bounds of ranges, the
+-- attributes of composites. It is inlined, hence without settings: those who call it switch hash and merge joins off, since
+-- the planner expects hundreds of rows of a recursion, and would read all of pg_type, where each table has two.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}type_parts(p_types oid[], OUT oid oid, OUT depth integer) RETURNS SETOF record
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+    WITH RECURSIVE parts (oid, depth) AS (
+        SELECT u.oid, 0 FROM unnest(p_types) AS u (oid)
         UNION
-        SELECT x.oid
+        SELECT x.oid, p.depth + 1
         FROM parts p
-        JOIN pg_type t ON t.oid = p.oid
+        JOIN pg_catalog.pg_type t ON t.oid = p.oid
         CROSS JOIN LATERAL (
             SELECT t.typbasetype WHERE t.typtype = 'd'
             UNION ALL SELECT t.typelem WHERE t.typtype = 'b' AND t.typcategory = 'A'
-            UNION ALL SELECT r.rngsubtype FROM pg_range r WHERE r.rngtypid = t.oid OR r.rngmultitypid = t.oid
-            UNION ALL SELECT a.atttypid FROM pg_attribute a
+            UNION ALL SELECT r.rngsubtype FROM pg_catalog.pg_range r WHERE r.rngtypid = t.oid OR r.rngmultitypid = t.oid
+            UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute a
                       WHERE t.typtype = 'c' AND a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
         ) AS x (oid)
+        WHERE p.depth < 20
     )
-    SELECT coalesce(array_agg(t.oid ORDER BY t.oid), '{}') FROM parts p JOIN pg_type t ON t.oid = p.oid WHERE t.typtype = 'e'
+    SELECT p.oid, p.depth FROM parts p;
+END;
+
+-- The enums that the columns of a table use, also as parts of other types.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}enum_types(p_relid oid) RETURNS oid[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET enable_hashjoin = off SET enable_mergejoin = off
+AS $sluice$
+    SELECT coalesce(array_agg(DISTINCT t.oid ORDER BY t.oid), '{}')
+    FROM ${schema}.${prefix}type_parts(ARRAY(
+        SELECT a.atttypid FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+        WHERE a.attrelid = p_relid AND a.attnum > 0 AND NOT a.attisdropped AND t.typnamespace <> 'pg_catalog'::regnamespace)) p
+    JOIN pg_type t ON t.oid = p.oid WHERE t.typtype = 'e'
 $sluice$;
 
 -- Those enums as the definition lists them; empty without any.

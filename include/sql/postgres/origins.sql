@@ -28,8 +28,7 @@ AS $sluice$
 $sluice$;
 
 -- True in a session that applies the changes of another replication, unless they are passed on: they are not captured
--- again. A statement trigger asks in its function, because a WHEN clause is parsed anew for every statement; a row
--- trigger asks in a WHEN clause, because that spares a call for every row.
+-- again. Functions of triggers ask for it: a WHEN clause would be parsed anew for every statement.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}replayed_code() RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
@@ -47,11 +46,14 @@ AS $sluice$
             THEN pg_catalog.current_setting('sluice.origin') ELSE %L END$s$, ${schema}.${prefix}member_code(), current_database()) END
 $sluice$;
 
--- What makes a trigger fire in the sessions of an apply, which are quiet to all others; '' where nothing is passed on.
--- It needs the ownership of the table.
-CREATE OR REPLACE FUNCTION ${schema}.${prefix}always_code(p_relation text, p_trigger text) RETURNS text
+-- The code that makes a trigger. Where changes are passed on, it fires in the sessions of an apply, too, which are quiet to all
+-- others; that needs the ownership of the table. p_each: from REFERENCING, or FOR EACH, on.
+CREATE OR REPLACE FUNCTION ${schema}.${prefix}trigger_code(
+    p_trigger text, p_event text, p_relation text, p_each text, p_function text
+) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $sluice$
-    SELECT CASE WHEN ${schema}.${prefix}origins() = ARRAY[''] THEN ''
-        ELSE format('; ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', p_relation, p_trigger) END
+    SELECT format('CREATE OR REPLACE TRIGGER %I %s ON %s %s EXECUTE FUNCTION %s()', p_trigger, p_event, p_relation, p_each, p_function)
+        || CASE WHEN ${schema}.${prefix}origins() = ARRAY[''] THEN ''
+           ELSE format('; ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', p_relation, p_trigger) END
 $sluice$;

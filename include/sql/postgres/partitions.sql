@@ -77,9 +77,8 @@ BEGIN
     function_code := format('CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS %L',
         ${schema}.${prefix}own(functionname), format(E'\nBEGIN\n    PERFORM %s(%L::pg_catalog.text);\n'
             '    RETURN NULL;\nEND\n', ${schema}.${prefix}own('note'), 'truncating ' || p_relid));
-    trigger_code := format('CREATE OR REPLACE TRIGGER %I BEFORE TRUNCATE ON %I.%I FOR EACH STATEMENT EXECUTE FUNCTION %s()',
-        triggername, p_schema, p_table, ${schema}.${prefix}own(functionname))
-        || ${schema}.${prefix}always_code(format('%I.%I', p_schema, p_table), triggername);
+    trigger_code := ${schema}.${prefix}trigger_code(triggername, 'BEFORE TRUNCATE', format('%I.%I', p_schema, p_table),
+        'FOR EACH STATEMENT', ${schema}.${prefix}own(functionname));
     RETURN NEXT;
 
     triggername := p_trigger || '_p';
@@ -98,9 +97,8 @@ BEGIN
         -- Reconcile refuses the table where this is lacking; a new partition must not fail for it. NULL: it is gone.
         CONTINUE WHEN has_table_privilege(leaf, 'TRIGGER') IS NOT TRUE;
         target := leaf;
-        trigger_code := format('CREATE OR REPLACE TRIGGER %I BEFORE TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION %s()',
-            triggername, leaf::regclass, ${schema}.${prefix}own(functionname))
-            || ${schema}.${prefix}always_code(leaf::regclass::text, triggername);
+        trigger_code := ${schema}.${prefix}trigger_code(triggername, 'BEFORE TRUNCATE', leaf::regclass::text,
+            'FOR EACH STATEMENT', ${schema}.${prefix}own(functionname));
         RETURN NEXT;
     END LOOP;
 END

@@ -9,4 +9,6 @@ DROP FUNCTION IF EXISTS ${schema}.${prefix}value_code(text, text, boolean),
     ${schema}.${prefix}oldcontent_code(oid, text, text), ${schema}.${prefix}guid_code(oid, text, text),
     ${schema}.${prefix}guard_code(text, text, oid, text), ${schema}.${prefix}settle_code(text, text, oid, text),
     ${schema}.${prefix}body_code(text, text, oid, text, boolean, boolean, boolean, boolean, text),
-    ${schema}.${prefix}partition_guard_code(oid, text), ${schema}.${prefix}late_code(oid, text);
+    ${schema}.${prefix}partition_guard_code(oid, text), ${schema}.${prefix}late_code(oid, text),
+    ${schema}.${prefix}always_code(text, text),
+    ${schema}.${prefix}from_record_code(oid);

@@ -4,52 +4,31 @@
 -- Oldest version: PostgreSQL 14.
 WITH grantee AS (
     SELECT r.oid, format('%%I', r.rolname) AS name FROM pg_catalog.pg_roles r WHERE r.rolname = %(role)s
-), held AS (
-    SELECT 1 AS place, CASE c.relkind WHEN 'S' THEN 'SEQUENCE ' ELSE 'TABLE ' END
-           || format('%%I.%%I', n.nspname, c.relname) AS object, a.privilege_type
-    FROM grantee g
-    JOIN pg_catalog.pg_class c ON c.relowner <> g.oid
-    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-    CROSS JOIN LATERAL pg_catalog.aclexplode(c.relacl) a
-    WHERE a.grantee = g.oid
+), objects (place, object, owner, privileges) AS (
+    SELECT 1, CASE c.relkind WHEN 'S' THEN 'SEQUENCE ' ELSE 'TABLE ' END || format('%%I.%%I', n.nspname, c.relname),
+           c.relowner, c.relacl
+    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
     UNION ALL
     SELECT 2, 'FUNCTION ' || format('%%I.%%I(%%s)', n.nspname, p.proname, pg_catalog.pg_get_function_identity_arguments(p.oid)),
-           a.privilege_type
-    FROM grantee g
-    JOIN pg_catalog.pg_proc p ON p.proowner <> g.oid
-    JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
-    CROSS JOIN LATERAL pg_catalog.aclexplode(p.proacl) a
-    WHERE a.grantee = g.oid
+           p.proowner, p.proacl
+    FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
     UNION ALL
-    SELECT 3, 'TYPE ' || format('%%I.%%I', n.nspname, t.typname), a.privilege_type
-    FROM grantee g
-    JOIN pg_catalog.pg_type t ON t.typowner <> g.oid
-    JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
-    CROSS JOIN LATERAL pg_catalog.aclexplode(t.typacl) a
-    WHERE a.grantee = g.oid
+    SELECT 3, 'TYPE ' || format('%%I.%%I', n.nspname, t.typname), t.typowner, t.typacl
+    FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
     UNION ALL
-    SELECT 4, 'LANGUAGE ' || format('%%I', l.lanname), a.privilege_type
-    FROM grantee g
-    JOIN pg_catalog.pg_language l ON l.lanowner <> g.oid
-    CROSS JOIN LATERAL pg_catalog.aclexplode(l.lanacl) a
-    WHERE a.grantee = g.oid
+    SELECT 4, 'LANGUAGE ' || format('%%I', l.lanname), l.lanowner, l.lanacl FROM pg_catalog.pg_language l
     UNION ALL
-    SELECT 5, 'SCHEMA ' || format('%%I', n.nspname), a.privilege_type
-    FROM grantee g
-    JOIN pg_catalog.pg_namespace n ON n.nspowner <> g.oid
-    CROSS JOIN LATERAL pg_catalog.aclexplode(n.nspacl) a
-    WHERE a.grantee = g.oid
+    SELECT 5, 'SCHEMA ' || format('%%I', n.nspname), n.nspowner, n.nspacl FROM pg_catalog.pg_namespace n
     UNION ALL
-    SELECT 7, 'DATABASE ' || format('%%I', d.datname), a.privilege_type
-    FROM grantee g
-    JOIN pg_catalog.pg_database d ON d.datname = current_database() AND d.datdba <> g.oid
-    CROSS JOIN LATERAL pg_catalog.aclexplode(d.datacl) a
-    WHERE a.grantee = g.oid
+    SELECT 7, 'DATABASE ' || format('%%I', d.datname), d.datdba, d.datacl
+    FROM pg_catalog.pg_database d WHERE d.datname = current_database()
 ), statements AS (
-    SELECT h.place, h.object,
-           format('REVOKE %%s ON %%s FROM %%s', string_agg(DISTINCT h.privilege_type, ', '), h.object, g.name) AS statement
-    FROM held h CROSS JOIN grantee g
-    GROUP BY h.place, h.object, g.name
+    SELECT o.place, o.object,
+           format('REVOKE %%s ON %%s FROM %%s', string_agg(DISTINCT a.privilege_type, ', '), o.object, g.name) AS statement
+    FROM objects o
+    CROSS JOIN LATERAL pg_catalog.aclexplode(o.privileges) a
+    JOIN grantee g ON g.oid = a.grantee AND g.oid <> o.owner
+    GROUP BY o.place, o.object, g.name
     UNION ALL
     SELECT 6, o.rolname || coalesce(n.nspname, '') || d.defaclobjtype::text,
            format('ALTER DEFAULT PRIVILEGES FOR ROLE %%I %%sREVOKE %%s ON %%s FROM %%s', o.rolname,

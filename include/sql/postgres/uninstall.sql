@@ -32,7 +32,7 @@ BEGIN
     FROM pg_proc p
     WHERE p.pronamespace = $s$ ${schema}$s$::regnamespace
       AND p.proname = ANY (SELECT '${prefix}' || f FROM unnest(ARRAY[
-        'account', 'alike', 'always_code', 'basis', 'body_code', 'bound_holds', 'bound_is_harmless', 'bound_rows',
+        'account', 'alike', 'basis', 'body_code', 'bound_holds', 'bound_is_harmless', 'bound_rows',
         'capture_code', 'capture_faults', 'capture_mode', 'captured_columns', 'changed_code', 'check_code',
         'check_structure', 'check_table', 'col2xml', 'complete_item', 'concat_code', 'content_code', 'create_trigger',
         'dbid_code', 'ddl_check', 'ddl_drop', 'ddl_end', 'ddl_item', 'ddl_rewrite', 'debug', 'desc_column', 'desc_enums',
@@ -43,10 +43,10 @@ BEGIN
         'late_call_code', 'late_code', 'leaves', 'lockstep_code', 'make_trigger', 'member_code', 'needs_prot', 'next_rows',
         'no_rows', 'note', 'note_partition', 'note_partitions', 'oldcontent_code', 'origin', 'origins', 'own',
         'partition_bound', 'partition_code', 'partition_tree', 'partitions_changed', 'partitions_come', 'partitions_gone',
-        'position', 'purge', 'recapture', 'relation', 'remember', 'rename', 'renew_functions', 'replace_rows',
-        'replayed_code', 'row_code', 'run_reading', 'settings_code', 'settle_code', 'signature', 'signature_code',
-        'tables_trigger', 'transition_code', 'trigger_fault', 'try_hold_off_writers', 'type_traits', 'unreadable',
-        'unreadable_since', 'value_code', 'values_changed', 'xml_escape'
+        'position', 'protection_code', 'purge', 'recapture', 'relation', 'remember', 'rename', 'renew_functions',
+        'replace_rows', 'replayed_code', 'row_code', 'run_reading', 'settings_code', 'settle_code', 'signature', 'signature_code',
+        'tables_trigger', 'transition_code', 'trigger_code', 'trigger_fault', 'try_hold_off_writers', 'type_parts',
+        'type_traits', 'unreadable', 'unreadable_since', 'value_code', 'values_changed', 'xml_escape'
       ]) f);
     IF functions IS NOT NULL THEN
         EXECUTE 'DROP FUNCTION ' || functions;
