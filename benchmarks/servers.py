@@ -2,11 +2,9 @@
 
 import argparse
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -14,6 +12,7 @@ import psutil
 import psycopg
 from psycopg import sql
 
+from embedded.account import new_folder
 from embedded.postgres import PostgresServer
 from embedded.redis import RedisServer
 from sluice.domain.connection import ConnectionInfo
@@ -46,7 +45,7 @@ class Servers(AbstractContextManager["Servers"]):
         self.settings = {**SETTINGS, **dict(pair.split("=", 1) for pair in args.set)}
         self._foreign = {place: getattr(args, place) for place in places}
         # Not below a closed folder: another account runs PostgreSQL for root.
-        self.folder = Path(tempfile.mkdtemp(prefix="sluice-bench-"))
+        self.folder = new_folder("sluice-bench-")
         self.folder.chmod(0o711)
         self._own: dict[str, PostgresServer] = {}
         self._admin: dict[str, ConnectionInfo] = {}

@@ -4,12 +4,13 @@ import functools
 import os
 import pwd
 import stat
-import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from embedded.bootstrap import ACCOUNT, ensure_account
+from embedded.home import SYSTEM
 from sluice.errors import Terminal
 
 
@@ -25,13 +26,14 @@ class NoServiceAccount(Terminal):
 
 
 class NotEnterable(Terminal):
-    """The account cannot reach a path, and its permissions could not be widened."""
+    """The account cannot reach a path."""
 
     def __init__(self, account: str, path: Path, reason: str) -> None:
         self.account, self.path = account, path
         super().__init__(
-            f"The account '{account}', which runs PostgreSQL, cannot reach {path}: {reason}."
-            f" Allow it (chmod o+x on the folder and those above it), or move the state folder with SLUICE_HOME."
+            f"The account '{account}', which runs PostgreSQL, cannot reach {path}: {reason}. Sluice changes no folder"
+            f" that it did not make. Choose a state folder that others may enter, such as SLUICE_HOME={SYSTEM}"
+            " (for tests and benchmarks the temporary folder: TMPDIR=/tmp)."
         )
 
 
@@ -75,39 +77,47 @@ def _find(name: str) -> Account | None:
     return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
 
 
-def make_readable(tree: Path, account: Account | None) -> None:
-    """Let the account read a folder with all in it, and run what the owner may run.
+def closed_folder(path: Path, account: Account) -> Path | None:
+    """The first folder from / to `path` that the account may not enter, by its mode; None if there is none.
 
-    Needed for programs that were installed under a narrow umask. What is changed is said on stderr.
+    What does not exist yet is not looked at. The mode of a folder with an access control list does not tell.
     """
-    if account is None:
-        return
-    make_enterable(tree, account)
-    changed = 0
-    for path in [tree, *tree.rglob("*")]:
-        mode = stat.S_IMODE(path.lstat().st_mode)
-        wanted = mode | stat.S_IROTH | (stat.S_IXOTH if mode & stat.S_IXUSR else 0)
-        if wanted != mode and not path.is_symlink():
-            path.chmod(wanted)
-            changed += 1
-    if changed:
-        print(f"sluice: chmod -R o+rX {tree}, so that the account '{account.name}' can use it", file=sys.stderr)
-
-
-def make_enterable(path: Path, account: Account | None) -> None:
-    """Let the account pass through every folder from / to `path` (search permission only, nothing becomes listable).
-
-    What is changed is said on stderr. Raises `NotEnterable`.
-    """
-    if account is None:
-        return
     path = path.resolve()
     for folder in [*reversed(path.parents), path]:
-        status = folder.stat()
-        if not stat.S_ISDIR(status.st_mode) or status.st_mode & stat.S_IXOTH or status.st_uid == account.uid:
-            continue
-        try:
-            folder.chmod(stat.S_IMODE(status.st_mode) | stat.S_IXOTH)
-        except OSError as error:
-            raise NotEnterable(account.name, folder, str(error)) from error
-        print(f"sluice: chmod o+x {folder}, so that the account '{account.name}' can reach {path}", file=sys.stderr)
+        if folder.is_dir() and not _enters(folder, account) and not _has_access_list(folder):
+            return folder
+    return None
+
+
+def require_enterable(path: Path, account: Account | None) -> None:
+    """Raises `NotEnterable` where the account may not pass from / to `path`."""
+    if account is not None and (closed := closed_folder(path, account)):
+        raise NotEnterable(account.name, path, f"it may not enter {closed} ({stat.filemode(closed.stat().st_mode)})")
+
+
+def make_passable(folder: Path, account: Account | None) -> None:
+    """Let the account pass through a folder that Sluice made; nothing becomes listable."""
+    status = folder.stat()
+    if account is not None and status.st_uid == os.geteuid() and not status.st_mode & stat.S_IXOTH:
+        folder.chmod(stat.S_IMODE(status.st_mode) | stat.S_IXOTH)
+
+
+def new_folder(prefix: str) -> Path:
+    """A folder for servers, in the system's temporary one; the account that runs them may pass through it."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
+    make_passable(folder, service_account())
+    return folder
+
+
+def _enters(folder: Path, account: Account) -> bool:
+    status = folder.stat()
+    if status.st_uid == account.uid:
+        return bool(status.st_mode & stat.S_IXUSR)
+    return bool(status.st_mode & (stat.S_IXGRP if status.st_gid == account.gid else stat.S_IXOTH))
+
+
+def _has_access_list(folder: Path) -> bool:
+    try:
+        return "system.posix_acl_access" in os.listxattr(folder)
+    except OSError:
+        return False

@@ -23,7 +23,8 @@ Sluice replicates tables from one master database to many slaves.
 SETUP = "Puts the packages of requirements.lock into .venv. Every other subcommand does so where it is not done."
 EPILOG = """\
 --yes before the subcommand: root agrees to packages (Java, npm) and the account that are installed for it.
-All state is in one folder: .sluice/ of this checkout, or where the environment variable SLUICE_HOME points.
+All state is in one folder: .sluice/ of this checkout (/var/lib/sluice for root, where others may not enter the
+checkout), or where the environment variable SLUICE_HOME points.
 Each subcommand has its own --help.
 """
 

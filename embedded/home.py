@@ -1,4 +1,9 @@
-"""The folder that holds all state of the servers we run, `.sluice/` beside this repository unless SLUICE_HOME moves it.
+"""The folder that holds all state of the servers we run, unless SLUICE_HOME names another one:
+
+    .sluice/ of this repository     for an ordinary user; for root if others may enter the repository
+    /var/lib/sluice                 else: another account runs PostgreSQL for root
+
+Its content:
 
     stack.json            what the stack consists of (blueprint)
     lock                  held while a command changes the stack
@@ -26,6 +31,8 @@ from pathlib import Path
 from sluice.errors import Terminal
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+SYSTEM = Path("/var/lib/sluice")
+"""Of root, for what the account that runs PostgreSQL must reach."""
 FREE_BYTES = 1 << 30
 
 
@@ -39,11 +46,17 @@ class HomeUnusable(Terminal):
         )
 
 
+def default_root(repository: Path, user: int) -> Path:
+    """The state folder of `user` where SLUICE_HOME names none."""
+    open_to_others = all(folder.stat().st_mode & stat.S_IXOTH for folder in (repository, *repository.parents))
+    return repository / ".sluice" if user != 0 or open_to_others else SYSTEM
+
+
 class Home:
     """Every path of the state folder, by name."""
 
     def __init__(self, root: Path | str | None = None) -> None:
-        chosen = root or os.environ.get("SLUICE_HOME") or REPOSITORY / ".sluice"
+        chosen = root or os.environ.get("SLUICE_HOME") or default_root(REPOSITORY, os.geteuid())
         self.root = Path(chosen).expanduser().resolve()
         self.blueprint = self.root / "stack.json"
         self.run = self.root / "run"

@@ -10,7 +10,6 @@ Layout of a server's directory:
 
 import shutil
 import signal
-import stat
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -21,8 +20,9 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
-from embedded.account import Account, NotEnterable, make_enterable, make_readable, service_account
+from embedded.account import Account, NotEnterable, make_passable, require_enterable, service_account
 from embedded.ports import HOST
+from embedded.postgres_programs import programs
 from embedded.postgres_releases import NEWEST, binaries
 from embedded.process import await_true, processes_in
 from embedded.secret import keep_secret
@@ -41,16 +41,6 @@ class WrongRelease(Terminal):
             f"{name} in {directory} was made by PostgreSQL {found}, which PostgreSQL {wanted} cannot read. Choose "
             f"release {found}, or remove the folder to start afresh."
         )
-
-
-def share_binaries(account: Account | None, release: int = NEWEST) -> None:
-    """Let the account run the binaries; looks closer only when it cannot. Raises `NotEnterable`, `BinariesMissing`."""
-    folder = binaries(release)
-    make_enterable(folder, account)
-    if account is not None and not (folder / "postgres").stat().st_mode & stat.S_IXOTH:
-        package = folder.parent.parent
-        make_readable(package, account)
-        make_readable(package.with_name(f"{package.name}.libs"), account)
 
 
 def binary(name: str) -> Path:
@@ -140,9 +130,11 @@ class PostgresServer(Server):
         """
         account = service_account()
         self.require_release()
+        require_enterable(self.directory.parent, account)
         self.directory.mkdir(parents=True, exist_ok=True)
-        make_enterable(self.directory, account)
-        share_binaries(account, self.release)
+        make_passable(self.directory, account)
+        require_enterable(self.directory, account)
+        programs(account, self.release)
         if not self.is_running():
             # Children of a killed postmaster live a moment longer, and its shared memory with them.
             await_true(lambda: not processes_in(self.data), 10.0)
@@ -168,7 +160,7 @@ class PostgresServer(Server):
             **self.settings,
         }
         options = [text for name, value in settings.items() for text in ("-c", f"{name}={value}")]
-        return [str(binaries(self.release) / "postgres"), "-D", str(self.data), *options]
+        return [str(self._programs / "postgres"), "-D", str(self.data), *options]
 
     def popen_options(self) -> dict[str, Any]:
         account = service_account()
@@ -176,6 +168,10 @@ class PostgresServer(Server):
         return {**super().popen_options(), **(account.popen if account else {}), "env": environment}
 
     # -- the cluster
+
+    @property
+    def _programs(self) -> Path:
+        return programs(service_account(), self.release)
 
     @property
     def _unfinished(self) -> Path:
@@ -202,7 +198,7 @@ class PostgresServer(Server):
                     **self.popen_options(),
                 )
             except PermissionError as error:
-                raise NotEnterable(account.name if account else "you", binaries(self.release), str(error)) from error
+                raise NotEnterable(account.name if account else "you", self._programs, str(error)) from error
         if done.returncode != 0:
             raise ServerDidNotStart(self.name, self.directory, done.stdout[-500:] + done.stderr[-1500:])
         self._unfinished.unlink()
@@ -214,5 +210,13 @@ class PostgresServer(Server):
         if self.release >= 17:
             language = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
         durability = ["--no-sync"] if self.settings.get("fsync") == "off" else []
-        initdb = str(binaries(self.release) / "initdb")
-        return [initdb, "-D", str(self.data), "-U", SUPERUSER, *authentication, *language, *durability]
+        return [
+            str(self._programs / "initdb"),
+            "-D",
+            str(self.data),
+            "-U",
+            SUPERUSER,
+            *authentication,
+            *language,
+            *durability,
+        ]

@@ -20,13 +20,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from embedded.account import make_enterable, service_account
+from embedded.account import Account, require_enterable, service_account
 from embedded.airflow import Airflow
 from embedded.blueprint import Blueprint
 from embedded.home import REPOSITORY, Home
 from embedded.leftovers import any_left, end_all, kill_supervisor, read_process
 from embedded.ports import PortInUse, is_free
-from embedded.postgres import PostgresServer, share_binaries
+from embedded.postgres import PostgresServer
+from embedded.postgres_programs import programs
 from embedded.postgres_releases import NEWEST
 from embedded.process import ProcessId, await_true
 from embedded.runner import Report, State
@@ -171,8 +172,10 @@ class Stack:
         """Start what does not run and return when everything does; what `up` began and could not finish is ended.
 
         `say` receives a line at each step. Raises `UpFailed`, `MustBeDown`, `PortInUse`, `WrongRelease`,
-        `BinariesMissing`, `HomeUnusable`.
+        `BinariesMissing`, `HomeUnusable`, `NotEnterable`, `NoServiceAccount`.
         """
+        account = service_account()  # here rather than in the supervisor, so that what is said is seen
+        require_enterable(self.home.root, account)
         self.home.create()
         with self.home.lock():
             supervisor = read_process(self.home.supervisor)
@@ -182,7 +185,7 @@ class Stack:
             if supervisor and before:
                 self._require_additions_only(before)
             else:
-                self._prepare()
+                self._prepare(account)
             self.blueprint.write(self.home.blueprint)
             self.home.use_configuration(Path(self.blueprint.replications))
             began = time.monotonic()
@@ -279,15 +282,13 @@ class Stack:
         reported = "airflow-api-server" if name == "airflow" else name
         return next((report.port for report in self._reports() if report.name == reported), None)
 
-    def _prepare(self) -> None:
+    def _prepare(self, account: Account | None) -> None:
         """What can be known before anything starts: leftovers, permissions, and the commonest mistake, a taken port."""
         if any_left(self.home):
             end_all(self.home)
         self.home.require_space()
-        account = service_account()  # here rather than in the supervisor, so that what is said is seen
-        make_enterable(self.home.root / "postgres", account)
         for release in {self.blueprint.postgres, NEWEST}:
-            share_binaries(account, release)
+            programs(account, release)
         for server in (self.master, *self.slaves.values()):
             server.require_release()
         for name, port in self.blueprint.ports.items():

@@ -6,11 +6,9 @@ A server that cannot be started fails the tests that need it; nothing is skipped
 import itertools
 import re
 import shutil
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 import redis
@@ -19,6 +17,7 @@ from psycopg import sql
 from xdist.scheduler import LoadFileScheduling
 
 from embedded import airflow_api
+from embedded.account import new_folder
 from embedded.postgres import PostgresServer
 from embedded.postgres_releases import NEWEST, OLDEST, RELEASES
 from embedded.redis import RedisServer
@@ -146,7 +145,7 @@ def server_of_release() -> Iterator[Callable[[int], PostgresServer]]:
     def running(release: int) -> PostgresServer:
         if release not in made:
             # Not under pytest's own folder: that is closed to the account that runs the server.
-            folder = Path(tempfile.mkdtemp(prefix="sluice-test-postgres-"))
+            folder = new_folder("sluice-test-postgres-")
             server = PostgresServer(folder, name=f"test {release}", settings=TEST_SETTINGS, release=release)
             try:
                 server.start(die_with_parent=True)
@@ -225,7 +224,7 @@ def database(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterat
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[RedisServer]:
     """A running Redis; ends with the session, and with the process should that be killed."""
-    folder = Path(tempfile.mkdtemp(prefix="sluice-test-redis-"))
+    folder = new_folder("sluice-test-redis-")
     server = RedisServer(folder, settings={"appendonly": "no"})
     try:
         server.start(die_with_parent=True)

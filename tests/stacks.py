@@ -1,12 +1,11 @@
 """A stack of a test's own: servers and Airflow, with one replication, and nothing left of them afterwards."""
 
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
+from embedded.account import new_folder
 from embedded.airflow_api import ApiUnreachable
 from embedded.stack import Stack
 from tests import waiting
@@ -19,7 +18,7 @@ def running_stack(configuration: str, **options: Any) -> Iterator[Stack]:
     an empty folder around the stack's home. `options`: more for `Stack`.
     """
     # Not under pytest's own folder: that is closed to the account that runs PostgreSQL.
-    folder = Path(tempfile.mkdtemp(prefix="sluice-test-"))
+    folder = new_folder("sluice-test-")
     replications = folder / "replications"
     replications.mkdir()
     (replications / "DEMO.yaml").write_text(configuration.replace("$FOLDER", str(folder)))

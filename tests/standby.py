@@ -2,13 +2,12 @@
 
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-from embedded.account import make_enterable, service_account
-from embedded.postgres import PostgresServer, binary
+from embedded.account import new_folder, service_account
+from embedded.postgres import PostgresServer
+from embedded.postgres_programs import programs
 from embedded.postgres_releases import NEWEST
 
 
@@ -17,14 +16,13 @@ def servers(release: int = NEWEST) -> Iterator[Callable[[str], PostgresServer]]:
     """Makes a server of a name, of PostgreSQL `release`; all are gone at the end."""
     made: list[PostgresServer] = []
     # Not pytest's own folder: another session of it closes that to the account that runs the servers.
-    folder = Path(tempfile.mkdtemp(prefix="sluice-test-"))
+    folder = new_folder("sluice-test-")
 
     def make(name: str) -> PostgresServer:
         made.append(PostgresServer(folder / name, name=name, settings={"fsync": "off"}, release=release))
         return made[-1]
 
     try:
-        make_enterable(folder, service_account())
         yield make
     finally:
         for each in reversed(made):
@@ -44,7 +42,7 @@ def standby_of(master: PostgresServer, standby: PostgresServer) -> None:
     where = [f"--host={info.host}", f"--port={info.port}", f"--username={info.user}", f"--pgdata={standby.data}"]
     options["env"] = {**options["env"], "PGPASSWORD": info.password or ""}
     subprocess.run(
-        [str(binary("pg_basebackup")), *where, "--write-recovery-conf", "--checkpoint=fast", "--no-sync"],
+        [str(programs(account) / "pg_basebackup"), *where, "--write-recovery-conf", "--checkpoint=fast", "--no-sync"],
         check=True,
         **{
             name: value

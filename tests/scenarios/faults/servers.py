@@ -1,12 +1,11 @@
 """The servers of all runs, and the proxies in front of them."""
 
 import shutil
-import tempfile
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from embedded.account import new_folder
 from embedded.postgres import PostgresServer
 from embedded.redis import RedisServer
 from embedded.server import Server
@@ -39,7 +38,7 @@ class Servers(AbstractContextManager["Servers"]):
 
     def __init__(self) -> None:
         # Not under pytest's own folder: that is closed to the account that runs PostgreSQL.
-        self.folder = Path(tempfile.mkdtemp(prefix="sluice-faults-"))
+        self.folder = new_folder("sluice-faults-")
         self.master = SmallSegments(self.folder / "master", name="master", settings=SETTINGS)
         self.slave = SmallSegments(self.folder / "slave", name="slave", settings=SETTINGS)
         self.redis = RedisServer(self.folder / "redis", settings={"appendonly": "no"})

@@ -8,17 +8,16 @@ import contextlib
 import re
 import shutil
 import signal
-import tempfile
 import time
 import urllib.parse
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from random import Random
 
 import psutil
 import pytest
 
+from embedded.account import new_folder
 from embedded.airflow_api import AirflowApi
 from embedded.demo.strikes import victim_of
 from embedded.process import ProcessId, await_true, descendants
@@ -56,7 +55,7 @@ apply: {lease: 2.0, checkpoint_interval: 1.0, stage_above: 1000}
 def stack(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
     """The servers and Airflow with a configuration of its own; the slave's log can be decoded."""
     # Not under pytest's own folder: that is closed to the account that runs PostgreSQL.
-    folder = Path(tempfile.mkdtemp(prefix="sluice-test-airflow-faults-"))
+    folder = new_folder("sluice-test-airflow-faults-")
     replications = folder / "replications"
     replications.mkdir()
     (replications / "DEMO.yaml").write_text(CONFIG)

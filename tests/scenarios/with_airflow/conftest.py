@@ -1,12 +1,11 @@
 """The one stack with Airflow that all files here share: a start costs more than most tests."""
 
 import shutil
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from embedded.account import new_folder
 from embedded.stack import Stack
 from sluice.domain.names import Prefix
 from sluice.domain.state import SlaveState
@@ -18,7 +17,7 @@ from tests.traces import nothing_runs
 @pytest.fixture(scope="package")
 def stack() -> Iterator[Stack]:
     """With the demo's configuration; its slave is held in state INITIAL, in which the apply runs and waits."""
-    folder = Path(tempfile.mkdtemp(prefix="sluice-test-")) / "home"
+    folder = new_folder("sluice-test-") / "home"
     made = Stack(folder, durable=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLUICE_HOME", str(folder))
