@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from sluice import config
+from sluice.cli.status import items
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix
 from sluice.domain.state import SlaveState
 from sluice.install import resources
+from sluice.monitor.overview import Shown, messages_of
 from sluice.orchestration import notices
 from sluice.orchestration.notices import Notice
 from sluice.orchestration.steps_housekeeping import check_structure, purge_items
@@ -227,6 +229,30 @@ def test_a_slave_that_answers_is_dropped_at_once(
     assert run(purge_items) == "0 changes purged; slave a dropped, 20 changes purged"
     states = {name: CheckpointStore(world.slaves[name], DEMO, "sluice", name).read() for name in "ab"}
     assert [one.state for one in states.values() if one] == [SlaveState.INCONSISTENT, SlaveState.NORMAL]
+
+
+def test_a_slave_in_a_failover_is_not_dropped_and_is_named_with_the_remedy(
+    world: World, limited: Callable[[str], None], redis_url: str
+) -> None:
+    limited("{rows: 10}")
+    world.slave("a", *TO_NORMAL, SlaveState.SWITCHING)
+    world.write(5)
+    world.slave("b", *TO_NORMAL)
+    world.write(4)
+    run(purge_items)
+    near = told(redis_url)
+    world.write(1)
+    assert run(purge_items) == "0 changes purged"
+    assert world.left() == 10
+    warned, full = told(redis_url)
+    assert [warned.key] == [one.key for one in near] and full.key != warned.key, "it is told besides"
+    assert full.subject == "DEMO_ → a fills the master's disk"
+    with redis_store.connect(redis_url) as client:
+        found = ItemsState(client, DEMO).read()
+    shown = Shown("DEMO_", "a", {}, {}, applying=False, items=found)
+    for text in (full.text, "\n".join(items(found)), "\n".join(text for text, _ in messages_of(shown))):
+        assert "items_limit is reached, and it cannot be dropped now: Slave a is SWITCHING" in text
+        assert "DAG failover, action abort" in text
 
 
 def test_a_slave_of_which_nothing_is_known_is_dropped_first(

@@ -1,10 +1,12 @@
 """The tasks that keep a job: when they launch, join, replace or leave one. Real processes, no Airflow around them."""
 
+import contextlib
 import json
 import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -239,6 +241,25 @@ def test_housekeeping_ends_jobs_whose_run_is_over(active_runs: set[str]) -> None
     active_runs.clear()
     assert end_orphans.function() == 1
     await_true(lambda: job.state() is JobState.ENDED)
+
+
+def test_housekeeping_leaves_a_job_that_another_run_takes_over_meanwhile(
+    active_runs: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = begin()
+    active_runs.clear()
+    exclusive = jobs.exclusive
+
+    @contextlib.contextmanager
+    def late(kind: Kind, prefix: str, slave: str) -> Iterator[None]:
+        with exclusive(kind, prefix, slave):
+            active_runs.add("run2")
+            job.owned_by(replace(job.owner, run_id="run2"))
+            yield
+
+    monkeypatch.setattr(jobs, "exclusive", late)
+    assert end_orphans.function() == 0
+    assert job.stop_request() is None
 
 
 def test_housekeeping_forgets_jobs_that_ended_long_ago_except_the_last_of_a_pair() -> None:

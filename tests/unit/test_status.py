@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from sluice.cli.status import Running, activity, folders, not_ready, state, unused
+from sluice.cli.status import Running, activity, folders, items, not_ready, state, unused
 from sluice.config import Survey
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
 from sluice.domain.table_state import TableState, TableStates
+from sluice.stores.items_state import Found
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
@@ -65,6 +66,12 @@ def test_tables_that_are_not_loaded_are_listed_with_what_loads_them() -> None:
     assert "41 tables not loaded" in said[0] and said[-1] == "        and 21 more"
     assert not_ready(Prefix("SHOP_"), "dr1", checkpoint(SlaveState.NORMAL)) == []
     assert not_ready(Prefix("SHOP_"), "dr1", replace(lacking, state=SlaveState.TRANSITION)) == [], "they may be loading"
+
+
+def test_how_full_items_is_and_who_is_dropped_is_said() -> None:
+    assert items(Found()) == []
+    found = Found("used to 60%: …", "2026-11-22", {"b": "It was dropped"}, {"c": "Slave c is SWITCHING. Abort it"})
+    assert items(found) == ["    used to 60%: …", "    c: Slave c is SWITCHING. Abort it", "    b: It was dropped"]
 
 
 def test_files_of_the_usual_folder_that_do_not_count_are_said(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from sluice.initial.update import Update
 from sluice.pair import Pair
 from sluice.stores import lease, redis_store
 from sluice.stores.gate import Gate
+from sluice.stores.items_state import Found, ItemsState
 from sluice.stores.lacks import Lacks
 from sluice.stores.status import Status
 from sluice.stores.verified import Verified
@@ -91,6 +92,7 @@ def replications(found: Survey, connections: Connections, store_url: str) -> lis
         looks = []
         for one in found.replications:
             looks.append(pool.submit(_told, f"{one.prefix} from", partial(master, one, connections)))
+            looks.append(pool.submit(_told, f"{one.prefix}:", partial(_items, store_url, one.prefix)))
             for name in one.slaves:
                 of_slave = partial(slave, one, name, connections, store_url)
                 looks.append(pool.submit(_told, f"{one.prefix} → {name}:", of_slave))
@@ -126,6 +128,15 @@ def master(replication: Replication, connections: Connections) -> list[str]:
     more = [f"    and {len(faults) - FAULTS_TOLD} more"] if len(faults) > FAULTS_TOLD else []
     remedy = [f"    {how_to_capture(replication.prefix)}"] if lost else []
     return lines + faults[:FAULTS_TOLD] + more + remedy
+
+
+def items(found: Found) -> list[str]:
+    """What the last purge found that a person should know: how full ITEMS is, and who was or should be dropped."""
+    slaves = {**found.not_dropped, **found.dropped}
+    return [
+        *([f"    {found.warning}"] if found.warning else []),
+        *(f"    {slave}: {reason}" for slave, reason in slaves.items()),
+    ]
 
 
 def slave(replication: Replication, name: str, connections: Connections, store_url: str) -> list[str]:
@@ -239,6 +250,11 @@ def _running(store_url: str, prefix: Prefix, name: str) -> tuple[Running | None,
             ), []
     except SluiceError as error:
         return None, [f"    {error}"]
+
+
+def _items(store_url: str, prefix: Prefix) -> list[str]:
+    with closing(redis_store.connect(store_url)) as client:
+        return items(ItemsState(client, prefix).read())
 
 
 def _aware(time: datetime) -> datetime:

@@ -47,6 +47,7 @@ _REMEDY: dict[tuple[SlaveState, SlaveState], str] = {
     (SlaveState.UNCONFIGURED, SlaveState.NORMAL): "Start an initial update first.",
     (SlaveState.INCONSISTENT, SlaveState.NORMAL): "Start a new initial update.",
     (SlaveState.SWITCHING, SlaveState.INITIAL): "Wait for the failover, or abort it: DAG failover, action abort.",
+    (SlaveState.SWITCHING, SlaveState.INCONSISTENT): "Wait for the failover, or abort it: DAG failover, action abort.",
     (SlaveState.MASTER, SlaveState.INITIAL): "A failover made it a master: an initial update would empty it. Put the "
     "configuration in force that names it as the master. Is another database the master by now, set its state in "
     "CHECKPOINT to INCONSISTENT by hand.",

@@ -95,8 +95,9 @@ def messages_of(one: Shown) -> list[tuple[str, bool]]:
     found += [(str(reason), True) for reason in one.status.get("differing") or ()]
     if settle := how_to_settle(one.status.get("set_aside") or ()):
         found.append((settle, True))
-    if dropped := one.items.dropped.get(one.slave):
-        found.append((dropped, True))
+    for reasons in (one.items.dropped, one.items.not_dropped):
+        if reason := reasons.get(one.slave):
+            found.append((reason, True))
     if one.items.warning:
         found.append((one.items.warning, True))
     if one.not_captured:

@@ -154,12 +154,21 @@ def of_definitions(pair: str, found: Sequence[Found]) -> list[Notice]:
 
 
 def of_items(prefix: Prefix, found: ItemsFound) -> list[Notice]:
-    """ITEMS that comes near its limit, told again when it was below in between; slaves that were dropped."""
+    """ITEMS that comes near its limit, told again when it was below in between; the slave that cannot be dropped then;
+    slaves that were dropped."""
     near = f"{prefix}: changes that wait on the master come near items_limit"
     warned = [Notice(f"{prefix}: items: {found.since}", near, found.warning)] if found.warning else []
-    return warned + [
-        Notice(f"{prefix} → {slave}: dropped: {reason}", f"{prefix} → {slave} was dropped", reason)
-        for slave, reason in found.dropped.items()
+    full = [
+        Notice(f"{prefix} → {slave}: not dropped: {found.since}", f"{prefix} → {slave} fills the master's disk", reason)
+        for slave, reason in found.not_dropped.items()
+    ]
+    return [
+        *warned,
+        *full,
+        *(
+            Notice(f"{prefix} → {slave}: dropped: {reason}", f"{prefix} → {slave} was dropped", reason)
+            for slave, reason in found.dropped.items()
+        ),
     ]
 
 

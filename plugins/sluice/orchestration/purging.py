@@ -16,7 +16,7 @@ from sluice.domain.purging import SlaveNote, lost
 from sluice.domain.state import SlaveState
 from sluice.errors import SluiceError
 from sluice.orchestration.work import Work
-from sluice.stores.items_state import ItemsState
+from sluice.stores.items_state import Found, ItemsState
 
 log = logging.getLogger("sluice.orchestration")
 
@@ -34,6 +34,8 @@ class Needs:
     """Why a slave cannot be counted with."""
     dropped: dict[str, str] = field(default_factory=dict)
     """Why a slave was dropped that has not learned of it."""
+    not_dropped: dict[str, str] = field(default_factory=dict)
+    """Why a slave was not dropped although the limit is reached and it is the furthest behind."""
 
 
 @dataclass
@@ -66,14 +68,14 @@ class Purge:
             self.master, self.work.prefix, self._schema,
             {name: SlaveNote(known.get(name), needs.dropped.get(name, "")) for name in {*known, *needs.dropped}},
         )  # fmt: skip
-        self._tell(warning, needs.dropped)
+        self._tell(Found(warning, dropped=needs.dropped, not_dropped=needs.not_dropped))
         return done
 
-    def _tell(self, warning: str, dropped: dict[str, str]) -> None:
+    def _tell(self, found: Found) -> None:
         """For pages and notices; what was purged is purged all the same without Redis."""
         try:
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            ItemsState(self.work.redis, self.work.prefix).write(warning, dropped, now)
+            ItemsState(self.work.redis, self.work.prefix).write(found, now)
         except SluiceError as failure:
             log.warning("%s: pages and notices do not say how full ITEMS is: %s", self.work, failure)
 
@@ -141,7 +143,8 @@ class Purge:
         except SluiceError as error:
             if last in needs.positions:
                 # It answered a moment ago: an apply in a long transaction, or a failover. The next run tries again.
-                log.error("%s → %s: items_limit is reached, and it cannot be dropped now: %s", self.work, last, error)
+                needs.not_dropped[last] = f"items_limit is reached, and it cannot be dropped now: {error}"
+                log.error("%s → %s: %s", self.work, last, needs.not_dropped[last])
                 return warning, ""
             needs.dropped[last] = reason
             log.error("%s → %s: %s It learns of it when it answers.", self.work, last, reason)

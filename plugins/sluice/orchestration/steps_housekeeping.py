@@ -24,7 +24,7 @@ from sluice.failover import survey
 from sluice.failover.attempt import Failover
 from sluice.orchestration import comparing, forms, jobs, notify, places
 from sluice.orchestration.failure import as_airflow
-from sluice.orchestration.job import JobState
+from sluice.orchestration.job import Job, JobState
 from sluice.orchestration.purging import Purge
 from sluice.orchestration.runs import is_active
 from sluice.orchestration.work import Work
@@ -172,11 +172,14 @@ def report_days(prefixes: Iterable[str], kept: dict[str, int]) -> int:
 def end_orphans() -> int:
     """Ends jobs whose run is over: a person ended it while no triggerer was there to stop the job."""
     ended = 0
-    for job in jobs.all_jobs():
-        if job.state() is JobState.RUNNING and job.stop_request() is None and not is_active(job.owner):
-            log.warning("The job %s is ended: %s, which watched it, is over", job.id, job.owner)
-            jobs.stop(job, "housekeeping", "the run that watched it is over")
-            ended += 1
+    for job in filter(_is_orphan, jobs.all_jobs()):
+        with jobs.exclusive(job.kind, job.prefix, job.slave):
+            # A run may have taken it over since.
+            found = Job.read(job.id)
+            if found is not None and _is_orphan(found):
+                log.warning("The job %s is ended: %s, which watched it, is over", found.id, found.owner)
+                jobs.stop(found, "housekeeping", "the run that watched it is over")
+                ended += 1
     log.info("%s without a run ended", counted(ended, "job"))
     return ended
 
@@ -200,6 +203,10 @@ def forget_jobs() -> int:
         "Jobs: %d forgotten, %d kept; %s of lost ones removed", len(old), len(known) - len(old), counted(strays, "file")
     )
     return len(old)
+
+
+def _is_orphan(job: Job) -> bool:
+    return job.state() is JobState.RUNNING and job.stop_request() is None and not is_active(job.owner)
 
 
 def _expect(work: Work) -> None:

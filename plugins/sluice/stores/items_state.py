@@ -5,7 +5,7 @@ Redis may lose it: the next purge writes it again.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import redis
 
@@ -23,6 +23,8 @@ class Found:
     """When that was seen first, ISO 8601, UTC."""
     dropped: Mapping[str, str] = field(default_factory=dict)
     """Slave → why it was dropped, of slaves that do not answer."""
+    not_dropped: Mapping[str, str] = field(default_factory=dict)
+    """Slave → why it was not dropped although the limit is reached and it is the furthest behind, with the remedy."""
 
 
 class ItemsState:
@@ -33,11 +35,11 @@ class ItemsState:
         # Between two colons: no slave is called so.
         self.key = f"sluice:{prefix}::items"
 
-    def write(self, warning: str, dropped: Mapping[str, str], now: str) -> None:
-        """An unbroken warning keeps its `since`."""
-        since = (self.read().since or now) if warning else ""
+    def write(self, found: Found, now: str) -> None:
+        """With `since`: an unbroken warning keeps its own."""
+        since = (self.read().since or now) if found.warning else ""
         with classified():
-            self.client.set(self.key, json.dumps({"warning": warning, "since": since, "dropped": dict(dropped)}))
+            self.client.set(self.key, json.dumps(asdict(replace(found, since=since))))
 
     def read(self) -> Found:
         """Nothing where nothing was found."""
