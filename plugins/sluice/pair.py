@@ -49,7 +49,7 @@ class Pair:
     @property
     def update_application(self) -> str:
         """The same, of the steps of an initial update."""
-        return f"sluice initial update {self.prefix} {self.slave.name}"[:63]
+        return f"sluice initial update {self.prefix} {self.slave.name}"
 
     def __str__(self) -> str:
         return f"{self.prefix} → {self.slave.name}"

@@ -1,6 +1,7 @@
 """What a driver's error means: a person must act, or another try may succeed."""
 
 import pickle
+import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -12,8 +13,10 @@ from embedded.postgres import PostgresServer
 from embedded.process import await_true
 from sluice.database.errors import DatabaseRefused, DatabaseUnreachable, StatementFailed, StatementInterrupted
 from sluice.domain.connection import ConnectionInfo
-from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.connection import application_name, connect
 from sluice.vendors.postgres.errors import classify, in_one_line
+from sluice.vendors.postgres.failover import sessions_of
+from sluice.vendors.postgres.updates import end_sessions
 from tests.file_limit import limit_files
 
 
@@ -49,6 +52,57 @@ def test_an_error_is_told_in_one_line_without_the_piece_of_the_statement(info: C
         assert 'relation "nowhere" does not exist' in told and "LINE" not in told and "^" not in told
         with pytest.raises(StatementFailed, match="does not exist HINT: No function matches"):
             connection.execute("SELECT pg_catalog.min('{}'::pg_catalog.int4[], 1)")
+
+
+PLANTED = "hunter2"
+"""By this name: tracebacks show lines of these functions."""
+
+
+def by_copy(connection: "psycopg.Connection[Any]") -> None:
+    load(connection, "people", f"1\t{PLANTED}\n".encode())
+
+
+def by_statement(connection: "psycopg.Connection[Any]") -> None:
+    connection.execute("INSERT INTO public.people VALUES (1, %s)", [PLANTED])
+
+
+def by_many(connection: "psycopg.Connection[Any]") -> None:
+    connection.cursor().executemany("INSERT INTO public.people VALUES (%s, %s)", [(5, "free"), (1, PLANTED)])
+
+
+def by_pipeline(connection: "psycopg.Connection[Any]") -> None:
+    with connection.pipeline():
+        by_statement(connection)
+
+
+def by_commit(connection: "psycopg.Connection[Any]") -> None:
+    with connection.transaction():
+        connection.execute("SET CONSTRAINTS ALL DEFERRED")
+        by_statement(connection)
+
+
+def by_trigger(connection: "psycopg.Connection[Any]") -> None:
+    connection.execute("INSERT INTO public.people VALUES (77, %s)", [PLANTED])
+
+
+@pytest.mark.parametrize("way", [by_copy, by_statement, by_many, by_pipeline, by_commit, by_trigger])
+def test_no_traceback_shows_a_masked_value(
+    info: ConnectionInfo, way: Callable[["psycopg.Connection[Any]"], None]
+) -> None:
+    masked = replace(info, mask=("public.people.name",))
+    with connect(masked, application="test", autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE public.people (id int, name text CONSTRAINT one UNIQUE DEFERRABLE);"
+            f"INSERT INTO public.people VALUES (0, '{PLANTED}');"
+            "CREATE FUNCTION public.loud() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+            " RAISE EXCEPTION 'refused %', NEW.name USING DETAIL = NEW.name; END $$;"
+            "CREATE TRIGGER loud BEFORE INSERT ON public.people FOR EACH ROW WHEN (NEW.id = 77)"
+            " EXECUTE FUNCTION public.loud()"
+        )
+        with pytest.raises(psycopg.Error) as caught:
+            way(connection)
+        told = "".join(traceback.format_exception(caught.value)) + repr(caught.value)
+    assert PLANTED not in told and ("23505" in told or "P0001" in told)
 
 
 def load(connection: "psycopg.Connection[Any]", table: str, row: bytes) -> None:
@@ -236,3 +290,24 @@ def test_a_name_cannot_break_out_of_the_options(info: ConnectionInfo) -> None:
         row = connection.execute("SELECT current_setting('application_name')").fetchone()
         assert row == ("a b\\c 'd' \"e\" -c work_mem=1",)
     assert isinstance(connection, psycopg.Connection)
+
+
+LONG = "sluice load A_PREFIX_OF_THE_GREATEST_LENGTH slave-" + "x" * 40
+
+
+@pytest.mark.parametrize(("name", "other"), [(f"{LONG}-1", f"{LONG}-2"), ("sluice Ä🗝-1", "sluice Ä🗝-2"), ("a", "b")])
+def test_sessions_are_found_by_names_of_any_length_and_no_other_ones(
+    info: ConnectionInfo, name: str, other: str
+) -> None:
+    with (
+        connect(info, application="test", autocommit=True) as admin,
+        connect(info, application=name, autocommit=True) as mine,
+        connect(info, application=other, autocommit=True) as another,
+    ):
+        shown = admin.execute("SELECT application_name FROM pg_stat_activity WHERE pid = %s", [mine.info.backend_pid])
+        assert shown.fetchone() == (application_name(name),)
+        assert sessions_of(admin, name) == sessions_of(admin, other) == 1
+        assert end_sessions(admin, name) == 1
+        with pytest.raises(DatabaseUnreachable):
+            mine.execute("SELECT 1")
+        assert another.execute("SELECT 1").fetchone() == (1,)

@@ -39,7 +39,7 @@ class Failover(Pair):
     @property
     def application(self) -> str:
         """Shown by the sessions of its steps."""
-        return f"sluice failover {self.prefix} {self.slave.name}"[:63]
+        return f"sluice failover {self.prefix} {self.slave.name}"
 
     @property
     def apply_application(self) -> str:

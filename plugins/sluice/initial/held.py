@@ -110,7 +110,7 @@ class HeldSnapshot:
     def _export(self) -> tuple[Position, str]:
         """The position of a new snapshot, and its name; it lives as long as its session."""
         update, prefix, schema = self.update, self.update.prefix, self.update.replication.master.schema
-        self._session = session = update.connect_master(f"sluice load snapshot {prefix} {update.slave.name}"[:63])
+        self._session = session = update.connect_master(f"sluice load snapshot {prefix} {update.slave.name}")
         snapshot = vendor_of(update.master_info.vendor).rows
         # Before the transaction: sequence values read in it are too late to bound what follows.
         earlier = vendor_of(update.master_info.vendor).changes.take(session, prefix, schema)

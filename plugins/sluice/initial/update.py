@@ -106,7 +106,7 @@ class SlaveAlone:
 
 
 def _loader_application(target: LoadTarget) -> str:
-    return f"sluice load {target.prefix} {target.slave.name}"[:63]
+    return f"sluice load {target.prefix} {target.slave.name}"
 
 
 def _connect(

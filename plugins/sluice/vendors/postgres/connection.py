@@ -1,6 +1,7 @@
 """Sessions on PostgreSQL."""
 
 import contextlib
+import hashlib
 import os
 import ssl
 from collections.abc import Iterator
@@ -114,6 +115,18 @@ def classified(session: Session) -> Iterator[None]:
         raise
 
 
+_APPLICATION_BYTES = 63
+
+
+def application_name(text: str) -> str:
+    """`text` as `pg_stat_activity` shows it: 63 printable bytes at most. Two long texts stay two."""
+    if len(text) <= _APPLICATION_BYTES and text.isascii() and text.isprintable():
+        return text
+    shown = "".join(letter if letter.isascii() and letter.isprintable() else "?" for letter in text)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    return f"{shown[: _APPLICATION_BYTES - len(digest) - 1]}~{digest}"
+
+
 def connect(
     info: ConnectionInfo, *, application: str, autocommit: bool = False, settings: dict[str, str] | None = None
 ) -> "PostgresSession":
@@ -130,7 +143,7 @@ def connect(
             dbname=info.database,
             user=info.user,
             password=info.password,
-            application_name=application[:63],
+            application_name=application_name(application),
             client_encoding="UTF8",
             options=options,
             connect_timeout=int(info.options.get("connect_timeout", "10")),
@@ -163,7 +176,7 @@ def uri(info: ConnectionInfo, application: str) -> str:
     """The same connection as a URI, for the ADBC driver. It holds the password: never log it."""
     options = _options({**CANONICAL, **PATIENT})
     parameters = {
-        "application_name": application[:63],
+        "application_name": application_name(application),
         "client_encoding": "UTF8",
         "connect_timeout": "10",
         "keepalives_idle": "30",

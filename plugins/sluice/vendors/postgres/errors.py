@@ -70,6 +70,7 @@ def adopt(error: psycopg.Error, place: str, mask: tuple[str, ...] = ()) -> None:
     vars(error)["mask"] = mask
     kind, message = _judged(error, place)
     vars(error).update(message=message, place=place, reason=in_one_line(error))
+    error.args = (message,)  # a traceback, or who prints the error's parts, shows what may be shown
     error.__class__ = _both(type(error), kind)
 
 

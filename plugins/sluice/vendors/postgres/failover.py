@@ -17,7 +17,7 @@ from sluice.domain.state import SlaveState
 from sluice.domain.window import Window
 from sluice.vendors.postgres import catalog, constraints, own_schema, preflight, sequences
 from sluice.vendors.postgres.checkpoint import CheckpointStore
-from sluice.vendors.postgres.connection import literal, native, quoted
+from sluice.vendors.postgres.connection import application_name, literal, native, quoted
 from sluice.vendors.postgres.errors import in_one_line
 from sluice.vendors.postgres.expressions import Examiner
 from sluice.vendors.postgres.lacks import found
@@ -168,7 +168,7 @@ def sessions_of(connection: Session, application: str) -> int:
     row = connection.execute(
         "SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE application_name = %s AND pid <> pg_backend_pid() "
         "AND datname = current_database()",
-        [application[:63]],
+        [application_name(application)],
     ).fetchone()
     return int(row[0]) if row else 0
 

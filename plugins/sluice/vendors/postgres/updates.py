@@ -7,7 +7,7 @@ from sluice.database.control import LoadRuns, Owner
 from sluice.database.session import Rows, Session
 from sluice.domain.names import Prefix
 from sluice.domain.state import SlaveState
-from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.connection import application_name, quoted
 from sluice.vendors.postgres.session import limit_lock_waits
 
 
@@ -69,7 +69,9 @@ def end_sessions(connection: Session, application: str) -> int:
 
     Only those of this account; a session that may not be ended is left: it can store nothing.
     """
-    row = connection.execute(sql_files.render("postgres", "sessions_end"), {"application": application}).fetchone()
+    row = connection.execute(
+        sql_files.render("postgres", "sessions_end"), {"application": application_name(application)}
+    ).fetchone()
     return int(row[0]) if row else 0
 
 
