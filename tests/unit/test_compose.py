@@ -151,7 +151,7 @@ def test_each_part_has_only_its_own_secrets() -> None:
         "spark-master": {"spark-defaults.conf"},
         "spark-worker-1": worker,
         "spark-worker-2": worker,
-        "redis": {"redis.conf"},
+        "redis": {"redis.acl", "redis.crt", "redis.key", "ca.crt"},
         "s3": {"s3.json"},
         "master": {"master_password", "sluice_master_password", "master.crt", "master.key"},
         "slave": {"slave_password", "sluice_slave_password", "slave.crt", "slave.key"},
@@ -192,6 +192,39 @@ def test_masters_and_slaves_are_reached_over_tls_by_the_account_of_the_replicati
         assert mounted["./include/docker/accounts.sh"] == "/docker-entrypoint-initdb.d/accounts.sh"
         assert mounted["./include/sql/postgres"] == "/opt/sluice/sql"
     assert "login sluice" in TEXT.split("name: sluice\n")[0]
+
+
+def test_redis_is_reached_over_tls_by_its_account_alone() -> None:
+    service = SERVICES["redis"]
+    (mounted,) = (entry for entry in service["volumes"] if entry.startswith("."))
+    source, target, mode = mounted.split(":")
+    assert target in service["command"] and mode == "ro"
+    lines = dict(
+        line.split(maxsplit=1) for line in (ROOT / source).read_text().splitlines() if line and not line.startswith("#")
+    )
+    assert lines["port"] == "0" and lines["tls-port"] == "6379"
+    files = {path.rsplit("/", 1)[1] for path in lines.values() if path.startswith("/run/secrets/")}
+    assert files == names(service["secrets"])
+    assert "rediss://sluice:<that password>@redis:6379/0?ssl_ca_certs=/run/secrets/ca.crt" in TEXT
+    assert "redis.acl" in lines["aclfile"]
+
+
+def test_no_login_of_postgresql_goes_without_a_password() -> None:
+    for name in ("metadata", "master", "slave"):
+        environment = SERVICES[name]["environment"]
+        assert environment["POSTGRES_INITDB_ARGS"] == "--auth=scram-sha-256"
+        assert environment["POSTGRES_PASSWORD_FILE"].startswith("/run/secrets/")
+        assert "POSTGRES_HOST_AUTH_METHOD" not in environment
+
+
+def test_what_asks_nobody_who_he_is_is_reached_by_those_alone_who_need_it() -> None:
+    reach = {
+        network: {name for name, one in SERVICES.items() if network in one["networks"]}
+        for network in COMPOSE["networks"]
+    }
+    assert reach["files"] == {"s3", "scheduler"}
+    assert reach["spark"] == {"spark-master", "spark-worker-1", "spark-worker-2", "scheduler"}
+    assert reach["control"].isdisjoint({"s3", "spark-master", "spark-worker-1", "spark-worker-2", "master", "slave"})
 
 
 def test_only_the_api_server_is_published_and_on_the_loopback_address() -> None:
