@@ -5,12 +5,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from embedded.account import new_folder
 from embedded.home import REPOSITORY
 from tests.traces import nothing_runs
 
@@ -18,7 +18,7 @@ from tests.traces import nothing_runs
 @pytest.fixture
 def home() -> Iterator[Path]:
     # Not under pytest's own folder: that is closed to the account that runs PostgreSQL.
-    folder = Path(tempfile.mkdtemp(prefix="sluice-test-whole-"))
+    folder = new_folder("sluice-test-whole-")
     yield folder
     subprocess.run([sys.executable, "-m", "embedded.cli", "down", "--quiet"], env=environment(folder), check=False)
     shutil.rmtree(folder, ignore_errors=True)
