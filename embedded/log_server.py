@@ -5,6 +5,7 @@
 Airflow's API server reads logs from the folder that all processes share here. Of a task that runs or is deferred it
 asks the host of the task for them as well, and shows an error where no server answers. Airflow's own log servers answer
 on every address of the machine; this one answers on the loopback address alone, with an empty log: the folder has all.
+As they do, it answers only who signs the question with the secret of Airflow's API.
 """
 
 import ctypes
@@ -17,7 +18,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from embedded.ports import HOST
 
 PORT = "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT"
-"""Environment variable, Airflow's own."""
+SECRET = "AIRFLOW__API__SECRET_KEY"
+"""Environment variables, Airflow's own."""
+AUDIENCE = "task-instance-logs"
 
 
 def host() -> str:
@@ -25,12 +28,31 @@ def host() -> str:
     return HOST
 
 
+def is_signed(authorization: str | None) -> bool:
+    """Whether a question for a log comes from this Airflow."""
+    # Here, because the process forks later: it should have loaded little by then.
+    import jwt
+
+    try:
+        jwt.decode(
+            authorization or "",
+            os.environ[SECRET],
+            algorithms=["HS512"],
+            audience=AUDIENCE,
+            leeway=30,
+            options={"require": ["exp"]},
+        )
+    except jwt.InvalidTokenError:
+        return False
+    return True
+
+
 class Nothing(BaseHTTPRequestHandler):
-    """Answers every GET with a log without lines."""
+    """Answers every GET that is signed with a log without lines."""
 
     def do_GET(self) -> None:  # the name that http.server wants
         """An empty log."""
-        self.send_response(200)
+        self.send_response(200 if is_signed(self.headers.get("Authorization")) else 403)
         self.send_header("Content-Length", "0")
         self.end_headers()
 
