@@ -15,6 +15,7 @@ import redis
 from hypothesis import settings
 from psycopg import sql
 from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
 
 from embedded import airflow_api
 from embedded.account import new_folder
@@ -85,8 +86,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.option.run_number is None:  # workers are given the number of the run
+    given: dict[str, int] | None = getattr(config, "workerinput", None)
+    if given is not None:
+        config.option.run_number = given["run_number"]
+    elif config.option.run_number is None:
         config.option.run_number = int(time.time() // 60) % 10_000_000
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: WorkerController) -> None:
+    """Every worker has the number of the run: all must choose the same tests."""
+    node.workerinput["run_number"] = node.config.option.run_number
 
 
 def pytest_report_header(config: pytest.Config) -> str:
