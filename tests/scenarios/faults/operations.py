@@ -280,6 +280,8 @@ def label(work: Work, chance: Random) -> None:
         work.run(f"ALTER TYPE public.mood ADD VALUE '{new}' {chance.choice(('BEFORE', 'AFTER'))} '{one}'")
         work.events.append(LABEL_ADDED)
     else:
+        # Without the lock a writer may go on for longer than the rename awaits it, which docs/capture.md names.
+        work.run("LOCK TABLE public.moods IN SHARE ROW EXCLUSIVE MODE")
         work.run(f"ALTER TYPE public.mood RENAME VALUE '{one}' TO '{new}'")
         work.events.append(LABEL_RENAMED)
 
