@@ -15,7 +15,7 @@ from initial_load.traffic import Traffic, Writable
 from sluice.configuration.model import READS
 from sluice.domain.blocks import BlockState
 from sluice.domain.state import SlaveState
-from sluice.initial import access, steps
+from sluice.initial import access, pace, steps
 from sluice.initial.access import SnapshotLost
 from sluice.initial.held import HeldSnapshot
 from sluice.initial.job import LoadJob
@@ -176,8 +176,11 @@ def test_a_column_that_is_added_does_not_disturb_a_snapshot(pair_of: MakePair) -
     pair.assert_equal()
 
 
-def test_locks_give_way_to_the_application_and_come_back(pair_of: MakePair, caplog: pytest.LogCaptureFixture) -> None:
-    pair = pair_of(block_rows=100, seconds=0.5)
+def test_locks_give_way_to_the_application_and_come_back(
+    pair_of: MakePair, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace, "rest_seconds", lambda tries: 0.1)
+    pair = pair_of(block_rows=1000, seconds=0.5)
     make_shop(pair)
     pair.capture()
     update = pair.update(read="locked")

@@ -32,6 +32,7 @@ DEFINITIONS = (
     "ALTER TABLE public.of_uuid ALTER n TYPE numeric(12, 2)",
     "ALTER TABLE public.of_uuid RENAME n TO amount",
     "TRUNCATE public.of_text",
+    "INSERT INTO public.of_text (id, v) SELECT 'after ' || g, 'new' FROM generate_series(1, 100) g",
     "ALTER TABLE public.of_partitioned ADD extra text DEFAULT 'x'",
     "CREATE TABLE public.part_more PARTITION OF public.of_partitioned FOR VALUES FROM (6000) TO (9000)",
     "INSERT INTO public.of_partitioned (id, v) SELECT g, 'more' FROM generate_series(6000, 6100) g",
