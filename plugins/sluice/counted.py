@@ -1,9 +1,18 @@
-"""Numbers in messages: `1 slave`, `2,000 slaves`, `5 min`."""
+"""Numbers and lists in messages: `1 slave`, `2,000 slaves`, `5 min`, `a, b and 40 more`."""
+
+from collections.abc import Sequence
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """The number, with commas, and the noun in the form that fits it; `plural` where it does not end in s."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def listed(names: Sequence[object], most: int = 10, noun: str = "") -> str:
+    """`a, b, c`; beyond `most`: `a, b and 40 more`, or `a, b and 40 tables more` where `noun` is table."""
+    rest = len(names) - most
+    shown = ", ".join(str(name) for name in names[:most])
+    return shown if rest <= 0 else f"{shown} and {counted(rest, noun) if noun else rest} more"
 
 
 def duration(seconds: float) -> str:

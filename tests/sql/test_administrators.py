@@ -1,4 +1,4 @@
-"""Whoever holds the account has nothing run with the rights of an administrator who runs SQL of Sluice's."""
+"""A holder of the account can run nothing with the rights of an administrator who runs SQL of Sluice's."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -9,7 +9,7 @@ import pytest
 
 from sluice.apply import net
 from sluice.database.apply import Replayed
-from sluice.database.misfit import ColumnMissing, Drift
+from sluice.database.conflicts import ColumnMissing, Drift
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import connection, replay

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sluice.apply import net
-from sluice.database.misfit import Collision
+from sluice.database.conflicts import Collision
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import connection

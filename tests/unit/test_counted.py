@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.counted import counted
+from sluice.counted import counted, listed
 
 ROOT = Path(__file__).resolve().parents[2]
 NOUNS = (
@@ -60,3 +60,10 @@ def test_every_noun_behind_a_number_is_counted(folder: str) -> None:
         for place in uncounted(file.read_text(encoding="utf-8"))
     ]
     assert not found, "use sluice.counted.counted:\n" + "\n".join(found)
+
+
+def test_a_list_ends_with_how_many_more_there_are() -> None:
+    names = ["a", "b", "c"]
+    assert listed([], 2) == "" and listed(names, 3) == "a, b, c"
+    assert listed(names, 2) == "a, b and 1 more"
+    assert listed(names, 2, "table") == "a, b and 1 table more" and listed(names, 1, "table") == "a and 2 tables more"

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from sluice.database.misfit import Drift
+from sluice.database.conflicts import Drift
 from sluice.domain.names import TableName
 from sluice.errors import RESTART_APPLY
 

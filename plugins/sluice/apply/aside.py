@@ -23,11 +23,11 @@ from sluice.apply.events import Events
 from sluice.apply.links import Links
 from sluice.apply.seldom import Seldom
 from sluice.apply.window import CutItem
+from sluice.database.conflicts import Conflict
 from sluice.database.control import RejectTable
 from sluice.database.errors import StatementFailed
 from sluice.database.items import ITEMS
-from sluice.database.misfit import Misfit
-from sluice.database.registry import vendor_of
+from sluice.database.registry import rejects_of, vendor_of
 from sluice.database.session import Session
 from sluice.domain.change import Action, RowChange
 from sluice.domain.checkpoint import Checkpoint
@@ -163,7 +163,7 @@ class Aside:
                     # What came before must not come again on top of it.
                     checkpoints.advance(checkpoint, checkpoint, cut=True)
                 keep_lease()
-        except Misfit as refused:
+        except Conflict as refused:
             answer = refused.finding
         except StatementFailed as refused:
             answer = str(refused)  # at the commit
@@ -176,7 +176,10 @@ class Aside:
             self._store().move([number], RejectStatus.SET_ASIDE, answer=answer)
 
     def _apply(self, reject: Reject, checkpoint: Checkpoint, keep_lease: Callable[[], None]) -> str | None:
-        """Applies one change; what is in the way, with nothing done, or None. Raises `Misfit` with part of it done."""
+        """Applies one change. Returns what is in the way, with nothing done, or None.
+
+        Raises `Conflict` with part of it done.
+        """
         if reject.action == Action.DIFFER:
             return "there is nothing to apply. Load or repair the table"
         item = {
@@ -213,6 +216,4 @@ class Aside:
         return self.links.slave_transaction()
 
     def _store(self) -> RejectTable:
-        slave = self.pair.slave
-        module = vendor_of(self.pair.slave_info.vendor).control
-        return module.RejectStore(self.links.slave, self.pair.prefix, slave.schema, slave.name)
+        return rejects_of(self.pair, self.links.slave)

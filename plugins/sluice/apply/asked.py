@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from sluice.apply.checkpoints import OnSlave
 from sluice.apply.links import Links
-from sluice.database.misfit import Collision
-from sluice.database.registry import vendor_of
+from sluice.database.conflicts import Collision
+from sluice.database.registry import rejects_of, vendor_of
 from sluice.database.session import Session
 from sluice.domain.change import Action, NetChanges, RowChange
 from sluice.domain.checkpoint import Checkpoint, CheckpointMoved, Fenced
@@ -236,8 +236,7 @@ class Asked:
     ) -> int:
         """Of changes that were set aside, those of `rows` are in them now, or superseded; how many those are."""
         pair = self.pair
-        module = vendor_of(pair.slave_info.vendor).control
-        store = module.RejectStore(slave, pair.prefix, pair.slave.schema, pair.slave.name)
+        store = rejects_of(pair, slave)
         if not store.ready():
             return 0
         mended = set(rows)

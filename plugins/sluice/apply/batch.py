@@ -32,8 +32,8 @@ from sluice.apply.steps import LeftOut, Rows, Step, Truncation, grouped
 from sluice.apply.window import CutItem, Run
 from sluice.database.apply import Displaced, Staged, Texts
 from sluice.database.changes import Survey
+from sluice.database.conflicts import Collision, ColumnMissing, Conflict
 from sluice.database.errors import StatementFailed
-from sluice.database.misfit import Collision, ColumnMissing, Misfit
 from sluice.database.registry import vendor_of
 from sluice.domain.blocks import Decision
 from sluice.domain.change import EMPTYING, Action, NetChanges
@@ -107,11 +107,11 @@ class Batch:
         self._believing = safe
         try:
             return self._apply(checkpoint, seen, target, safe)
-        except Misfit as misfit:
+        except Conflict as conflict:
             if self._believing:
                 raise
             # Rows that a change of definition made anew differ until the comparison of definitions queues them.
-            log.info("%s: a second look at the definitions, because: %s", self.pair, misfit.finding)
+            log.info("%s: a second look at the definitions, because: %s", self.pair, conflict.finding)
             self._believing = True
             self.links.definitions.clear()
             self.links.compare_structure()
@@ -333,15 +333,15 @@ class Batch:
                     raise CannotReplay(str(collision)) from collision
                 self._seldom.say(logging.INFO, f"collision {collision.table}", f"{self.pair}: {collision}")
                 ordered |= every if collision.table in ordered else self._apart(collision.table, every)
-            except Misfit as misfit:
-                # Changes that fit only in their order across tables look like a misfit when tables are taken singly.
+            except Conflict as conflict:
+                # Changes that fit only in their order across tables look like a conflict when tables are taken singly.
                 # So do rows that the slave's foreign keys have led to where the master's did.
                 singly = ordered or self._rejecting or self.links.merger.cascades
                 if every <= ordered or not self._believing or not singly:
                     raise
-                told = f"{self.pair}: {misfit.finding} The changes are now taken one by one."
-                self._seldom.say(logging.INFO, f"misfit {misfit.table}", told)
-                ordered |= every if ordered else self._apart(misfit.table, every)
+                told = f"{self.pair}: {conflict.finding} The changes are now taken one by one."
+                self._seldom.say(logging.INFO, f"conflict {conflict.table}", told)
+                ordered |= every if ordered else self._apart(conflict.table, every)
             except StatementFailed as failure:
                 unsettled = target.at_commit(failure, self.links.merger.targets.hides)
                 if unsettled is None:
@@ -414,11 +414,11 @@ class Batch:
                 may_write=not loading,
                 deferrable=deferrable,
             )
-        except Misfit as misfit:
+        except Conflict as conflict:
             if not after.catching_up:
                 raise
             self.slices.torn()
-            raise SliceTorn(self.pair, misfit) from misfit
+            raise SliceTorn(self.pair, conflict) from conflict
 
     def _truncate(self, truncations: Sequence[Truncation], markers: Markers | None) -> None:
         """All that follow one another: tables that refer to each other can only be emptied together."""

@@ -15,7 +15,7 @@ from sluice import config, vendors
 from sluice.cli import verified
 from sluice.config import Replication, Survey
 from sluice.counted import counted, duration
-from sluice.database.registry import reach, vendor_of
+from sluice.database.registry import reach, rejects_of, vendor_of
 from sluice.domain.change import Action
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.connection import ConnectionInfo
@@ -175,7 +175,7 @@ def _looked(
     with reach(info, APPLICATION, LOOK_SECONDS) as session:
         checkpoint: Checkpoint | None = checkpoints_of(Update.named(pair, "status"), session).read()
         if checkpoint is None or checkpoint.state not in LOADING:
-            rejects = vendor_of(place.vendor).control.RejectStore(session, replication.prefix, place.schema, place.name)
+            rejects = rejects_of(pair, session)
             found = rejects.open() if rejects.ready() else []
             differing = [reject.reason for reject in found if reject.action == Action.DIFFER]
             settle = how_to_settle(str(reject.table) for reject in found if reject.action != Action.DIFFER)

@@ -147,11 +147,12 @@ def _read(pointer: Node, suffixes: tuple[str, ...], right: str, mistakes: list[M
         what = f"is {pointer.kind}" if not isinstance(name, str) else f"{name!r} is not {' or '.join(suffixes)}"
         mistakes.append(pointer.mistake(what, f"{right} of xmlBlaster"))
         return None
+    file = _target(pointer, name)
     try:
-        return _target(pointer, name), _target(pointer, name).read_bytes()
+        return file, file.read_bytes()
     except (OSError, ValueError) as wrong:
         reason = getattr(wrong, "strerror", None) or wrong
-        mistakes.append(pointer.mistake(f"{_target(pointer, name)} cannot be read: {reason}", right))
+        mistakes.append(pointer.mistake(f"{file} cannot be read: {reason}", right))
         return None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from sluice.database.misfit import Misfit, Unsettled
+from sluice.database.conflicts import Conflict, Unsettled
 from sluice.database.session import Session
 from sluice.domain.change import Action, NetChanges, RowChange
 from sluice.domain.foreign_key import ForeignKey
@@ -161,7 +161,7 @@ class Replayer(Protocol):
 
         `images`: tables whose former values are compared. `reject`: what does not fit is set aside, beside what is
         `aside` already. `deferrable`: in safe mode unique values that are checked at the commit displace rows as well.
-        Raises `Misfit`, `ColumnMissing`.
+        Raises `Conflict`, `ColumnMissing`.
         """
         ...
 
@@ -222,7 +222,7 @@ class Merger(Protocol):
         ...
 
     def merge(self, changes: Iterable[NetChanges | Staged], *, safe: bool = False) -> object:
-        """Applies the net changes of a window. Raises `Collision`, `Misfit`, `ColumnMissing`."""
+        """Applies the net changes of a window. Raises `Collision`, `Conflict`, `ColumnMissing`."""
         ...
 
     def replayer(self) -> Replayer: ...
@@ -257,7 +257,7 @@ class ApplyTarget(Protocol):
         """What an error at a commit says of the slave's rows; None where it is about something else."""
         ...
 
-    def row_stays(self, change: RowChange, reason: str) -> Misfit:
+    def row_stays(self, change: RowChange, reason: str) -> Conflict:
         """A change that could only be applied by deleting a row that lives on."""
         ...
 

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 
+from sluice.database.control import RejectTable
 from sluice.database.session import Session
 from sluice.database.vendor import Vendor
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.vendors import VENDORS
 from sluice.errors import Terminal
+from sluice.pair import Pair
 
 
 class UnknownVendor(Terminal):
@@ -31,6 +33,12 @@ def vendor_of(name: str) -> Vendor:
     module, _, member = VENDORS[name].member.partition(":")
     found: Vendor = getattr(import_module(module), member)
     return found
+
+
+def rejects_of(pair: Pair, session: Session) -> RejectTable:
+    """The rows of REJECTS of the pair's slave, over a session there."""
+    slave = pair.slave
+    return vendor_of(slave.vendor).control.RejectStore(session, pair.prefix, slave.schema, slave.name)
 
 
 @contextmanager

@@ -131,5 +131,5 @@ class Sessions(Protocol):
         ...
 
     def cut(self, connection: Session) -> None:
-        """Whoever waits for the server meets the end of the connection. From any thread; never raises."""
+        """Ends the connection under a thread that waits for the server. From any thread; never raises."""
         ...

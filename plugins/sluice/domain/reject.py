@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from sluice.counted import counted
+from sluice.counted import listed
 from sluice.domain import content
 from sluice.domain.change import RowChange
 from sluice.domain.names import TableName
@@ -42,11 +42,10 @@ def how_to_settle(tables: Iterable[str]) -> str:
     names = sorted(set(tables))
     if not names:
         return ""
-    rest = len(names) - TABLES_TOLD
-    listed = ", ".join(names[:TABLES_TOLD]) + (f" and {counted(rest, 'table')} more" if rest > 0 else "")
     return (
-        f"Changes of {listed} are set aside in REJECTS, so the slave differs from its master there. Start the DAG "
-        "rejects with the action list, which shows them, or resync with the action repair, which mends their rows."
+        f"Changes of {listed(names, TABLES_TOLD, 'table')} are set aside in REJECTS, so the slave differs from its "
+        "master there. Start the DAG rejects with the action list, which shows them, or resync with the action repair, "
+        "which mends their rows."
     )
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from redis import Redis
 
 from sluice import config, vendors
-from sluice.counted import counted
-from sluice.database.registry import vendor_of
+from sluice.counted import counted, listed
+from sluice.database.registry import rejects_of, vendor_of
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.definitions import TREATMENTS, Difference, differences
 from sluice.domain.failover import Action, Phase, Record, Sheet
@@ -145,7 +145,7 @@ def _look_at_slave(failover: Failover, facts: Facts, slave: Any, store: "Redis")
     if facts.checkpoint is not None:
         facts.position = applied(failover, store, facts.checkpoint)
     facts.record = failover.kept(slave).read()
-    rejects = vendor_of(vendor).control.RejectStore(slave, failover.prefix, failover.slave.schema, failover.slave.name)
+    rejects = rejects_of(failover, slave)
     facts.rejects = len(rejects.open()) if rejects.ready() else 0
     module = vendors.module(vendor, "failover")
     facts.comparing = module.sessions_of(slave, f"{failover.apply_application} verify")
@@ -229,7 +229,7 @@ def blockers(
             "The DAG resync compares or repairs the slave: wait until it is through, or mark its run as failed."
         )
     if facts.missing:
-        found.append(f"The slave lacks {_listed(facts.missing)}: trigger initial_update with these tables.")
+        found.append(f"The slave lacks {listed(facts.missing)}: trigger initial_update with these tables.")
     if action is Action.PLANNED:
         found += _of_planned(facts, reverse)
     elif not facts.silent and not override:
@@ -261,8 +261,8 @@ def _of_planned(facts: Facts, reverse: bool) -> list[str]:
             "action close."
         )
     if reverse and (lacking := errors(facts.lacking_turned)):
-        listed = "".join(f"\n    - {one}" for one in lacking)
-        found.append(f"With reverse the master becomes a slave, and lacks what a slave needs:{listed}")
+        lines = "".join(f"\n    - {one}" for one in lacking)
+        found.append(f"With reverse the master becomes a slave, and lacks what a slave needs:{lines}")
     return found
 
 
@@ -303,9 +303,9 @@ def _verification(facts: Facts) -> list[str]:
     tables = counted(len(facts.verified), "table")
     lines = [f"verified: {len(times)} of {tables}, the oldest as of {min(times)}" if times else "verified: never"]
     if never and times:
-        lines.append(f"  never: {_listed(never)}")
+        lines.append(f"  never: {listed(never)}")
     if wrong:
-        lines.append(f"  not identical when last compared: {_listed(wrong)}")
+        lines.append(f"  not identical when last compared: {listed(wrong)}")
     return lines
 
 
@@ -336,7 +336,7 @@ def _rest(facts: Facts) -> list[str]:
     if facts.sheet is not None:
         lines.append(f"sequences: {len(facts.sheet.sequences)}, set beyond the master's by a failover")
         if facts.sheet.unreplicated:
-            lines.append(f"tables that are not replicated, and stay behind: {_listed(facts.sheet.unreplicated)}")
+            lines.append(f"tables that are not replicated, and stay behind: {listed(facts.sheet.unreplicated)}")
     for name, state in facts.others.items():
         lines.append(
             f"slave {name} ({state}): follows the former master no more; it needs an initial update from the new"
@@ -365,8 +365,3 @@ def _instant(text: str) -> datetime:
 
 def _because(message: str) -> str:
     return f" ({message})" if message else ""
-
-
-def _listed(names: Sequence[object], most: int = 10) -> str:
-    shown = ", ".join(str(name) for name in names[:most])
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")

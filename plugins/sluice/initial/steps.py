@@ -15,7 +15,7 @@ from redis import Redis
 from sluice import vendors
 from sluice.counted import counted
 from sluice.database.control import LoadLocks
-from sluice.database.registry import vendor_of
+from sluice.database.registry import rejects_of, vendor_of
 from sluice.database.session import Session
 from sluice.domain.names import TableName
 from sluice.domain.parts import Part
@@ -358,18 +358,17 @@ def _plan_chosen(update: Update, master: Session, slave: Session, held: bool) ->
 def _plan(update: Update, master: Session, slave: Session, held: bool) -> int:
     if update.choice.partial:
         return _plan_chosen(update, master, slave, held)
-    positions = vendor_of(update.master_info.vendor).changes
-    captured, schema = vendor_of(update.master_info.vendor).changes, update.replication.master.schema
+    changes, schema = vendor_of(update.master_info.vendor).changes, update.replication.master.schema
     for _ in range(PLAN_TRIES):
         # Captured first: what is not by now may have changed before the start position, seen by nobody.
         tables = captured_tables(update, master)
-        start = positions.take(master, update.prefix, update.replication.master.schema)
+        start = changes.take(master, update.prefix, schema)
         # DDL before the start position reaches the slave in no other way than by this look.
         preparation = Preparation(update, master, slave, tables)
         unfit = preparation.unfit()
         if not unfit:
-            positions.secure(master, start)
-            joined = [table for table in captured.captured(master, update.prefix, schema) if table not in tables]
+            changes.secure(master, start)
+            joined = [table for table in changes.captured(master, update.prefix, schema) if table not in tables]
             with slave.transaction():
                 checkpoints = checkpoints_of(update, slave)
                 checkpoints.read(lock=True)
@@ -430,16 +429,14 @@ def _open_unbegun(update: Update, store: Redis) -> None:
 
 def _forget_rejects(update: Update, slave: Session) -> None:
     """What was set aside is part of the content that the slave gets."""
-    module = vendor_of(update.slave_info.vendor).control
-    store = module.RejectStore(slave, update.prefix, update.slave.schema, update.slave.name)
+    store = rejects_of(update, slave)
     if store.ready():
         store.move([reject.id for reject in store.open()], RejectStatus.DROPPED, f"initial update {update.update_id}")
 
 
 def _settle_differing(update: Update, slave: Session, tables: Collection[TableName]) -> None:
     """What said that one of `tables` differs is settled: all its rows come anew."""
-    module = vendor_of(update.slave_info.vendor).control
-    store = module.RejectStore(slave, update.prefix, update.slave.schema, update.slave.name)
+    store = rejects_of(update, slave)
     ids = [reject.id for reject in store.differing() if reject.table in tables]
     if ids:
         store.move(ids, RejectStatus.DROPPED, f"initial update {update.update_id}")

@@ -238,11 +238,9 @@ def _manifest(update: Update, carried: Carried, others: Sequence[Update]) -> Man
 
 def _tables(update: Update, master: Session, names: list[Any]) -> list[FileTable]:
     """Those of `names` that the master still has."""
-    catalog = vendor_of(update.master_info.vendor).rows
-    ranges = vendor_of(update.master_info.vendor).rows
+    rows = vendor_of(update.master_info.vendor).rows
     return [
-        FileTable(shape, ranges.key_order(master, shape).same_everywhere)
-        for shape in catalog.shapes(master, names).values()
+        FileTable(shape, rows.key_order(master, shape).same_everywhere) for shape in rows.shapes(master, names).values()
     ]
 
 

@@ -43,9 +43,9 @@ def compare(work: Work, slaves: Iterable[str]) -> int | None:
             continue
         if found is None:
             continue
-        grave = [lack for lack in found if lack.severity is not Severity.NOTE]
         for lack in found:
-            log.log(logging.WARNING if lack in grave else logging.INFO, "%s: %s", work, lack)
+            log.log(logging.INFO if lack.severity is Severity.NOTE else logging.WARNING, "%s: %s", work, lack)
+        grave = [lack for lack in found if lack.severity is not Severity.NOTE]
         number += len(grave)
         facts = [(f"{lack.what}: {lack.why}", lack.statement or "") for lack in grave]
         Lacks(work.redis, work.prefix, name).write(facts, now)

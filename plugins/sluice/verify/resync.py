@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from redis import Redis
 
-from sluice.database.registry import reach, vendor_of
+from sluice.database.registry import reach, rejects_of
 from sluice.domain.names import TableName
 from sluice.domain.reject import Reject, RejectStatus
 from sluice.domain.table_state import how_to_load
@@ -126,16 +126,14 @@ def _expect_loaded(pair: Pair, slave: Side, table: TableName) -> None:
 
 def _settle_differing(pair: Pair, table: TableName) -> None:
     """What said that the table differs is settled: it does not any more."""
-    info, slave = pair.slave_info, pair.slave
-    with reach(info, f"{pair.application} verify") as session, session.transaction():
-        store = vendor_of(info.vendor).control.RejectStore(session, pair.prefix, slave.schema, slave.name)
+    with reach(pair.slave_info, f"{pair.application} verify") as session, session.transaction():
+        store = rejects_of(pair, session)
         ids = [reject.id for reject in store.differing() if reject.table == table]
         store.move(ids, RejectStatus.DROPPED, "resync found the table equal")
 
 
 def _rejects(pair: Pair, table: TableName) -> list[Reject]:
     """Changes of the table that are set aside."""
-    info, slave = pair.slave_info, pair.slave
-    with reach(info, f"{pair.application} verify") as session:
-        store = vendor_of(info.vendor).control.RejectStore(session, pair.prefix, slave.schema, slave.name)
+    with reach(pair.slave_info, f"{pair.application} verify") as session:
+        store = rejects_of(pair, session)
         return [reject for reject in store.open() if reject.table == table] if store.ready() else []

@@ -9,7 +9,7 @@ import pytest
 from sluice.apply import patience
 from sluice.apply.links import ChangesPurged
 from sluice.apply.spread import ExecutorsFailed, InThreads, SpreadLost, T
-from sluice.database.misfit import Drift
+from sluice.database.conflicts import Drift
 from sluice.domain.checkpoint import Fenced
 from sluice.domain.origin import MasterReplaced
 from sluice.domain.position import Position

@@ -16,7 +16,7 @@ import pytest
 from embedded.redis import RedisServer
 from sluice.apply.definitions import KeyNeeded
 from sluice.apply.repeatable import TriggersAct
-from sluice.database.misfit import Drift
+from sluice.database.conflicts import Drift
 from sluice.domain.checkpoint import Fenced
 from sluice.domain.names import TableName
 from sluice.domain.position import Position

@@ -9,7 +9,7 @@ import pytest
 from sluice.apply import displaced
 from sluice.apply.links import Links
 from sluice.database.apply import Displaced
-from sluice.database.misfit import Drift
+from sluice.database.conflicts import Drift
 from sluice.domain.change import Action, RowChange
 from sluice.domain.names import TableName
 from sluice.domain.reject import RejectStatus

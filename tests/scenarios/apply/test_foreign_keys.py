@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sluice.apply.cascades import ActsAlone
-from sluice.database.misfit import Drift
+from sluice.database.conflicts import Drift
 from sluice.vendors.postgres import session
 from sluice.vendors.postgres.connection import connect
 from tests.examples import examples

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from sluice.database.misfit import Drift
+from sluice.database.conflicts import Drift
 from sluice.domain.names import TableName
 from sluice.domain.reject import Reject, RejectStatus
 from sluice.vendors.postgres.rejects import RejectStore

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice.database.misfit import Drift
+from sluice.database.conflicts import Drift
 from sluice.domain.names import TableName
 from sluice.stores import redis_store
 from sluice.verify.findings import CouldNotCompare, Kind, Outcome

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.apply import net
-from sluice.database.misfit import Drift
+from sluice.database.conflicts import Drift
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix, TableName
 from sluice.vendors.postgres import connection, stage

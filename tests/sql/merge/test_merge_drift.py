@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from sluice.database.conflicts import ColumnMissing, Drift
 from sluice.database.errors import DatabaseUnreachable
-from sluice.database.misfit import ColumnMissing, Drift
 from sluice.domain.connection import ConnectionInfo
 from sluice.vendors.postgres import connection
 from sluice.vendors.postgres.stage import ValueUnfit

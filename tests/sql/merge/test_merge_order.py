@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sluice.database.misfit import Collision
+from sluice.database.conflicts import Collision
 from sluice.domain.names import TableName
 from sluice.vendors.postgres.replay import Replayer
 from tests.sql.merge.helpers import T, filled, merger, reduced, rows, same

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sluice.apply import net
-from sluice.database.misfit import Collision, Drift
+from sluice.database.conflicts import Collision, Drift
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import connection
 from sluice.vendors.postgres.replay import Replayer

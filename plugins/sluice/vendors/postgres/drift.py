@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import psycopg
 
-from sluice.database.misfit import Unsettled
+from sluice.database.conflicts import Unsettled
 from sluice.domain.names import TableName
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.errors import reason

@@ -174,7 +174,7 @@ _REFUSALS = re.compile(
     "|unrecognized configuration parameter|invalid value for parameter|unsupported startup parameter",
     re.IGNORECASE | re.DOTALL,
 )
-"""What PostgreSQL, libpq and PgBouncer say to whoever they will refuse the next time, too."""
+"""What PostgreSQL, libpq and PgBouncer say of a log-in that they will refuse the next time, too."""
 _UNPROVED = re.compile(
     "certificate verify failed|root certificate|certificate for .* does not match|ssl was required"
     "|could not get server's host name|certificate present",
@@ -192,7 +192,7 @@ _SERVER_SAYS = re.compile(r" failed: \w+: ")
 
 def _without_sqlstate(text: str, place: str) -> tuple[type[DatabaseError], str]:
     # libpq reports a refused log-in without an SQLSTATE; only the wording tells it from an outage. A server says FATAL
-    # to whoever it refuses, and for hundreds of reasons that pass: so only what is known to stay needs a person. One
+    # when it refuses a log-in, and for hundreds of reasons that pass: so only what is known to stay needs a person. One
     # that speaks another language is waited for, whatever it says; what it says is told.
     if _UNPROVED.search(text):
         return ServerUnproved, f"{place}: {_sentence(text)} {_CHECK_TLS}"

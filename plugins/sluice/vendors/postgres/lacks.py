@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from sluice.counted import counted
+from sluice.counted import listed as shortened
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.lack import ADMINISTRATOR, Lack, Severity
 from sluice.vendors.postgres.connection import quoted
@@ -35,9 +36,7 @@ def found(
 
 def listed(names: Sequence[str]) -> str:
     """`a, b, c`, or `a, b and 40 more`."""
-    if len(names) <= SHOWN:
-        return ", ".join(names)
-    return f"{', '.join(names[:SHOWN])} and {len(names) - SHOWN} more"
+    return shortened(names, SHOWN)
 
 
 def by_owner(owner: str) -> str:

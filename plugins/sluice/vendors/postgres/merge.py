@@ -24,7 +24,7 @@ import psycopg
 
 from sluice.counted import counted
 from sluice.database.apply import Staged
-from sluice.database.misfit import Collision, Drift, rows_found
+from sluice.database.conflicts import Collision, Drift, rows_found
 from sluice.database.session import Session
 from sluice.domain.change import NetChanges
 from sluice.domain.mask import NO_PATTERNS, Mask

@@ -24,7 +24,7 @@ from typing import Any
 import psycopg
 
 from sluice.database.apply import Displaced, Replayed, rows_of
-from sluice.database.misfit import Drift, Misfit, rows_found
+from sluice.database.conflicts import Conflict, Drift, rows_found
 from sluice.database.session import Session
 from sluice.domain.change import Action, RowChange
 from sluice.domain.names import TableName
@@ -42,7 +42,7 @@ _CHUNK = 500
 _ALL, _BATCH, _ONE = "sluice_replay", "sluice_replay_batch", "sluice_replay_one"
 
 
-class ChangeRefused(Misfit):
+class ChangeRefused(Conflict):
     """The slave refuses a change that the master made: a trigger or view of it, or a limit."""
 
     remedy = "Change the trigger, view or index of the slave that is in the way"
@@ -63,7 +63,7 @@ class ReferenceRefused(ChangeRefused):
     remedy = "Replicate the table it refers to as well, or drop the constraint on the slave"
 
 
-class RowStays(Misfit):
+class RowStays(Conflict):
     """A change could only be applied by deleting a row that lives on. `reason` names that row."""
 
     def __init__(self, change: RowChange, reason: str):
@@ -91,7 +91,7 @@ class _Waiting:
 
     change: RowChange
     found: list[Statement]
-    problem: Misfit
+    problem: Conflict
     former: tuple[Mapping[str, str | None], ...] = ()
     """What the row was before changes that this one stands for as well."""
 
@@ -229,7 +229,7 @@ class Replayer:
         self, change: RowChange, found: list[Statement], work: "_Work", former: Sequence[Mapping[str, str | None]] = ()
     ) -> bool:
         """Whether it is applied; otherwise it waits or is set aside, or what is wrong with it is raised."""
-        problem: Misfit | None = None
+        problem: Conflict | None = None
         if work.safe and change.key:
             overtaken = work.overtaken(change)
             former = [*former, *overtaken]
@@ -255,7 +255,7 @@ class Replayer:
             done = [self._in_turn(each.change, each.found, work, each.former) for each in again]
             progress = any(done) and bool(work.waiting)
 
-    def _settle(self, change: RowChange, problem: Misfit, work: "_Work") -> None:
+    def _settle(self, change: RowChange, problem: Conflict, work: "_Work") -> None:
         if not work.reject:
             raise problem
         work.done.rejects.append(Rejected(change, problem.finding, self._held(change)))
@@ -289,10 +289,10 @@ class Replayer:
         uniques = self._unique(change.table) if work.safe else ()
         return work.rewriter.statements(change, self.targets[change.table], uniques, images=change.table in work.images)
 
-    def _one(self, change: RowChange, found: Sequence[Statement], work: "_Work") -> Misfit | None:
+    def _one(self, change: RowChange, found: Sequence[Statement], work: "_Work") -> Conflict | None:
         """Applies one change, or undoes it and says what is wrong with it."""
         self.connection.execute(f"SAVEPOINT {_ONE}")
-        problem: Misfit | None = None
+        problem: Conflict | None = None
         try:
             if not self._fits([(change, found)], work):
                 self.connection.execute(f"ROLLBACK TO SAVEPOINT {_ONE}")
@@ -366,7 +366,7 @@ def _named(row: Mapping[str, str | None]) -> str:
     return ", ".join(f"{name} = {value!r}" for name, value in row.items())
 
 
-def _refused(change: RowChange, error: psycopg.Error, *, hidden: bool) -> Misfit:
+def _refused(change: RowChange, error: psycopg.Error, *, hidden: bool) -> Conflict:
     reason = errors.reason(error, hidden=hidden)
     if error.sqlstate in ("23505", "23P01"):
         return Drift(change.table, change.shown, str(change.action), "the value free", reason)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.database.apply import Staged
-from sluice.database.misfit import Misfit
+from sluice.database.conflicts import Conflict
 from sluice.database.session import Session
 from sluice.domain.change import NetChanges
 from sluice.domain.names import Prefix, TableName
@@ -35,7 +35,7 @@ _TEXT = pa.large_string()
 _CONTEXT = re.compile(r"COPY .*?, \S+ (\d+)(?:, \S+ (.*))?", re.DOTALL)
 
 
-class ValueUnfit(Misfit):
+class ValueUnfit(Conflict):
     """A value of the master does not fit into the slave's column."""
 
     def __init__(self, table: TableName, column: str | None, value: str | None, reason: str):

@@ -13,7 +13,7 @@ from functools import cached_property
 import psycopg
 
 from sluice import sql_files
-from sluice.database.misfit import ColumnMissing
+from sluice.database.conflicts import ColumnMissing
 from sluice.database.session import Session
 from sluice.domain import precedence
 from sluice.domain.foreign_key import ForeignKey

@@ -22,7 +22,7 @@ class ColumnMissing(Terminal):
         self.column = column
 
 
-class Misfit(Terminal):
+class Conflict(Terminal):
     """A change does not fit the slave's `table`. With `on_conflict: reject` it is replayed and set aside.
 
     `finding`: what was found, without the remedy, which is for an apply that stops.
@@ -34,7 +34,7 @@ class Misfit(Terminal):
         self.finding = f"{finding}."
 
 
-class Drift(Misfit):
+class Drift(Conflict):
     """In normal mode a row of the slave is not what the master had: it was changed by another hand.
 
     `key` names the row (all columns for a keyless table); `differing` maps columns to (slave's
