@@ -101,7 +101,7 @@ def pytest_configure_node(node: WorkerController) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str:
     number = config.option.run_number
-    chosen = ", ".join(str(seed) for seed in (*seeds.FIXED, *seeds.rotating(number)))
+    chosen = ", ".join(str(seed) for seed in (seeds.known(number), *seeds.rotating(number)))
     return f"run number {number}: fault seeds {chosen}; the same again: ./sluice test --run-number {number}"
 
 

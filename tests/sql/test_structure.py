@@ -26,6 +26,7 @@ def columns(text: str | None) -> dict[str, str]:
 
 
 @pytest.mark.releases
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("statement", "expected"),
     [
@@ -138,6 +139,7 @@ def test_a_default_for_old_rows_is_named(orders: Master) -> None:
 
 
 @pytest.mark.releases
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "statement",
     [

@@ -36,7 +36,7 @@ def cases(*windows: str) -> pytest.MarkDecorator:
     )
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(5)
 @cases("one a transaction", "one", "one, staged")
 def test_a_history_is_applied_as_it_happened(rig: Callable[..., Rig], shape: str, ordinary: bool, way: str) -> None:
     staged = way == "one, staged"
@@ -59,7 +59,7 @@ def test_a_history_is_applied_as_it_happened(rig: Callable[..., Rig], shape: str
         assert pair.differences() == {}
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(5)
 @cases("one a transaction", "one")
 def test_safe_mode_follows_a_history_as_well(rig: Callable[..., Rig], shape: str, ordinary: bool, way: str) -> None:
     pair = rig(SHAPES[shape].tables, slave_role=ordinary, safe=True)

@@ -28,6 +28,7 @@ def another_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Hand, "_strike", strike)
 
 
+@pytest.mark.long
 def test_a_change_applied_twice_is_found_in_every_way(servers: Servers, tmp_path: Path) -> None:
     with pytest.raises(RunFailed) as caught:
         run(QUIET, servers, tmp_path)

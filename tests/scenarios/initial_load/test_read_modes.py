@@ -134,6 +134,7 @@ def test_a_load_whose_snapshot_is_lost_starts_over_and_says_so(
     pair.assert_equal()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("statement", [
     "TRUNCATE public.notes",
     "DROP TABLE public.notes",
