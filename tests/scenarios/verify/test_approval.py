@@ -1,12 +1,25 @@
-"""A person is asked before a large repair: rejected, nothing is touched; approved, the slave is mended and verified."""
+"""A person is asked before a large repair: rejected, nothing is touched; approved, the slave is mended and verified.
 
+Values of the masked column are nowhere in what Airflow keeps, and in what people are told, of all that: a load that
+fails at one of them, another one, reports, questions, repairs, and an apply that stops.
+"""
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
 
+from embedded.home import REPOSITORY
 from embedded.stack import Stack
+from sluice.domain.names import Prefix
+from sluice.stores import redis_store
+from sluice.stores.gate import ERROR, Gate
 from sluice.vendors.postgres.connection import connect
 from tests.questions import Question
 from tests.stacks import running_stack, until
@@ -20,8 +33,14 @@ slaves:
   dr1: {conn_id: demo_dr1, vendor: postgres}
 tables:
   shop.*: {}
-verify: {max_repair_rows: 3}
+verify: {max_repair_rows: 3, mask: "shop.orders.v"}
+notify:
+  tests.dags.notifying.ToFile: {path: $FOLDER/notices}
 """
+PLANTED = {hashlib.md5(str(number).encode(), usedforsecurity=False).hexdigest() for number in range(1, 5002)}
+"""Values of the masked column on the master, as they come to the slave."""
+BY_HAND = ("Spoilt-4711", "Mine-4711")
+"""The slave's own."""
 ROWS = "SELECT count(*), md5(string_agg(t::text, ',' ORDER BY t)) FROM shop.orders t"
 
 
@@ -34,10 +53,21 @@ def stack() -> Iterator[Stack]:
             master.execute("INSERT INTO shop.orders SELECT g, md5(g::text) FROM generate_series(1, 5000) g")
         api = made.airflow.api()
         api.await_dags([DAG, "initial_update", "cdc_apply"])
-        run = api.trigger("initial_update", {"prefix": "DEMO_", "slave": "dr1", "transfer": "online"})
-        until(lambda: api.run_state("initial_update", run) in ("success", "failed"), 400)
-        assert api.run_state("initial_update", run) == "success"
+        with connect(made.connection("dr1"), application="test", autocommit=True) as slave:
+            slave.execute("CREATE SCHEMA shop; CREATE TABLE shop.orders (id int PRIMARY KEY, v text)")
+            slave.execute("ALTER TABLE shop.orders ADD CONSTRAINT no CHECK (id <> 77)")
+            assert load(made) == "failed"
+            slave.execute("ALTER TABLE shop.orders DROP CONSTRAINT no")
+        assert load(made) == "success"
         yield made
+
+
+def load(stack: Stack) -> str:
+    """A run of initial_update to its end."""
+    api = stack.airflow.api()
+    run = api.trigger("initial_update", {"prefix": "DEMO_", "slave": "dr1", "transfer": "online"})
+    until(lambda: api.run_state("initial_update", run) in ("success", "failed"), 400)
+    return str(api.run_state("initial_update", run))
 
 
 class Run:
@@ -77,8 +107,8 @@ def test_a_repair_beyond_the_limit_waits_for_a_person_whose_word_counts(stack: S
         connect(stack.connection("dr1"), application="test", autocommit=True) as slave,
     ):
         until(lambda: rows(slave) == rows(master), 300)
-        slave.execute("UPDATE shop.orders SET v = 'spoilt' WHERE id IN (1, 2500)")
-        slave.execute("DELETE FROM shop.orders WHERE id = 5000; INSERT INTO shop.orders VALUES (0, 'mine')")
+        slave.execute("UPDATE shop.orders SET v = 'Spoilt-4711' WHERE id IN (1, 2500)")
+        slave.execute("DELETE FROM shop.orders WHERE id = 5000; INSERT INTO shop.orders VALUES (0, 'Mine-4711')")
         spoilt = rows(slave)
         rejected = Run(stack)
         until(rejected.asked, 600)
@@ -96,3 +126,46 @@ def test_a_repair_beyond_the_limit_waits_for_a_person_whose_word_counts(stack: S
         approved.answer("Approve")
         assert approved.end() == "success", approved.states()
         assert rows(slave) == rows(master)
+        # An apply that stops at a row of the slave's own, and housekeeping, which tells people.
+        slave.execute("UPDATE shop.orders SET v = 'Spoilt-4711' WHERE id = 4242")
+        master.execute("UPDATE shop.orders SET v = md5('5001') WHERE id = 4242")
+        master.commit()
+        with redis_store.connect(stack.redis_url) as store:
+            until(lambda: ERROR in [one.name for one in Gate(store, Prefix("DEMO_"), "dr1").closures()], 300)
+    api = stack.airflow.api()
+    housekeeping = api.trigger("housekeeping", {})
+    until(lambda: api.run_state("housekeeping", housekeeping) in ("success", "failed"), 400)
+    told = (stack.home.root.parent / "notices").read_text()
+    assert "expected" in told and "4242" in told, "the apply's end is told"
+    shown = dict(kept(stack))
+    assert len(shown) > 50 and any("attempt=" in place for place in shown), "task logs are looked at"
+    for place, text in {**shown, "notices": told, "status": status(stack)}.items():
+        found = (PLANTED & set(re.findall("[0-9a-f]{32}", text))) | {word for word in BY_HAND if word in text}
+        assert not found, f"{place} shows {sorted(found)[:3]}"
+
+
+def status(stack: Stack) -> str:
+    """What `./sluice status` says, also as JSON."""
+    path = os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "plugins")])
+    environment = {**os.environ, "SLUICE_HOME": str(stack.home.root), "PYTHONPATH": path}
+    said = ""
+    for options in ([], ["--json"]):
+        command = [sys.executable, "-m", "embedded.cli", "status", *options]
+        said += subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    assert "DEMO_ → dr1: " in said
+    return said
+
+
+def kept(stack: Stack) -> Iterator[tuple[str, str]]:
+    """Every file of the stack, its own databases and their logs excepted; every row of Airflow's database."""
+    servers = {"postgres", "master.log", "slave-dr1.log", "metadata.log"}
+    for path in sorted(stack.home.root.rglob("*")):
+        if path.is_file() and not path.is_symlink() and not servers & set(path.relative_to(stack.home.root).parts):
+            yield str(path), path.read_text(errors="replace")
+    with stack.services.metadata.connect("airflow") as metadata:
+        tables = metadata.execute(
+            "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname = 'public'"
+        )
+        for (table,) in tables.fetchall():
+            rows = metadata.execute(f"SELECT t::text FROM {table} t").fetchall()
+            yield f"Airflow's table {table}", "\n".join(row for (row,) in rows)
