@@ -108,7 +108,7 @@ def test_a_slice_with_more_bytes_than_this_process_holds_is_left_to_the_executor
 
 def test_a_torn_slice_is_taken_again_twice_as_large(master: ConnectionInfo) -> None:
     window = Changes(master, "x" * 25)
-    window.slices.torn()
+    window.slices.grow()
     with window.reader:
         # Twice as many are for the executors.
         whole = Window(window.start, window.end)

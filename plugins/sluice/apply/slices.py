@@ -44,7 +44,7 @@ class Slices:
         self._stretch = 1
         """How much larger than usual the next slice is."""
 
-    def torn(self) -> None:
+    def grow(self) -> None:
         """A slice ended between rows that need each other: the next try is twice as large."""
         self._stretch *= 2
 

@@ -20,7 +20,7 @@ from sluice.apply.links import Links
 from sluice.apply.patience import TRIES, Patience, size
 from sluice.apply.spread import Spread, SpreadLost, Stuck, T, attended
 from sluice.apply.staging import Failure, ShareInterrupted, StageShare
-from sluice.apply.steps import Rows, Step, Truncation
+from sluice.apply.steps import Checks, Rows, Step, Truncation
 from sluice.apply.window import CutItem, Run
 from sluice.database.apply import Staged
 from sluice.database.changes import Survey
@@ -53,14 +53,13 @@ class Stages:
         epoch: int,
         passed: Passed,
         *,
-        compares: Callable[[TableName], bool],
+        checks: Checks,
         images: bool,
-        safe: bool,
         left_out: TableStates,
     ) -> tuple[list[Step], Window | None]:
         """Steps of the window `span`, and the rest of it that the driver must reduce, None for nothing.
 
-        `survey`: of the span. `compares`: whether a table's rows must look as the master's did. `images`: whether
+        `survey`: of the span. `images`: whether
         items are read with their old images. `left_out`: tables whose changes are not applied. What overtakes changes
         that were set aside is added to `passed`. Raises `ShareInterrupted`, `ExecutorsFailed`, and what `attend`
         raises.
@@ -75,14 +74,14 @@ class Stages:
         places = [cut.repl_key for cut in truncations]
         keys = self._definitions(span, left_out)
         runs: list[list[NetChanges | Staged]] = [[] for _ in range(len(places) + 1)]
-        apart = self._moved(span, places, runs, compares=compares, images=images, safe=safe, left_out=left_out)
+        apart = self._moved(span, places, runs, checks=checks, images=images, left_out=left_out)
         self._meet(span, keys, passed)
         work = size(survey.changes, survey.bytes)
         parts = self._attended(lambda: self.spread.parallelism, work)
-        compared = frozenset(table for table in keys if compares(table))
+        compared = frozenset(table for table in keys if checks.compares(table))
         label = str(next(self._labels))
         share = StageShare(
-            self.pair, span, tuple(places), parts, epoch, label, keys, apart, compared, frozenset(left_out), safe
+            self.pair, span, tuple(places), parts, epoch, label, keys, apart, compared, frozenset(left_out), checks.safe
         )
         began = time.monotonic()
         shares = self._attended(lambda: self.spread.map(share, parts), work)
@@ -134,9 +133,8 @@ class Stages:
         places: Sequence[int],
         runs: Sequence[list[NetChanges | Staged]],
         *,
-        compares: Callable[[TableName], bool],
+        checks: Checks,
         images: bool,
-        safe: bool,
         left_out: TableStates,
     ) -> dict[TableName, frozenset[str]]:
         """Adds the net changes of keys that change into one another to their runs; tells these keys."""
@@ -155,7 +153,7 @@ class Stages:
             for number, mine in enumerate(window.pieces(items, places)):
                 if mine.num_rows and table not in left_out:
                     found = net.events(mine, definitions.key(table))
-                    runs[number].append(net.reduce(found, before=compares(table), safe=safe))
+                    runs[number].append(net.reduce(found, before=checks.compares(table), safe=checks.safe))
         return apart
 
     def _meet(self, span: Window, keys: Mapping[TableName, tuple[str, ...]], passed: Passed) -> None:

@@ -42,6 +42,23 @@ class LeftOut:
     table: TableName
 
 
+@dataclass(frozen=True)
+class Checks:
+    """How strictly changes must fit the slave's rows."""
+
+    safe: bool
+    """Safe mode: a change makes its row what the master has, whatever was there."""
+    compare: bool
+    """Whether a row's former values must be those of the master."""
+    final: bool
+    """Whether a conflict is one for sure; else the master's definitions are compared first."""
+    updates: Callable[[TableName], bool]
+    """Whether the master's updates of a table travel: where they do not, rows differ in their values."""
+
+    def compares(self, table: TableName) -> bool:
+        return self.compare and self.updates(table)
+
+
 Step = Rows | Truncation | CutItem | LeftOut
 
 
