@@ -13,7 +13,7 @@ No request can stop the apply: what goes wrong with one is its answer.
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -29,11 +29,19 @@ from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
 from sluice.domain.reject import RejectStatus, Row
+from sluice.domain.requests import (
+    Refused,
+    Repaired,
+    RepairRequest,
+    Request,
+    Snapshots,
+    parse_request,
+)
 from sluice.domain.state import SlaveState
 from sluice.domain.table_state import how_to_load
 from sluice.errors import SluiceError, Transient
 from sluice.pair import Pair
-from sluice.stores.requests import REPAIR, SNAPSHOTS, Request, Requests
+from sluice.stores.requests import Pending, Requests
 
 log = logging.getLogger("sluice.apply")
 
@@ -44,10 +52,6 @@ VISIT_SECONDS = 90.0
 ANSWER_SECONDS = 300.0
 LOOK_SECONDS = 0.05
 """Between two looks for requests."""
-
-
-class NoSuchRequest(Transient):
-    """A request of a later release."""
 
 
 class RepairRefused(Transient):
@@ -67,6 +71,7 @@ class NotLoaded(Transient):
 class Visit:
     """A request that is being met."""
 
+    id: str
     request: Request
     position: Position
     master: Session
@@ -110,13 +115,13 @@ class Asked:
             self._visit = None
         if checkpoint.state is not SlaveState.NORMAL or not exact:
             return None
-        request = self.requests.next()
-        if request is None:
+        pending = self.requests.next()
+        if pending is None:
             return None
         try:
-            self._visit = self._begin(request, seen, now)
+            self._visit = self._begin(pending, seen, now)
         except SluiceError as error:
-            self._refuse(request, error)
+            self._refuse(pending.id, error)
             return None
         return self._visit.position
 
@@ -128,26 +133,19 @@ class Asked:
         self._visit = None
         begun = time.monotonic()
         try:
-            if visit.request.kind == SNAPSHOTS:
-                answer = self._export(visit)
-            elif visit.request.kind == REPAIR:
-                answer = self._repair(visit, checkpoint)
+            if isinstance(visit.request, RepairRequest):
+                answer: Snapshots | Repaired = self._repair(visit, visit.request, checkpoint)
             else:
-                raise NoSuchRequest(f"{self.pair}: the apply knows no request {visit.request.kind!r}. Upgrade it.")
+                answer = self._export(visit)
         except (Fenced, CheckpointMoved):
             visit.close()
             raise
-        except (KeyError, TypeError, ValueError) as error:  # worded by another release
-            visit.close()
-            self._refuse(visit.request, NoSuchRequest(f"{self.pair}: the request is not understood: {error!r}"))
-            return
         except SluiceError as error:
             visit.close()
-            self._refuse(visit.request, error)
+            self._refuse(visit.id, error)
             return
         visit.spent += time.monotonic() - begun
-        answer |= {"position": visit.position.text(), "seconds": visit.spent}
-        self.requests.answer(visit.request.id, answer, ANSWER_SECONDS)
+        self.requests.answer(visit.id, replace(answer, seconds=visit.spent), ANSWER_SECONDS)
         log.info("%s: %s at %s took %.0f ms of the apply's time", self.pair, visit.request.kind, visit.position.time,
                  1000 * visit.spent)  # fmt: skip
 
@@ -157,7 +155,8 @@ class Asked:
             visit.close()
         self._held, self._visit = [], None
 
-    def _begin(self, request: Request, seen: Position, now: float) -> Visit:
+    def _begin(self, pending: Pending, seen: Position, now: float) -> Visit:
+        request = parse_request(pending.text)
         info, pair = self.pair.master_info, self.pair
         snapshot = vendor_of(info.vendor).rows
         earlier = self.links.take_position(seen)
@@ -171,9 +170,9 @@ class Asked:
         except BaseException:
             session.close()
             raise
-        return Visit(request, position, session, exported, time.monotonic() - now)
+        return Visit(pending.id, request, position, session, exported, time.monotonic() - now)
 
-    def _export(self, visit: Visit) -> dict[str, Any]:
+    def _export(self, visit: Visit) -> Snapshots:
         info = self.pair.slave_info
         snapshot = vendor_of(info.vendor).rows
         visit.slave = self._session(info)
@@ -184,13 +183,12 @@ class Asked:
             vendor_of(side.vendor).sessions.end_when_idle(session, HOLD_SECONDS)
         visit.until = time.monotonic() + HOLD_SECONDS
         self._held.append(visit)
-        return {"master": visit.master_snapshot, "slave": exported}
+        return Snapshots(visit.master_snapshot, exported, visit.position.text())
 
-    def _repair(self, visit: Visit, checkpoint: Checkpoint) -> dict[str, Any]:
+    def _repair(self, visit: Visit, asked: RepairRequest, checkpoint: Checkpoint) -> Repaired:
         """Makes rows of one table equal to the master's at the visit's position, in one transaction."""
-        values, links = visit.request.values, self.links
-        table, key, rows = TableName(*values["table"]), values["key"], [tuple(row) for row in values["rows"]]
-        typed = [(name, kind) for name, kind in values["columns"]]
+        links, table, key = self.links, asked.table, asked.key
+        rows, typed = list(asked.rows), list(asked.columns)
         if table in checkpoint.tables:
             raise NotLoaded(self.pair, table)
         columns = [name for name, _ in typed]
@@ -223,7 +221,7 @@ class Asked:
                 # A row that a later request repairs has a value which one of these needs: it goes, and comes back.
                 links.replayer.replay_changes(_changes(table, key, columns, rows, wanted), safe=True)
             settled = self._settle(slave, table, key, columns, rows, visit.position)
-        return {"rows": len(rows), "settled": settled}
+        return Repaired(settled, visit.position.text())
 
     def _settle(
         self,
@@ -254,13 +252,13 @@ class Asked:
 
     def _let_go(self, now: float) -> None:
         for visit in list(self._held):
-            if now > visit.until or self.requests.answered(visit.request.id) is None:
+            if now > visit.until or self.requests.answered(visit.id) is None:
                 visit.close()
                 self._held.remove(visit)
 
-    def _refuse(self, request: Request, error: SluiceError) -> None:
-        log.warning("%s: a request for %s is refused: %s", self.pair, request.kind, error)
-        self.requests.answer(request.id, {"refused": str(error)}, ANSWER_SECONDS)
+    def _refuse(self, name: str, error: SluiceError) -> None:
+        log.warning("%s: a request is refused: %s", self.pair, error)
+        self.requests.answer(name, Refused(str(error)), ANSWER_SECONDS)
 
 
 def _net(

@@ -4,32 +4,24 @@ All of it lives in Redis with an expiry, so that nothing is left hanging whoever
 takes, an answer that nobody reads. An apply that is restarted finds the requests its predecessor did not answer.
 """
 
-import json
 import uuid
 from dataclasses import dataclass
-from typing import Any
 
 import redis
 
 from sluice.domain.names import Prefix
+from sluice.domain.requests import Answer, Request, answer_text, request_text
 from sluice.stores.redis_store import classified
-
-SNAPSHOTS = "snapshots"
-"""Snapshots of master and slave at one position. Values: none."""
-REPAIR = "repair"
-"""Rows to be made equal to the master's. Values: `table` [schema, name], `key` and `columns` (names),
-`rows`: the texts of the keys; without a key, those of whole rows."""
 
 LIST_SECONDS = 24 * 3600
 
 
 @dataclass(frozen=True)
-class Request:
-    """One request as the apply sees it."""
+class Pending:
+    """A request that is neither answered nor void. `text`: for `parse_request`."""
 
     id: str
-    kind: str
-    values: dict[str, Any]
+    text: str
 
 
 class Requests:
@@ -40,41 +32,39 @@ class Requests:
         self._stem = f"sluice:{prefix}:{slave}"
         self._list = f"{self._stem}:requests"
 
-    def ask(self, kind: str, values: dict[str, Any], seconds: float) -> str:
+    def ask(self, request: Request, seconds: float) -> str:
         """Its id. The request is void after `seconds`."""
         name = uuid.uuid4().hex
-        text = json.dumps({"kind": kind, "values": values})
         with classified(), self.client.pipeline() as pipe:
-            pipe.set(self._request(name), text, px=int(seconds * 1000))
+            pipe.set(self._request(name), request_text(request), px=int(seconds * 1000))
             pipe.rpush(self._list, name)
             pipe.expire(self._list, LIST_SECONDS)
             pipe.execute()
         return name
 
-    def next(self) -> Request | None:
+    def next(self) -> Pending | None:
         """The oldest that is neither answered nor void. It stays until it is answered or withdrawn."""
         with classified():
             while (name := self.client.lindex(self._list, 0)) is not None:
                 text = self.client.get(self._request(str(name)))
                 if text is not None:
-                    found = json.loads(str(text))
-                    return Request(str(name), found["kind"], found["values"])
+                    return Pending(str(name), str(text))
                 self.client.lrem(self._list, 1, str(name))
         return None
 
-    def answer(self, name: str, values: dict[str, Any], seconds: float) -> None:
+    def answer(self, name: str, answer: Answer, seconds: float) -> None:
         """Answers a request; the answer is void after `seconds`."""
         with classified(), self.client.pipeline() as pipe:
-            pipe.set(self._answer(name), json.dumps(values), px=int(seconds * 1000))
+            pipe.set(self._answer(name), answer_text(answer), px=int(seconds * 1000))
             pipe.lrem(self._list, 1, name)
             pipe.delete(self._request(name))
             pipe.execute()
 
-    def answered(self, name: str) -> dict[str, Any] | None:
-        """The answer; None while there is none, or when it is void."""
+    def answered(self, name: str) -> str | None:
+        """The answer, for `parse_answer`; None while there is none, or when it is void."""
         with classified():
             text = self.client.get(self._answer(name))
-        return json.loads(str(text)) if text is not None else None
+        return None if text is None else str(text)
 
     def withdraw(self, name: str) -> None:
         """The asker is through with it: the apply lets go of what it held for it."""

@@ -1,13 +1,14 @@
 """Asking the apply of a slave for something (`sluice.apply.asked`), and what keeps it from answering."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from redis import Redis
 
 from sluice.database.registry import reach, vendor_of
+from sluice.domain.requests import Refused, Request, T, parse_answer
 from sluice.domain.state import SlaveState
 from sluice.errors import SluiceError, Transient
 from sluice.pair import Pair
@@ -28,19 +29,22 @@ class Unanswered(Transient):
 
 
 @contextmanager
-def asked(pair: Pair, store: "Redis", kind: str, values: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The answer to a request (`sluice.stores.requests`); what the apply holds for it, it holds until the end of
-    the block. Raises `Unanswered`, `StoreUnreachable`, and errors of connecting.
+def asked(
+    pair: Pair, store: "Redis", request: Request, read: Callable[[Mapping[str, Any]], T]
+) -> Iterator[T | Refused]:
+    """The apply's answer to a request, as `read` reads it; what the apply holds for it, it holds until the block ends.
+
+    Raises `Unanswered`, `RequestUnknown`, `StoreUnreachable`, and errors of connecting.
     """
     requests = Requests(store, pair.prefix, pair.slave.name)
-    name = requests.ask(kind, values, PATIENCE_SECONDS)
+    name = requests.ask(request, PATIENCE_SECONDS)
     try:
         end = time.monotonic() + PATIENCE_SECONDS
         while (answer := requests.answered(name)) is None:
             if time.monotonic() > end:
                 raise Unanswered(pair, why_silent(pair, store))
             time.sleep(LOOK_SECONDS)
-        yield answer
+        yield parse_answer(answer, read)
     finally:
         with suppress(SluiceError):  # then it expires
             requests.withdraw(name)

@@ -6,15 +6,14 @@ writes them before the next begins (`sluice.apply.asked`). So they are right wha
 
 import logging
 from collections.abc import Iterator
-from typing import Any
 
 from redis import Redis
 
 from sluice.counted import counted
 from sluice.domain.names import TableName
+from sluice.domain.requests import Refused, Repaired, RepairRequest
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.pair import Pair
-from sluice.stores.requests import REPAIR
 from sluice.verify.asking import asked
 from sluice.verify.findings import TableFinding
 
@@ -56,12 +55,12 @@ def repair(pair: Pair, store: "Redis", finding: TableFinding, limit: int | None 
     done, refusals = 0, []
     try:
         for part in _parts(finding):
-            with asked(pair, store, REPAIR, part) as answer:
-                if "refused" in answer:
-                    refusals.append(str(answer["refused"]))
+            with asked(pair, store, part, Repaired.read) as answer:
+                if isinstance(answer, Refused):
+                    refusals.append(answer.reason)
                 else:
-                    done += len(part["rows"])
-                    finding.settled += answer.get("settled", 0)
+                    done += len(part.rows)
+                    finding.settled += answer.settled
     except SluiceError as lost:
         raise NotRepaired(finding, done, str(lost)) from lost
     if refusals:
@@ -70,14 +69,10 @@ def repair(pair: Pair, store: "Redis", finding: TableFinding, limit: int | None 
     return done
 
 
-def _parts(finding: TableFinding) -> Iterator[dict[str, Any]]:
+def _parts(finding: TableFinding) -> Iterator[RepairRequest]:
     """The requests: rows that go, then those that change, then those that come."""
-    columns = [list(column) for column in zip(finding.compared, finding.types, strict=True)]
+    columns = tuple(zip(finding.compared, finding.types, strict=True))
     for rows in finding.by_kind():
         for start in range(0, len(rows), ROWS_A_REQUEST):
-            yield {
-                "table": [finding.table.schema, finding.table.name],
-                "key": list(finding.key),
-                "columns": columns,
-                "rows": [list(row) for row in rows[start : start + ROWS_A_REQUEST]],
-            }
+            part = tuple(tuple(row) for row in rows[start : start + ROWS_A_REQUEST])
+            yield RepairRequest(finding.table, tuple(finding.key), columns, part)

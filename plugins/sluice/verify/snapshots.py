@@ -8,12 +8,12 @@ Nothing is paused at any time, and whatever dies takes its snapshots with it.
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from redis import Redis
 
@@ -23,10 +23,10 @@ from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.position import Position
+from sluice.domain.requests import Refused, Snapshots, SnapshotsRequest
 from sluice.errors import SluiceError
 from sluice.pair import Pair
 from sluice.stores import lease
-from sluice.stores.requests import SNAPSHOTS
 from sluice.verify import standing
 from sluice.verify.asking import asked, why_silent
 from sluice.verify.findings import CouldNotCompare
@@ -84,9 +84,9 @@ class Sight:
         self._watcher = threading.Thread(target=self._watch, name="verify-watch", daemon=True)
         self._watcher.start()
 
-    def take_over(self, answer: Mapping[str, Any]) -> None:
+    def take_over(self, found: Snapshots) -> None:
         """What the apply exported. Raises `CouldNotCompare`."""
-        for side, snapshot in ((self.master, answer["master"]), (self.slave, answer["slave"])):
+        for side, snapshot in ((self.master, found.master), (self.slave, found.slave)):
             for session in side.sessions:
                 try:
                     vendor_of(side.info.vendor).rows.begin_snapshot(session, snapshot)
@@ -95,7 +95,7 @@ class Sight:
                     raise CouldNotCompare(
                         f"The apply's snapshot could not be taken over: {known}", again=True
                     ) from error
-        self.position, self.paused = positions.parse(answer["position"]), answer["seconds"]
+        self.position, self.paused = positions.parse(found.position), found.seconds
 
     def stand(self, store: "Redis") -> None:
         """The slave as it is, where nobody applies. Raises `CouldNotCompare`."""
@@ -203,9 +203,9 @@ def at_one_position(pair: Pair, store: "Redis", *, sessions: int = 1) -> Iterato
             sight.stand(store)
             yield sight
             return
-        with asked(pair, store, SNAPSHOTS, {}) as answer:
-            if "refused" in answer:
-                raise CouldNotCompare(f"{pair}: the apply refused: {answer['refused']}", again=True)
+        with asked(pair, store, SnapshotsRequest(), Snapshots.read) as answer:
+            if isinstance(answer, Refused):
+                raise CouldNotCompare(f"{pair}: the apply refused: {answer.reason}", again=True)
             sight.take_over(answer)
         yield sight
 

@@ -256,13 +256,14 @@ def test_nothing_is_left_open_after_a_comparison(rig: Callable[..., Rig]) -> Non
 
 def test_an_asker_that_dies_leaves_no_snapshot_behind(rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> None:
     from sluice.apply import asked
-    from sluice.stores.requests import SNAPSHOTS, Requests
+    from sluice.domain.requests import SnapshotsRequest
+    from sluice.stores.requests import Requests
 
     monkeypatch.setattr(asked, "HOLD_SECONDS", 0.5)
     pair = rig(T)
     with pair.apply():
         requests = Requests(redis_store.connect(pair.redis_url), pair.pair.prefix, "dr1")
-        name = requests.ask(SNAPSHOTS, {}, 10)
+        name = requests.ask(SnapshotsRequest(), 10)
         pair.await_that(lambda: requests.answered(name) is not None)
         open_now = (
             "SELECT count(*) FROM pg_stat_activity "
