@@ -45,11 +45,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """The exit code of pytest.
+    """The exit code of pytest; 2 where a file or folder that is named does not exist.
 
     State goes to a folder of its own, so that tests never touch a stack that is up.
     """
     given: list[str] = args.arguments
+    if unknown := missing(given):
+        print(f"sluice: there is no {', no '.join(unknown)}.", file=sys.stderr)
+        return 2
     folder = temporary_folder()
     with tempfile.TemporaryDirectory(prefix="sluice-", dir=folder, ignore_cleanup_errors=True) as home:
         os.chmod(home, 0o711)  # the servers' account enters it
@@ -58,6 +61,12 @@ def run(args: argparse.Namespace) -> int:
     if status == NO_TESTS and "--all" not in given:
         print("No test was selected. Those marked `long` run with: ./sluice test --all …")
     return status
+
+
+def missing(given: Sequence[str]) -> list[str]:
+    """Files and folders among the arguments that do not exist. pytest-xdist would run no test and not say why."""
+    places = [argument.split("::", 1)[0] for argument in given if argument.startswith("tests/")]
+    return [place for place in places if not (ROOT / place).exists()]
 
 
 def temporary_folder(memory: Path = Path("/dev/shm"), needed: int = 12 * 2**30) -> Path:

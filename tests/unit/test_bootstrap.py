@@ -149,6 +149,11 @@ def test_files_run_side_by_side_without_the_long_tests_unless_told_otherwise(
     assert run[0][3:] == [*testing.SLOWEST, *told]
 
 
+def test_a_file_of_tests_that_does_not_exist_is_named_and_nothing_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["test", "tests/unit", "tests/unit/test_nothing.py::test_a", "-k", "tests"]) == 2
+    assert capsys.readouterr().err == "sluice: there is no tests/unit/test_nothing.py.\n"
+
+
 def test_the_tests_keep_their_data_in_memory_where_it_has_room(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(testing, "_available_memory", lambda: 100)
     elsewhere = Path(tempfile.gettempdir())
