@@ -120,6 +120,39 @@ def test_a_partition_may_be_dropped_while_the_comparison_of_an_altered_table_wai
     assert [item.action for item in master.items(after, ddl=True)] == ["ALTER", "DELETE WHERE"]
 
 
+def test_a_comparison_of_partitions_locks_their_table_first_as_writers_do(
+    database: Callable[..., ConnectionInfo],
+) -> None:
+    master = Master(database(role=True))
+    master.sql(
+        "CREATE TABLE parted (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE p0 PARTITION OF parted FOR VALUES FROM (0) TO (10)",
+        "CREATE TABLE p1 PARTITION OF parted FOR VALUES FROM (10) TO (20)",
+    )
+    master.install()
+    master.register("parted")
+    # So that it waits until the writer is through.
+    master.sql("ALTER FUNCTION demo_check_structure() SET lock_timeout = '60s'")
+    after = master.last_key()
+    master.sql("CREATE TABLE p2 PARTITION OF parted FOR VALUES FROM (20) TO (30)", "DROP TABLE p1")
+    writer, comparing = master.session(autocommit=False, lock_timeout="2s"), master.session()
+    writer.execute("INSERT INTO parted VALUES (1)")
+    with ThreadPoolExecutor(1) as pool:
+        comparison = pool.submit(lambda: comparing.execute("SELECT demo_check_structure()").fetchone())
+        waiting = (
+            "SELECT EXISTS (SELECT FROM pg_locks WHERE pid = %s AND NOT granted AND relation = 'parted'::regclass)"
+        )
+        until(lambda: master.value(waiting, [comparing.info.backend_pid]))
+        try:
+            writer.execute("INSERT INTO parted VALUES (21)")
+            writer.commit()
+        finally:
+            writer.close()
+            found = comparison.result(60)
+    assert found == (1,)
+    assert [item.action for item in master.items(after, ddl=True)] == ["INSERT", "INSERT", "DELETE WHERE"]
+
+
 def test_event_triggers_that_were_made_later_end_the_guard(
     database: Callable[..., ConnectionInfo], postgres: PostgresServer
 ) -> None:

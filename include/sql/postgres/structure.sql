@@ -213,11 +213,16 @@ BEGIN
         UPDATE ${schema}.${prefix}captures x SET rewritten = had.rewritten
             WHERE x.schemaname = p_schema AND x.tablename = p_table AND x.rewritten <> had.rewritten;
     END IF;
+    IF NOT p_light AND NOT p_in_ddl THEN
+        -- First, as it locks the table before its partitions. A writer does so, too: in the other order either could wait
+        -- for the other. (In DDL the statement itself has locked the partitions.)
+        moved := ${schema}.${prefix}follow_partitions(p_schema, p_table, relid, false);
+    END IF;
     IF altered OR ${schema}.${prefix}signature(relid) <> had.signature THEN
         PERFORM ${schema}.${prefix}create_trigger(p_schema, p_table, p_light);
     END IF;
-    IF NOT p_light THEN
-        moved := ${schema}.${prefix}follow_partitions(p_schema, p_table, relid, p_in_ddl);
+    IF p_in_ddl AND NOT p_light THEN
+        moved := ${schema}.${prefix}follow_partitions(p_schema, p_table, relid, true);
     END IF;
     IF had.rewritten AND NOT p_light THEN
         PERFORM ${schema}.${prefix}hold_off_writers(p_schema, p_table);
