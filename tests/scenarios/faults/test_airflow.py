@@ -100,6 +100,9 @@ def test_airflow_killed_with_its_task_each_change_arrives_exactly_once(stack: St
         thread.start()
     try:
         strike_all(stack, Random(SEED), lambda: reader.looks[-1].position if reader.looks else None)
+    except BaseException:
+        print(what_the_run_says(api, run))
+        raise
     finally:
         for writer in writers:
             writer.stop()
@@ -129,6 +132,14 @@ def test_airflow_killed_with_its_task_each_change_arrives_exactly_once(stack: St
     assert rig.differences() == {}
     assert len(lines) > 100 and len(commits) > 10 and reader.looks
     rig.close()
+
+
+def what_the_run_says(api: AirflowApi, run: str) -> str:
+    """The states of the run and its task, and the end of the task's log."""
+    ((task, _, state),) = api.task_states("cdc_apply", run)
+    path = f"dags/cdc_apply/dagRuns/{urllib.parse.quote(run, safe='')}/taskInstances/{task}"
+    log = api.task_log("cdc_apply", run, task, api.get(path)["try_number"])
+    return f"{run}: {api.run_state('cdc_apply', run)}, {task}: {state}\n" + "\n".join(log.splitlines()[-100:])
 
 
 def watched_since(api: AirflowApi, run: str, moment: datetime) -> bool:
@@ -162,7 +173,7 @@ def strike_all(stack: Stack, chance: Random, applied: Callable[[], object]) -> N
 
 def await_arrival(applied: Callable[[], object], before: str) -> None:
     last = applied()
-    assert await_true(lambda: applied() != last, 300, 0.05), f"nothing arrives any more before {before}"
+    assert await_true(lambda: applied() != last, 600, 0.05), f"nothing arrives any more before {before}"
 
 
 def kill_task(stack: Stack) -> None:
