@@ -147,7 +147,7 @@ def test_by_hand_each_step_of_readme_leads_to_a_slave_that_is_normal(newcomer: N
     assert "SHOP_ → dr1: UNCONFIGURED: no initial update yet" in newcomer.sh("./sluice status")
     newcomer.sh("./sluice add SHOP --start")
     assert "SHOP_ → dr1: NORMAL, as the master was " in newcomer.sh("./sluice status")
-    until(newcomer.equal, 60)
+    until(newcomer.equal, 300)
     _slave_can_take_over(newcomer)
     with newcomer.slave.connect(shop.DATABASE) as connection:
         after = catalogue(connection)
@@ -214,10 +214,10 @@ def _owner_works(newcomer: Newcomer) -> None:
             " FROM generate_series(1, 100) g"
         )
         connection.execute("UPDATE events SET what = 'wrapped' WHERE day = '2026-12-24' AND id % 2 = 0")
-    until(lambda: _events(newcomer) == {"2026-12-24": 50, "2027-01-13": 50}, 60)
+    until(lambda: _events(newcomer) == {"2026-12-24": 50, "2027-01-13": 50}, 300)
     with shop.as_role(newcomer.master, shop.OWNER) as connection:
         connection.execute("DROP TABLE events_2027_01")
-    until(lambda: _events(newcomer) == {"2026-12-24": 50}, 60)
+    until(lambda: _events(newcomer) == {"2026-12-24": 50}, 300)
     assert newcomer.run_dag("housekeeping") == "success"
     assert 'CREATE INDEX CONCURRENTLY "orders_by_total" ON "public"."orders"' in newcomer.sh("./sluice status")
 
