@@ -42,9 +42,9 @@ PARTS = ("driver", "jvm")
 AIRFLOW = tuple(service for service in SERVICES if service.startswith("airflow-"))
 CONFIG = """
 prefix: DEMO_
-master: {conn_id: demo_master}
+master: {conn_id: demo_master, schema: public}
 slaves:
-  dr1: {conn_id: demo_dr1}
+  dr1: {conn_id: demo_dr1, schema: public}
 tables:
   public.*: {}
 apply: {lease: 2.0, checkpoint_interval: 1.0, stage_above: 1000}
