@@ -16,7 +16,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.apply import net, window
+from sluice.apply import net, pending_ddl, window
 from sluice.apply.aside import Aside, Passed
 from sluice.apply.checkpoints import OnSlave
 from sluice.apply.content import MixedShapes
@@ -32,6 +32,7 @@ from sluice.apply.window import CutItem, Run
 from sluice.database.apply import Staged
 from sluice.database.changes import Survey
 from sluice.database.conflicts import ColumnMissing, Conflict
+from sluice.database.registry import vendor_of
 from sluice.domain.blocks import Decision
 from sluice.domain.change import EMPTYING, Action, NetChanges
 from sluice.domain.checkpoint import Checkpoint
@@ -119,15 +120,27 @@ class Batch:
         above = checkpoint.slice_key or 0
         if seen == target and not above and not loading:
             return None
-        found = self.slices.next(Window(seen, target, above), loading, self._images(checks))
+        found = self._slice(Window(seen, target, above), loading, self._images(checks))
         if self._deletes_where(found):
             # Found by comparison, it comes later than what took the place of the rows that it deletes.
             checks = self._checks(safe=True)
         if found.survey is not None:
-            return self._apply_staged(checkpoint, seen, target, found.survey, checks)
-        if not found.items.num_rows and not above and not loading:
+            return self._apply_staged(checkpoint, seen, target, found.survey, found.end, checks)
+        if not found.items.num_rows and found.end is None and not above and not loading:
             return None
         return self._apply_here(checkpoint, seen, target, found.items, found.end, checks)
+
+    def _slice(self, window: Window, loading: bool, images: bool) -> Slice:
+        """What one transaction of the slave can take of the window."""
+        found = self.slices.next(window, loading, images)
+        if vendor_of(self.pair.slave_info.vendor).applying.transactional_ddl:
+            return found
+        key = found.first_definition
+        if key is None:
+            return found
+        part = pending_ddl.next_part(window, key)
+        found = self.slices.next(part, loading, images)
+        return replace(found, end=found.end or part.up_to)
 
     @staticmethod
     def _deletes_where(found: Slice) -> bool:
@@ -156,7 +169,7 @@ class Batch:
             markers = Markers(self.pair, self.links, seen, self._pause)
         whole = slice_end is None
         complete = whole and markers is not None and markers.complete(target)
-        if not items.num_rows and not complete and not checkpoint.catching_up:
+        if whole and not items.num_rows and not complete and not checkpoint.catching_up:
             return None
         joining = Joining(checkpoint.tables, self.links, markers)
         passed: Passed = {}
@@ -218,10 +231,15 @@ class Batch:
     # By the executors
 
     def _apply_staged(
-        self, checkpoint: Checkpoint, seen: Position, target: Position, survey: Survey, checks: Checks
+        self,
+        checkpoint: Checkpoint,
+        seen: Position,
+        target: Position,
+        survey: Survey,
+        end: int | None,
+        checks: Checks,
     ) -> Checkpoint:
         above, changes = checkpoint.slice_key or 0, survey.changes
-        end = survey.last if survey.more else None
         after = checkpoint.advanced(target, changes) if end is None else checkpoint.sliced(target, end, changes)
         joining = Joining(checkpoint.tables, self.links, None)
         images = self._images(checks)

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sluice.apply.links import Links
 from sluice.database.changes import Survey, TooManyBytes
+from sluice.domain.change import DEFINITIONS
 from sluice.domain.window import Window
 
 SAMPLE = 10_000
@@ -31,8 +33,17 @@ class Slice:
 
     items: Any
     end: int | None = None
-    """REPL_KEY of the last of the items when more of the window follows."""
+    """REPL_KEY where the slice ends when more of the window follows."""
     survey: Survey | None = None
+
+    @property
+    def first_definition(self) -> int | None:
+        """REPL_KEY of the first change of a definition, if there is one."""
+        if self.survey is not None:
+            return next((cut.repl_key for cut in self.survey.cuts if cut.action in DEFINITIONS), None)
+        wanted = pc.is_in(self.items.column("action"), pa.array(sorted(DEFINITIONS), pa.large_string()))
+        found = pc.min(self.items.column("repl_key").filter(wanted)).as_py()
+        return None if found is None else int(found)
 
 
 class Slices:
@@ -57,7 +68,7 @@ class Slices:
         reader = self.links.reader
         most = LOADING_SLICE if loading else min(self._options.stage_above, self._options.max_batch_changes)
         floor = max(window.above, window.previous.floor(window.target))
-        keys = window.target.high - floor
+        keys = min(window.target.high, window.up_to or window.target.high) - floor
         if keys <= min(SAMPLE, most):
             with suppress(TooManyBytes):
                 return Slice(reader.items(window, images=images, max_bytes=2 * HERE_BYTES))
@@ -66,7 +77,7 @@ class Slices:
             if keys <= most:
                 with suppress(TooManyBytes):
                     return Slice(reader.items(window, images=images, max_bytes=2 * HERE_BYTES))
-            elif not loading and survey.last is not None and survey.last <= floor + most:
+            elif not loading and window.up_to is None and survey.last is not None and survey.last <= floor + most:
                 found = self._uncounted(window, floor, images)
                 if found is not None:
                     return found
@@ -74,9 +85,9 @@ class Slices:
             limit, size = (most, LOADING_BYTES) if loading else self._size()
             survey = reader.survey(window, limit=limit, max_bytes=size)
             if not loading and (survey.changes > most or survey.bytes > HERE_BYTES):
-                return Slice(None, survey=survey)
+                return Slice(None, survey.last if survey.more else None, survey)
         end = survey.last if survey.more else None
-        return Slice(reader.items(window.between(window.above, end), images=images), end)
+        return Slice(reader.items(window.between(window.above, end or window.up_to), images=images), end)
 
     def _uncounted(self, window: Window, floor: int, images: bool) -> Slice | None:
         """A slice of as many REPL_KEYs as it may have changes, where the window has too many for one; None when that

@@ -1,7 +1,8 @@
 """The transaction of the slave in which a window arrives together with the new checkpoint."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -119,6 +120,7 @@ class WindowTransaction:
         self.slices = slices
         self._keep_lease = keep_lease
         self._rejecting = links.pair.slave.on_conflict == "reject"
+        self._transactional_ddl = vendor_of(links.pair.slave_info.vendor).applying.transactional_ddl
         self._seldom = Seldom(log)
 
     def commit(self, plan: Plan) -> Checkpoint:
@@ -126,6 +128,8 @@ class WindowTransaction:
 
         Raises `Conflict` where a change does not fit the slave's row, `CannotReplay`, `SliceTooSmall`, outages.
         """
+        if not self._transactional_ddl and plan.definitions:
+            return self._change_definition(plan)
         if plan.definitions:
             # A label can be used only after the transaction that added it.
             with self.links.slave_transaction():
@@ -151,7 +155,42 @@ class WindowTransaction:
             attempt = following
         self.slices.committed()
         self.aside.committed(outcome.rejects)
+        if not self._transactional_ddl:
+            with self._own_ddl(plan.after):
+                self.links.alterer.settle(plan.written)
         return plan.after
+
+    def _change_definition(self, plan: Plan) -> Checkpoint:
+        """The steps 2 and 3 of `sluice.apply.pending_ddl`."""
+        with self._own_ddl(plan.before):
+            self.links.alterer.prepare(plan.definitions)
+        with self._own_ddl(plan.before):
+            for change in plan.definitions:
+                self.links.alterer.apply(change)
+        with self.links.slave_transaction() as slave:
+            self.checkpoints.lock(plan.before)
+            cascades.check(self.links, slave)
+            for change in plan.definitions:
+                if plan.markers is not None and change.action is Action.DROP:
+                    plan.markers.forget(change.table)
+            self._still_valid(plan)
+            self.checkpoints.advance(plan.before, plan.after, cut=True)
+        return plan.after
+
+    @contextmanager
+    def _own_ddl(self, mine: Checkpoint) -> Iterator[None]:
+        """A transaction for DDL that commits by itself, and with it ends the lock of the checkpoint's row.
+
+        An apply that has been replaced is found out before, and its successor waits until the DDL is done. Raises
+        `Fenced`, `CheckpointMoved`.
+        """
+        self._keep_lease()
+        sessions = vendor_of(self.pair.slave_info.vendor).sessions
+        with sessions.named_lock(self.links.slave, f"sluice ddl {self.pair.prefix} {self.pair.slave.name}"):
+            with self.links.slave_transaction():
+                self.checkpoints.lock(mine)
+            with self.links.slave_transaction():
+                yield
 
     def _try(self, plan: Plan, attempt: Attempt) -> Outcome:
         """One transaction. Its rollback leaves nothing of the plan on the slave."""
@@ -164,7 +203,8 @@ class WindowTransaction:
                 self._carry_out(step, plan, attempt, outcome)
             self._bring_back(plan, attempt, outcome)
             self._set_aside(plan, outcome)
-            self.links.alterer.settle(plan.written)
+            if self._transactional_ddl:
+                self.links.alterer.settle(plan.written)
             cascades.check(self.links, slave)
             self._still_valid(plan)
             self.checkpoints.advance(plan.before, plan.after, cut=plan.cuts or bool(outcome.rejects))

@@ -245,6 +245,11 @@ class Stager(Protocol):
 class ApplyTarget(Protocol):
     """Over a session that applies to the slave (`Sessions.begin_applying`)."""
 
+    @property
+    def transactional_ddl(self) -> bool:
+        """Whether a change of a definition is part of the transaction around it, and goes with its rollback."""
+        ...
+
     def Merger(self, connection: Session, *, cascades: bool, mask: Mask = NO_PATTERNS) -> Merger: ...  # noqa: N802
 
     def Stager(self, connection: Session, mask: Mask = NO_PATTERNS) -> Stager: ...  # noqa: N802

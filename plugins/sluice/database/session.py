@@ -106,6 +106,13 @@ class Sessions(Protocol):
         """What an administrator runs so that `may_silence` is true of the session's account."""
         ...
 
+    def named_lock(self, connection: Session, name: str) -> AbstractContextManager[None]:
+        """No other session of the database holds the lock of this name until the block, or the session, ends.
+
+        Transactions of the session may begin and end in the block. Raises `LockNotAvailable` after a few seconds.
+        """
+        ...
+
     def limit_lock_waits(self, connection: Session, seconds: float) -> None:
         """In a transaction: a statement that waits longer for a lock raises `LockNotAvailable`."""
         ...

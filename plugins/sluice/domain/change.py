@@ -32,6 +32,9 @@ ROW_ACTIONS = frozenset({Action.INSERT, Action.UPDATE, Action.DELETE})
 EMPTYING = frozenset({Action.TRUNCATE, Action.DELETE_WHERE})
 """Changes that remove rows of a table without naming them."""
 
+DEFINITIONS = frozenset({Action.CREATE, Action.ALTER, Action.DROP})
+"""Changes of a table's definition."""
+
 
 @dataclass(frozen=True)
 class NetChanges:

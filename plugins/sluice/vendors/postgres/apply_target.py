@@ -16,7 +16,9 @@ from sluice.vendors.postgres.stage import drop as drop_stages
 from sluice.vendors.postgres.tables import filled
 from sluice.vendors.postgres.target import Targets
 
-__all__ = ["Merger", "Stager", "acting", "at_commit", "drop_stages", "filled", "row_stays"]
+__all__ = ["Merger", "Stager", "acting", "at_commit", "drop_stages", "filled", "row_stays", "transactional_ddl"]
+
+transactional_ddl = True
 
 
 def row_stays(change: RowChange, reason: str) -> RowStays:

@@ -2,11 +2,14 @@
 
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 import psycopg
 
+from sluice import sql_files
+from sluice.database.errors import DatabaseError
 from sluice.database.session import Session
 from sluice.vendors.postgres.connection import literal, native, quoted
 
@@ -14,6 +17,7 @@ GRANTABLE_SETTINGS = 150000
 """From this version on an account that is no superuser can be let set what only a superuser may."""
 LOCKED = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 """What a statement raises that waited too long for a lock, or in a circle."""
+NAMED_LOCK_SECONDS = 5.0
 LOCK_SECONDS = 0.5
 """How long DDL on the master waits for a lock; the application's statements queue behind it meanwhile."""
 LOCK_TRIES = 40
@@ -88,6 +92,19 @@ def _silenced(connection: Session, statement: str) -> bool:
 def limit_lock_waits(connection: Session, seconds: float) -> None:
     """In a transaction: a statement that waits longer for a lock raises one of `LOCKED`."""
     connection.execute(f"SET LOCAL lock_timeout = '{int(seconds * 1000)}ms'")
+
+
+@contextmanager
+def named_lock(connection: Session, name: str) -> Iterator[None]:
+    """As of `Sessions.named_lock`."""
+    with connection.transaction():
+        limit_lock_waits(connection, NAMED_LOCK_SECONDS)
+        connection.execute(sql_files.render("postgres", "named_lock"), {"name": name})
+    try:
+        yield
+    finally:
+        with suppress(DatabaseError), connection.transaction():  # a session that is lost holds no lock
+            connection.execute(sql_files.render("postgres", "named_unlock"), {"name": name})
 
 
 def back_off(attempt: int) -> float:

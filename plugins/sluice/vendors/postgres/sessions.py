@@ -8,6 +8,7 @@ from sluice.vendors.postgres.session import (
     begin_applying,
     limit_lock_waits,
     may_silence,
+    named_lock,
     origin,
 )
 
@@ -23,6 +24,7 @@ __all__ = [
     "interrupt",
     "limit_lock_waits",
     "may_silence",
+    "named_lock",
     "origin",
     "waiters",
 ]

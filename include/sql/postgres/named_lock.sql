@@ -1,0 +1,3 @@
+-- A lock of the session, whatever its transactions do. Called by: an apply around DDL. Parameter: name.
+-- Result: none. Privileges: none. Oldest version: PostgreSQL 13.
+SELECT pg_catalog.pg_advisory_lock(hashtextextended(%(name)s, 0))

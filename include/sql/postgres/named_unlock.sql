@@ -1,0 +1,3 @@
+-- The end of a lock taken by named_lock. Called by: an apply after DDL. Parameter: name.
+-- Result: one boolean. Privileges: none. Oldest version: PostgreSQL 13.
+SELECT pg_catalog.pg_advisory_unlock(hashtextextended(%(name)s, 0))
