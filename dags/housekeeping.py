@@ -10,6 +10,9 @@ Every ten minutes, for every replication:
   that a slave lacks, and constraints that only a slave has. Its log says what to run.
 - **`tell_people`** tells, by `notify` of the configuration, what needs a person.
 
+- **`forget_rejects`** removes changes from REJECTS that were settled long ago, **`clear_files`** old folders
+  of carried files for which no slave waits: `housekeeping` of the configuration says after how many days.
+
 And on this Airflow: **`end_orphans`** ends jobs whose run is over, **`forget_jobs`** removes records and
 logs of jobs that ended a week ago, **`forget_reports`** old reports of `resync`.
 """
@@ -19,10 +22,12 @@ from airflow.sdk import chain
 from sluice.orchestration.forms import lifecycle_dag
 from sluice.orchestration.steps_housekeeping import (
     check_structure,
+    clear_files,
     compare_definitions,
     configured,
     end_orphans,
     forget_jobs,
+    forget_rejects,
     forget_reports,
     keep_definitions,
     purge_items,
@@ -34,6 +39,8 @@ with lifecycle_dag("housekeeping", __doc__, schedule="*/10 * * * *", max_active_
     purge_items.expand(prefix=prefixes)
     check_structure.expand(prefix=prefixes)
     keep_definitions.expand(prefix=prefixes)
+    forget_rejects.expand(prefix=prefixes)
+    clear_files.expand(prefix=prefixes)
     chain(compare_definitions.expand(prefix=prefixes), tell_people.expand(prefix=prefixes))
     chain(end_orphans(), forget_jobs())
     forget_reports()

@@ -23,6 +23,7 @@ from sluice.configuration.mistakes import ConfigError, Mistake
 from sluice.configuration.model import (
     ApplyOptions,
     Endpoint,
+    HousekeepingOptions,
     InitialOptions,
     NotifierConfig,
     Replication,
@@ -42,6 +43,7 @@ __all__ = [
     "ApplyOptions",
     "ConfigError",
     "Endpoint",
+    "HousekeepingOptions",
     "InitialOptions",
     "Mistake",
     "NotifierConfig",

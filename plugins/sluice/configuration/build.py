@@ -10,6 +10,7 @@ from sluice.configuration.model import (
     READS,
     ApplyOptions,
     Endpoint,
+    HousekeepingOptions,
     InitialOptions,
     NotifierConfig,
     Replication,
@@ -43,11 +44,12 @@ def build(root: Node, points_at: tuple[Path, ...], mistakes: list[Mistake]) -> R
     initial = _initial(section, mistakes)
     verify = _verify(section, mistakes)
     notify = _notify(section, mistakes)
-    limit = _items_limit(section, mistakes)
+    most = _items_limit(section, mistakes)
+    kept = _housekeeping(section, mistakes)
     section.finish()
     if len(mistakes) > before or prefix is None:
         return None
-    return Replication(prefix, master, slaves, tables, apply, initial, verify, root.file, notify, limit, points_at)
+    return Replication(prefix, master, slaves, tables, apply, initial, verify, root.file, notify, most, kept, points_at)
 
 
 def prefix_of(root: Node) -> str | None:
@@ -435,6 +437,18 @@ def _verify(section: Section, mistakes: list[Mistake]) -> VerifyOptions:
     assert most is not None and sample is not None and parallel is not None
     assert age is not None and kept is not None
     return VerifyOptions(schedule, action, tables, mask, most, sample, parallel, age, kept)
+
+
+def _housekeeping(section: Section, mistakes: list[Mistake]) -> HousekeepingOptions:
+    default, node = HousekeepingOptions(), section.get("housekeeping")
+    if node is None:
+        return default
+    options = Section(node, mistakes)
+    files = options.integer("keep_files_days", default.keep_files_days, 0, 36_500)
+    rejects = options.integer("keep_rejects_days", default.keep_rejects_days, 0, 36_500)
+    options.finish()
+    assert files is not None and rejects is not None
+    return HousekeepingOptions(files, rejects)
 
 
 def _notify(section: Section, mistakes: list[Mistake]) -> tuple[NotifierConfig, ...]:

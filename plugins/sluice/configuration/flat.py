@@ -3,7 +3,7 @@
     replication.prefix                          prefix
     sluice.master.conn_id                       master.conn_id       (likewise vendor, schema)
     sluice.slave.<name>.conn_id                 slaves.<name>.conn_id
-    sluice.apply.<key>, sluice.initial.<key>    apply.<key>, initial.<key>      (likewise verify, items_limit)
+    sluice.apply.<key>, sluice.initial.<key>    apply.<key>, initial.<key>      (and verify, items_limit, housekeeping)
     sluice.initial.throttle.<key>               initial.throttle.<key>
     sluice.notify.<module.Class>.<argument>     notify.<module.Class>.<argument>
     table.[CATALOG.]SCHEMA.TABLE                tables
@@ -26,7 +26,7 @@ from sluice.domain.names import InvalidName, split_qualified
 
 _REFERENCE = re.compile(r"\$\{([^${}]+)\}")
 _SECTIONS = {"master": "master", "slave": "slaves", "apply": "apply", "initial": "initial", "verify": "verify",
-             "notify": "notify", "items_limit": "items_limit"}  # fmt: skip
+             "notify": "notify", "items_limit": "items_limit", "housekeeping": "housekeeping"}  # fmt: skip
 _PREFIX = "replication.prefix"
 _LOCATION = "replication.initialFilesLocation"
 _CHANGES_DATA = ("replication.mapper.", "dbWriter.prePostStatement.")

@@ -166,6 +166,16 @@ class VerifyOptions:
 
 
 @dataclass(frozen=True)
+class HousekeepingOptions:
+    """How long is kept what nobody needs any more."""
+
+    keep_files_days: int = 30
+    """Folders of carried files are kept so long after their initial update began; 0 for ever."""
+    keep_rejects_days: int = 90
+    """Changes in REJECTS are kept so long after they were settled; 0 for ever."""
+
+
+@dataclass(frozen=True)
 class NotifierConfig:
     """One of Airflow's notifiers, told what needs a person."""
 
@@ -206,6 +216,7 @@ class Replication:
     """Who is told what needs a person."""
     items_limit: ItemsLimit = field(default_factory=ItemsLimit)
     """How much may wait in ITEMS before a slave is dropped."""
+    housekeeping: HousekeepingOptions = field(default_factory=HousekeepingOptions)
     points_at: tuple[Path, ...] = ()
     """The files of xmlBlaster that `source` points at, read with it."""
 

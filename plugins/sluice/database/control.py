@@ -277,6 +277,10 @@ class RejectTable(Protocol):
         """Gives those of `ids` whose status allows it the status `wanted`; which."""
         ...
 
+    def forget(self, days: int) -> int:
+        """Removes those that were settled more than `days` ago. Returns how many."""
+        ...
+
     def passed(self, table: TableName, newer: Mapping[str, int] | int) -> None:
         """Newer changes of rows of `table` were applied: by key text, or of all rows."""
         ...

@@ -109,6 +109,11 @@ def is_folder_name(name: str) -> bool:
     return bool(_FOLDER.match(name))
 
 
+def began(folder: str) -> datetime:
+    """When the update of a folder began, by its name."""
+    return datetime.strptime(folder, "%Y%m%dT%H%M%S.%fZ").replace(tzinfo=UTC)
+
+
 def is_file_name(name: str, priority: int | None = None) -> bool:
     """Whether `name` is one that `file_name` makes: nothing that leads anywhere else."""
     return bool(_FILE.match(name)) and (priority is None or name.startswith(f"{priority}-"))

@@ -186,6 +186,12 @@ def new_folder(location: Location, access: S3Access, key: bytes | None, owner: s
         time.sleep(0.000_01)
 
 
+def owner_of_note(note: bytes) -> tuple[str, str] | None:
+    """Prefix and initial update that INCOMPLETE names; None where it names none."""
+    words = note.decode(errors="replace").split("\n", 1)[0].split(" ", 2)
+    return (words[0], words[2]) if len(words) == 3 else None
+
+
 class _Checked:
     """Passes a file's bytes on, and knows at the end whether they were those that were written."""
 

@@ -3,6 +3,7 @@
     run/jobs/<id>.json     record of a job, 0600      run/jobs/<id>.result   how it ended
     run/jobs/<id>.alive    touched while it runs      run/jobs/<id>.stop     somebody asked it to stop
     run/jobs/<id>.cursor   what the task log has      logs/jobs/<id>.log     what it says
+    verified/              of each slave, through when its tables are verified
     reports/<run>/         what a run of `resync` found: report.json, report.html, and a part a table
 
 In a cluster the folder is shared by the hosts that run Airflow's workers and triggerers.
@@ -10,6 +11,7 @@ In a cluster the folder is shared by the hosts that run Airflow's workers and tr
 
 import os
 import re
+import tempfile
 import time
 from pathlib import Path
 
@@ -66,6 +68,23 @@ def report_link(run: str) -> str:
     from airflow.sdk import conf
 
     return f"{conf.get('api', 'base_url', fallback='').rstrip('/')}/sluice/reports/{report_name(run)}/"
+
+
+def verified_folder() -> Path:
+    """What is verified through when; created when absent, for its owner only."""
+    return _private(home() / "verified")
+
+
+def write_private(path: Path, text: str) -> None:
+    """A file for its owner alone, replaced as a whole."""
+    handle, new = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(new, path)
+    except BaseException:
+        os.unlink(new)
+        raise
 
 
 def _private(folder: Path) -> Path:

@@ -13,22 +13,28 @@ from typing import Any, Protocol
 from airflow.sdk import get_current_context, task
 
 from sluice import vendors
-from sluice.config import VerifyOptions
+from sluice.config import SlaveConfig, VerifyOptions
 from sluice.counted import counted
+from sluice.database.control import Owner
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.domain.failover import Action, Sheet
+from sluice.domain.location import Location
 from sluice.domain.state import SlaveState
 from sluice.errors import SluiceError
 from sluice.failover import survey
 from sluice.failover.attempt import Failover
-from sluice.orchestration import comparing, forms, jobs, notify, places
+from sluice.initial import clearing
+from sluice.orchestration import comparing, files, forms, jobs, notify, places
 from sluice.orchestration.failure import as_airflow
 from sluice.orchestration.job import Job, JobState
 from sluice.orchestration.purging import Purge
 from sluice.orchestration.runs import is_active
+from sluice.orchestration.verified_file import VerifiedFile
 from sluice.orchestration.work import Work
 from sluice.pair import Pair
+from sluice.stores.allowed_locations import allowed
+from sluice.stores.used_locations import UsedLocations
 from sluice.stores.verified import Verified
 
 log = logging.getLogger("sluice.orchestration")
@@ -168,6 +174,46 @@ def report_days(prefixes: Iterable[str], kept: dict[str, int]) -> int:
     return 0 if 0 in days else max(days, default=VerifyOptions.keep_reports_days)
 
 
+@per_prefix()
+def forget_rejects(work: Work) -> str:
+    """Removes changes from REJECTS on the slaves once they were settled for `housekeeping.keep_rejects_days`."""
+    days = work.replication.housekeeping.keep_rejects_days
+    forgotten = 0
+    for slave in work.replication.slaves.values() if days else ():
+        try:
+            with work.at(slave) as session:
+                rejects = vendor_of(slave.vendor).control.RejectStore(session, work.prefix, slave.schema, slave.name)
+                forgotten += rejects.forget(days) if rejects.ready() else 0
+        except SluiceError as failure:
+            log.warning("%s → %s: settled changes stay in REJECTS: %s", work, slave.name, failure)
+    log.info("%s: %s forgotten", work, counted(forgotten, "settled change"))
+    return f"{counted(forgotten, 'settled change')} forgotten"
+
+
+@per_prefix()
+def clear_files(work: Work) -> str:
+    """Removes folders of carried files `housekeeping.keep_files_days` after their initial update began, unless a slave
+    still waits for one. The log names each."""
+    days = work.replication.housekeeping.keep_files_days
+    if not days:
+        return "0 folders removed"
+    try:
+        awaited = {_awaited(work, slave) for slave in work.replication.slaves.values()}
+    except SluiceError as failure:
+        log.warning("%s: all folders of carried files stay, a slave may wait for one: %s", work, failure)
+        return "held"
+    before = datetime.now(UTC) - timedelta(days=days)
+    one, removed = work.replication, 0
+    for text in (*one.locations, *UsedLocations(work.redis, work.prefix).read()):
+        try:
+            place = allowed(Location.parse(text), one.locations, one.source)
+            removed += clearing.clear(place, files.access(one), files.key(one), work.prefix, before, awaited)
+        except SluiceError as failure:
+            log.warning("%s: old folders at %s stay: %s", work, text, failure)
+    log.info("%s: %s of carried files removed", work, counted(removed, "folder"))
+    return f"{counted(removed, 'folder')} removed"
+
+
 @task(**RETRY)  # type: ignore[untyped-decorator]
 def end_orphans() -> int:
     """Ends jobs whose run is over: a person ended it while no triggerer was there to stop the job."""
@@ -221,13 +267,40 @@ def _expect(work: Work) -> None:
     covered = [str(one.table) for one in tables if work.replication.verify.covers(one.table)]
     for slave in work.replication.slaves.values():
         try:
-            checkpoint = work.checkpoint(slave)
+            owner = _owner(work, slave)
         except SluiceError as failure:
             log.warning("%s: %s", work, failure)
             continue
-        live = checkpoint is not None and checkpoint.state is SlaveState.NORMAL
+        verified, kept = Verified(work.redis, work.prefix, slave.name), VerifiedFile(work.prefix, slave.name)
         # One that is loaded, or waits for that, has nothing to verify.
-        Verified(work.redis, work.prefix, slave.name).expect(covered if live else [], now)
+        live = owner is not None and owner.state is SlaveState.NORMAL
+        update = (owner.update_id if owner is not None else None) or ""
+        if live:
+            kept.restore(verified, update)
+        verified.expect(covered if live else [], now)
+        kept.replace(verified, update)
+
+
+def _awaited(work: Work, slave: SlaveConfig) -> str | None:
+    """The initial update for whose blocks the slave waits; None where it waits for none. Raises `SluiceError`."""
+    owner = _owner(work, slave)
+    if owner is None:
+        return None
+    if owner.state in (SlaveState.INITIAL, SlaveState.TRANSITION):
+        return owner.update_id
+    with work.at(slave) as session:
+        control = vendor_of(slave.vendor).control
+        left = any(control.BlockStore(session, work.prefix, slave.schema, slave.name).left())
+    return owner.update_id if left and owner.state is SlaveState.NORMAL else None
+
+
+def _owner(work: Work, slave: SlaveConfig) -> Owner | None:
+    """State and last initial update of a slave; None where none was ever started. Raises `SluiceError`."""
+    with work.at(slave) as session:
+        vendor = vendor_of(slave.vendor)
+        if not vendor.control.CheckpointStore(session, work.prefix, slave.schema, slave.name).exists():
+            return None
+        return vendor.loads.read(session, work.prefix, slave.schema, slave.name)
 
 
 def _reported(folder: Path) -> list[str]:

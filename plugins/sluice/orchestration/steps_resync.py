@@ -22,6 +22,7 @@ from sluice.orchestration.failure import as_airflow
 from sluice.orchestration.markdown import code
 from sluice.orchestration.report_link import reporting
 from sluice.orchestration.step import RETRY
+from sluice.orchestration.verified_file import VerifiedFile
 from sluice.orchestration.work import Work
 from sluice.pair import Pair
 from sluice.stores.verified import Verified
@@ -250,7 +251,7 @@ def _compare(entry: Entry, action: Action, limit: int | None, sample: int, conte
                           replication.verify.mask)  # fmt: skip
     (shown,) = told["tables"]
     _keep(work, entry, result, (shown["after_repair"] or shown)["reason"], context)
-    _private(_part(entry, context), json.dumps(told, ensure_ascii=False))
+    places.write_private(_part(entry, context), json.dumps(told, ensure_ascii=False))
     said = shown["reason"] or shown["not_repaired_because"]
     log.info("%s %s: %s%s", work, table, result.outcome, f". {said}" if said else "")
     return str(result.outcome)
@@ -274,7 +275,9 @@ def _keep(work: Work, entry: Entry, result: TableResult, reason: str, context: A
         "position": last.position,
         "rows": last.rows_slave,
     }
-    Verified(work.redis, work.prefix, entry["slave"]).write(str(_table_of(entry)), seen)
+    verified = Verified(work.redis, work.prefix, entry["slave"])
+    verified.write(str(_table_of(entry)), seen)
+    VerifiedFile(work.prefix, entry["slave"]).add(verified)
 
 
 def _table_of(entry: Entry) -> TableName:
@@ -316,8 +319,8 @@ def _written(entries: list[Entry], context: Any) -> Path:
         whole["outcome"] = str(Outcome.of([Outcome(table["outcome"]) for table in whole["tables"]]))
         log.info("%s → %s: %s", whole["prefix"], whole["slave"], _summary(whole))
     folder = places.report_folder(context["run_id"])
-    _private(folder / "report.html", page.page(pairs.values()))
-    _private(folder / "report.json", json.dumps(list(pairs.values()), ensure_ascii=False, indent=1))
+    places.write_private(folder / "report.html", page.page(pairs.values()))
+    places.write_private(folder / "report.json", json.dumps(list(pairs.values()), ensure_ascii=False, indent=1))
     log.info("The report: %s (%s)", places.report_link(context["run_id"]), folder / "report.html")
     return folder / "report.json"
 
@@ -352,11 +355,3 @@ def _summary(whole: Mapping[str, Any]) -> str:
 def _started(context: Any) -> str:
     started = context["dag_run"].start_date or datetime.now(UTC)
     return str(started.strftime("%Y-%m-%dT%H:%M:%S"))
-
-
-def _private(path: Path, text: str) -> None:
-    """Rows of tables are in it: for the owner alone. Replaced as a whole."""
-    aside = path.with_name(path.name + ".new")
-    aside.touch(mode=0o600)
-    aside.write_text(text, encoding="utf-8")
-    aside.replace(path)

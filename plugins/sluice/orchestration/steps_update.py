@@ -20,6 +20,7 @@ from sluice.orchestration.job import Kind, Owner
 from sluice.orchestration.runs import is_active, run_of
 from sluice.orchestration.step import NOT_RUN, states_of_run, step, teardown
 from sluice.orchestration.work import Work
+from sluice.stores.used_locations import UsedLocations
 
 log = logging.getLogger("sluice.orchestration")
 
@@ -102,6 +103,7 @@ def make_folder(work: Work) -> str | None:
     if work.slave_name is None:
         work = work.of_slave(several.members(work.context)[0])
     place, s3 = files.location(work.replication, work.context), files.access(work.replication)
+    UsedLocations(work.redis, work.prefix).add(place)
     carried = transfer.folder_of(update_of(work), place, s3, files.key(work.replication))
     log.info("%s: the files go to %s", work, carried.location)
     return str(carried.location)

@@ -121,6 +121,10 @@ class BucketFolder:
         with _told(self.location):
             self._client.delete_object(Bucket=self.location.bucket, Key=self.location.below(name).path)
 
+    def clear(self) -> None:
+        for name in sorted(self.sizes()):
+            self.remove(name)
+
 
 class _BucketSink:
     """One request for a small object, else an upload in parts that is completed at the end: never half an object."""

@@ -112,6 +112,22 @@ class DirectoryFolder:
         with _told(self.location), suppress(FileNotFoundError):
             os.unlink(self.path / name)
 
+    def clear(self) -> None:
+        with _told(self.location):
+            unfinished = [
+                entry.name
+                for entry in os.scandir(self.path)
+                if _known(entry.name.removeprefix(".").rpartition(".")[0]) and entry.is_file(follow_symlinks=False)
+            ]
+            for name in (*unfinished, *sorted(self.sizes())):
+                with suppress(FileNotFoundError):
+                    os.unlink(self.path / name)
+            try:
+                os.rmdir(self.path)
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):  # something of somebody else
+                    raise
+
 
 class _DirectorySink:
     """Written aside, made durable, then given its name, which must be free."""

@@ -83,6 +83,9 @@ class Folder(Protocol):
     def remove(self, name: str) -> None:
         """Nothing when it is not there."""
 
+    def clear(self) -> None:
+        """Removes the files that Sluice made, what says whose the folder is last; then the folder, if it is empty."""
+
 
 class Place(Protocol):
     """A location: folders of initial updates lie in it."""

@@ -1,10 +1,10 @@
 """What the last comparison of each table of a slave found, and through when it was last found identical.
 
-For people, pages and notices. Redis may lose it: then a table counts as first seen when it is seen next.
+For people, pages and notices. Redis may lose it: `restore` gives back what somebody else has kept.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import redis
@@ -52,6 +52,18 @@ class Verified:
                 self.client.hsetnx(self.key, table, json.dumps({"since": now}))
             if others := [str(table) for table in self.client.hkeys(self.key) if str(table) not in wanted]:
                 self.client.hdel(self.key, *others)
+
+    def restore(self, kept: Mapping[str, Seen]) -> None:
+        """What Redis has lost of `kept` comes back; what was found since stays."""
+        with classified():
+            for table, seen in kept.items():
+                before = self.client.hget(self.key, table)
+                known = json.loads(str(before)) if before else None
+                if known is None:
+                    self.client.hset(self.key, table, json.dumps(seen))
+                elif "time" not in known and "time" in seen:
+                    last = {name: seen[name] for name in LAST if name in seen}
+                    self.client.hset(self.key, table, json.dumps({**known, **last}))
 
     def read(self) -> dict[str, Seen]:
         """By table; empty when none is known."""

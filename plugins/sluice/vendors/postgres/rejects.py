@@ -112,6 +112,12 @@ class RejectStore:
         )
         return sorted(row[0] for row in rows)
 
+    def forget(self, days: int) -> int:
+        """Removes those that were settled more than `days` ago; how many."""
+        statement = sql_files.render("postgres", "rejects_forget", **self._names)
+        statuses = [str(status) for status in RejectStatus if status not in OPEN]
+        return self.connection.execute(statement, {"slave": self.slave, "statuses": statuses, "days": days}).rowcount
+
     def passed(self, table: TableName, newer: Mapping[str, int] | int) -> None:
         """Newer changes of rows of `table` were applied: by key text, or of all rows."""
         keys = [None] if isinstance(newer, int) else list(newer)
