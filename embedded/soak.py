@@ -6,11 +6,11 @@ killed and frozen, servers crash, connections break, and checks everything again
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
+from embedded.account import new_folder
 from embedded.testing import ROOT, environment
 
 
@@ -36,6 +36,9 @@ def run(args: argparse.Namespace) -> int:
     """The exit status: 0 nothing found, 1 a run failed; its last words say how to repeat it."""
     given = [(f"--{name}", getattr(args, name)) for name in ("minutes", "seed", "runs")]
     options = [text for name, value in given if value is not None for text in (name, str(value))]
-    with tempfile.TemporaryDirectory(prefix="sluice-soak-", ignore_cleanup_errors=True) as home:
-        command = [sys.executable, "-m", "tests.scenarios.faults", *options]
-        return subprocess.call(command, cwd=ROOT, env=environment(os.environ, Path(home)))
+    home = new_folder("sluice-soak-")
+    command = [sys.executable, "-m", "tests.scenarios.faults", *options]
+    status = subprocess.call(command, cwd=ROOT, env=environment(os.environ, home))
+    if status == 0:  # else it keeps the logs of the applies
+        shutil.rmtree(home, ignore_errors=True)
+    return status

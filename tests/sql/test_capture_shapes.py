@@ -1,5 +1,7 @@
 """Partitioned and inheriting tables, and tables whose own triggers change rows again."""
 
+import itertools
+
 import psycopg
 import pytest
 from master import Master, Model, wanted
@@ -177,9 +179,14 @@ TRIGGERS = {
 }
 
 
-@pytest.mark.parametrize("timing", ["BEFORE", "AFTER"])
+REFUSED = (("its own row again", "BEFORE"), ("another table that changes this one", "BEFORE"))
+"""What PostgreSQL refuses, whatever the statement."""
+
+
 @pytest.mark.parametrize("name", ["a_first", "zz_last"])
-@pytest.mark.parametrize("kind", list(TRIGGERS))
+@pytest.mark.parametrize(
+    ("kind", "timing"), [each for each in itertools.product(TRIGGERS, ["BEFORE", "AFTER"]) if each not in REFUSED]
+)
 def test_what_triggers_of_the_application_do_ends_right(master: Master, kind: str, name: str, timing: str) -> None:
     master.sql(
         "CREATE TABLE t (id int PRIMARY KEY, v text, n int)",
@@ -192,6 +199,7 @@ def test_what_triggers_of_the_application_do_ends_right(master: Master, kind: st
     master.register("t")
     master.sql("INSERT INTO t SELECT g, 'v', 1 FROM generate_series(1, 6) g")
     master.sql(f"CREATE TRIGGER {name} {timing} UPDATE ON t FOR EACH ROW EXECUTE FUNCTION busy()")
+    done = 0
     for statement in (
         "UPDATE t SET n = n + 1",
         "UPDATE t SET v = 'w' WHERE id = 2",
@@ -199,8 +207,10 @@ def test_what_triggers_of_the_application_do_ends_right(master: Master, kind: st
     ):
         try:
             master.sql(statement)
+            done += 1
         except psycopg.errors.TriggeredDataChangeViolation:
             continue  # PostgreSQL itself refuses what some of these do.
+    assert done, "PostgreSQL refused everything, so nothing was captured"
     # What counts is the last word on each key: the order of a row's images may be another than the model's strict one.
     last: dict[str, tuple[tuple[str, str | None], ...] | None] = {}
     for item in master.items():
@@ -223,7 +233,7 @@ def test_what_triggers_do_beside_a_table_that_inherits_ends_right(master: Master
     master.register("t")
     master.sql("INSERT INTO t VALUES (5, 'x')")
     last = [item.new.get("v") if item.content else None for item in master.items() if item.table.name == "t"][-1]
-    assert [last] == [v for (v,) in master.rows("SELECT v FROM ONLY t")] or (last is None and "DELETE" in statement)
+    assert ([] if last is None else [last]) == [v for (v,) in master.rows("SELECT v FROM ONLY t")]
 
 
 def test_a_key_over_a_generated_column_is_none(master: Master) -> None:

@@ -1,6 +1,8 @@
 """`./sluice soak`: for how long, which seeds, and what it says at the end. The runs themselves are another test's."""
 
 import argparse
+import ast
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from embedded import soak as command
+from embedded.account import require_enterable, service_account
 from tests.scenarios.faults import __main__ as soak
 from tests.scenarios.faults.plan import Plan
 from tests.scenarios.faults.run import Result, RunFailed
@@ -27,7 +30,7 @@ def seeds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         time.sleep(RUN_SECONDS)
         if plan.seed == 13:
             raise RunFailed(plan, ["a strike"], ["a finding"], folder)
-        return Result(plan.seed, RUN_SECONDS, 1, 1, 1, 1, 1, 1, 0, 0, ("a strike",))
+        return Result(plan.seed, RUN_SECONDS, 1, 1, 1, 0, 1, 1, 1, 0, 0, ("a strike",))
 
     def servers() -> AbstractContextManager[None]:
         return nullcontext()
@@ -78,15 +81,24 @@ def test_one_seed_is_run_once_or_as_often_as_one_likes_and_shows_its_strikes(see
     assert seeds == [17] * 4
 
 
-def test_the_command_hands_on_its_options_and_the_exit_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("status", [0, 1])
+def test_the_command_hands_on_its_options_and_the_exit_status_and_keeps_the_logs_of_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
     seen = tmp_path / "seen"
     program = tmp_path / "program"
     program.write_text(
-        f"#!{sys.executable}\nimport sys\nopen({str(seen)!r}, 'w').write(repr(sys.argv[1:]))\nsys.exit(1)\n"
+        f"#!{sys.executable}\nimport os, sys\n"
+        f"open({str(seen)!r}, 'w').write(repr((sys.argv[1:], os.environ['TMPDIR'])))\nsys.exit({status})\n"
     )
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
-    assert command.run(parser.parse_args(["--minutes", "2.5", "--seed", "0"])) == 1
-    assert seen.read_text() == repr(["-m", "tests.scenarios.faults", "--minutes", "2.5", "--seed", "0"])
+    assert command.run(parser.parse_args(["--minutes", "2.5", "--seed", "0"])) == status
+    arguments, folder = ast.literal_eval(seen.read_text())
+    assert arguments == ["-m", "tests.scenarios.faults", "--minutes", "2.5", "--seed", "0"]
+    assert Path(folder).exists() == bool(status)
+    if status:
+        require_enterable(Path(folder), service_account())
+        shutil.rmtree(folder)

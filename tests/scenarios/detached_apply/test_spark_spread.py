@@ -83,8 +83,8 @@ def test_a_frozen_python_worker_is_ended_and_its_share_runs_again(spread: SparkS
     frozen = ProcessId.of(int(pid.read_text()))
     assert frozen
     spread.cancel()
-    assert attended(lambda: spread.map(task, 2), attend, 20.0) == [0, 1]
-    assert await_true(lambda: not frozen.alive(), 10.0), "a frozen worker is left"
+    assert attended(lambda: spread.map(task, 2), attend, 120.0) == [0, 1]
+    assert await_true(lambda: not frozen.alive(), 120.0), "a frozen worker is left"
     spread.check()
 
 

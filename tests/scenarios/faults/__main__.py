@@ -25,7 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="./sluice soak")
     add_arguments(parser)
     args = parser.parse_args(arguments)
-    logging.getLogger("psycopg").setLevel(logging.ERROR)  # connections that break are what this is about
+    for name in ("psycopg", "sluice"):  # connections that break are what this is about
+        logging.getLogger(name).setLevel(logging.ERROR)
     first = SystemRandom().randrange(1, 1_000_000) if args.seed is None else args.seed
     if args.minutes is None and args.seed is not None:
         seeds: Iterator[int] = itertools.repeat(first, args.runs or 1)

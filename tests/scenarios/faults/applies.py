@@ -47,10 +47,12 @@ class Process:
     def alive(self) -> bool:
         return self.child.poll() is None
 
-    def send(self, number: int) -> None:
-        """To the driver's process alone: a JVM below it ends by itself, or is an orphan."""
-        if self.alive:
+    def send(self, number: int) -> bool:
+        """To the driver's process alone: a JVM below it ends by itself, or is an orphan. Whether it was alive."""
+        alive = self.alive
+        if alive:
             os.kill(self.child.pid, number)
+        return alive
 
     def parts(self, what: str) -> list[ProcessId]:
         """Processes below the driver: `java`, or `worker` for Spark's Python workers."""
@@ -107,10 +109,13 @@ class Applies:
         if self.keeping and not self._running:
             self.start()
 
-    def freeze(self) -> None:
-        if process := self.current:
-            self._frozen.add(process.child.pid)
-            process.send(signal.SIGSTOP)
+    def freeze(self) -> bool:
+        """Whether one was alive."""
+        process = self.current
+        if process is None:
+            return False
+        self._frozen.add(process.child.pid)
+        return process.send(signal.SIGSTOP)
 
     def thaw(self) -> None:
         for process in self._running:

@@ -5,7 +5,7 @@ wrote and the checkpoint it carried, in the order of their commits.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +41,8 @@ class Commit:
     xid: int
     point: Point | None = None
     """None where it left the checkpoint alone."""
+    state: str | None = None
+    """The slave's state that it leaves, where it writes the checkpoint."""
     rows: int = 0
     """Changes of rows of replicated tables, TRUNCATEs among them."""
     logged: list[tuple[int, int]] = field(default_factory=list)
@@ -72,11 +74,30 @@ def commits(slave: psycopg.Connection[Any], slot: str) -> Iterator[Commit]:
             commit = Commit(xid)
         elif line.startswith("COMMIT"):
             assert commit is not None
-            if commit.rows or commit.point or commit.versions:
+            if commit.rows or commit.point or commit.state or commit.versions:
                 yield commit
         elif not line.startswith("message:"):  # a message in the log changes nothing
             assert commit is not None
             read(commit, line)
+
+
+def around_load(commits: Sequence[Commit], start: Point) -> list[tuple[Point, list[Commit]]]:
+    """Stretches in which the slave was NORMAL, with where each begins: before an initial update, and after it.
+
+    In between, loaders bring rows without a checkpoint.
+    """
+    stretches: list[tuple[Point, list[Commit]]] = [(start, [])]
+    normal = True
+    for commit in commits:
+        if normal and commit.state in (None, "NORMAL"):
+            stretches[-1][1].append(commit)
+        elif commit.state == "NORMAL":
+            assert commit.point is not None
+            stretches.append((commit.point, []))
+            normal = True
+        elif commit.state is not None:
+            normal = False
+    return stretches
 
 
 def _lines(slave: psycopg.Connection[Any], slot: str) -> list[tuple[int, str]]:
@@ -105,6 +126,7 @@ def read(commit: Commit, line: str) -> None:
     name = "parted" if name in PARTITIONS else name
     if name == "demo_checkpoint":
         values = _values(rest)
+        commit.state = _text(values["state"])
         if action == "UPDATE" and values["position"] != "null":
             target = values["target"]
             commit.point = Point(

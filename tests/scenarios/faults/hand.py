@@ -1,11 +1,9 @@
 """The hand that strikes, and mends when the time of a strike is over. All of it in the thread that owns the servers."""
 
-import contextlib
 import heapq
 import itertools
 import math
 import os
-import queue
 import signal
 import time
 from collections.abc import Callable
@@ -23,23 +21,29 @@ from tests.scenarios.faults.servers import Servers
 
 FILE_LIMITS = {Fault.FULL_DISK: 1 << 20, Fault.FULL_WAL: 1 << 19}
 """Bytes."""
-PROGRESS_SECONDS, SPARK_SECONDS, REDIS_SECONDS = 6.0, 25.0, 60.0
-"""So long is waited for the apply to go on after a strike; where a session of Spark may have to start, longer; and
-where only what was applied since the last start comes again, until something was."""
+PROGRESS_SECONDS = 240.0
+"""In so long the apply must go on after a strike, also where a session of Spark has to start anew."""
+STRIKE_SECONDS = 120.0
+"""In so long a strike must hit something."""
+TRY_SECONDS = 0.05
 READY_SECONDS = 2.0
-AMBUSH_SECONDS = 2.0
-"""A strike that waits for a COMMIT falls without one after so long."""
-STAGING_SECONDS = 25.0
-"""So long is waited for something of Spark to kill."""
-EVENTS_SECONDS = 120.0
+EVENTS_SECONDS = 300.0
 """In so long all must happen that must happen in a run, faults or not."""
 SESSIONS = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'sluice %%' AND datname = %s"
+
+TOO_LARGE = b"File too large"
+"""In a server's log, of a write beyond the limit."""
 
 Mend = Callable[[], None]
 
 
 class Hand:
-    """Carries out the strikes of a plan; `happened` tells what was done, and when, seconds after the start."""
+    """Carries out the strikes of a plan; `happened` tells what was done, and when, seconds after the start.
+
+    Each strike hits: one that finds its server down, say, is tried again, and bad connections and limits on files last
+    until something meets them. After each that is not followed by a hasty one a reader has seen something applied. So a
+    busy machine makes a run longer, and not weaker.
+    """
 
     def __init__(
         self,
@@ -50,9 +54,11 @@ class Hand:
         applied: Callable[[], object],
         lacking: Callable[[], list[str]],
         calm: Callable[[], None],
+        kill_load: Callable[[], bool],
     ):
         """`databases`: names on master and slave. `applied()`: where the slave stands, as far as anybody saw.
         `lacking()`: what must still happen in the run. `calm()` is called before a strike that asks for it.
+        `kill_load()` kills the process that loads; whether there was one.
         """
         self.plan = plan
         self.servers = servers
@@ -61,19 +67,20 @@ class Hand:
         self._applied = applied
         self._lacking = lacking
         self._calm = calm
+        self._kill_load = kill_load
         self.happened: list[str] = []
         self._began = time.monotonic()
         self._mends: list[tuple[float, int, Mend]] = []
         self._order = itertools.count()
         self._frozen: dict[str, list[ProcessId]] = {}
         """Of each server that is stopped, its processes."""
-        self._struck: queue.SimpleQueue[tuple[float, Mend]] = queue.SimpleQueue()
-        """Mends asked for by threads of proxies."""
 
     def play(self, idle: Callable[[], None]) -> None:
         """All strikes, one after the other; `idle` is called every few milliseconds in between.
 
-        Returns once all has happened that must. Raises `AssertionError` where it does not."""
+        Returns once all has happened that must. Raises `AssertionError` where it does not, where a strike finds nothing
+        to hit, and where nothing is applied after one.
+        """
         for strike in self.plan.strikes:
             if strike.calm:
                 self._await_all(idle)
@@ -90,7 +97,6 @@ class Hand:
         """Everything runs again, and nothing is in its way."""
         for proxy in self.servers.proxies.values():
             proxy.heal()
-        self._collect()
         while self._mends:
             heapq.heappop(self._mends)[2]()
         self.applies.thaw()
@@ -105,72 +111,94 @@ class Hand:
             raise AssertionError(f"never within {EVENTS_SECONDS:.0f} s: {', '.join(lacking)}")
 
     def _await_progress(self, idle: Callable[[], None]) -> None:
-        """Strikes prove little while nothing is applied: until it goes on, or for some seconds."""
+        """Strikes prove little while nothing is applied: until all is mended, and a reader saw the slave move on."""
+        self._wait(PROGRESS_SECONDS, idle, lambda: not self._mends)
         before = self._applied()
-        lags = self.plan.kept == "redis"
-        seconds = SPARK_SECONDS if self.plan.spark else REDIS_SECONDS if lags else PROGRESS_SECONDS
-        self._wait(seconds, idle, lambda: not self._mends and self._applied() != before)
+        if not self._wait(PROGRESS_SECONDS, idle, lambda: self._applied() != before):
+            raise AssertionError(f"nothing is applied for {PROGRESS_SECONDS:.0f} s, though all is mended")
 
-    def _wait(self, seconds: float, idle: Callable[[], None], until: Callable[[], bool] = lambda: False) -> None:
+    def _wait(self, seconds: float, idle: Callable[[], None], until: Callable[[], bool] = lambda: False) -> bool:
+        """Mends what is due meanwhile. Whether the condition holds."""
         end = time.monotonic() + seconds
-        while time.monotonic() < end and not until():
-            self._collect()
+        while not (held := until()) and time.monotonic() < end:
             while self._mends and self._mends[0][0] <= time.monotonic():
                 heapq.heappop(self._mends)[2]()
             idle()
             time.sleep(0.01)
+        return held
 
-    def _collect(self) -> None:
-        with contextlib.suppress(queue.Empty):
-            while True:
-                at, mend = self._struck.get_nowait()
-                heapq.heappush(self._mends, (at, next(self._order), mend))
+    def _later(self, seconds: float, mend: Mend) -> None:
+        heapq.heappush(self._mends, (time.monotonic() + seconds, next(self._order), mend))
 
     def _strike(self, strike: Strike, idle: Callable[[], None]) -> None:
-        act = self._act(strike, idle)
+        """Tries until it hits. Raises `AssertionError` where it never does."""
+        end = time.monotonic() + STRIKE_SECONDS
+        met = self._meeting(strike)
+        while (mend := self._try(strike, idle)) is None:
+            if time.monotonic() > end:
+                raise AssertionError(f"in {STRIKE_SECONDS:.0f} s there was nothing to strike: {strike}")
+            self._wait(TRY_SECONDS, idle)
+        if not self._wait(STRIKE_SECONDS, idle, met):
+            raise AssertionError(f"nothing met it in {STRIKE_SECONDS:.0f} s: {strike}")
+        if not math.isinf(strike.seconds):
+            self._later(strike.seconds, mend)
+
+    def _try(self, strike: Strike, idle: Callable[[], None]) -> Mend | None:
+        """Strikes at the strike's moment; returns how to mend it, None where there was nothing to strike."""
         if strike.moment is Moment.NOW:
-            act()
-            return
+            return self._act(strike)
+        acted: list[Mend | None] = []
         proxy = self.servers.proxies["slave"]
 
         def spring() -> bool:
-            act()
+            """In a thread of the proxy: nothing is started there, as servers end with the thread that starts them."""
+            acted.append(self._act(strike))
             return strike.cut
 
         proxy.lie_in_wait(Ambush(strike.moment, spring))
-        self._wait(AMBUSH_SECONDS, idle, lambda: not proxy.lurking)
-        if proxy.sprung() is not None:
-            self.say("no COMMIT came by")
-            act()
+        self._wait(STRIKE_SECONDS, idle, lambda: bool(acted))
+        proxy.lie_in_wait(None)
+        return acted[0] if acted else None
 
-    def _act(self, strike: Strike, idle: Callable[[], None]) -> Callable[[], None]:
-        """What to do when the moment has come. It may run in a thread of a proxy: nothing is started there."""
+    def _act(self, strike: Strike) -> Mend | None:
+        mend = self._do(strike)
+        if mend is not None:
+            self.say(str(strike))
+        return mend
 
-        def act() -> None:
-            mend = self._do(strike, idle)
-            self.say(f"{strike}" + ("" if mend else "  (nothing to strike)"))
-            if mend and not math.isinf(strike.seconds):
-                self._struck.put((time.monotonic() + strike.seconds, mend))
+    def _meeting(self, strike: Strike) -> Callable[[], bool]:
+        """Answers whether something met the strike since: at a COMMIT its connection does."""
+        if strike.fault in FILE_LIMITS:
+            log = self._server(strike.place).log
+            size = log.stat().st_size
+            return lambda: TOO_LARGE in log.read_bytes()[size:]
+        if strike.fault in (Fault.HALVE, Fault.STALL, Fault.SLOW):
+            proxy = self.servers.proxies[strike.place]
+            before = proxy.met
+            return lambda: proxy.met > before
+        return lambda: True
 
-        return act
+    def _server(self, place: str) -> PostgresServer:
+        return self.servers.master if place == "master" else self.servers.slave
 
-    def _do(self, strike: Strike, idle: Callable[[], None]) -> Mend | None:
+    def _do(self, strike: Strike) -> Mend | None:
         """Strikes; returns how to mend it, None where there was nothing to strike."""
         fault, applies, servers = strike.fault, self.applies, self.servers
         match fault:
             case Fault.KILL_APPLY | Fault.END_APPLY:
                 return self._signal_apply(signal.SIGKILL if fault is Fault.KILL_APPLY else signal.SIGTERM)
             case Fault.FREEZE_APPLY:
-                applies.freeze()
-                return applies.thaw
+                return applies.thaw if applies.freeze() else None
+            case Fault.KILL_LOAD:
+                return _nothing if self._kill_load() else None
             case Fault.SECOND_APPLY | Fault.USURPED:
                 return self._usurp(freeze=fault is Fault.USURPED)
             case Fault.KILL_JVM | Fault.FREEZE_JVM:
-                return self._strike_part("java", idle, freeze=fault is Fault.FREEZE_JVM)
+                return self._strike_part("java", freeze=fault is Fault.FREEZE_JVM)
             case Fault.KILL_WORKER | Fault.FREEZE_WORKER:
-                return self._strike_part("worker", idle, freeze=fault is Fault.FREEZE_WORKER)
+                return self._strike_part("worker", freeze=fault is Fault.FREEZE_WORKER)
             case Fault.FREEZE_DAEMON:
-                return self._strike_part("worker", idle, freeze=True, first=True)
+                return self._strike_part("worker", freeze=True, first=True)
             case Fault.CRASH_SLAVE:
                 return self._kill_server(servers.slave, signal.SIGKILL)
             case Fault.CRASH_MASTER:
@@ -192,41 +220,31 @@ class Hand:
             case Fault.CRASH_BACKENDS | Fault.TERMINATE_BACKENDS:
                 return self._end_sessions(strike.place, kill=fault is Fault.CRASH_BACKENDS)
             case Fault.FULL_DISK | Fault.FULL_WAL:
-                return self._limit_files(
-                    servers.master if strike.place == "master" else servers.slave, FILE_LIMITS[fault]
-                )
+                return self._limit_files(self._server(strike.place), FILE_LIMITS[fault])
             case Fault.CUT | Fault.HALVE | Fault.STALL | Fault.SLOW:
                 return self._spoil(servers.proxies[strike.place], strike)
 
     def _signal_apply(self, number: int) -> Mend | None:
         process = self.applies.current
-        if process is None:
-            return None
-        process.send(number)
-        return _nothing
+        return _nothing if process is not None and process.send(number) else None
 
     def _usurp(self, *, freeze: bool) -> Mend | None:
         """The lease is somebody else's from here on; the second apply is started when the strike is mended."""
-        if freeze:
-            self.applies.freeze()
+        if freeze and not self.applies.freeze():
+            return None
         if self._redis("DEL", "sluice:DEMO_:dr1:lease") is None:
-            return self.applies.thaw
+            self.applies.thaw()
+            return None
 
         def mend() -> None:
             self.applies.start()
-            self._struck.put((time.monotonic() + 1.5, self.applies.thaw))
+            self._later(1.5, self.applies.thaw)
 
         return mend
 
-    def _strike_part(self, what: str, idle: Callable[[], None], *, freeze: bool, first: bool = False) -> Mend | None:
-        found: list[ProcessId] = []
-
-        def there() -> bool:
-            process = self.applies.current
-            found.extend(process.parts(what) if process else [])
-            return bool(found)
-
-        self._wait(STAGING_SECONDS, idle, there)
+    def _strike_part(self, what: str, *, freeze: bool, first: bool = False) -> Mend | None:
+        process = self.applies.current
+        found = process.parts(what) if process else []
         if not found:
             return None
         # The daemon comes first, those it forked after it. The last java may be a child that the JVM is about to turn
@@ -279,7 +297,7 @@ class Hand:
         return _nothing
 
     def _end_sessions(self, place: str, *, kill: bool) -> Mend | None:
-        server = self.servers.master if place == "master" else self.servers.slave
+        server = self._server(place)
         if self._frozen.get(server.name):
             return None
         try:

@@ -1,7 +1,7 @@
 """A table that joins the replication while faults strike: made and filled on the master, captured, loaded."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -33,14 +33,16 @@ MADE = (
 )
 
 
-class Joiner(threading.Thread):
-    """Does what people and the DAGs `reconcile_tables` and `initial_update` do, each step again until it succeeds.
+class Steps(threading.Thread):
+    """Does what people and DAGs do, each step again until it succeeds.
 
-    `loaded`: whether the slave has the table. `last`: why a step failed last, for people.
+    `loaded`: whether all is done. `last`: why a step failed last, for people.
     """
 
+    what: str
+
     def __init__(self, ends: pair.Pair, redis_url: str):
-        super().__init__(name="joiner", daemon=True)
+        super().__init__(name=type(self).__name__, daemon=True)
         self.loaded = False
         self.last = ""
         self.failure: BaseException | None = None
@@ -53,24 +55,27 @@ class Joiner(threading.Thread):
         self._enough.set()
 
     def run(self) -> None:
-        choice = Choice.from_dict({"tables": [str(JOINING_NAME)]})
-        update = Update.named(self._pair, "joining", choice)
         try:
-            for step in (
-                self._make,
-                self._capture,
-                partial(self._await, lambda found: JOINING_NAME in found.tables),
-                partial(steps.begin, update, self._store),
-                partial(steps.create_tables, update),
-                partial(steps.plan, update, self._store),
-                partial(self._load, update),
-                partial(self._await, lambda found: found.state is SlaveState.NORMAL),
-                partial(steps.finish, update),
-            ):
+            for step in self._steps():
                 self._until_done(step)
             self.loaded = not self._enough.is_set()
         except BaseException as failure:
             self.failure = failure
+
+    def _steps(self) -> Iterator[Callable[[], object]]:
+        raise NotImplementedError
+
+    def _of_update(self, update: Update) -> Iterator[Callable[[], object]]:
+        """As in the DAG `initial_update`."""
+        yield partial(steps.begin, update, self._store)
+        yield partial(steps.create_tables, update)
+        yield partial(steps.plan, update, self._store)
+        yield partial(self._load, update)
+        yield partial(self._await, lambda found: found.state is SlaveState.NORMAL)
+        yield partial(steps.finish, update)
+
+    def _load(self, update: Update) -> None:
+        raise NotImplementedError
 
     def _until_done(self, step: Callable[[], object]) -> None:
         while not self._enough.is_set():
@@ -81,6 +86,28 @@ class Joiner(threading.Thread):
                 self.last = str(error)
                 self._enough.wait(PAUSE_SECONDS)
 
+    def _await(self, holds: Callable[[Checkpoint], bool]) -> None:
+        while not self._enough.wait(PAUSE_SECONDS):
+            with connect(self._pair.slave_info, application="joiner", autocommit=True) as slave:
+                store = CheckpointStore(slave, self._pair.prefix, self._pair.slave.schema, self._pair.slave.name)
+                found = store.read()
+            assert found is not None
+            if holds(found):
+                return
+
+
+class Joiner(Steps):
+    """Does what `reconcile_tables` and `initial_update` of one table do, the load in this process."""
+
+    what = "a table joined"
+
+    def _steps(self) -> Iterator[Callable[[], object]]:
+        yield self._make
+        yield self._capture
+        yield partial(self._await, lambda found: JOINING_NAME in found.tables)
+        choice = Choice.from_dict({"tables": [str(JOINING_NAME)]})
+        yield from self._of_update(Update.named(self._pair, "joining", choice))
+
     def _make(self) -> None:
         with connect(self._pair.master_info, application="joiner") as master:
             for statement in MADE:
@@ -90,15 +117,6 @@ class Joiner(threading.Thread):
         one = self._pair.replication
         with connect(self._pair.master_info, application="joiner", autocommit=True) as master:
             reconcile.reconcile(master, one.prefix, one.master.schema, one.resolve(catalog.tables(master)))
-
-    def _await(self, holds: Callable[[Checkpoint], bool]) -> None:
-        while not self._enough.wait(PAUSE_SECONDS):
-            with connect(self._pair.slave_info, application="joiner", autocommit=True) as slave:
-                store = CheckpointStore(slave, self._pair.prefix, self._pair.slave.schema, self._pair.slave.name)
-                found = store.read()
-            assert found is not None
-            if holds(found):
-                return
 
     def _load(self, update: Update) -> None:
         with LoadJob(update) as job:

@@ -44,6 +44,7 @@ class Fault(StrEnum):
     FULL_DISK = "files may not grow beyond 1 MB (RLIMIT_FSIZE: writes fail with EFBIG)"
     FULL_WAL = "files may not grow beyond 512 kB, half a segment of the write-ahead log: the server panics"
     SECOND_APPLY = "a second apply, the lease deleted for it"
+    KILL_LOAD = "SIGKILL to the process that loads the slave"
     USURPED = "SIGSTOP to the apply, a second one by force, then SIGCONT to the first"
 
 
@@ -127,13 +128,15 @@ class Plan:
     """`checkpoint`: slave, or redis. In Redis it lags behind the data, and what comes again is not told by it."""
     ordinary: bool
     """Whether the account on the slave is nobody's superuser: its triggers and foreign keys act."""
+    load: bool
+    """Whether the slave is loaded anew while faults strike, by an initial update of all its tables."""
     strikes: tuple[Strike, ...]
 
     def __str__(self) -> str:
         options = (
             f"spark={self.spark} lazy={self.lazy} stage={self.stage} batch={self.batch} interval={self.interval}"
             f" safe={self.safe} policy={self.policy}"
-            f" compare={self.compare} kept={self.kept} ordinary={self.ordinary}"
+            f" compare={self.compare} kept={self.kept} ordinary={self.ordinary} load={self.load}"
         )
         return "\n".join([f"seed {self.seed}: {options}", *(f"  {strike}" for strike in self.strikes)])
 
@@ -141,6 +144,7 @@ class Plan:
 SPARK_EVERY = 7
 """A session of Spark takes its time to start: one run of so many has one."""
 REDIS_EVERY = 4
+LOAD_EVERY = 5
 DEALT = {(False, False): 4, (False, True): 2, (True, False): 1}
 """By kind of run: how many of its faults are dealt from a deck, so that all have their turn, at every place."""
 PAUSES = (0.0, 1.2)
@@ -168,6 +172,7 @@ def plan(seed: int) -> Plan:
         compare=random.random() < 0.7,
         kept="redis" if redis else "slave",
         ordinary=seed % REDIS_EVERY == 2 and not spark,
+        load=_loads(seed),
         strikes=tuple(_strikes(random, seed)),
     )
 
@@ -178,12 +183,18 @@ def _kind(seed: int) -> tuple[bool, bool]:
     return spark, seed % REDIS_EVERY == 3 and not spark
 
 
+def _loads(seed: int) -> bool:
+    return seed % LOAD_EVERY == LOAD_EVERY - 1 and _kind(seed) == (False, False)
+
+
 def _strikes(random: Random, seed: int) -> Iterator[Strike]:
     spark, redis = _kind(seed)
     cards = dealt(seed)
     if spark:
         cards += [Card(fault, "") for fault in SPARK_ONLY]
         random.shuffle(cards)
+    if _loads(seed):
+        yield Strike(0.0, Fault.KILL_LOAD, hasty=True)
     for card in cards:
         yield _strike(random, card)
     if redis:  # what was applied since it was last written there comes again: so there must be something
@@ -194,7 +205,8 @@ def _strikes(random: Random, seed: int) -> Iterator[Strike]:
 
 def dealt(seed: int) -> list[Card]:
     """The faults of a run: the next of a deck that is shuffled anew whenever it is through."""
-    deck = [Card(fault, place) for fault in Fault if fault not in SPARK_ONLY for place in PLACES.get(fault, ("",))]
+    left_out = (*SPARK_ONLY, Fault.KILL_LOAD)
+    deck = [Card(fault, place) for fault in Fault if fault not in left_out for place in PLACES.get(fault, ("",))]
     rounds, place = divmod(seed, SPARK_EVERY * REDIS_EVERY)
     each = [DEALT[_kind(other)] for other in range(SPARK_EVERY * REDIS_EVERY)]
     first = rounds * sum(each) + sum(each[:place])

@@ -54,6 +54,8 @@ class Proxy:
     def __init__(self, server_port: int):
         self.server_port = server_port
         self.weather = Weather()
+        self.met = 0
+        """How many chunks met bad weather, or nothing that travels."""
         self._flowing = threading.Event()
         self._flowing.set()
         self._ambush: Ambush | None = None
@@ -68,9 +70,8 @@ class Proxy:
         self._flowing.clear()
 
     def heal(self) -> None:
-        """Fine weather, no ambush."""
+        """Fine weather."""
         self.weather = Weather()
-        self._ambush = None
         self._flowing.set()
 
     def lie_in_wait(self, ambush: Ambush | None) -> None:
@@ -103,6 +104,8 @@ class Proxy:
         return ambush
 
     def await_flow(self) -> None:
+        if not self._flowing.is_set():
+            self.met += 1
         self._flowing.wait()
 
     def forget(self, link: "_Link") -> None:
@@ -199,9 +202,11 @@ class _Link:
         self._proxy.await_flow()
         weather = self._proxy.weather
         if weather.latency or weather.bandwidth:
+            self._proxy.met += 1
             time.sleep(weather.latency + (len(data) / weather.bandwidth if weather.bandwidth else 0.0))
         if weather.halve and len(data) > 1:
             weather.halve = False
+            self._proxy.met += 1
             to.sendall(data[: len(data) // 2])
             self.cut()
             return

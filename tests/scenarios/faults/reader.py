@@ -27,19 +27,18 @@ class Look:
     imbalance: dict[str, tuple[int, int]]
     """Tables whose rows do not add up to the log, with rows and hashes too many."""
 
-    @property
-    def place(self) -> object:
-        """How far the slave was: where the checkpoint is kept in Redis, its position on the slave says little."""
-        return self.position, self.progress
-
 
 class Reader(threading.Thread):
-    """Looks until stopped, through crashes of the slave. Between slices there is nothing to see."""
+    """Looks until stopped, through crashes of the slave. Between slices, and while it loads, its tables say nothing."""
 
     def __init__(self, slave: ConnectionInfo):
         super().__init__(name="reader", daemon=True)
         self.looks: list[Look] = []
+        self.place: object = None
+        """How far the slave was; where the checkpoint is kept in Redis, its position on the slave says little."""
         self.between_slices = 0
+        self.locked = 0
+        """Looks that were given up because of a lock."""
         self.failure: BaseException | None = None
         self._slave = slave
         self._enough = threading.Event()
@@ -69,8 +68,11 @@ class Reader(threading.Thread):
                 row = connection.execute(CHECKPOINT).fetchone()
                 assert row is not None
                 state, position, slices = row
-                if state != "NORMAL" or slices:
+                if slices:
                     self.between_slices += 1
+                    return
+                if state != "NORMAL":
+                    self.place = state, position
                     return
                 progress = {writer: (count, last) for writer, count, last in connection.execute(PROGRESS).fetchall()}
                 off = {
@@ -79,5 +81,7 @@ class Reader(threading.Thread):
                     if rows or total
                 }
         except psycopg.errors.LockNotAvailable:
+            self.locked += 1
             return
+        self.place = position, progress
         self.looks.append(Look(Position.parse(position), progress, off))

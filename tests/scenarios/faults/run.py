@@ -13,15 +13,18 @@ from tests.scenarios.faults.applies import Applies
 from tests.scenarios.faults.audit import Point
 from tests.scenarios.faults.hand import Hand
 from tests.scenarios.faults.housekeeper import Housekeeper
-from tests.scenarios.faults.joiner import Joiner
+from tests.scenarios.faults.joiner import Joiner, Steps
 from tests.scenarios.faults.operations import EVENTS
 from tests.scenarios.faults.pair import pair, reopened
 from tests.scenarios.faults.plan import Plan
 from tests.scenarios.faults.reader import Reader
+from tests.scenarios.faults.reload import Reload
 from tests.scenarios.faults.servers import Servers
 from tests.scenarios.faults.writer import ANCHORING, CAST, RARE, Writer
 
 DRAIN_SECONDS = 180.0
+LOADED_CHANGES = 5_000
+"""An initial update begins once so many changes were made on the master."""
 
 
 class RunFailed(AssertionError):
@@ -45,6 +48,8 @@ class Result:
     transactions: int
     changes: int
     looks: int
+    locked: int
+    """Looks that were given up because of a lock."""
     commits: int
     applies: int
     strikes: int
@@ -57,7 +62,7 @@ class Result:
         return (
             f"seed {self.seed}: {self.seconds:.1f} s, {self.strikes} strikes, {self.applies} applies;"
             f" {self.transactions} transactions, {self.changes} changes on the master; {self.commits} commits on the"
-            f" slave, {self.looks} looks; {self.purged} purged"
+            f" slave, {self.looks} looks and {self.locked} at locks; {self.purged} purged"
             f"{f'; {self.again} transactions came again' if self.again else ''}"
         )
 
@@ -89,19 +94,22 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
                 if writer.character in ANCHORING:
                     writer.stop()
 
-        joiner = Joiner(rig.pair, servers.redis.url)
+        def enough_rows() -> bool:
+            return sum(writer.changes for writer in writers) > LOADED_CHANGES
+
+        reload = Reload(rig.pair, servers, folder, enough_rows) if plan.load else None
+        loading = reload or Joiner(rig.pair, servers.redis.url)
 
         def lacking() -> list[str]:
             events = sorted(EVENTS.difference(*(writer.events for writer in writers)))
-            return events if joiner.loaded else [*events, f"a table joined ({joiner.last})"]
+            return events if loading.loaded else [*events, f"{loading.what} ({loading.last})"]
 
-        def applied() -> object:
-            return reader.looks[-1].place if reader.looks else None
-
-        hand = Hand(plan, servers, applies, databases, applied, lacking, calm)
+        hand = Hand(
+            plan, servers, applies, databases, lambda: reader.place, lacking, calm, reload.kill if reload else bool
+        )
         stack.callback(hand.heal)
         housekeeper = Housekeeper(rig, plan.seed)
-        threads: list[Writer | Reader | Housekeeper | Joiner] = [*writers, reader, housekeeper, joiner]
+        threads: list[Writer | Reader | Housekeeper | Steps] = [*writers, reader, housekeeper, loading]
         for thread in threads:
             stack.callback(thread.stop)
             thread.start()
@@ -139,7 +147,9 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
             lags = plan.kept == "redis"
             findings += _few(verdict.of_looks(reader.looks, history, lags=lags))
             findings += _few(verdict.of_order(reader.looks, {w.number: w.spans for w in writers}))
-            findings += _few((verdict.of_repeats if lags else verdict.of_commits)(kept, start, history))
+            of_commits = verdict.of_repeats if lags else verdict.of_commits
+            for began_at, commits in audit.around_load(kept, start) if plan.load else [(start, kept)]:
+                findings += _few(of_commits(commits, began_at, history))
             findings += [
                 f"{table} differs; only on the master: {here}, only on the slave: {there}"
                 for table, (here, there) in rig.differences().items()
@@ -153,11 +163,12 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
             findings.append(str(failure))
         if findings:
             raise RunFailed(plan, hand.happened, findings, folder)
-        assert reader.looks and lines and kept, "a run in which nothing was seen proves nothing"
+        assert lines and kept, "a run in which nothing was applied proves nothing"
         changes = sum(writer.changes for writer in writers)
         return Result(
-            plan.seed, time.monotonic() - began, len(lines), changes, len(reader.looks), len(kept), applies.started,
-            len(hand.plan.strikes), housekeeper.purged, verdict.repeats(kept), tuple(hand.happened),
+            plan.seed, time.monotonic() - began, len(lines), changes, len(reader.looks), reader.locked,
+            len(kept), applies.started, len(plan.strikes), housekeeper.purged, verdict.repeats(kept),
+            tuple(hand.happened),
         )  # fmt: skip
 
 

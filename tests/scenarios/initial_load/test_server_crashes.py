@@ -19,7 +19,8 @@ from tests.waiting import until
 
 
 def crash(pair: Pair, server: object) -> None:
-    """As without power: nothing is flushed, sessions are cut; then it starts and recovers."""
+    """Nothing is flushed, sessions are cut; then it starts and recovers. What the kernel was given to write it keeps:
+    this is the end of a server, not of a machine without power."""
     data = server.data  # type: ignore[attr-defined]
     pid = int((data / "postmaster.pid").read_text().split("\n", 1)[0])
     os.kill(pid, signal.SIGQUIT)

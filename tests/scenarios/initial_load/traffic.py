@@ -47,6 +47,7 @@ class Traffic:
         self.tables = tables
         self.stop = threading.Event()
         self.transactions = 0
+        """How many were committed."""
         self.failure: BaseException | None = None
         self._threads = [threading.Thread(target=self._write, args=[seed * 100 + n]) for n in range(writers)]
 
@@ -69,15 +70,15 @@ class Traffic:
         connection.execute("SET lock_timeout = '500ms'")
         try:
             while not self.stop.is_set():
-                self._transaction(connection, chance)
-                self.transactions += 1
+                self.transactions += self._transaction(connection, chance)
         except BaseException as failure:
             self.failure = failure
             self.stop.set()
         finally:
             connection.close()
 
-    def _transaction(self, connection: Any, chance: random.Random) -> None:
+    def _transaction(self, connection: Any, chance: random.Random) -> bool:
+        """Whether it was committed."""
         try:
             with connection.transaction():
                 for _ in range(chance.randint(1, 5)):
@@ -92,10 +93,9 @@ class Traffic:
                     self.stop.wait(chance.random() * 0.2)  # commits late
                 if chance.random() < 0.1:
                     raise Undo
-        except Undo:
-            pass
-        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
-            pass
+        except (Undo, psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+            return False
+        return True
 
     def _statement(self, connection: Any, chance: random.Random) -> None:
         table = chance.choice(self.tables)

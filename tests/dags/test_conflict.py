@@ -1,0 +1,67 @@
+"""A change that does not fit the slave's row, in a real job of a real run: who must act reads it in the task's log, at
+the gate and on the page.
+"""
+
+import html
+import re
+from datetime import UTC, datetime
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from fastapi.testclient import TestClient
+
+from sluice.domain.names import Prefix
+from sluice.orchestration import jobs
+from sluice.orchestration.job import Kind
+from sluice.stores import redis_store
+from sluice.stores.gate import ERROR, Gate
+from sluice.stores.status import Status
+from tests.dags.resyncing import DAGS, pair
+from tests.dags.test_pages import application
+from tests.scenarios.apply.rig import Rig
+from tests.scenarios.initial_load.loaders import Background
+from tests.waiting import until
+
+__all__ = ["application", "pair"]
+REASON = re.compile(r"public\.people.*id.*7", re.DOTALL)
+PASSWORD = "of a person, hidden7"
+
+
+def test_a_conflict_is_told_in_the_log_of_the_task_at_the_gate_and_on_the_page(
+    application: TestClient, pair: Rig, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    client = redis_store.connect(pair.redis_url)
+    status = Status(client, Prefix("DEMO_"), "dr1")
+
+    def strict() -> bool:
+        """Changes must match the slave's rows."""
+        said = status.read()
+        return bool(said) and said.get("epoch") == pair.checkpoint.epoch and said.get("safe_mode") == "off"
+
+    def conflict() -> None:
+        pair.await_current(300)
+        until(strict, 300)
+        pair.slave.execute("UPDATE public.people SET name = 'by another hand' WHERE id = 7")
+        pair.master.execute("UPDATE public.people SET name = 'newer', password = %s WHERE id = 7", [PASSWORD])
+
+    background = Background(conflict)
+    run = DagBag(str(DAGS)).dags["cdc_apply"].test(
+        run_conf={"prefix": "DEMO_", "slave": "dr1"}, logical_date=datetime.now(UTC), use_executor=False
+    )
+    assert background.end() is None
+    assert str(run.state) == "failed"
+    assert jobs.live(Kind.APPLY, "DEMO_", "dr1") is None
+
+    (closure,) = Gate(client, Prefix("DEMO_"), "dr1").closures()
+    assert closure.name == ERROR
+    captured = capfd.readouterr()
+    log = captured.out + captured.err + caplog.text
+    token = application.post("/auth/token", json={"username": "anna", "password": "a-secret"}).json()["access_token"]
+    answer = application.get("/sluice/", headers={"Authorization": f"Bearer {token}"})
+    page = html.unescape(re.sub(r"<[^>]*>", " ", answer.text))
+    told = {"gate": closure.with_remedy, "log": log, "page": page}
+    for place, text in told.items():
+        assert REASON.search(text), (place, text)
+        assert "clear the task apply" in text, (place, text)
+        assert PASSWORD not in text and "hidden7" not in text, place
+    assert pair.slave.execute("SELECT name FROM public.people WHERE id = 7").fetchone() == ("by another hand",)

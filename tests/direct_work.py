@@ -1,0 +1,39 @@
+"""What a task works on, with databases that are reached without Airflow's connections."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any
+
+from sluice.config import Endpoint, Replication, SlaveConfig
+from sluice.domain.connection import ConnectionInfo
+from sluice.orchestration.purging import Purge
+from sluice.orchestration.work import Work
+from sluice.stores import redis_store
+
+
+@dataclass(frozen=True)
+class DirectWork(Work):
+    """`infos`: by the name of the connection."""
+
+    infos: Mapping[str, ConnectionInfo] = field(default_factory=dict)
+    redis_url: str = ""
+
+    def info(self, place: Endpoint | SlaveConfig) -> ConnectionInfo:
+        return self.infos[place.conn_id]
+
+    @cached_property
+    def redis(self) -> Any:
+        return redis_store.connect(self.redis_url)
+
+
+def housekeeping(replication: Replication, infos: Mapping[str, ConnectionInfo], redis_url: str) -> DirectWork:
+    return DirectWork(replication, None, {"dag": SimpleNamespace(dag_id="housekeeping")}, (), infos, redis_url)
+
+
+def purge(work: DirectWork) -> int:
+    """What the task `purge_items` does; how many changes went, 0 also where a slave holds them."""
+    with work.master() as master:
+        done = Purge.of(work, master).run()
+    return 0 if done.startswith("held: ") else int(done.split(" ")[0].replace(",", ""))

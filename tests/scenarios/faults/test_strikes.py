@@ -1,0 +1,85 @@
+"""A strike hits, or the run fails: what strikes nothing proves nothing."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import redis
+
+from tests.scenarios.faults import hand as hands
+from tests.scenarios.faults.applies import Applies
+from tests.scenarios.faults.hand import Hand
+from tests.scenarios.faults.plan import Fault, Strike, plan
+from tests.scenarios.faults.proxy import Moment
+from tests.scenarios.faults.servers import Servers
+
+
+def hand_of(servers: Servers, folder: Path, *strikes: Strike, applied: Callable[[], object] = time.monotonic) -> Hand:
+    """A hand whose apply never runs."""
+    chosen = replace(plan(1), strikes=strikes)
+    databases = {"master": "postgres", "slave": "postgres"}
+    return Hand(chosen, servers, Applies({}, folder), databases, applied, list, lambda: None, lambda: False)
+
+
+def test_a_strike_at_a_server_that_is_down_is_tried_again_until_it_hits(servers: Servers, tmp_path: Path) -> None:
+    turns = iter(range(1_000_000))
+
+    def idle() -> None:
+        if next(turns) == 30:
+            servers.redis.start(die_with_parent=True)
+
+    servers.redis.kill()
+    hand = hand_of(servers, tmp_path, Strike(0.0, Fault.FLUSH_REDIS, hasty=True))
+    hand.play(idle)
+    assert [said.split("  ")[-1] for said in hand.happened] == ["already after 0.00 s: FLUSHALL in Redis at once"]
+    assert next(turns) > 30
+
+
+@pytest.mark.parametrize("strike", [
+    Strike(0.0, Fault.KILL_APPLY),
+    Strike(0.0, Fault.FREEZE_APPLY),
+    Strike(0.0, Fault.KILL_APPLY, Moment.BEFORE_COMMIT),
+    Strike(0.0, Fault.KILL_JVM),
+    Strike(0.0, Fault.KILL_LOAD),
+    Strike(0.0, Fault.CUT, place="slave"),
+    Strike(0.0, Fault.HALVE, place="redis", seconds=0.1),
+    Strike(0.0, Fault.STALL, place="master", seconds=0.1),
+    Strike(0.0, Fault.FULL_DISK, place="slave", seconds=0.1),
+    Strike(0.0, Fault.TERMINATE_BACKENDS, place="master"),
+], ids=str)  # fmt: skip
+def test_a_strike_that_nothing_meets_fails_the_run(
+    servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strike: Strike
+) -> None:
+    monkeypatch.setattr(hands, "STRIKE_SECONDS", 0.3)
+    hand = hand_of(servers, tmp_path, strike)
+    try:
+        with pytest.raises(AssertionError, match="nothing"):
+            hand.play(lambda: None)
+    finally:
+        hand.heal()
+
+
+def test_a_bad_connection_lasts_until_something_meets_it(servers: Servers, tmp_path: Path) -> None:
+    turns = iter(range(1_000_000))
+    with redis.Redis.from_url(servers.redis_url) as client:
+        client.ping()
+
+        def idle() -> None:
+            if next(turns) == 30:
+                with pytest.raises(redis.ConnectionError):
+                    client.execute_command("PING", retry=None)
+
+        hand_of(servers, tmp_path, Strike(0.0, Fault.HALVE, place="redis", seconds=0.01)).play(idle)
+        assert client.ping()
+    assert next(turns) > 30
+
+
+def test_a_run_in_which_nothing_is_applied_after_a_strike_fails(
+    servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hands, "PROGRESS_SECONDS", 0.3)
+    hand = hand_of(servers, tmp_path, Strike(0.0, Fault.FLUSH_REDIS, hasty=True), applied=lambda: "the same")
+    with pytest.raises(AssertionError, match="nothing is applied"):
+        hand.play(lambda: None)
