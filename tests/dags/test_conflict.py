@@ -45,8 +45,10 @@ def test_a_conflict_is_told_in_the_log_of_the_task_at_the_gate_and_on_the_page(
         pair.master.execute("UPDATE public.people SET name = 'newer', password = %s WHERE id = 7", [PASSWORD])
 
     background = Background(conflict)
-    run = DagBag(str(DAGS)).dags["cdc_apply"].test(
-        run_conf={"prefix": "DEMO_", "slave": "dr1"}, logical_date=datetime.now(UTC), use_executor=False
+    run = (
+        DagBag(str(DAGS))
+        .dags["cdc_apply"]
+        .test(run_conf={"prefix": "DEMO_", "slave": "dr1"}, logical_date=datetime.now(UTC), use_executor=False)
     )
     assert background.end() is None
     assert str(run.state) == "failed"

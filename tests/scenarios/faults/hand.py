@@ -23,7 +23,7 @@ FILE_LIMITS = {Fault.FULL_DISK: 1 << 20, Fault.FULL_WAL: 1 << 19}
 """Bytes."""
 PROGRESS_SECONDS = 240.0
 """In so long the apply must go on after a strike, also where a session of Spark has to start anew."""
-STRIKE_SECONDS = 120.0
+STRIKE_SECONDS = 300.0
 """In so long a strike must hit something."""
 TRY_SECONDS = 0.05
 READY_SECONDS = 2.0
