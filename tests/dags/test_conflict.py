@@ -27,6 +27,7 @@ REASON = re.compile(r"public\.people.*id.*7", re.DOTALL)
 PASSWORD = "of a person, hidden7"
 
 
+@pytest.mark.long
 def test_a_conflict_is_told_in_the_log_of_the_task_at_the_gate_and_on_the_page(
     application: TestClient, pair: Rig, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:

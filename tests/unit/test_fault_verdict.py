@@ -142,3 +142,13 @@ def test_decoded_lines_are_read() -> None:
     ):
         audit.read(commit, line)
     assert commit == Commit(1, point("11:13:11", epoch=3), 4, [(2, 7)], [], {("accounts", 8)})
+
+
+def test_what_loaders_bring_between_two_stretches_of_normal_is_no_stretch() -> None:
+    start, begun = point("11:11:"), point("12:12:", epoch=2)
+    before, load = Commit(1, start, 3, state="NORMAL"), [Commit(2, state="INITIAL"), Commit(3, rows=9)]
+    caught_up = [Commit(4, begun, 2, state="TRANSITION"), Commit(5, rows=4), Commit(6, begun, 1, state="NORMAL")]
+    after = [Commit(7, rows=0, state=None), Commit(8, begun, 1, state="NORMAL")]
+    stretches = audit.around_load([before, *load, *caught_up, *after], start)
+    assert stretches == [(start, [before]), (begun, after)]
+    assert audit.around_load([before], start) == [(start, [before])]

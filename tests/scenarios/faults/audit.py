@@ -41,8 +41,6 @@ class Commit:
     xid: int
     point: Point | None = None
     """None where it left the checkpoint alone."""
-    state: str | None = None
-    """The slave's state that it leaves, where it writes the checkpoint."""
     rows: int = 0
     """Changes of rows of replicated tables, TRUNCATEs among them."""
     logged: list[tuple[int, int]] = field(default_factory=list)
@@ -51,6 +49,8 @@ class Commit:
     """Lines of the log that were changed or deleted, which never happens on the master."""
     versions: set[tuple[str, int]] = field(default_factory=set)
     """Table and version of rows written."""
+    state: str | None = None
+    """The slave's state that it leaves, where it writes the checkpoint."""
 
 
 class LogUnreadable(Exception):
@@ -126,7 +126,8 @@ def read(commit: Commit, line: str) -> None:
     name = "parted" if name in PARTITIONS else name
     if name == "demo_checkpoint":
         values = _values(rest)
-        commit.state = _text(values["state"])
+        if "state" in values:
+            commit.state = _text(values["state"])
         if action == "UPDATE" and values["position"] != "null":
             target = values["target"]
             commit.point = Point(

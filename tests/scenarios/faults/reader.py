@@ -62,17 +62,19 @@ class Reader(threading.Thread):
     def _look(self, connection: psycopg.Connection[Any]) -> None:
         try:
             with connection.transaction():
+                state, position, _ = connection.execute(CHECKPOINT).fetchone() or (None, None, None)
+            if state != "NORMAL":
+                self.place = state, position
+                return
+            with connection.transaction():
                 # A deadlock with the apply would be the reader's own fault, so it gives up before one is looked for.
                 connection.execute("SET LOCAL lock_timeout = '100ms'")
                 connection.execute(f"LOCK TABLE {EVERY} IN ACCESS SHARE MODE")
                 row = connection.execute(CHECKPOINT).fetchone()
                 assert row is not None
                 state, position, slices = row
-                if slices:
+                if state != "NORMAL" or slices:
                     self.between_slices += 1
-                    return
-                if state != "NORMAL":
-                    self.place = state, position
                     return
                 progress = {writer: (count, last) for writer, count, last in connection.execute(PROGRESS).fetchall()}
                 off = {
@@ -80,7 +82,7 @@ class Reader(threading.Thread):
                     for name, rows, total in connection.execute(IMBALANCE).fetchall()
                     if rows or total
                 }
-        except psycopg.errors.LockNotAvailable:
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.UndefinedTable):  # or dropped, to be loaded anew
             self.locked += 1
             return
         self.place = position, progress

@@ -13,9 +13,11 @@ from pathlib import Path
 from sluice import pair
 from sluice.errors import Transient
 from sluice.initial.update import Update
+from sluice.vendors.postgres.connection import connect
 from tests.scenarios.faults.applies import REPOSITORY
 from tests.scenarios.faults.joiner import PAUSE_SECONDS, Steps
 from tests.scenarios.faults.servers import Servers
+from tests.scenarios.faults.tables import EVERY
 
 PROGRAM = REPOSITORY / "tests" / "scenarios" / "initial_load" / "load_process.py"
 AGE_SECONDS = 1.0
@@ -59,7 +61,16 @@ class Reload(Steps):
 
     def _steps(self) -> Iterator[Callable[[], object]]:
         yield self._await_rows
-        yield from self._of_update(Update.named(self._pair, "reload"))
+        following = self._of_update(Update.named(self._pair, "reload"))
+        yield next(following)  # from here on the apply waits
+        yield self._drop_tables
+        yield from following
+
+    def _drop_tables(self) -> None:
+        """As a person does where the master's definitions have changed since: they are made anew."""
+        with connect(self._pair.slave_info, application="reload") as slave:
+            slave.execute(f"DROP TABLE IF EXISTS {EVERY} CASCADE")
+            slave.execute("DROP TYPE IF EXISTS public.mood CASCADE")
 
     def _await_rows(self) -> None:
         while not self._enough_rows() and not self._enough.wait(PAUSE_SECONDS):
