@@ -6,9 +6,9 @@ import psycopg
 import pytest
 from master import Master, Model, wanted
 
+from sluice.database.capture import TablesUnfit
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import catalog
-from sluice.vendors.postgres.tables_registry import TablesUnfit
 
 PARTITIONED = (
     "CREATE TABLE events (id int, part text, v text, PRIMARY KEY (id, part)) PARTITION BY LIST (part)",

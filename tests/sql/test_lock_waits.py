@@ -9,10 +9,10 @@ import pytest
 from master import ORDERS, Master
 
 from embedded.postgres import PostgresServer
+from sluice.database import lock_waits
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix
 from sluice.install import uninstall
-from sluice.vendors.postgres import session
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.guard import Guard
 from tests.waiting import until
@@ -111,7 +111,7 @@ def held(master: Master, *statements: str) -> Iterator[psycopg.Connection[tuple[
 def test_a_writer_behind_ddl_of_ours_goes_on_while_the_transaction_before_it_is_still_open(
     master: Master, ddl: Callable[[Master], object], held_by: str, behind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "back_off", lambda attempt: 0.05)
+    monkeypatch.setattr(lock_waits, "back_off", lambda attempt: 0.05)
     master.install()
     master.register("orders")
     master.sql("ALTER TABLE orders ADD w int DEFAULT random()")

@@ -8,11 +8,11 @@ from master import Master, Model, wanted
 
 from embedded.postgres import PostgresServer
 from sluice import sql_files
+from sluice.database.capture import TablesUnfit
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import TableName
 from sluice.install import uninstall
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.tables_registry import TablesUnfit
 
 pytestmark = pytest.mark.releases
 

@@ -6,12 +6,13 @@ import psycopg
 import pytest
 from master import Master, wanted
 
+from sluice.database import lock_waits
 from sluice.domain.joining import Rows
 from sluice.domain.names import LONGEST_TRIGGER, TableName
 from sluice.install import reconcile
 from sluice.install.plan import Remove
 from sluice.install.reconcile import TablesBusy
-from sluice.vendors.postgres import joining, position, session
+from sluice.vendors.postgres import joining, position
 from sluice.vendors.postgres.connection import connect
 from tests.waiting import until
 
@@ -42,8 +43,8 @@ def test_registration_announces_the_table_and_ends_in_ok(two: Master) -> None:
 
 def test_the_status_is_creating_until_the_triggers_are_there(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
     master.sql("CREATE TABLE a (id int PRIMARY KEY)", "CREATE TABLE blocked (id int PRIMARY KEY)")
-    monkeypatch.setattr(session, "LOCK_SECONDS", 0.05)
-    monkeypatch.setattr(session, "LOCK_TRIES", 2)
+    monkeypatch.setattr(lock_waits, "LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(lock_waits, "LOCK_TRIES", 2)
     writer = master.session(autocommit=False)
     writer.execute("INSERT INTO blocked VALUES (1)")
     with pytest.raises(TablesBusy, match="blocked") as caught:
@@ -60,7 +61,7 @@ def test_the_status_is_creating_until_the_triggers_are_there(master: Master, mon
 
 def test_a_busy_table_is_tried_again_after_the_others(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
     master.sql("CREATE TABLE a (id int PRIMARY KEY)", "CREATE TABLE busy (id int PRIMARY KEY)")
-    monkeypatch.setattr(session, "LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(lock_waits, "LOCK_SECONDS", 0.05)
     writer = master.session(autocommit=False)
     writer.execute("INSERT INTO busy VALUES (1)")
     running = threading.Thread(target=lambda: master.register("busy", "a"))

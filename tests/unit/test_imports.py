@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from sluice.domain.vendors import VENDORS
+
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "plugins" / "sluice"
 
@@ -132,6 +134,34 @@ def test_vendors_never_import_each_other() -> None:
         own = file.relative_to(LIBRARY / "vendors").parts
         if names[:2] == ["sluice", "vendors"] and len(names) > 2 and len(own) > 1 and names[2] != own[0]:
             wrong.append((file, line, module))
+    assert not wrong, told(wrong)
+
+
+LOOKS_UP_BY_NAME = {
+    "database/registry.py": "finds a vendor by the word that the configuration uses",
+    "orchestration/notify.py": "the configuration names notifiers of Airflow",
+}
+"""Files that may import a module whose name is a value."""
+
+
+def test_a_vendor_is_reached_through_the_registry_alone() -> None:
+    named, looking = [], set()
+    for file in files(LIBRARY):
+        if part_of(file) == "vendors":
+            continue
+        name = file.relative_to(LIBRARY).as_posix()
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if {getattr(node, "id", ""), getattr(node, "attr", "")} & {"import_module", "__import__"}:
+                looking.add(name)
+            elif isinstance(node, ast.Constant) and str(node.value).startswith("sluice.vendors"):
+                named.append(name)
+    assert looking == set(LOOKS_UP_BY_NAME)
+    assert named == ["domain/vendors.py"] * len(VENDORS)
+    wrong = [
+        found
+        for found in all_imports(LIBRARY)
+        if part_of(found[0]) != "vendors" and found[2].split(".")[:2] == ["sluice", "vendors"]
+    ]
     assert not wrong, told(wrong)
 
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sluice import config, vendors
+from sluice import config
 from sluice.cli import airflow, grants, replication_file, sides
 from sluice.cli.airflow import Api
 from sluice.cli.console import Console
@@ -223,7 +223,7 @@ def _kept(side: Side, where: Where) -> str:
 def _tables(master: Side, console: Console) -> list[str]:
     """Patterns of tables, with what there is shown."""
     with sides.session(master.admin or master.info) as found:
-        contents = vendors.module(VENDOR, "accounts").inventory(found)
+        contents = sides.accounts().inventory(found)
     console.say(f"Tables of {master.info.place}:")
     for one in contents:
         rows = f", about {counted(one.rows, 'row')}" if one.rows else ""
@@ -282,9 +282,9 @@ def _event_triggers(replication: Replication, master: Side) -> None:
     with sides.session(master.info) as found:
         install(found, replication.prefix, replication.master.schema, replication.master.cascade)
     with sides.session(master.admin) as found:
-        if not vendors.module(VENDOR, "accounts").is_superuser(found):
+        if not sides.accounts().is_superuser(found):
             raise Terminal(f"{master.admin.user} is no superuser of the master, who alone can make event triggers.")
-        vendors.module(VENDOR, "accounts").event_triggers(found, replication.prefix, replication.master.schema)
+        sides.accounts().event_triggers(found, replication.prefix, replication.master.schema)
 
 
 def _connections(master: Side | None, slaves: Sequence[Side], console: Console, where: Where) -> None:

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
 
-from sluice import vendors
-from sluice.cli.sides import VENDOR, Side, elsewhere, session
+from sluice.cli.sides import Side, accounts, elsewhere, session
 from sluice.config import Replication
+from sluice.database.session import Session
 from sluice.domain.lack import Lack, Severity
 from sluice.preflight.checks import of_master, of_slave
 
@@ -31,13 +30,13 @@ def planned(replication: Replication, master: Side, slaves: Sequence[Side]) -> d
     """
     statements: dict[str, list[str]] = {}
     with session(master.admin or master.info) as source:
-        encoding = _accounts().encoding(source)
+        encoding = accounts().encoding(source)
         for side in (master, *slaves):
             if side.lacks_database:
-                role = [_accounts().create_role(side.account)] if side.lacks_role else []
+                role = [accounts().create_role(side.account)] if side.lacks_role else []
                 with elsewhere(side) as found:
-                    silence = _accounts().silence(found, side.account, side.info.database)
-                made = _accounts().create_database(side.info.database, side.account, encoding)
+                    silence = accounts().silence(found, side.account, side.info.database)
+                made = accounts().create_database(side.info.database, side.account, encoding)
                 statements[side.name] = [*role, made, silence]
                 continue
             # The master's own session takes no part: a role that two sessions make makes one of them wait.
@@ -50,11 +49,11 @@ def carried_out(side: Side, statements: Sequence[str]) -> None:
     """Runs statements that were printed, all of them or none; an account that is made gets its password."""
     # CREATE DATABASE is no part of any transaction, and runs from another database.
     with elsewhere(side) as found, _all_or_none(found, not side.lacks_database):
-        made = side.lacks_role and not _accounts().role_exists(found, side.account)
+        made = side.lacks_role and not accounts().role_exists(found, side.account)
         # Another side on the same server may have made it a moment ago.
-        _accounts().run(found, [one for one in statements if made or one != _accounts().create_role(side.account)])
+        accounts().run(found, [one for one in statements if made or one != accounts().create_role(side.account)])
         if made:
-            _accounts().set_password(found, side.account, side.info.password)
+            accounts().set_password(found, side.account, side.info.password)
     side.lacks_database = side.lacks_role = False
 
 
@@ -64,42 +63,38 @@ def fresh(lacks: Iterable[Lack], had: Sequence[str]) -> list[str]:
     return [statement for statement in dict.fromkeys(wanted) if statement not in had]
 
 
-def _tried(replication: Replication, side: Side, found: Any, source: Any) -> list[str]:
+def _tried(replication: Replication, side: Side, found: Session, source: Session | None) -> list[str]:
     """`source`: a session on the master, for a slave; None for the master itself."""
     if side.admin is None:
         return fresh(_of(replication, side, found, source), [])
-    kept = [_accounts().create_role(side.account)] if side.lacks_role else []
-    with _accounts().tried(found):
-        _accounts().run(found, kept)
+    kept = [accounts().create_role(side.account)] if side.lacks_role else []
+    with accounts().tried(found):
+        accounts().run(found, kept)
         for _ in range(ROUNDS):
-            with _accounts().acting_as(found, side.account):
+            with accounts().acting_as(found, side.account):
                 lacks = _of(replication, side, found, source)
             more = fresh(lacks, kept)
             if not more:
                 break
-            _accounts().run(found, more)
+            accounts().run(found, more)
             kept += more
     return kept
 
 
-def _of(replication: Replication, side: Side, found: Any, source: Any) -> list[Lack]:
+def _of(replication: Replication, side: Side, found: Session, source: Session | None) -> list[Lack]:
     if source is None:
         return of_master(found, replication, side.place)
     return _of_slave(replication, side, found, source)
 
 
-def _of_slave(replication: Replication, side: Side, found: Any, source: Any) -> list[Lack]:
+def _of_slave(replication: Replication, side: Side, found: Session, source: Session | None) -> list[Lack]:
     return of_slave(found, replication, replication.slave(side.name), side.place, master=source)
 
 
 @contextmanager
-def _all_or_none(found: Any, wanted: bool) -> Iterator[None]:
+def _all_or_none(found: Session, wanted: bool) -> Iterator[None]:
     if not wanted:
         yield
         return
     with found.transaction():
         yield
-
-
-def _accounts() -> Any:
-    return vendors.module(VENDOR, "accounts")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 
-from sluice import config, vendors
+from sluice import config
 from sluice.cli import airflow, replication_file, sides
 from sluice.cli.add import Where, existing, named
 from sluice.cli.console import Console
@@ -157,12 +157,12 @@ def _end(wish: Wish, console: Console, where: Where, pause: Callable[[float], No
 def _leave_slave(wish: Wish, side: Side) -> None:
     schema = wish.replication.slave(side.name).schema
     with sides.session(side.info) as found:
-        vendors.module(VENDOR, "accounts").remove_slave(found, wish.replication.prefix, schema, side.name)
+        sides.accounts().remove_slave(found, wish.replication.prefix, schema, side.name)
 
 
 def _leave_master(wish: Wish, side: Side) -> bool:
     """Whether there was anything. Raises `AdministratorNeeded`, `TablesBusy`."""
-    accounts = vendors.module(VENDOR, "accounts")
+    accounts = sides.accounts()
     prefix, schema = wish.replication.prefix, wish.replication.master.schema
     with sides.session(side.info) as found:
         if accounts.has_event_triggers(found, prefix, schema):
@@ -196,7 +196,7 @@ def _users(side: Side, wish: Wish, where: Where) -> list[str]:
 
 def _revoke(side: Side, console: Console) -> None:
     """Prints what takes the account's privileges back and, with an administrator's log-in, runs it."""
-    accounts = vendors.module(VENDOR, "accounts")
+    accounts = sides.accounts()
     with sides.session(side.admin or side.info) as found:
         statements = accounts.revokes(found, side.account)
     if not statements:

@@ -5,12 +5,12 @@ import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
-from sluice import vendors
 from sluice.cli.console import Console
+from sluice.database.accounts import Accounts
 from sluice.database.errors import ServerUnproved
-from sluice.database.registry import reach
+from sluice.database.registry import reach, vendor_of
+from sluice.database.session import Session
 from sluice.domain.connection import ConnectionInfo
 from sluice.errors import Terminal
 
@@ -65,8 +65,7 @@ class Side:
 
 def parsed(url: str, user: str = ACCOUNT) -> ConnectionInfo:
     """A URL without a password. Raises `BadAddress`, `PasswordShown`."""
-    found: ConnectionInfo = vendors.module(VENDOR, "accounts").parse(url, user)
-    return found
+    return accounts().parse(url, user)
 
 
 def administrator(text: str, info: ConnectionInfo) -> ConnectionInfo:
@@ -99,7 +98,7 @@ def with_password(console: Console, info: ConnectionInfo, who: str) -> Connectio
     for attempt in range(TRIES):
         try:
             with session(given) as found:
-                return replace(given, password=_accounts().password_used(found) or given.password)
+                return replace(given, password=accounts().password_used(found) or given.password)
         except ServerUnproved:
             raise  # no password mends it
         except Terminal as refused:
@@ -118,7 +117,7 @@ def known(info: ConnectionInfo) -> ConnectionInfo | None:
     given = replace(info, password=info.password or os.environ.get("PGPASSWORD", ""))
     try:
         with session(given) as found:
-            return replace(given, password=_accounts().password_used(found) or given.password)
+            return replace(given, password=accounts().password_used(found) or given.password)
     except Terminal:
         return None
 
@@ -127,7 +126,7 @@ def administrators_password(console: Console, side: Side) -> ConnectionInfo:
     """The administrator's log-in with its password. Raises `NoPassword`."""
     assert side.admin is not None
     # The database of a slave need not be there yet.
-    elsewhere = replace(side.admin, database=_accounts().MAINTENANCE)
+    elsewhere = replace(side.admin, database=accounts().MAINTENANCE)
     found = (
         known(elsewhere) or known(side.admin) or with_password(console, elsewhere, f"the administrator of {side.name}")
     )
@@ -136,7 +135,7 @@ def administrators_password(console: Console, side: Side) -> ConnectionInfo:
 
 def accounts_password(console: Console, side: Side) -> ConnectionInfo:
     """The account's log-in with its password. Raises `NoPassword`."""
-    database = _accounts().MAINTENANCE if side.lacks_database else side.info.database
+    database = accounts().MAINTENANCE if side.lacks_database else side.info.database
     found = with_password(console, replace(side.info, database=database), f"the account {side.account}")
     return replace(found, database=side.info.database)
 
@@ -145,12 +144,12 @@ def examine(side: Side) -> None:
     """With the administrator's login: whether the account and the database are there. Raises the driver's errors."""
     assert side.admin is not None
     with elsewhere(side) as found:
-        side.lacks_role = not _accounts().role_exists(found, side.account)
-        side.lacks_database = not _accounts().database_exists(found, side.info.database)
+        side.lacks_role = not accounts().role_exists(found, side.account)
+        side.lacks_database = not accounts().database_exists(found, side.info.database)
 
 
 @contextmanager
-def elsewhere(side: Side) -> Iterator[Any]:
+def elsewhere(side: Side) -> Iterator[Session]:
     """An administrator's session on the server, in whatever database is there."""
     assert side.admin is not None
     try:
@@ -158,12 +157,12 @@ def elsewhere(side: Side) -> Iterator[Any]:
             yield found
             return
     except Terminal:
-        with session(replace(side.admin, database=_accounts().MAINTENANCE)) as found:
+        with session(replace(side.admin, database=accounts().MAINTENANCE)) as found:
             yield found
 
 
 @contextmanager
-def session(info: ConnectionInfo) -> Iterator[Any]:
+def session(info: ConnectionInfo) -> Iterator[Session]:
     """In autocommit mode; the driver's errors come out classified."""
     with reach(info, APPLICATION) as found:
         yield found
@@ -176,5 +175,6 @@ def new_password(console: Console, side: Side, *, kept: bool) -> str:
     return console.secret(f"A password for the new account {side.account} on {side.name}", "an account that is there")
 
 
-def _accounts() -> Any:
-    return vendors.module(VENDOR, "accounts")
+def accounts() -> Accounts:
+    """Of the one vendor that the commands know."""
+    return vendor_of(VENDOR).accounts

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from sluice import config, vendors
+from sluice import config
 from sluice.cli import verified
 from sluice.config import Replication, Survey
 from sluice.counted import counted, duration
@@ -107,7 +107,7 @@ def master(replication: Replication, connections: Connections) -> list[str]:
     info = connections(place.conn_id, place.vendor).given_up_after(LOOK_SECONDS)
     head = f"{replication.prefix} from {place.conn_id} ({info.address})"
     with reach(info, APPLICATION, LOOK_SECONDS) as session:
-        have = vendors.module(place.vendor, "resources").installed(session, replication.prefix, place.schema)
+        have = vendor_of(place.vendor).capture.installed(session, replication.prefix, place.schema)
         if have is None:
             return [f"{head}: nothing is installed on the master yet"]
         captured = vendor_of(place.vendor).changes.captured(session, replication.prefix, place.schema)

@@ -1,8 +1,9 @@
 """What a database knows of its tables and their rows."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from sluice.database.session import Session
@@ -37,6 +38,11 @@ class KeyOrder(Protocol):
         ...
 
     @property
+    def equal(self) -> tuple[str, ...]:
+        """For each key column the operator that compares its values."""
+        ...
+
+    @property
     def source(self) -> str: ...
 
     @property
@@ -50,6 +56,30 @@ class KeyOrder(Protocol):
 
     def next_bound(self, connection: Session, lo: Key | None, hi: Key | None, rows: int) -> Key | None:
         """The key that follows the first `rows` rows from `lo` on; None when no more are left before `hi`."""
+        ...
+
+
+class RowFormat(StrEnum):
+    """How rows travel. A reader and a writer that share one of them may pass rows on without looking inside."""
+
+    CSV = "csv"
+    """With a header; UTF-8, an empty field is NULL and an empty text is quoted. Every vendor has it."""
+    COPY_TEXT = "copy text"
+    """PostgreSQL's."""
+    COPY_BINARY = "copy binary"
+    """PostgreSQL's, where the types of both sides have one binary form."""
+
+
+class RowStream(Protocol):
+    """The rows of a query, in pieces that are cut anywhere; empty ones while a second passes without any."""
+
+    @property
+    def rows(self) -> int:
+        """How many there were, once all pieces were taken."""
+        ...
+
+    def __iter__(self) -> Iterator[bytes | memoryview]:
+        """To be called once. After an error the session may be in the middle of a result: close it."""
         ...
 
 
@@ -79,6 +109,20 @@ class BlockRead(Protocol):
 
 class RowSource(Protocol):
     """Tables, keys and snapshots, over a session on the database."""
+
+    @property
+    def formats(self) -> Collection[RowFormat]:
+        """In which forms rows can be streamed."""
+        ...
+
+    def stream(
+        self, connection: Session, query: str, row_format: RowFormat, taken: Callable[[], None] | None = None
+    ) -> RowStream:
+        """The rows of `query` (`KeyOrder.select`), in a transaction.
+
+        With `taken` all rows are taken before the first is given, and it is called between the two.
+        """
+        ...
 
     def shapes(self, connection: Session, tables: Iterable[TableName]) -> dict[TableName, TableShape]:
         """The shape of each of `tables` that exists."""

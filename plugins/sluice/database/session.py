@@ -37,6 +37,11 @@ class Session(Protocol):
         ...
 
     @property
+    def vendor(self) -> str:
+        """Whose server it is on, by the word that the configuration uses."""
+        ...
+
+    @property
     def closed(self) -> bool: ...
 
     @property
@@ -53,6 +58,10 @@ class Session(Protocol):
 
         `durable`: whether the commit waits for the disk; None: as the account is set up.
         """
+        ...
+
+    def expect_idle(self) -> None:
+        """Raises `ValueError` inside a transaction: a service commits by itself, which a surrounding one would undo."""
         ...
 
     def ping(self) -> None:

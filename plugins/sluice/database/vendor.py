@@ -2,11 +2,19 @@
 
 from typing import Protocol
 
+from sluice.database.accounts import Accounts
 from sluice.database.apply import ApplyTarget
+from sluice.database.capture import Capture
 from sluice.database.changes import ChangeSource
 from sluice.database.control import ControlTables, LoadLocks
 from sluice.database.digests import Digester
+from sluice.database.failover import FailoverSupport
+from sluice.database.load import LoadTarget
+from sluice.database.preflight import Preflight
 from sluice.database.rows import RowSource
+from sluice.database.schema import Schemas
+from sluice.database.selection import RowSelection
+from sluice.database.server_load import ServerLoadMeter
 from sluice.database.session import Sessions
 from sluice.domain.position import Position
 
@@ -38,3 +46,27 @@ class Vendor(Protocol):
 
     @property
     def rows(self) -> RowSource: ...
+
+    @property
+    def schemas(self) -> Schemas: ...
+
+    @property
+    def selection(self) -> RowSelection: ...
+
+    @property
+    def loading(self) -> LoadTarget: ...
+
+    @property
+    def preflight(self) -> Preflight: ...
+
+    @property
+    def capture(self) -> Capture: ...
+
+    @property
+    def failover(self) -> FailoverSupport: ...
+
+    @property
+    def accounts(self) -> Accounts: ...
+
+    @property
+    def server_load(self) -> ServerLoadMeter: ...

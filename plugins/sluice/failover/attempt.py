@@ -3,12 +3,15 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
-from sluice import vendors
+from redis import Redis
+
+from sluice.database.control import CheckpointTable
+from sluice.database.failover import FailoverTable
 from sluice.database.registry import reach, vendor_of
+from sluice.database.session import Session
 from sluice.domain.checkpoint import Checkpoint
-from sluice.domain.failover import Action, Sheet
+from sluice.domain.failover import Action, Record, Sheet
 from sluice.domain.position import Position
 from sluice.domain.resumption import resume
 from sluice.pair import Pair
@@ -33,8 +36,19 @@ class Failover(Pair):
     """Of a forced failover: go on although the master answers."""
 
     @classmethod
-    def named(cls, pair: Pair, failover_id: str, action: Action, **options: Any) -> "Failover":
-        return cls(pair.replication, pair.slave, pair.master_info, pair.slave_info, failover_id, action, **options)
+    def named(
+        cls,
+        pair: Pair,
+        failover_id: str,
+        action: Action,
+        *,
+        reverse: bool = False,
+        by: str = "a person",
+        gap: int = 1000,
+        override: bool = False,
+    ) -> "Failover":
+        parties = pair.replication, pair.slave, pair.master_info, pair.slave_info
+        return cls(*parties, failover_id, action, reverse, by, gap, override)
 
     @property
     def application(self) -> str:
@@ -46,35 +60,40 @@ class Failover(Pair):
         """Shown by the sessions of the apply."""
         return f"sluice {self.prefix} {self.slave.name}"
 
-    def kept(self, session: Any) -> Any:
+    def kept(self, session: Session) -> FailoverTable:
         """The slave's row of FAILOVER."""
-        module = vendors.module(self.slave_info.vendor, "failover")
-        return module.FailoverStore(session, self.prefix, self.slave.schema, self.slave.name)
+        support = vendor_of(self.slave_info.vendor).failover
+        return support.FailoverStore(session, self.prefix, self.slave.schema, self.slave.name)
 
-    def kept_sheet(self, session: Any) -> Sheet | None:
+    def kept_sheet(self, session: Session) -> Sheet | None:
         """The master's definitions as the slave keeps them."""
-        found: Sheet | None = self.kept(session).sheet()
+        return self.kept(session).sheet()
+
+    def record(self, session: Session, *, lock: bool = False) -> Record:
+        """What the slave keeps of a failover that was begun. `lock` holds the row till commit."""
+        found = self.kept(session).read(lock=lock)
+        assert found is not None, "begun before"
         return found
 
-    def checkpoints(self, session: Any) -> Any:
+    def checkpoints(self, session: Session) -> CheckpointTable:
         """The slave's checkpoint."""
         module = vendor_of(self.slave_info.vendor).control
         return module.CheckpointStore(session, self.prefix, self.slave.schema, self.slave.name)
 
     @contextmanager
-    def on_slave(self) -> Iterator[Any]:
+    def on_slave(self) -> Iterator[Session]:
         """A session on the slave, in autocommit; the driver's errors come out classified."""
         with reach(self.slave_info, self.application) as session:
             yield session
 
     @contextmanager
-    def on_master(self) -> Iterator[Any]:
+    def on_master(self) -> Iterator[Session]:
         """The same on the master, which is given `ANSWER_SECONDS` to take the connection."""
         with reach(self.master_info.given_up_after(ANSWER_SECONDS), self.application) as session:
             yield session
 
 
-def applied(failover: Pair, store: Any, checkpoint: Checkpoint) -> Position | None:
+def applied(failover: Pair, store: Redis, checkpoint: Checkpoint) -> Position | None:
     """Up to where the slave has applied, wherever its apply keeps that."""
     if failover.slave.checkpoint != "redis":
         return checkpoint.position

@@ -9,14 +9,14 @@ switch everything can be taken back: see `sluice.failover.switch.abort`.
 
 import logging
 import time
-from typing import Any
 
 from redis import Redis
 
-from sluice import vendors
 from sluice.database import positions
 from sluice.database.errors import LockNotAvailable
+from sluice.database.failover import MasterGuard
 from sluice.database.registry import vendor_of
+from sluice.database.session import Session
 from sluice.domain.failover import Action, Phase, Record, passed
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
@@ -101,8 +101,8 @@ def guard(failover: Failover) -> None:
         with failover.on_master() as master:
             theirs = guard_of(failover, master)
             first = theirs.claim(failover.id, failover.slave.name)
-            if first["id"] != failover.id:
-                raise Taken(failover, first["id"], first["slave"])
+            if first.id != failover.id:
+                raise Taken(failover, first.id, first.slave)
             log.info("%s: from here on the master refuses writes to the replicated tables", failover)
             theirs.make(f"the database moves to {failover.slave_info.place} (failover to slave {failover.slave.name})")
             last = position_of(failover, master)
@@ -182,7 +182,7 @@ def lost(last: Position, facts: survey.Facts) -> str:
     return said + "."
 
 
-def _ended(failover: Failover, slave: Any, store: "Redis") -> bool:
+def _ended(failover: Failover, slave: Session, store: "Redis") -> bool:
     """False where a transaction of the apply does not end."""
     driver = vendor_of(failover.slave_info.vendor).sessions
     try:
@@ -190,7 +190,7 @@ def _ended(failover: Failover, slave: Any, store: "Redis") -> bool:
             driver.limit_lock_waits(slave, seconds=5)
             driver.be_durable(slave)
             checkpoints = failover.checkpoints(slave)
-            found = checkpoints.read(lock=True)
+            found = checkpoints.configured(lock=True)
             position = applied(failover, store, found)
             if position is None:
                 raise NotReached(failover, "its position is not known.")
@@ -210,7 +210,7 @@ def _ended(failover: Failover, slave: Any, store: "Redis") -> bool:
 # -- what the steps share
 
 
-def done(failover: Failover, slave: Any, phase: Phase) -> bool:
+def done(failover: Failover, slave: Session, phase: Phase) -> bool:
     """Whether this step was done before. Raises `FailoverOver` where the failover is not under way."""
     record = failover.kept(slave).read()
     if record is None or record.id != failover.id or record.phase is Phase.ABORTED:
@@ -218,7 +218,7 @@ def done(failover: Failover, slave: Any, phase: Phase) -> bool:
     return passed(record.phase, phase)
 
 
-def move(failover: Failover, slave: Any, phase: Phase, **values: str) -> None:
+def move(failover: Failover, slave: Session, phase: Phase, **values: str) -> None:
     """The failover comes to `phase`, unless it was aborted meanwhile. Raises `FailoverOver`."""
     kept = failover.kept(slave)
     with slave.transaction():
@@ -229,24 +229,24 @@ def move(failover: Failover, slave: Any, phase: Phase, **values: str) -> None:
             kept.move(phase, **values)
 
 
-def last_of(failover: Failover, slave: Any) -> Position:
+def last_of(failover: Failover, slave: Session) -> Position:
     """The master's last position."""
-    return positions.parse(failover.kept(slave).read().last)
+    return positions.parse(failover.record(slave).last)
 
 
-def guard_of(failover: Failover, master: Any) -> Any:
+def guard_of(failover: Failover, master: Session) -> MasterGuard:
     """The guard of the master."""
-    module = vendors.module(failover.master_info.vendor, "guard")
-    return module.Guard(master, failover.prefix, failover.replication.master.schema)
+    support = vendor_of(failover.master_info.vendor).failover
+    return support.Guard(master, failover.prefix, failover.replication.master.schema)
 
 
-def own_guard(failover: Failover, slave: Any) -> Any:
+def own_guard(failover: Failover, slave: Session) -> MasterGuard:
     """The guard that the slave has where it was a master before."""
-    module = vendors.module(failover.slave_info.vendor, "guard")
-    return module.Guard(slave, failover.prefix, failover.slave.schema)
+    support = vendor_of(failover.slave_info.vendor).failover
+    return support.Guard(slave, failover.prefix, failover.slave.schema)
 
 
-def position_of(failover: Failover, master: Any) -> Position:
+def position_of(failover: Failover, master: Session) -> Position:
     """The position of the master now; no crash of it undoes what it covers."""
     module = vendor_of(failover.master_info.vendor).changes
     taken = module.take(master, failover.prefix, failover.replication.master.schema)

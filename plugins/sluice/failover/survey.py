@@ -8,9 +8,11 @@ from typing import Any
 
 from redis import Redis
 
-from sluice import config, vendors
+from sluice import config
 from sluice.counted import counted, listed
+from sluice.database.failover import Claim
 from sluice.database.registry import rejects_of, vendor_of
+from sluice.database.session import Session
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.definitions import TREATMENTS, Difference, differences
 from sluice.domain.failover import Action, Phase, Record, Sheet
@@ -104,28 +106,26 @@ def look(failover: Failover, store: "Redis") -> Facts:
             left_out = facts.checkpoint.tables if facts.checkpoint else ALL_READY
             facts.missing = [table for table in facts.sheet.tables if table not in there or table in left_out]
             facts.different = compared(failover, slave, facts.sheet)
-            module = vendors.module(failover.slave_info.vendor, "failover")
-            lacking = module.rights_lacking(slave, facts.different)
+            support = vendor_of(failover.slave_info.vendor).failover
+            lacking = support.rights_lacking(slave, facts.different)
             facts.lacking = [one.at(slave_side(failover.slave.name), failover.slave_info.place) for one in lacking]
     _look_at_others(failover, facts, store)
     return facts
 
 
-def compared(failover: Failover, slave: Any, sheet: Sheet) -> list[Difference]:
+def compared(failover: Failover, slave: Session, sheet: Sheet) -> list[Difference]:
     """How the slave's definitions differ from those of `sheet`."""
-    module = vendors.module(failover.slave_info.vendor, "failover")
+    support = vendor_of(failover.slave_info.vendor).failover
     return differences(
-        sheet.definitions, module.definitions(slave, failover.prefix, list(sheet.tables), all_roles=True)
+        sheet.definitions, support.definitions(slave, failover.prefix, list(sheet.tables), all_roles=True)
     )
 
 
-def read_sheet(failover: Failover, master: Any) -> Sheet:
+def read_sheet(failover: Failover, master: Session) -> Sheet:
     """The master's definitions as they are now."""
-    captured = vendor_of(failover.master_info.vendor).changes
-    tables = sorted(captured.captured(master, failover.prefix, failover.replication.master.schema))
-    module = vendors.module(failover.master_info.vendor, "failover")
-    sheet: Sheet = module.sheet(master, failover.prefix, failover.master_info.place, tables)
-    return sheet
+    vendor = vendor_of(failover.master_info.vendor)
+    tables = sorted(vendor.changes.captured(master, failover.prefix, failover.replication.master.schema))
+    return vendor.failover.sheet(master, failover.prefix, failover.master_info.place, tables)
 
 
 def keep_sheet(failover: Failover, sheet: Sheet) -> bool:
@@ -139,7 +139,7 @@ def keep_sheet(failover: Failover, sheet: Sheet) -> bool:
     return True
 
 
-def _look_at_slave(failover: Failover, facts: Facts, slave: Any, store: "Redis") -> None:
+def _look_at_slave(failover: Failover, facts: Facts, slave: Session, store: "Redis") -> None:
     vendor = failover.slave_info.vendor
     facts.checkpoint = failover.checkpoints(slave).read()
     if facts.checkpoint is not None:
@@ -147,35 +147,34 @@ def _look_at_slave(failover: Failover, facts: Facts, slave: Any, store: "Redis")
     facts.record = failover.kept(slave).read()
     rejects = rejects_of(failover, slave)
     facts.rejects = len(rejects.open()) if rejects.ready() else 0
-    module = vendors.module(vendor, "failover")
-    facts.comparing = module.sessions_of(slave, f"{failover.apply_application} verify")
+    facts.comparing = vendor_of(vendor).failover.sessions_of(slave, f"{failover.apply_application} verify")
 
 
-def _look_at_master(failover: Failover, facts: Facts, master: Any) -> None:
-    vendor, schema = failover.master_info.vendor, failover.replication.master.schema
-    captured = vendor_of(vendor).changes.captured(master, failover.prefix, schema)
+def _look_at_master(failover: Failover, facts: Facts, master: Session) -> None:
+    vendor, schema = vendor_of(failover.master_info.vendor), failover.replication.master.schema
+    captured = vendor.changes.captured(master, failover.prefix, schema)
     facts.faults = {table: fault for table, fault in captured.items() if fault}
-    guard = vendors.module(vendor, "guard").Guard(master, failover.prefix, schema)
+    guard = vendor.failover.Guard(master, failover.prefix, schema)
     facts.claimed = _claim(guard.claimed(), failover)
     facts.sheet = read_sheet(failover, master)
     facts.master_time = facts.sheet.time
-    module, other = vendors.module(vendor, "lacks_slave"), turned(failover.replication, failover.slave.name)
-    wanted = module.Wanted.of(master, failover.replication, lambda _: True)
-    lacking = module.find(master, other, other.slave(failover.slave.name), wanted, light=True)
+    other = turned(failover.replication, failover.slave.name)
+    wanted = vendor.preflight.wanted(master, failover.replication, lambda _: True)
+    lacking = vendor.preflight.of_slave(master, other, other.slave(failover.slave.name), wanted, light=True)
     facts.lacking_turned = [one.at(MASTER, failover.master_info.place) for one in lacking]
 
 
-def _claim(claimed: Mapping[str, str] | None, failover: Failover) -> str:
-    if claimed is None or claimed["id"] == failover.id:
+def _claim(claimed: Claim | None, failover: Failover) -> str:
+    if claimed is None or claimed.id == failover.id:
         return ""
-    if claimed["phase"] == "switched":
+    if claimed.phase == "switched":
         return (
-            f"{failover.master_info.place} is no master any more: failover {claimed['id']} made slave "
-            f"{claimed['slave']} the master. Put the configuration in force that says so."
+            f"{failover.master_info.place} is no master any more: failover {claimed.id} made slave "
+            f"{claimed.slave} the master. Put the configuration in force that says so."
         )
     return (
-        f"Failover {claimed['id']} of slave {claimed['slave']} is under way for this master: wait until it is through, "
-        f"or trigger the DAG failover for slave {claimed['slave']} with the action abort."
+        f"Failover {claimed.id} of slave {claimed.slave} is under way for this master: wait until it is through, "
+        f"or trigger the DAG failover for slave {claimed.slave} with the action abort."
     )
 
 

@@ -2,13 +2,12 @@
 
 import logging
 from collections.abc import Callable
-from typing import Any
 
 from redis import Redis
 
-from sluice import vendors
 from sluice.database import positions
 from sluice.database.registry import vendor_of
+from sluice.database.session import Session
 from sluice.domain.failover import Action, Made, Phase, Sheet, passed
 from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
@@ -74,8 +73,9 @@ def complete(failover: Failover) -> list[str]:
     return left
 
 
-def _definitions(failover: Failover, slave: Any, sheet: Sheet) -> list[str]:
-    module, kept, left = vendors.module(failover.slave_info.vendor, "failover"), failover.kept(slave), []
+def _definitions(failover: Failover, slave: Session, sheet: Sheet) -> list[str]:
+    support, kept = vendor_of(failover.slave_info.vendor).failover, failover.kept(slave)
+    left: list[str] = []
     for one in survey.compared(failover, slave, sheet):
         if one.stays:
             continue
@@ -83,29 +83,29 @@ def _definitions(failover: Failover, slave: Any, sheet: Sheet) -> list[str]:
         if not one.automatic:
             done = f"runs: {statements};" if statements else f"makes it: {one.definition.text}"
             left.append(f"{one}: a person {done}")
-        elif refused := module.make(slave, kept, one, trusted=failover.slave.trusted_ddl):
+        elif refused := support.make(slave, kept, one, trusted=failover.slave.trusted_ddl):
             left.append(f"{one}: refused ({refused}); mend that and run: {statements};")
         else:
             log.info("%s: made as on the master: %s", failover, one)
     return left
 
 
-def _own(failover: Failover, slave: Any) -> Sheet:
+def _own(failover: Failover, slave: Session) -> Sheet:
     """What the slave itself has, where nothing is kept of the master."""
     vendor = failover.slave_info.vendor
     there = vendor_of(vendor).rows.tables(slave)
     tables = tuple(one.table for one in failover.replication.resolve(there))
-    module = vendors.module(vendor, "failover")
-    values = module.sequence_values(slave, failover.prefix, tables)
-    return Sheet("", module.clock(slave), sequences=values, tables=tables)
+    support = vendor_of(vendor).failover
+    values = support.sequence_values(slave, failover.prefix, tables)
+    return Sheet("", support.clock(slave), sequences=values, tables=tables)
 
 
-def _sequences(failover: Failover, slave: Any, sheet: Sheet) -> list[str]:
-    module, left = vendors.module(failover.slave_info.vendor, "failover"), []
+def _sequences(failover: Failover, slave: Session, sheet: Sheet) -> list[str]:
+    support, left = vendor_of(failover.slave_info.vendor).failover, []
     forced = failover.action is Action.FORCED
     for sequence in sheet.sequences:
         try:
-            value = module.set_sequence(slave, sequence, failover.gap if forced else 0)
+            value = support.set_sequence(slave, sequence, failover.gap if forced else 0)
         except LookupError:
             left.append(f"{sequence}: the slave has no such sequence; the master's was at {sequence.last}")
             continue
@@ -116,7 +116,7 @@ def _sequences(failover: Failover, slave: Any, sheet: Sheet) -> list[str]:
     return left
 
 
-def capture(failover: Failover, install: Callable[[Any], bool]) -> None:
+def capture(failover: Failover, install: Callable[[Session], bool]) -> None:
     """With `reverse`: changes of the slave are captured, and the position is known where that began.
 
     `install` makes the capture on the slave's session. That there was none before is noted first, for an abort.
@@ -127,15 +127,13 @@ def capture(failover: Failover, install: Callable[[Any], bool]) -> None:
         if not failover.reverse:
             move(failover, slave, Phase.CAPTURED)
             return
-        kept, schema = failover.kept(slave), failover.slave.schema
-        resources = vendors.module(failover.slave_info.vendor, "resources")
-        noted = any(made.what == CAPTURE for made in kept.read().made)
-        if not noted and resources.installed(slave, failover.prefix, schema) is None:
-            kept.note_made(Made(CAPTURE, ()))
+        vendor, schema = vendor_of(failover.slave_info.vendor), failover.slave.schema
+        noted = any(made.what == CAPTURE for made in failover.record(slave).made)
+        if not noted and vendor.capture.installed(slave, failover.prefix, schema) is None:
+            failover.kept(slave).note_made(Made(CAPTURE, ()))
         install(slave)
-        module = vendor_of(failover.slave_info.vendor).changes
-        start = module.take(slave, failover.prefix, schema)
-        module.secure(slave, start)
+        start = vendor.changes.take(slave, failover.prefix, schema)
+        vendor.changes.secure(slave, start)
         move(failover, slave, Phase.CAPTURED, start=start.text())
     log.info("%s: changes of the slave are captured from %s on, as of %s", failover, start.snapshot, start.time)
 
@@ -152,7 +150,7 @@ def switch(failover: Failover, store: "Redis") -> str:
                     if not guard_of(failover, master).move_claim(failover.id, ["guarded", "switch"], "switch"):
                         raise Terminal(f"{failover}: the failover was aborted meanwhile. Trigger a new one.")
             _become_master(failover, slave)
-        begun_at = failover.kept(slave).read().begun_at
+        begun_at = failover.record(slave).begun_at
         _release_own(failover, slave)
     if planned:
         _note_on_master(failover)
@@ -162,7 +160,7 @@ def switch(failover: Failover, store: "Redis") -> str:
     return text
 
 
-def prove_unchanged(failover: Failover, master: Any, last: Position) -> None:
+def prove_unchanged(failover: Failover, master: Session, last: Position) -> None:
     """Nothing was committed to the master's replicated tables after `last`, and nothing can be.
 
     Raises `MasterChanged`.
@@ -171,18 +169,18 @@ def prove_unchanged(failover: Failover, master: Any, last: Position) -> None:
     if open_to:
         raise MasterChanged(failover, f"{', '.join(open_to)} would take writes")
     now = position_of(failover, master)
-    module = vendors.module(failover.master_info.vendor, "failover")
-    if module.changed_since(master, failover.prefix, failover.replication.master.schema, last, now):
+    support = vendor_of(failover.master_info.vendor).failover
+    if support.changed_since(master, failover.prefix, failover.replication.master.schema, last, now):
         raise MasterChanged(failover, "ITEMS has changes that are younger")
 
 
-def _become_master(failover: Failover, slave: Any) -> None:
+def _become_master(failover: Failover, slave: Session) -> None:
     driver = vendor_of(failover.slave_info.vendor).sessions
     with slave.transaction():
         driver.be_durable(slave)
         checkpoints, kept = failover.checkpoints(slave), failover.kept(slave)
         checkpoints.read(lock=True)
-        record = kept.read(lock=True)
+        record = failover.record(slave, lock=True)
         if record.id != failover.id or record.phase is not Phase.CAPTURED:
             raise Terminal(f"{failover}: failover {failover.id} is {record.phase}. Trigger a new one.")
         checkpoints.claim()
@@ -190,15 +188,15 @@ def _become_master(failover: Failover, slave: Any) -> None:
         kept.move(Phase.SWITCHED)
 
 
-def _release_own(failover: Failover, slave: Any) -> None:
+def _release_own(failover: Failover, slave: Session) -> None:
     """A master before, which another failover had made read-only, takes writes again."""
-    resources = vendors.module(failover.slave_info.vendor, "resources")
-    if resources.installed(slave, failover.prefix, failover.slave.schema) is None:
+    capture = vendor_of(failover.slave_info.vendor).capture
+    if capture.installed(slave, failover.prefix, failover.slave.schema) is None:
         return
     own = own_guard(failover, slave)
     claimed = own.claimed()
     if claimed is not None:
-        own.move_claim(claimed["id"], [claimed["phase"]], None)
+        own.move_claim(claimed.id, [claimed.phase], None)
     own.release()
 
 
@@ -226,7 +224,7 @@ def follow(failover: Failover, store: "Redis") -> str:
     In words, what became of it. Raises `Transient` where it does not answer.
     """
     with failover.on_slave() as slave:
-        record = failover.kept(slave).read()
+        record = failover.record(slave)
         if record.id != failover.id or not passed(record.phase, Phase.SWITCHED):
             raise TooEarly(failover)
     if failover.action is Action.FORCED:
@@ -237,8 +235,8 @@ def follow(failover: Failover, store: "Redis") -> str:
             prove_unchanged(failover, master, last)
         except MasterChanged as changed:
             return f"the former master needs an initial update: {changed}"
-        module = vendors.module(failover.master_info.vendor, "failover")
-        module.follow(master, failover.prefix, failover.replication.master.schema, failover.slave.name, start)
+        support = vendor_of(failover.master_info.vendor).failover
+        support.follow(master, failover.prefix, failover.replication.master.schema, failover.slave.name, start)
     StoredCheckpoint(store, failover.prefix, failover.slave.name).forget()
     return f"the former master is a slave, NORMAL at {start.snapshot} as of {start.time}, without a load"
 
@@ -257,15 +255,15 @@ def finish(failover: Failover) -> list[str]:
         if done(failover, slave, Phase.FINISHED):
             return []
         sheet = failover.kept(slave).sheet()
-        module = vendors.module(failover.slave_info.vendor, "failover")
-        violated: list[str] = module.validate(slave, sheet.tables) if sheet is not None else []
+        support = vendor_of(failover.slave_info.vendor).failover
+        violated = support.validate(slave, sheet.tables) if sheet is not None else []
         for one in violated:
             log.warning("%s: not validated: %s", failover, one)
         move(failover, slave, Phase.FINISHED)
     return violated
 
 
-def abort(failover: Failover, store: "Redis", uninstall: Callable[[Any], None]) -> str:
+def abort(failover: Failover, store: "Redis", uninstall: Callable[[Session], None]) -> str:
     """Takes back all that a failover of the pair has begun: the application gets its master back, exactly as before.
 
     `failover.id` names it. May be run again. Raises `TooLate`; `MasterStaysGuarded` where the master does not answer.
@@ -300,7 +298,7 @@ def abort(failover: Failover, store: "Redis", uninstall: Callable[[Any], None]) 
     return f"failover {failover.id} is aborted: the master takes writes, the slave is a slave"
 
 
-def _mark_aborted(failover: Failover, slave: Any) -> None:
+def _mark_aborted(failover: Failover, slave: Session) -> None:
     kept = failover.kept(slave)
     if not kept.exists():
         return
@@ -310,19 +308,19 @@ def _mark_aborted(failover: Failover, slave: Any) -> None:
             return
         if not passed(record.phase, Phase.SWITCHED):
             kept.move(Phase.ABORTED)
-        elif failover.checkpoints(slave).read().state is SlaveState.MASTER:
+        elif failover.checkpoints(slave).configured().state is SlaveState.MASTER:
             raise TooLate(failover)
 
 
-def _take_back(failover: Failover, slave: Any, uninstall: Callable[[Any], None]) -> None:
-    module, kept = vendors.module(failover.slave_info.vendor, "failover"), failover.kept(slave)
+def _take_back(failover: Failover, slave: Session, uninstall: Callable[[Session], None]) -> None:
+    support, kept = vendor_of(failover.slave_info.vendor).failover, failover.kept(slave)
     record = kept.read()
     if record is None or record.id != failover.id:
         return
     for made in reversed(record.made):
         if made.what == CAPTURE:
             uninstall(slave)
-        module.take_back(slave, kept, made)
+        support.take_back(slave, kept, made)
         log.info("%s: taken back: %s", failover, made.what)
     with slave.transaction():
         checkpoints = failover.checkpoints(slave)
@@ -330,4 +328,4 @@ def _take_back(failover: Failover, slave: Any, uninstall: Callable[[Any], None])
         if found is not None and found.state is SlaveState.SWITCHING:
             checkpoints.move(SlaveState.NORMAL)
     if (sheet := kept.sheet()) is not None:
-        module.validate(slave, sheet.tables)
+        support.validate(slave, sheet.tables)

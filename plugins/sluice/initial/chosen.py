@@ -11,10 +11,10 @@ places of rows for which it holds on the slave alone.
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 
-from sluice import vendors
 from sluice.counted import counted
 from sluice.database.registry import vendor_of
 from sluice.database.rows import KeyOrder
+from sluice.database.selection import NoSuchPart
 from sluice.database.session import Session
 from sluice.domain.blocks import Block, Key
 from sluice.domain.names import TableName
@@ -75,7 +75,7 @@ def parts(update: Update, master: Session, slave: Session, captured: Iterable[Ta
     ours, theirs, (lo, hi) = found
     if update.choice.where is None:
         return [Part(tables[0], ((lo, hi),))]
-    runs = _matching(update, master, slave, ours, theirs, (lo, hi))
+    runs = _matching(update, master, slave, update.choice.where, ours, theirs, (lo, hi))
     if not runs:
         raise CannotChoose(update, f"where: no row of {tables[0]} meets {update.choice.where!r}, here or there")
     log.info("%s: %s of %s to load", update, counted(len(runs), "range"), tables[0])
@@ -100,11 +100,11 @@ def clear(update: Update, master: Session, slave: Session, shapes: Sequence[Tabl
     the chosen ranges are deleted now.
     """
     here, there = update.slave_info.vendor, update.master_info.vendor
-    tables, constraints = vendors.module(here, "tables"), vendors.module(here, "constraints")
-    unique = tables.with_unique_values(slave, [shape.table for shape in shapes])
+    target = vendor_of(here).loading
+    unique = target.with_unique_values(slave, [shape.table for shape in shapes])
     if unique:
-        indexes = vendors.module(there, "constraints").indexes(master, list(unique))
-        stripped = constraints.strip(slave, [index for index in indexes if index.unique or index.constraint_kind], [])
+        indexes = vendor_of(there).schemas.indexes(master, list(unique))
+        stripped = target.strip(slave, [index for index in indexes if index.unique or index.constraint_kind], [])
         if stripped:
             log.info("%s: dropped until the load is done: %s", update, ", ".join(stripped))
     by_table = {part.table: part for part in parts}
@@ -126,7 +126,7 @@ def _clear(update: Update, master: Session, slave: Session, shape: TableShape, p
     if order.same_everywhere and own.same_everywhere:
         return
     if part.whole:
-        vendors.module(here, "copying").clear(slave, own, Block(shape.table, 1))
+        vendor_of(here).loading.clear(slave, own, Block(shape.table, 1))
     else:
         count = _delete(update, master, slave, order.shape, own, part)
         log.info(
@@ -184,15 +184,15 @@ def _within(
         raise CannotChoose(update, f"{table} has no key: it can be loaded as a whole only, without where and keys")
     order = vendor_of(update.master_info.vendor).rows.key_order(master, ours)
     own = vendor_of(update.slave_info.vendor).rows.key_order(slave, theirs)
-    named = vendors.module(update.master_info.vendor, "parts")
-    here = vendors.module(update.slave_info.vendor, "parts")
+    named = vendor_of(update.master_info.vendor).selection
+    here = vendor_of(update.slave_info.vendor).selection
     try:
         lo = None if wanted.key_from is None else named.key_of(master, ours, wanted.key_from)
         hi = None if wanted.key_to is None else named.key_of(master, ours, wanted.key_to)
         if wanted.where is not None:
             named.check(master, order, wanted.where, update.master_info.place)
             here.check(slave, own, wanted.where, update.slave_info.place)
-    except (named.NoSuchPart, here.NoSuchPart) as error:
+    except NoSuchPart as error:
         raise CannotChoose(update, str(error)) from error
     if lo is not None and hi is not None and _places(update, master, ours, [hi], [lo]) != [0]:
         raise CannotChoose(update, f"key_from {wanted.key_from!r} is not below key_to {wanted.key_to!r}")
@@ -200,12 +200,12 @@ def _within(
 
 
 def _matching(
-    update: Update, master: Session, slave: Session, ours: KeyOrder, theirs: KeyOrder, within: Range
+    update: Update, master: Session, slave: Session, where: str, ours: KeyOrder, theirs: KeyOrder, within: Range
 ) -> list[Range]:
     """The ranges that the condition chooses."""
-    where, (lo, hi) = update.choice.where, within
-    named = vendors.module(update.master_info.vendor, "parts")
-    here = vendors.module(update.slave_info.vendor, "parts")
+    lo, hi = within
+    named = vendor_of(update.master_info.vendor).selection
+    here = vendor_of(update.slave_info.vendor).selection
     try:
         runs = joined(named.runs(master, ours, where, lo, hi), MOST_RANGES)
         strays: list[Key] = []
@@ -216,7 +216,7 @@ def _matching(
                     update, f"more than {MOST_STRAYS:,} rows of {ours.shape.table} meet the condition on the slave and "
                     "not on the master: load the table as a whole"
                 )  # fmt: skip
-    except (named.NoSuchPart, here.NoSuchPart) as error:
+    except NoSuchPart as error:
         raise CannotChoose(update, str(error)) from error
     return joined(_merged(update, master, ours, runs, named.in_order(master, ours.shape, strays), hi), MOST_RANGES)
 
@@ -247,7 +247,7 @@ def _merged(
     update: Update, master: Session, order: KeyOrder, runs: Sequence[Range], strays: Sequence[Key], hi: Key | None
 ) -> Iterator[Range]:
     """Runs and strays in key order; a stray's range ends where the master's next row begins."""
-    named = vendors.module(update.master_info.vendor, "parts")
+    named = vendor_of(update.master_info.vendor).selection
     ranges: dict[Key | None, Range] = {run[0]: run for run in runs}
     ends: list[Key | None] = []
     for key in strays:
@@ -266,19 +266,18 @@ def _merged(
 
 def _delete(update: Update, master: Session, slave: Session, shape: TableShape, own: KeyOrder, part: Part) -> int:
     """Deletes the slave's rows of the chosen ranges; which those are, the master says."""
-    here = vendors.module(update.slave_info.vendor, "parts")
+    here = vendor_of(update.slave_info.vendor)
     bounds = [bound for chosen in part.ranges for bound in chosen if bound is not None]
     begins_open = part.ranges[0][0] is None
     doomed: list[Key] = []
-    for keys in here.matching(slave, own, "true"):
+    for keys in here.selection.matching(slave, own, "true"):
         places = _places(update, master, shape, bounds, keys)
         doomed += [key for key, place in zip(keys, places, strict=True) if (place + begins_open) % 2 == 1]
-    here.delete(slave, own, doomed)
+    here.loading.delete(slave, own, doomed)
     return len(doomed)
 
 
 def _places(
     update: Update, master: Session, shape: TableShape, bounds: Sequence[Key], keys: Sequence[Key]
 ) -> list[int]:
-    found: list[int] = vendor_of(update.master_info.vendor).rows.locate(master, shape, bounds, keys)
-    return found
+    return vendor_of(update.master_info.vendor).rows.locate(master, shape, bounds, keys)

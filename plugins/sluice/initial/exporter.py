@@ -6,10 +6,10 @@ the folder and BLOCKS on the slave says so, with marker and SHA-256; a file that
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from sluice import vendors
 from sluice.database.registry import vendor_of
+from sluice.database.rows import RowFormat
 from sluice.domain.blocks import Block
 from sluice.domain.location import BLOCK_PRIORITY, file_name
 from sluice.domain.names import TableName
@@ -18,7 +18,7 @@ from sluice.initial import access
 from sluice.initial.carried import Carried
 from sluice.initial.loader import Loader
 from sluice.initial.update import Update
-from sluice.initial.worker import REST_SECONDS, BlockOvertaken, LoadReport, NotYet
+from sluice.initial.worker import REST_SECONDS, BlockOvertaken, LoadReport, NotYet, Pieces
 
 log = logging.getLogger("sluice.initial")
 
@@ -68,28 +68,19 @@ class _Exporter(Loader):
     def _move(self, block: Block) -> None:
         """Reads the begun block into a file of its own."""
         master, update, order = self._linked(self._master), self.update, self._order(block.table)
-        positions = vendor_of(update.master_info.vendor).changes
-        copying = vendors.module(update.master_info.vendor, "copying")
+        vendor = vendor_of(update.master_info.vendor)
         name = file_name(BLOCK_PRIORITY, time.time_ns())
-        beat, size = self._beat(block), 0
-
-        def pieces() -> Iterator[bytes]:
-            nonlocal size
-            for piece in rows:
-                size += len(piece)
-                beat()
-                yield piece
-
         with access.reading(update, master, order.shape, block) as seen:
             if seen.shape.key != order.shape.key:
                 raise NotYet(block.table, "its key has just changed on the master")
             query = order.select(seen.shape.replicated, block.lo, block.hi, locked=seen.locked)
             taken = seen.end if seen.locked else None
-            rows = copying.CopyOut(master, query, taken)
-            file = self.carried.write(name, pieces())
-        positions.secure(master, seen.marker)
+            stream = vendor.rows.stream(master, query, RowFormat.CSV, taken)
+            pieces = Pieces(stream, self._beat(block))
+            file = self.carried.write(name, pieces)
+        vendor.changes.secure(master, seen.marker)
         kept = self._blocks(self._linked(self._slave)).export(
-            block, self.loader, seen.marker, rows.rows, size, file.name, file.sha256
+            block, self.loader, seen.marker, stream.rows, pieces.bytes, file.name, file.sha256
         )
         if not kept:
             self.carried.folder.remove(name)
@@ -97,5 +88,5 @@ class _Exporter(Loader):
         if seen.shape != order.shape:
             self._orders.pop(block.table, None)
         self.report.blocks += 1
-        self.report.rows += rows.rows
+        self.report.rows += stream.rows
         self.report.bytes += file.size

@@ -4,9 +4,10 @@ import logging
 import time
 from datetime import datetime
 
-from sluice import vendors
 from sluice.config import ThrottleOptions
 from sluice.database.errors import DatabaseError
+from sluice.database.registry import vendor_of
+from sluice.database.server_load import NoNumber
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.initial.owner import owner_of
@@ -80,28 +81,27 @@ class Gauges:
         lag_limited = self.stores and limits.apply_lag is not None
         if not (self.reads_master or lag_limited):
             return Readings()
-        update, vendor = self.update, self.update.master_info.vendor
-        pressures = vendors.module(vendor, "pressure")
+        update = self.update
+        meter = vendor_of(update.master_info.vendor).server_load
         if self._master is None:
-            self._master = update.connect_master(settings=pressures.SETTINGS)
+            self._master = update.connect_master(settings=meter.SETTINGS)
         if not (limited or lag_limited):
             self._master.ping()
             return Readings()
-        found = pressures.read(self._master)
+        found = meter.read(self._master)
         query = None if limits.query is None or not limited else self._query(limits.query)
         lag = self._apply_lag(found.clock) if lag_limited else None
         if not limited:
             return Readings(apply_lag=lag)
-        unseen = None if found.sees_others else str(pressures.GRANT)
+        unseen = None if found.sees_others else meter.GRANT
         standbys = max(self._standbys.look(time.monotonic(), found.wal, found.replayed), found.replay_lag)
         return Readings(unseen or found.active_sessions, found.lock_waits, unseen or standbys, query, lag)
 
     def _query(self, query: str) -> Reading:
         assert self._master is not None
-        pressures = vendors.module(self.update.master_info.vendor, "pressure")
         try:
-            return float(pressures.number(self._master, query))
-        except pressures.NoNumber as problem:
+            return vendor_of(self.update.master_info.vendor).server_load.number(self._master, query)
+        except NoNumber as problem:
             return str(problem)
         except DatabaseError as error:
             if self._master.broken:

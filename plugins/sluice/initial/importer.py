@@ -6,16 +6,17 @@ Only the slave and the folder are reached: neither the master nor Airflow nor Re
 """
 
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
-from sluice import vendors
 from sluice.counted import counted
 from sluice.database.registry import vendor_of
+from sluice.database.rows import RowFormat
 from sluice.database.session import Session
 from sluice.domain.blocks import Block
+from sluice.domain.csv_header import header
 from sluice.domain.manifest import FileBlock, Manifest
 from sluice.domain.names import TableName
+from sluice.domain.shape import TableShape
 from sluice.errors import Terminal
 from sluice.initial.carried import Carried, FileDamaged
 from sluice.initial.owner import expect_loading
@@ -27,6 +28,7 @@ from sluice.initial.worker import (
     BlockWorker,
     LoadReport,
     NotYet,
+    Pieces,
 )
 
 IDLE_SECONDS = 0.2
@@ -97,25 +99,25 @@ class _Importer(BlockWorker):
 
     def _transfer(self, block: Block) -> None:
         slave = self._linked(self._slave)
-        vendor = self.target.slave_info.vendor
-        copying, catalog = vendors.module(vendor, "copying"), vendor_of(vendor).rows
+        vendor = vendor_of(self.target.slave_info.vendor)
         listed = self.files.get(block.file or "")
         if listed is None:
             raise FileDamaged(self.carried.location, f"has no file for block {block.number} of {block.table}")
         with self._fitting(block.table), slave.transaction():
-            shape = catalog.shape(slave, block.table)
+            shape = vendor.rows.shape(slave, block.table)
             if shape is None:
                 raise NotYet(block.table, f"{block.table} does not exist on the slave")
             if self.target.slave.existing_tables == "keep":
                 self._clear(slave, shape, block)
             try:
-                columns, pieces = copying.header(self.carried.read(listed.file))
+                columns, pieces = header(self.carried.read(listed.file))
             except ValueError as error:
                 raise FileDamaged(self.carried.location.below(listed.file.name), f"is no CSV: {error}") from error
             lacking = [name for name in columns if name not in {column.name for column in shape.columns}]
             if lacking:
                 raise NotYet(block.table, f"the slave's table lacks {', '.join(lacking)}")
-            rows = copying.copy_in(slave, block.table, columns, _with_each(pieces, self._beat(block)))
+            beaten = Pieces(pieces, self._beat(block))
+            rows = vendor.loading.write(slave, block.table, columns, beaten, RowFormat.CSV)
             if rows != listed.rows:
                 raise FileDamaged(
                     self.carried.location.below(listed.file.name),
@@ -131,13 +133,13 @@ class _Importer(BlockWorker):
         self.report.bytes += listed.file.size
         self._reasons.pop(listed.table, None)
 
-    def _clear(self, slave: Session, shape: Any, block: Block) -> None:
+    def _clear(self, slave: Session, shape: TableShape, block: Block) -> None:
         """Deletes the old rows of a kept table that this block replaces, see `sluice.initial.preparation`."""
         vendor = self.target.slave_info.vendor
         order = vendor_of(vendor).rows.key_order(slave, shape)
         whole = block.lo is None and block.hi is None
         if whole or (order.same_everywhere and self.same_order.get(block.table, False)):
-            vendors.module(vendor, "copying").clear(slave, order, block)
+            vendor_of(vendor).loading.clear(slave, order, block)
 
     def _finished(self) -> bool:
         _, begun, exported = self._blocks(self._linked(self._control)).left()
@@ -152,9 +154,3 @@ class _Importer(BlockWorker):
     def _rest(self, reason: NotYet) -> None:
         self._resting[reason.table] = time.monotonic() + REST_SECONDS
         self._reasons[reason.table] = str(reason)
-
-
-def _with_each(pieces: Iterator[bytes], act: Callable[[], None]) -> Iterator[bytes]:
-    for piece in pieces:
-        act()
-        yield piece

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from sluice import vendors
 from sluice.database.control import Claim
 from sluice.database.errors import UndefinedTable, UniqueViolation
 from sluice.database.registry import vendor_of
@@ -31,7 +30,7 @@ from sluice.initial import access, pace
 from sluice.initial.access import GaveWay, SnapshotLost
 from sluice.initial.owner import expect_loading, owner_of
 from sluice.initial.update import Update
-from sluice.initial.worker import REST_SECONDS, BlockOvertaken, BlockWorker, LoadReport, NotYet
+from sluice.initial.worker import REST_SECONDS, BlockOvertaken, BlockWorker, LoadReport, NotYet, Pieces
 
 log = logging.getLogger("sluice.initial")
 
@@ -155,15 +154,13 @@ class Loader(BlockWorker):
         """Reads the begun block and stores it."""
         master, slave = self._linked(self._master), self._linked(self._slave)
         update, order = self.update, self._order(block.table)
-        positions = vendor_of(update.master_info.vendor).changes
-        copying = vendors.module(update.slave_info.vendor, "copying")
-        catalog = vendor_of(update.slave_info.vendor).rows
+        of_master, of_slave = vendor_of(update.master_info.vendor), vendor_of(update.slave_info.vendor)
         with self._fitting(block.table), slave.transaction():
             with (
                 access.reading(update, master, order.shape, block) as seen,
                 self._fitting(block.table),
             ):
-                target = catalog.shape(slave, block.table)
+                target = of_slave.rows.shape(slave, block.table)
                 if seen.shape.key != order.shape.key:
                     raise NotYet(block.table, "its key has just changed on the master")
                 if target is None:
@@ -172,24 +169,22 @@ class Loader(BlockWorker):
                     raise NotYet(block.table, "; ".join(unfit))
                 if update.slave.existing_tables == "keep":
                     self._clear(slave, target, block)
-                copied = copying.copy(
-                    master,
-                    slave,
-                    order.select(seen.shape.replicated, block.lo, block.hi, locked=seen.locked),
-                    target,
-                    seen.shape.replicated,
-                    in_binary=copying.binary(seen.shape.replicated, target),
-                    beat=self._beat(block),
-                    taken=seen.end if seen.locked else None,
-                )
-            positions.secure(master, seen.marker)
-            if not self._blocks(slave).store(block, self.loader, seen.marker, copied.rows, copied.bytes):
+                columns = seen.shape.replicated
+                offered = of_slave.loading.formats(columns, target)
+                row_format = next(each for each in offered if each in of_master.rows.formats)
+                query = order.select(columns, block.lo, block.hi, locked=seen.locked)
+                stream = of_master.rows.stream(master, query, row_format, seen.end if seen.locked else None)
+                pieces = Pieces(stream, self._beat(block))
+                names = [column.name for column in columns]
+                rows = of_slave.loading.write(slave, block.table, names, pieces, row_format)
+            of_master.changes.secure(master, seen.marker)
+            if not self._blocks(slave).store(block, self.loader, seen.marker, rows, pieces.bytes):
                 raise BlockOvertaken(f"block {block.number} of {block.table} was taken away while it was read")
         if seen.shape != order.shape:
             self._orders.pop(block.table, None)
         self.report.blocks += 1
-        self.report.rows += copied.rows
-        self.report.bytes += copied.bytes
+        self.report.rows += rows
+        self.report.bytes += pieces.bytes
         self._waiting_since.pop(block.table, None)
 
     # -- what it asks
@@ -267,7 +262,7 @@ class Loader(BlockWorker):
         there = vendor_of(vendor).rows.key_order(slave, target)
         whole = block.lo is None and block.hi is None
         if whole or (there.same_everywhere and self._order(block.table).same_everywhere):
-            vendors.module(vendor, "copying").clear(slave, there, block)
+            vendor_of(vendor).loading.clear(slave, there, block)
 
     # -- its sessions
 

@@ -12,13 +12,11 @@ the slave has already (`existing_tables` of the configuration):
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
-from sluice import vendors
 from sluice.database.control import BlockTable
 from sluice.database.registry import vendor_of
-from sluice.database.rows import RowSource
-from sluice.database.session import Session, Sessions
+from sluice.database.schema import TableDefinition
+from sluice.database.session import Session
 from sluice.domain.compatibility import TablesDiffer, differences
 from sluice.domain.names import TableName
 from sluice.domain.shape import TableShape
@@ -83,11 +81,11 @@ class Preparation:
         self.update = update
         self.master = master
         self.slave = slave
-        self._of_master = _Vendor(update.master_info.vendor)
-        self._of_slave = _Vendor(update.slave_info.vendor)
+        self._of_master = vendor_of(update.master_info.vendor)
+        self._of_slave = vendor_of(update.slave_info.vendor)
         self.tables = list(tables)
-        self.definitions = self._of_master.tables.define(master, self.tables)
-        self.types = self._of_master.types.needed(master, self.tables)
+        self.definitions = self._of_master.schemas.tables(master, self.tables)
+        self.types = self._of_master.schemas.types(master, self.tables)
         self.there: dict[TableName, TableShape] = self._of_slave.rows.shapes(slave, self.tables)
         self.mine = frozenset(self._store().made())
         """Tables that this very update made: what it makes, it plans in the same transaction."""
@@ -97,18 +95,18 @@ class Preparation:
         foreign = [table for table in self.tables if table in self.there and table not in self.mine]
         if foreign and self.update.slave.existing_tables == "refuse":
             raise TablesExist(self.update.slave.name, foreign)
-        tables = self._of_slave.tables
+        target = self._of_slave.loading
         problems = [
-            f"{table} is {what} on the slave" for table, what in tables.not_tables(self.slave, self.tables).items()
+            f"{table} is {what} on the slave" for table, what in target.not_tables(self.slave, self.tables).items()
         ]
-        problems += self._of_slave.types.differences(self.slave, self.types)
+        problems += target.type_differences(self.slave, self.types)
         problems += self._collations()
         for definition in self.definitions:
             if definition.table in foreign:
                 problems += differences(definition.shape, self.there[definition.table])
         problems += [
             f"this account may not {lacking} on {table}"
-            for table, lacking in tables.lacking_privileges(self.slave, foreign).items()
+            for table, lacking in target.lacking_privileges(self.slave, foreign).items()
         ]
         problems += self._foreign_keys(foreign)
         if self.update.slave.checkpoint == "redis":
@@ -138,16 +136,16 @@ class Preparation:
         trusted = self.update.slave.trusted_ddl
         wanted = self._to_be_made()
         names = [definition.table for definition in wanted]
-        types = self._of_master.types.needed(self.master, names)
+        types = self._of_master.schemas.types(self.master, names)
         with self.slave.transaction():
-            collations = self._of_master.types.collations(self.master, names)
-            for what in self._of_slave.types.create(self.slave, types, collations, trusted=trusted):
+            collations = self._of_master.schemas.collations(self.master, names)
+            for what in self._of_slave.loading.create_types(self.slave, types, collations, trusted=trusted):
                 log.info("%s: %s made on the slave", self.update, what)
         for definition in wanted:
             with self.slave.transaction():
                 if definition.table in self.there:
-                    self._of_slave.tables.drop(self.slave, definition.table)
-                self._of_slave.tables.create(self.slave, definition, trusted=trusted)
+                    self._of_slave.loading.drop_table(self.slave, definition.table)
+                self._of_slave.loading.create_table(self.slave, definition, trusted=trusted)
                 self._store().plan([definition.table], made=True)
         return names
 
@@ -155,7 +153,7 @@ class Preparation:
         """Drops tables that this update made and the master has no more: their DROP comes before the start position."""
         for table in sorted(self.mine.difference(self.tables)):
             with self.slave.transaction():
-                self._of_slave.tables.drop(self.slave, table)
+                self._of_slave.loading.drop_table(self.slave, table)
             log.info("%s: %s is gone on the master and dropped again", self.update, table)
 
     def empty(self, again: Iterable[TableName] = ()) -> list[TableName]:
@@ -173,17 +171,17 @@ class Preparation:
         ]
         emptied = foreign
         if self.update.slave.existing_tables == "keep":
-            unique = self._of_slave.tables.with_unique_values(self.slave, foreign)
+            unique = self._of_slave.loading.with_unique_values(self.slave, foreign)
             emptied = [table for table in foreign if table in unique or not self._same_order(table)]
         if emptied:
-            stripped = self._of_slave.constraints.strip(
+            stripped = self._of_slave.loading.strip(
                 self.slave,
-                self._of_master.constraints.indexes(self.master, emptied),
-                self._of_master.constraints.constraints(self.master, emptied),
+                self._of_master.schemas.indexes(self.master, emptied),
+                self._of_master.schemas.constraints(self.master, emptied),
             )
             if stripped:
                 log.info("%s: dropped until the load is done: %s", self.update, ", ".join(stripped))
-            self._of_slave.tables.empty(self.slave, [self.there[table] for table in emptied])
+            self._of_slave.loading.empty(self.slave, [self.there[table] for table in emptied])
         return emptied
 
     def order(self) -> list[TableName]:
@@ -194,7 +192,7 @@ class Preparation:
         alone.sort(key=lambda table: -(found[table].bytes if table in found else 0))
         return alone + [table for table in self.tables if table not in keyless]
 
-    def _to_be_made(self) -> list[Any]:
+    def _to_be_made(self) -> list[TableDefinition]:
         """Definitions of tables that are absent, and of this update's own that the master changed since."""
         return [
             definition
@@ -206,11 +204,11 @@ class Preparation:
     def _collations(self) -> list[str]:
         wanted = self._to_be_made()
         used = [column.collation for made in wanted for column in made.shape.columns if column.collation]
-        own = self._of_master.types.collations(self.master, [made.table for made in wanted])
+        own = self._of_master.schemas.collations(self.master, [made.table for made in wanted])
         return [
             f"collation {name} is not on the slave, whose server has no such collations (built without ICU?): "
             "create the tables that use it there yourself, with another collation"
-            for name in self._of_slave.types.collations_lacking(self.slave, used, own)
+            for name in self._of_slave.loading.collations_lacking(self.slave, used, own)
         ]
 
     def _same_order(self, table: TableName) -> bool:
@@ -225,7 +223,7 @@ class Preparation:
         return all(order.same_everywhere for order in orders)
 
     def _foreign_keys(self, foreign: Sequence[TableName]) -> list[str]:
-        met = self._of_slave.tables.foreign_keys(self.slave, foreign) if foreign else []
+        met = self._of_slave.loading.foreign_keys(self.slave, foreign) if foreign else []
         # Where a part is loaded, rows of other replicated tables stay, and may point into it.
         staying = {
             key.child
@@ -250,21 +248,3 @@ class Preparation:
 
     def _store(self) -> BlockTable:
         return blocks_of(self.update, self.slave)
-
-
-class _Vendor:
-    """The modules of one vendor as attributes."""
-
-    def __init__(self, vendor: str):
-        self._vendor = vendor
-
-    @property
-    def rows(self) -> RowSource:
-        return vendor_of(self._vendor).rows
-
-    @property
-    def sessions(self) -> Sessions:
-        return vendor_of(self._vendor).sessions
-
-    def __getattr__(self, noun: str) -> Any:
-        return vendors.module(self._vendor, noun)

@@ -8,13 +8,12 @@ INITIAL from `begin`, TRANSITION from `plan`, NORMAL by the apply, INCONSISTENT 
 
 import logging
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
 
 from redis import Redis
 
-from sluice import vendors
 from sluice.counted import counted
 from sluice.database.control import LoadLocks
+from sluice.database.load import Completed
 from sluice.database.registry import rejects_of, vendor_of
 from sluice.database.session import Session
 from sluice.domain.names import TableName
@@ -147,7 +146,7 @@ def open_gate(update: Update, store: Redis) -> None:
     log.info("%s: the gate's closure 'initial update' is %s", update, "removed" if opened else "not there")
 
 
-def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Any:
+def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Completed:
     """Indexes, unique values, checks and foreign keys of the master that the slave lacks; statistics; sequences.
 
     While the apply goes on. What the slave cannot have (a function is missing, say) is left out,
@@ -159,26 +158,23 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Any:
             raise LoadEnded.of(update, owner)
         if owner.state is not SlaveState.NORMAL:
             raise NotWhole(update, owner.state)
-        made_here = vendors.module(update.slave_info.vendor, "constraints")
-        read_there = vendors.module(update.master_info.vendor, "constraints")
-        tables = vendors.module(update.slave_info.vendor, "tables")
-        sequences = vendors.module(update.slave_info.vendor, "sequences")
+        of_master, of_slave = vendor_of(update.master_info.vendor), vendor_of(update.slave_info.vendor)
+        defined, target = of_master.schemas, of_slave.loading
         loaded = [progress.table for progress in blocks_of(update, slave).progress()]
         # A table may have been dropped since.
-        names = list(vendor_of(update.slave_info.vendor).rows.shapes(slave, loaded))
+        names = list(of_slave.rows.shapes(slave, loaded))
         for table in names:
             if stopped():
                 break
-            tables.analyze(slave, table)
-        done = made_here.complete_indexes(
-            slave, read_there.indexes(master, names), stopped, trusted=update.slave.trusted_ddl
-        )
-        checks = read_there.constraints(master, names)
-        done.extend(made_here.complete_constraints(slave, checks, names, stopped, trusted=update.slave.trusted_ddl))
-        moved = sequences.advance(slave, sequences.read(master, names))
+            target.analyze(slave, table)
+        trusted = update.slave.trusted_ddl
+        done = target.complete_indexes(slave, defined.indexes(master, names), stopped, trusted=trusted)
+        checks = defined.constraints(master, names)
+        done.extend(target.complete_constraints(slave, checks, names, stopped, trusted=trusted))
+        moved = target.advance_sequences(slave, defined.sequences(master, names))
         lacks = [
-            *vendors.module(update.master_info.vendor, "lacks_master").of_sequences(master, names),
-            *vendors.module(update.slave_info.vendor, "lacks_slave").of_sequences(slave, names),
+            *of_master.preflight.sequences_of_master(master, names),
+            *of_slave.preflight.sequences_of_slave(slave, names),
         ]
         for lack in lacks:
             log.warning("%s: sequences were not set. Clear the task finish after this was mended: %s", update, lack)

@@ -8,7 +8,7 @@ import logging
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
@@ -71,6 +71,24 @@ class LoadReport:
     rows: int = 0
     bytes: int = 0
     seconds: float = 0.0
+
+
+class Pieces:
+    """Rows on their way, in pieces that are cut anywhere. `bytes`: of those that have passed.
+
+    `beat` is called for each, and may raise to stop.
+    """
+
+    def __init__(self, pieces: Iterable[bytes | memoryview], beat: Callable[[], None]):
+        self.bytes = 0
+        self._pieces = pieces
+        self._beat = beat
+
+    def __iter__(self) -> Iterator[bytes | memoryview]:
+        for piece in self._pieces:
+            self.bytes += len(piece)
+            self._beat()
+            yield piece
 
 
 class BlockWorker(ABC):

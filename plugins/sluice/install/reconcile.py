@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 from sluice.configuration.resolve import ResolvedTable
 from sluice.counted import counted
+from sluice.database import lock_waits
+from sluice.database.capture import CaptureRegistry, TablesUnfit
+from sluice.database.errors import LockNotAvailable
+from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.domain.names import Prefix, TableName
 from sluice.errors import Terminal
 from sluice.install.plan import Add, Alter, Remove, Reorder, Step, plan
-from sluice.vendors.postgres import catalog, resources, session
-from sluice.vendors.postgres.tables_registry import Registry, TablesUnfit
 
 log = logging.getLogger(__name__)
 
@@ -46,18 +48,20 @@ class ReconcileReport:
 def propose(connection: Session, prefix: Prefix, schema: str, configured: Iterable[ResolvedTable]) -> ReconcileReport:
     """Compares, and changes nothing.
 
-    Raises `ResourcesMissing`, `ResourcesOutdated`, `TablesUnfit` for configured tables that cannot be captured.
+    Raises `TablesUnfit` for configured tables that cannot be captured, `Terminal` where the resources are missing or
+    not of this release.
     """
     wanted = list(configured)
-    resources.expect_idle(connection)
+    connection.expect_idle()
+    vendor = vendor_of(connection.vendor)
     with connection.transaction():
-        resources.require(connection, prefix, schema)
-        registry = Registry(connection, prefix, schema)
+        vendor.capture.require(connection, prefix, schema)
+        registry = vendor.capture.Registry(connection, prefix, schema)
         unfit = registry.examine(entry.table for entry in wanted)
         if unfit:
             raise TablesUnfit(prefix, unfit)
         steps = plan(wanted, registry.read())
-        shapes = catalog.shapes(connection, (entry.table for entry in wanted))
+        shapes = vendor.rows.shapes(connection, (entry.table for entry in wanted))
     notices = tuple(
         f"{shape.table} has no primary key and no unique NOT NULL index: it is replicated as a multiset of rows, "
         "which is slower"
@@ -78,18 +82,18 @@ def apply_plan(
     A table whose writers do not let go is tried again after the others. Raises `TablesBusy`
     when that did not help; what is done stays done, and a new run goes on from there.
     """
-    resources.expect_idle(connection)
-    registry = Registry(connection, prefix, schema)
+    connection.expect_idle()
+    registry = vendor_of(connection.vendor).capture.Registry(connection, prefix, schema)
 
     def take(step: Step) -> None:
         try:
-            _take(registry, step)
+            _take(connection, registry, step)
             log.info("%s: %s: done", prefix, step)
-        except session.LOCKED:
+        except LockNotAvailable:
             log.info("%s: %s: the table is being written to, trying again", prefix, step)
             raise
 
-    if busy := session.with_each(steps, take):
+    if busy := lock_waits.with_each(steps, take):
         raise TablesBusy(prefix, (step.table for step in busy))
 
 
@@ -101,15 +105,15 @@ def reconcile(connection: Session, prefix: Prefix, schema: str, configured: Iter
     return report
 
 
-def _take(registry: Registry, step: Step) -> None:
-    connection, table = registry.connection, step.table
+def _take(connection: Session, registry: CaptureRegistry, step: Step) -> None:
+    table = step.table
     if isinstance(step, Add):
         # Committed by itself: should the trigger fail, the row says CREATING and the next run repairs it.
         with connection.transaction():
             if not registry.has(table):
                 registry.register(table, actions=step.actions, trigger=step.trigger, debug=step.debug)
     with connection.transaction():
-        session.limit_lock_waits(connection, session.LOCK_SECONDS)
+        vendor_of(connection.vendor).sessions.limit_lock_waits(connection, lock_waits.LOCK_SECONDS)
         if isinstance(step, Remove):
             registry.remove(table)
         elif isinstance(step, Reorder):

@@ -4,10 +4,11 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from sluice.database import lock_waits
+from sluice.database.capture import Installation
+from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.domain.names import Prefix
-from sluice.vendors.postgres import resources, session
-from sluice.vendors.postgres.resources import Installation
 
 log = logging.getLogger(__name__)
 
@@ -33,15 +34,16 @@ def install(connection: Session, prefix: Prefix, schema: str, cascade: Iterable[
 
     `cascade`: the replications that apply to this database and whose changes are captured, too; triggers that were
     made for others are out of date, and reconciling makes them again. A second run changes nothing and takes no lock on
-    any table. Where a lock is held, it begins anew. Raises `ResourcesNewer`, `NamesTaken`, `SchemaUnsafe`,
-    `InstalledElsewhere`.
+    any table. Where a lock is held, it begins anew. Raises `Terminal` where a newer release installed it, names are
+    taken, the schema is unsafe, or it is installed in another one.
     """
-    resources.expect_idle(connection)
-    origins = tuple(cascade)
+    connection.expect_idle()
+    vendor = vendor_of(connection.vendor)
+    resources, origins = vendor.capture, tuple(cascade)
 
     def upgrade() -> tuple[Installation | None, list[str]]:
         with connection.transaction():
-            session.limit_lock_waits(connection, session.LOCK_SECONDS)
+            vendor.sessions.limit_lock_waits(connection, lock_waits.LOCK_SECONDS)
             resources.lock(connection, prefix, schema)
             have = resources.installed(connection, prefix, schema)
             files = resources.upgrade(connection, prefix, schema, have)
@@ -50,8 +52,8 @@ def install(connection: Session, prefix: Prefix, schema: str, cascade: Iterable[
                 log.info("%s: changes of %s are passed on", prefix, others)
         return have, files
 
-    have, files = session.until_unlocked(upgrade)
-    report = InstallReport(prefix, schema, have.version if have else None, len(resources.STEPS), tuple(files))
+    have, files = lock_waits.until_unlocked(upgrade)
+    report = InstallReport(prefix, schema, have.version if have else None, resources.version(), tuple(files))
     if report.changed:
         log.info(
             "%s: DbResources in schema %s brought to version %s (%s)", prefix, schema, report.after, ", ".join(files)

@@ -2,12 +2,12 @@
 
 import logging
 
+from sluice.database import lock_waits
+from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.domain.names import Prefix
 from sluice.install.plan import Remove
 from sluice.install.reconcile import apply_plan
-from sluice.vendors.postgres import resources, session
-from sluice.vendors.postgres.tables_registry import Registry
 
 log = logging.getLogger(__name__)
 
@@ -18,21 +18,23 @@ def uninstall(connection: Session, prefix: Prefix, schema: str) -> bool:
     Other prefixes and the replicated tables stay as they are. The triggers go table by table first,
     so that writers are held up one table at a time. Raises `TablesBusy`.
     """
-    resources.expect_idle(connection)
+    connection.expect_idle()
+    vendor = vendor_of(connection.vendor)
+    resources = vendor.capture
     with connection.transaction():
         have = resources.installed(connection, prefix, schema)
         if have is None:
             log.info("%s: there are no DbResources in schema %s", prefix, schema)
             return False
-        tables = Registry(connection, prefix, schema).tables()
+        tables = resources.Registry(connection, prefix, schema).tables()
     apply_plan(connection, prefix, schema, [Remove(table) for table in tables])
 
     def remove() -> None:
         with connection.transaction():
-            session.limit_lock_waits(connection, session.LOCK_SECONDS)
+            vendor.sessions.limit_lock_waits(connection, lock_waits.LOCK_SECONDS)
             resources.lock(connection, prefix, schema)
             resources.remove(connection, prefix, schema)
 
-    session.until_unlocked(remove)
+    lock_waits.until_unlocked(remove)
     log.info("%s: DbResources in schema %s removed", prefix, schema)
     return True

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
-from sluice import vendors
 from sluice.database.registry import vendor_of
 from sluice.domain.lack import Severity
 from sluice.domain.names import TableName
@@ -28,7 +27,7 @@ def compare(work: Work, slaves: Iterable[str]) -> int | None:
     vendor, schema = work.replication.master.vendor, work.replication.master.schema
     now = datetime.now(UTC).isoformat(timespec="seconds")
     with work.master() as master:
-        if vendors.module(vendor, "resources").installed(master, work.prefix, schema) is None:
+        if vendor_of(vendor).capture.installed(master, work.prefix, schema) is None:
             return None
         captured = vendor_of(vendor).changes.captured(master, work.prefix, schema)
         existing = work.existing_tables(master)

@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 from airflow.sdk import get_current_context, task
 
-from sluice import vendors
 from sluice.config import SlaveConfig, VerifyOptions
 from sluice.counted import counted
 from sluice.database.control import Owner
@@ -312,8 +311,8 @@ def _reported(folder: Path) -> list[str]:
 
 
 def _installed(work: Work, master: Session) -> bool:
-    resources = vendors.module(work.replication.master.vendor, "resources")
-    found = resources.installed(master, work.prefix, work.replication.master.schema)
+    capture = vendor_of(work.replication.master.vendor).capture
+    found = capture.installed(master, work.prefix, work.replication.master.schema)
     if found is None:
         log.info("%s: nothing is installed on the master yet", work)
     return found is not None

@@ -10,10 +10,10 @@ Nothing is changed, and no lock of a table is waited for.
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
-from sluice import vendors
 from sluice.config import Replication, SlaveConfig
+from sluice.database.registry import vendor_of
+from sluice.database.session import Session
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.lack import MASTER, Lack, Severity, errors, slave_side
 from sluice.domain.names import TableName
@@ -32,22 +32,22 @@ class NotReady(Terminal):
         self.lacks = tuple(lacks)
 
 
-def of_master(session: Any, replication: Replication, place: str = "", *, light: bool = False) -> list[Lack]:
+def of_master(session: Session, replication: Replication, place: str = "", *, light: bool = False) -> list[Lack]:
     """What the master lacks. `place` names it in messages. Raises the driver's errors.
 
     `light`: only what a replication that runs already cannot do without, and in less time.
     """
-    module = vendors.module(replication.master.vendor, "lacks_master")
-    return [lack.at(MASTER, place) for lack in module.find(session, replication, light=light)]
+    found = vendor_of(replication.master.vendor).preflight.of_master(session, replication, light=light)
+    return [lack.at(MASTER, place) for lack in found]
 
 
 def of_slave(
-    session: Any,
+    session: Session,
     replication: Replication,
     slave: SlaveConfig,
     place: str = "",
     *,
-    master: Any = None,
+    master: Session | None = None,
     covers: Callable[[TableName], bool] | None = None,
     light: bool = False,
 ) -> list[Lack]:
@@ -56,18 +56,18 @@ def of_slave(
     `master`: None where it cannot be reached; then nothing is known of tables. `covers`: chooses tables where only a
     part is to be loaded. `light`: as for the master.
     """
-    module = vendors.module(slave.vendor, "lacks_slave")
     wanted = None
     if master is not None:
-        wanted = module.Wanted.of(master, replication, covers or (lambda _: True))
-    found = module.find(session, replication, slave, wanted, part=covers is not None, light=light)
+        preflight = vendor_of(replication.master.vendor).preflight
+        wanted = preflight.wanted(master, replication, covers or (lambda _: True))
+    preflight = vendor_of(slave.vendor).preflight
+    found = preflight.of_slave(session, replication, slave, wanted, part=covers is not None, light=light)
     return [lack.at(slave_side(slave.name), place) for lack in found]
 
 
 def of_refusal(side: str, info: ConnectionInfo, error: Terminal) -> Lack:
     """A place that could not be entered, as a lack; `error` says why."""
-    lack: Lack = vendors.module(info.vendor, "lacks").of_refusal(info, str(error))
-    return lack.at(side, info.place)
+    return vendor_of(info.vendor).preflight.of_refusal(info, str(error)).at(side, info.place)
 
 
 def settle(subject: str, lacks: Iterable[Lack]) -> None:

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from sluice import vendors
 from sluice.config import Replication
 from sluice.database.registry import reach, vendor_of
+from sluice.database.schema import Constraint, DomainCheck, Index
 from sluice.database.session import Session
 from sluice.domain.lack import Lack, slave_side
 from sluice.domain.names import TableName
@@ -16,22 +15,22 @@ from sluice.pair import Pair
 
 @dataclass(frozen=True)
 class Defined:
-    """What is defined on the master for its captured tables, as its vendor has it."""
+    """What is defined on the master for its captured tables, beyond rows."""
 
     tables: Sequence[TableName]
-    indexes: Sequence[Any]
-    constraints: Sequence[Any]
-    domain_checks: Sequence[Any]
+    indexes: Sequence[Index]
+    constraints: Sequence[Constraint]
+    domain_checks: Sequence[DomainCheck]
 
     @classmethod
     def read(cls, vendor: str, master: Session, tables: Sequence[TableName]) -> "Defined":
         """Raises the driver's errors."""
-        constraints, domains = vendors.module(vendor, "constraints"), vendors.module(vendor, "domains")
+        schemas = vendor_of(vendor).schemas
         return cls(
             tables,
-            constraints.indexes(master, tables),
-            constraints.constraints(master, tables),
-            domains.checks(master, tables),
+            schemas.indexes(master, tables),
+            schemas.constraints(master, tables),
+            schemas.domain_checks(master, tables),
         )
 
 
@@ -50,7 +49,7 @@ def of_slave(pair: Pair, defined: Defined, is_updated: Callable[[str | None, str
     the update of that id goes on for a slave. Raises `Transient`.
     """
     vendor = pair.slave_info.vendor
-    constraints, domains = vendors.module(vendor, "constraints"), vendors.module(vendor, "domains")
+    schemas = vendor_of(vendor).schemas
     with reach(pair.slave_info, f"{pair.application} compare") as slave:
         checkpoints = vendor_of(vendor).control
         checkpoint = checkpoints.CheckpointStore(slave, pair.prefix, pair.slave.schema, pair.slave.name).read()
@@ -63,7 +62,7 @@ def of_slave(pair: Pair, defined: Defined, is_updated: Callable[[str | None, str
         names = {table for table in defined.tables if table in there and table not in checkpoint.tables}
         indexes = [one for one in defined.indexes if one.table in names]
         constrained = [one for one in defined.constraints if one.table in names]
-        found = constraints.lacking(slave, indexes, constrained, names)
-        found += constraints.surplus(slave, indexes, constrained, sorted(names))
-        found += domains.lacking(defined.domain_checks, domains.checks(slave, sorted(names)))
+        found = schemas.lacking(slave, indexes, constrained, names)
+        found += schemas.surplus(slave, indexes, constrained, sorted(names))
+        found += schemas.domain_checks_lacking(defined.domain_checks, schemas.domain_checks(slave, sorted(names)))
     return [lack.at(slave_side(pair.slave.name), pair.slave_info.place) for lack in found]

@@ -18,6 +18,7 @@ from initial_load.pair import Pair
 from initial_load.shop import HEAP, NOTES, ORDERS, SCRATCH, make_shop
 from initial_load.traffic import Traffic
 from sluice.configuration.model import READS
+from sluice.database.selection import NotEvaluated
 from sluice.domain.blocks import BlockState
 from sluice.domain.names import TableName
 from sluice.domain.reject import RejectStatus
@@ -25,7 +26,6 @@ from sluice.domain.state import SlaveState
 from sluice.initial import chosen, steps
 from sluice.initial.chosen import CannotChoose
 from sluice.stores.gate import Gate
-from sluice.vendors.postgres.parts import NotEvaluated
 from sluice.vendors.postgres.rejects import RejectStore
 from tests.waiting import until
 

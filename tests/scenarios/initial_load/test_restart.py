@@ -26,7 +26,7 @@ from sluice.initial.job import LoadJob
 from sluice.initial.loader import load_worker
 from sluice.initial.owner import LoadEnded
 from sluice.initial.worker import JobOver
-from sluice.vendors.postgres import blocks, catalog, copying, snapshot, updates
+from sluice.vendors.postgres import blocks, catalog, copying, load_target, snapshot, updates
 from sluice.vendors.postgres.connection import connect
 from tests.waiting import until
 
@@ -122,7 +122,7 @@ def test_a_loader_that_was_given_up_can_store_nothing(shop: Pair, monkeypatch: p
     update = shop.update()
     shop.prepare(update)
     reading, go_on = threading.Event(), threading.Event()
-    real = copying.copy
+    real = copying.write
 
     def slow(*args: Any, **options: Any) -> Any:
         if threading.current_thread().name == "zombie":
@@ -130,7 +130,7 @@ def test_a_loader_that_was_given_up_can_store_nothing(shop: Pair, monkeypatch: p
             assert go_on.wait(60)
         return real(*args, **options)
 
-    monkeypatch.setattr(copying, "copy", slow)
+    monkeypatch.setattr(load_target, "write", slow)
     monkeypatch.setattr(updates, "end_sessions", lambda *_: 0)
     dead = LoadJob(update)
     dead.__enter__()

@@ -10,6 +10,7 @@ from embedded.demo import accounts, master
 from embedded.postgres import PostgresServer
 from initial_load.conftest import MakePair
 from initial_load.pair import Pair
+from sluice.database.schema import Constraint
 from sluice.domain.compatibility import TablesDiffer
 from sluice.domain.names import TableName
 from sluice.domain.state import SlaveState
@@ -68,7 +69,7 @@ def test_every_type_and_name_travels_without_a_superuser(demo: Pair) -> None:
 
 def _comparable(found: Any) -> Any:
     """As they are on a slave: foreign keys deferrable."""
-    return [getattr(one, "definition", one) for one in found]
+    return [constraints.definition(one) if isinstance(one, Constraint) else one for one in found]
 
 
 def test_sequences_stand_behind_their_columns_for_the_day_of_a_fail_over(pair_of: MakePair) -> None:

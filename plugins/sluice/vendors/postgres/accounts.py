@@ -5,7 +5,6 @@ Sessions here are of an administrator or of the replication's own account, in au
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -13,6 +12,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from sluice import sql_files
 from sluice.configuration.resolve import own_tables
+from sluice.database.accounts import Content
 from sluice.database.session import Session
 from sluice.domain.connection import OPTIONS, ConnectionInfo
 from sluice.domain.names import Prefix
@@ -40,17 +40,6 @@ class PasswordShown(Terminal):
             f"The URL of {place} has a password in it, which a command line shows to everybody on this machine. Leave "
             "it out: it is taken from PGPASSWORD, ~/.pgpass (or PGPASSFILE), or asked for. Change it now."
         )
-
-
-@dataclass(frozen=True)
-class Content:
-    """The tables of a schema that could be replicated."""
-
-    schema: str
-    tables: int
-    rows: int
-    """By statistics."""
-    owners: tuple[str, ...]
 
 
 def parse(url: str, user: str) -> ConnectionInfo:

@@ -54,6 +54,7 @@ WRITING: dict[str, str] = {"default_transaction_read_only": "off"}
 class PostgresSession(psycopg.Connection[Any]):
     """A connection whose errors are those of `sluice.database.errors` (see `adopt`), with the server named."""
 
+    vendor = "postgres"
     place = "the database"
     mask: tuple[str, ...] = ()
     """Columns whose values no message may hold."""
@@ -78,6 +79,10 @@ class PostgresSession(psycopg.Connection[Any]):
             if durable is not None:
                 self.execute("SET LOCAL synchronous_commit = on" if durable else "SET LOCAL synchronous_commit = off")
             yield transaction
+
+    def expect_idle(self) -> None:
+        if self.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            raise ValueError("This service makes its own transactions; commit or roll back yours first.")
 
     def ping(self) -> None:
         self.execute("SELECT 1")

@@ -12,12 +12,14 @@ import logging
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
 import psycopg
 
 from sluice import sql_files
+from sluice.database.load import Completed
+from sluice.database.schema import Constraint, Index
 from sluice.database.session import Session
 from sluice.domain.lack import Lack, Severity
 from sluice.domain.names import TableName
@@ -42,80 +44,18 @@ _PLAIN_ONLY_THERE = "the master has none of that name, and every change on the s
 _DEFERRABLE = re.compile(r" DEFERRABLE( INITIALLY DEFERRED)?\Z")
 
 
-@dataclass(frozen=True)
-class Index:
-    """An index, as `table_indexes.sql` gives it."""
-
-    table: TableName
-    name: str
-    unique: bool
-    valid: bool
-    rest: str
-    """What follows CREATE INDEX name ON table."""
-    constraint_kind: str | None
-    constraint: str | None
-    primary: bool
-    expressions: list[str]
-    """Those that are evaluated for each row: of its columns, and which rows it has."""
-
-    @property
-    def constrains(self) -> bool:
-        """Whether it refuses rows."""
-        return self.unique or self.constraint_kind is not None
-
-
-@dataclass(frozen=True)
-class Constraint:
-    """A check constraint or foreign key, as `table_constraints.sql` gives it."""
-
-    table: TableName
-    name: str
-    kind: str
-    validated: bool
-    check: str | None
-    columns: list[str] | None
-    parent_schema: str | None
-    parent_name: str | None
-    parent_columns: list[str] | None
-    match: str
-    deferrable: bool
-    deferred: bool
-
-    @property
-    def parent(self) -> TableName:
-        assert self.parent_schema is not None and self.parent_name is not None
-        return TableName(self.parent_schema, self.parent_name)
-
-    @property
-    def expressions(self) -> list[str]:
-        """Those that are evaluated for each row."""
-        return [str(self.check).removeprefix("CHECK ")] if self.kind == "c" else []
-
-    @property
-    def definition(self) -> str:
-        """As ADD CONSTRAINT takes it on a slave."""
-        if self.kind == "c":
-            return str(self.check)
-        columns = ", ".join(quoted(column) for column in self.columns or [])
-        parents = ", ".join(quoted(column) for column in self.parent_columns or [])
-        match = " MATCH FULL" if self.match == "f" else ""
-        initially = "DEFERRED" if self.deferred else "IMMEDIATE"
-        return (
-            f"FOREIGN KEY ({columns}) REFERENCES {quoted(self.parent.schema, self.parent.name)} ({parents}){match} "
-            f"DEFERRABLE INITIALLY {initially}"
-        )
-
-
-@dataclass
-class Completed:
-    """What was made, and what could not be: `(what, why)`."""
-
-    made: list[str] = field(default_factory=list)
-    left_out: list[tuple[str, str]] = field(default_factory=list)
-
-    def extend(self, other: "Completed") -> None:
-        self.made += other.made
-        self.left_out += other.left_out
+def definition(wanted: Constraint) -> str:
+    """As ADD CONSTRAINT takes it on a slave."""
+    if wanted.kind == "c":
+        return str(wanted.check)
+    columns = ", ".join(quoted(column) for column in wanted.columns or [])
+    parents = ", ".join(quoted(column) for column in wanted.parent_columns or [])
+    match = " MATCH FULL" if wanted.match == "f" else ""
+    initially = "DEFERRED" if wanted.deferred else "IMMEDIATE"
+    return (
+        f"FOREIGN KEY ({columns}) REFERENCES {quoted(wanted.parent.schema, wanted.parent.name)} ({parents}){match} "
+        f"DEFERRABLE INITIALLY {initially}"
+    )
 
 
 def indexes(connection: Session, tables: Sequence[TableName]) -> list[Index]:
@@ -218,12 +158,12 @@ def surplus(
         (one.table, one.name) for one in constraints_of_master
     }
     unique = {(one.table, one.rest) for one in indexes_of_master if one.unique}
-    defined = {(one.table, one.definition) for one in constraints_of_master}
+    defined = {(one.table, definition(one)) for one in constraints_of_master}
     there = indexes(connection, tables)
     constraining: list[Index | Constraint] = [
         own for own in there if own.constrains and not own.primary and (own.table, own.rest) not in unique
     ]
-    constraining += [own for own in constraints(connection, tables) if (own.table, own.definition) not in defined]
+    constraining += [own for own in constraints(connection, tables) if (own.table, definition(own)) not in defined]
     return [
         Lack("", _name_of(own), _ONLY_THERE, _drop(own), Severity.WARNING)
         for own in constraining
@@ -286,7 +226,7 @@ def strip(connection: Session, master: Sequence[Index], constraints_of_master: S
     """
     tables = list(dict.fromkeys(index.table for index in master))
     own_references = {
-        (own.table, own.name): own.definition
+        (own.table, own.name): definition(own)
         for own in constraints(connection, list(dict.fromkeys(wanted.table for wanted in constraints_of_master)))
         if own.kind == "f"
     }
@@ -294,7 +234,7 @@ def strip(connection: Session, master: Sequence[Index], constraints_of_master: S
     own_keys = keys(connection, tables)
     statements = []
     for wanted in constraints_of_master:
-        if wanted.validated and own_references.get((wanted.table, wanted.name)) == wanted.definition:
+        if wanted.validated and own_references.get((wanted.table, wanted.name)) == definition(wanted):
             statements.append((wanted.table, wanted.name, _drop_constraint(wanted.table, wanted.name)))
     for index in master:
         own = own_indexes.get((index.table, index.name))
@@ -349,8 +289,8 @@ def _index_statements(wanted: Index, own: Index | None) -> list[str]:
     table, name = quoted(wanted.table.schema, wanted.table.name), quoted(wanted.name)
     if wanted.constraint_kind == "x":
         # Cannot be built concurrently. Deferred, so that the apply may pass through states in between.
-        definition = _DEFERRABLE.sub("", str(wanted.constraint)) + " DEFERRABLE INITIALLY DEFERRED"
-        return [f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition}"]
+        deferred = _DEFERRABLE.sub("", str(wanted.constraint)) + " DEFERRABLE INITIALLY DEFERRED"
+        return [f"ALTER TABLE {table} ADD CONSTRAINT {name} {deferred}"]
     statements = []
     if own and not own.valid:
         statements.append(_drop_index(wanted))
@@ -388,7 +328,7 @@ def _constraint_statements(wanted: Constraint, own: Constraint | None) -> list[s
     validate = f"ALTER TABLE {table} VALIDATE CONSTRAINT {name}"
     if own:
         return [validate]
-    return [f"ALTER TABLE {table} ADD CONSTRAINT {name} {wanted.definition} NOT VALID", validate]
+    return [f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition(wanted)} NOT VALID", validate]
 
 
 def _patiently(connection: Session, statement: str) -> None:

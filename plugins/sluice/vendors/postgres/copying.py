@@ -1,38 +1,39 @@
-"""Rows from one PostgreSQL table into another: COPY to COPY, passed through without looking inside.
+"""Rows out of a PostgreSQL table and into one, by COPY: passed through without looking inside.
 
 The server sends one message a row. Asking the driver's row iterator for each would cost more than
 the copy itself, so messages are taken from libpq directly and handed on in large pieces. Memory
 holds one piece, or one row where a row is larger.
 """
 
-import csv
 import io
-import itertools
 import re
 import select
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from psycopg import pq
 from psycopg.errors import error_from_result
 
+from sluice.database.rows import KeyOrder, RowFormat
 from sluice.database.session import Session
 from sluice.domain.blocks import Block
 from sluice.domain.names import TableName
 from sluice.domain.shape import Column, TableShape
 from sluice.vendors.postgres.connection import classified, native, quoted
-from sluice.vendors.postgres.ranges import KeyOrder, select_list
 
 PIECE_BYTES = 128 * 1024
 """Messages are joined up to this size before they are handed on."""
 LARGE_BYTES = 1024 * 1024
 """A message above this size is handed on in slices of its own."""
 BEAT_SECONDS = 1.0
+"""After so long without a row a stream gives an empty piece."""
 KEPT_BYTES = 16 * 1024 * 1024
 """Rows that are all taken before the first is written are in memory up to this size."""
-_CSV = "(FORMAT csv, HEADER)"
-_QUOTE, _NEWLINE = b'"\n'
+_OPTIONS = {
+    RowFormat.CSV: "(FORMAT csv, HEADER)",
+    RowFormat.COPY_TEXT: "(FORMAT text)",
+    RowFormat.COPY_BINARY: "(FORMAT binary)",
+}
 
 _STABLE = frozenset((
     "bigint", "bit", "bit varying", "boolean", "box", "bytea", '"char"', "character", "character varying", "cidr",
@@ -46,17 +47,11 @@ _STABLE = frozenset((
 and ranges names types by oid: those of a database's own types differ from one to the next."""
 
 
-@dataclass(frozen=True)
-class Copied:
-    """What one copy moved."""
-
-    rows: int
-    bytes: int
-
-
-def binary(columns: Sequence[Column], target: TableShape) -> bool:
-    """Whether these columns of the master may travel in binary to the same columns of `target`."""
-    return all(stable(column.type) and target.column(column.name).type == column.type for column in columns)
+def formats(columns: Sequence[Column], target: TableShape) -> Sequence[RowFormat]:
+    """In which forms these columns of the master may be written to the same columns of `target`, best first."""
+    binary = all(stable(column.type) and target.column(column.name).type == column.type for column in columns)
+    others = [RowFormat.COPY_TEXT, RowFormat.CSV]
+    return [RowFormat.COPY_BINARY, *others] if binary else others
 
 
 def stable(type_name: str) -> bool:
@@ -69,53 +64,15 @@ def stable(type_name: str) -> bool:
     return plain in _STABLE
 
 
-def copy(
-    source: Session,
-    target: Session,
-    query: str,
-    table: TableShape,
-    columns: Sequence[Column],
-    *,
-    in_binary: bool,
-    beat: Callable[[], None] = lambda: None,
-    taken: Callable[[], None] | None = None,
-) -> Copied:
-    """Copies the rows of `query` into `columns` of `table`; both connections must be in a transaction.
+class RowStream:
+    """See `sluice.database.rows.RowStream`. The connection must be in a transaction.
 
-    With `taken` all rows are taken from the source before the first is written, and it is called between the two.
-
-    `query` selects the columns in this order. `beat` is called often (each piece, each second of
-    waiting) and may raise to stop. After any error the source connection may be in the middle of a
-    result: close it.
-    """
-    options = "(FORMAT binary)" if in_binary else "(FORMAT text)"
-    into_columns = f"({select_list(columns)}) " if columns else ""
-    statement = f"COPY {quoted(table.table.schema, table.table.name)} {into_columns}FROM STDIN {options}"
-    size = 0
-    pieces = _pieces(source, f"COPY ({query}) TO STDOUT {options}")
-    if taken is not None:
-        pieces = _kept(pieces, taken)
-    with native(target).cursor() as cursor:
-        with cursor.copy(statement.encode()) as into:
-            while (piece := next(pieces, None)) is not None:
-                if piece:
-                    into.write(piece)
-                    size += len(piece)
-                beat()
-        return Copied(cursor.rowcount, size)
-
-
-class CopyOut:
-    """The rows of a query as CSV with a header, in pieces; `rows` is their number once all were taken.
-
-    A NULL is empty and an empty text is quoted, so that every value travels exactly. The connection must be in a
-    transaction; after an error it may be in the middle of a result: close it. Pieces are empty where a second passed
-    without any. With `taken` all rows are taken before the first is given, and it is called between the two.
+    An empty text of CSV is quoted, so that every value travels exactly.
     """
 
-    def __init__(self, connection: Session, query: str, taken: Callable[[], None] | None = None):
+    def __init__(self, connection: Session, query: str, row_format: RowFormat, taken: Callable[[], None] | None = None):
         self.rows = 0
-        self._pieces = _pieces(connection, f"COPY ({query}) TO STDOUT {_CSV}")
+        self._pieces = _pieces(connection, f"COPY ({query}) TO STDOUT {_OPTIONS[row_format]}")
         if taken is not None:
             self._pieces = _kept(self._pieces, taken)
 
@@ -123,35 +80,25 @@ class CopyOut:
         self.rows = yield from self._pieces
 
 
-def copy_in(connection: Session, table: TableName, columns: Sequence[str], pieces: Iterable[bytes]) -> int:
-    """Writes CSV with a header into `columns` of `table`, in the caller's transaction; the number of rows.
+def write(
+    connection: Session,
+    table: TableName,
+    columns: Sequence[str],
+    pieces: Iterable[bytes | memoryview],
+    row_format: RowFormat,
+) -> int:
+    """Writes rows into `columns` of `table`, in the caller's transaction; how many.
 
     What `pieces` raises ends the COPY and comes out as it is. Raises psycopg's errors.
     """
     into_columns = f"({', '.join(map(quoted, columns))}) " if columns else ""
+    statement = f"COPY {quoted(table.schema, table.name)} {into_columns}FROM STDIN {_OPTIONS[row_format]}"
     with native(connection).cursor() as cursor:
-        with cursor.copy(f"COPY {quoted(table.schema, table.name)} {into_columns}FROM STDIN {_CSV}".encode()) as into:
+        with cursor.copy(statement.encode()) as into:
             for piece in pieces:
-                into.write(piece)
+                if piece:
+                    into.write(piece)
         return cursor.rowcount
-
-
-def header(pieces: Iterable[bytes]) -> tuple[list[str], Iterator[bytes]]:
-    """The column names that CSV begins with, and all its pieces again. Raises `ValueError` where there is no header."""
-    taken = b""
-    rest = iter(pieces)
-    while True:
-        inside = False
-        for place, byte in enumerate(taken):
-            inside ^= byte == _QUOTE
-            if byte == _NEWLINE and not inside:
-                line = taken[:place].decode()
-                names = next(csv.reader(io.StringIO(line, newline=""), strict=True), [])
-                return names, itertools.chain([taken], rest)
-        piece = next(rest, None)
-        if piece is None:
-            raise ValueError("the rows have no header")
-        taken += piece
 
 
 def clear(connection: Session, order: KeyOrder, block: Block) -> None:

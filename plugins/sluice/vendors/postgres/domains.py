@@ -1,35 +1,14 @@
 """Checks of domains, which a PostgreSQL slave does not follow."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sluice import sql_files
+from sluice.database.schema import DomainCheck
 from sluice.database.session import Session
 from sluice.domain.lack import Lack, Severity
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import quoted
-
-
-@dataclass(frozen=True)
-class DomainCheck:
-    """One check of a domain."""
-
-    schema: str
-    domain: str
-    name: str
-    definition: str
-
-    @property
-    def drop(self) -> str:
-        return f"ALTER DOMAIN {quoted(self.schema, self.domain)} DROP CONSTRAINT {quoted(self.name)}"
-
-    @property
-    def add(self) -> str:
-        return f"ALTER DOMAIN {quoted(self.schema, self.domain)} ADD CONSTRAINT {quoted(self.name)} {self.definition}"
-
-    def __str__(self) -> str:
-        return f"check {self.name} of domain {quoted(self.schema, self.domain)}"
 
 
 def checks(connection: Session, tables: Sequence[TableName]) -> list[DomainCheck]:
@@ -51,7 +30,14 @@ def lacking(master: Sequence[DomainCheck], slave: Sequence[DomainCheck]) -> list
         own, one = there.get(place), wanted.get(place)
         if own and one and own.definition == one.definition:
             continue
-        statements = [*([own.drop] if own else []), *([one.add] if one else [])]
+        schema, domain, name = place
+        alter, constraint = f"ALTER DOMAIN {quoted(schema, domain)}", f"CONSTRAINT {quoted(name)}"
+        statements = [
+            *([f"{alter} DROP {constraint}"] if own else []),
+            *([f"{alter} ADD {constraint} {one.definition}"] if one else []),
+        ]
         why = "the master has it" if one and not own else "the master has another" if one else "the master has none"
-        found.append(Lack("", str(one or own), why, ";\n".join(statements), Severity.WARNING))
+        found.append(
+            Lack("", f"check {name} of domain {quoted(schema, domain)}", why, ";\n".join(statements), Severity.WARNING)
+        )
     return found

@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 
 from sluice import sql_files
+from sluice.database.failover import FailoverTable
 from sluice.database.session import Rows, Session
 from sluice.domain.definitions import Definition, Difference
 from sluice.domain.failover import Action, Made, Phase, Record, SequenceValue, Sheet
@@ -173,7 +174,7 @@ def sessions_of(connection: Session, application: str) -> int:
     return int(row[0]) if row else 0
 
 
-def make(connection: Session, store: FailoverStore, difference: Difference, *, trusted: bool = False) -> str:
+def make(connection: Session, store: FailoverTable, difference: Difference, *, trusted: bool = False) -> str:
     """Makes the slave as the master is and keeps what undoes it, in one transaction; else why that was refused.
 
     `trusted`: whatever the expressions call that are evaluated for the rows that are there. Raises psycopg's errors for
@@ -264,7 +265,7 @@ def _untrusted(examiner: Examiner, wanted: Definition | None) -> str:
     return constraints.untrusted(examiner, TableName(wanted.schema, wanted.name), wanted.expressions)
 
 
-def take_back(connection: Session, store: FailoverStore, made: Made) -> None:
+def take_back(connection: Session, store: FailoverTable, made: Made) -> None:
     """Undoes the last thing made, in one transaction. Raises psycopg's errors."""
     with connection.transaction():
         limit_lock_waits(connection, LOCK_SECONDS)

@@ -4,18 +4,19 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from sluice import sql_files
+from sluice.database import lock_waits
+from sluice.database.failover import Claim, Guarded
+from sluice.database.lock_waits import Thing
 from sluice.database.session import Rows, Session
 from sluice.domain.names import Prefix
 from sluice.errors import Terminal
-from sluice.vendors.postgres import session
 from sluice.vendors.postgres.connection import literal, quoted
+from sluice.vendors.postgres.session import limit_lock_waits
 
 log = logging.getLogger("sluice.failover")
-
-Thing = TypeVar("Thing")
 
 
 class MasterBusy(Terminal):
@@ -30,16 +31,6 @@ class MasterBusy(Terminal):
 
 
 @dataclass(frozen=True)
-class Guarded:
-    """A table of the master, or a partition of one."""
-
-    table: str
-    """Quoted."""
-    function: str
-    refuses: bool
-
-
-@dataclass(frozen=True)
 class Guard:
     """The guard of one master. On a connection in autocommit; psycopg's errors rise as they are."""
 
@@ -49,7 +40,7 @@ class Guard:
 
     # -- which failover has the master
 
-    def claim(self, failover_id: str, slave: str) -> dict[str, str]:
+    def claim(self, failover_id: str, slave: str) -> Claim:
         """The claim in force afterwards: this one, or that of the failover that was first."""
         claim = json.dumps({"id": failover_id, "slave": slave, "phase": "guarded"}, ensure_ascii=False)
         self._execute("failover_claim", claim=claim)
@@ -57,11 +48,13 @@ class Guard:
         assert found is not None
         return found
 
-    def claimed(self) -> dict[str, str] | None:
-        """`id`, `slave` and `phase` (guarded, switch, switched) of the failover that has the master."""
+    def claimed(self) -> Claim | None:
+        """The failover that has the master."""
         row = self._execute("failover_claimed").fetchone()
-        found: dict[str, str] | None = json.loads(row[0]) if row else None
-        return found
+        if row is None:
+            return None
+        values = json.loads(row[0])
+        return Claim(values["id"], values["slave"], values["phase"])
 
     def move_claim(self, failover_id: str, phases: Sequence[str], phase: str | None) -> bool:
         """From one of `phases` to `phase`, None: it goes. False where it was not so."""
@@ -95,10 +88,10 @@ class Guard:
 
         def change(one: Thing) -> None:
             with self.connection.transaction():
-                session.limit_lock_waits(self.connection, session.LOCK_SECONDS)
+                limit_lock_waits(self.connection, lock_waits.LOCK_SECONDS)
                 do(one)
 
-        return session.with_each(things, change)
+        return lock_waits.with_each(things, change)
 
     def _functions(self) -> list[str]:
         statement = sql_files.render("postgres", "guard_functions", **self._names)

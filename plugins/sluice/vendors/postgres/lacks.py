@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sluice.counted import counted
 from sluice.counted import listed as shortened
+from sluice.database.schema import SequenceDefinition
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.lack import ADMINISTRATOR, Lack, Severity
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.preflight import OLDEST, Account, Foreign, Schema
-from sluice.vendors.postgres.sequences import SequenceDefinition
+from sluice.vendors.postgres.sequences import quoted_name
 from sluice.vendors.postgres.session import silence_statement
 
 BESIDE_LOADERS = 6
@@ -212,7 +213,7 @@ def sequences_lacking(sequences: Iterable[SequenceDefinition], privileges: str, 
     """`privileges` that the account lacks on sequences, those of one owner together."""
     groups: dict[str, dict[str, None]] = {}
     for each in sequences:
-        groups.setdefault(each.owner, {})[each.quoted] = None
+        groups.setdefault(each.owner, {})[quoted_name(each)] = None
     return [
         found(
             f"{privileges} on the {'sequence' if len(names) == 1 else 'sequences'} {listed(list(names))}",

@@ -2,9 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 from sluice.configuration.model import Replication, SlaveConfig
+from sluice.database.preflight import Wanted
 from sluice.database.session import Session
 from sluice.domain.compatibility import differences
 from sluice.domain.lack import ADMINISTRATOR, Lack, Severity
@@ -27,8 +27,6 @@ from sluice.vendors.postgres.lacks import (
     silence_lacking,
 )
 from sluice.vendors.postgres.own_schema import OwnSchema
-from sluice.vendors.postgres.tables import TableDefinition
-from sluice.vendors.postgres.types import CollationDefinition, TypeDefinition
 
 _FOR_ROWS = ("SELECT", "INSERT", "UPDATE", "DELETE")
 _OWN = "Sluice keeps CHECKPOINT, BLOCKS and REJECTS there"
@@ -36,31 +34,19 @@ _NAMED = "the tables in it can be named only with it"
 _MADE = "tables, indexes and types are made there"
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What the master's tables ask of a slave."""
-
-    definitions: list[TableDefinition]
-    types: list[TypeDefinition]
-    collations: list[CollationDefinition]
-    encoding: str
-    bytes: int
-    """What the tables take on the master, without indexes."""
-
-    @classmethod
-    def of(cls, master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> "Wanted":
-        """From the master's catalogue, of the tables that `covers` chooses. Raises psycopg's errors."""
-        try:
-            chosen = [each.table for each in replication.resolve(catalog.tables(master)) if covers(each.table)]
-        except Terminal:
-            chosen = []  # said of the master
-        return cls(
-            tables.define(master, chosen),
-            types.needed(master, chosen),
-            types.collations(master, chosen),
-            preflight.account(master).encoding,
-            sum(each.bytes for each in estimates.read(master, chosen).values()),
-        )
+def wanted(master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> Wanted:
+    """What the master's tables that `covers` chooses ask of a slave, from its catalogue. Raises psycopg's errors."""
+    try:
+        chosen = [each.table for each in replication.resolve(catalog.tables(master)) if covers(each.table)]
+    except Terminal:
+        chosen = []  # said of the master
+    return Wanted(
+        tables.define(master, chosen),
+        types.needed(master, chosen),
+        types.collations(master, chosen),
+        preflight.account(master).encoding,
+        sum(each.bytes for each in estimates.read(master, chosen).values()),
+    )
 
 
 def find(

@@ -8,26 +8,20 @@ from typing import Any
 import psycopg
 
 from sluice import sql_files
+from sluice.database.rows import KeyOrder
+from sluice.database.selection import NoSuchPart, NotEvaluated
 from sluice.database.session import Session
 from sluice.domain.blocks import Key
 from sluice.domain.names import TableName
 from sluice.domain.parts import Range
 from sluice.domain.shape import TableShape
-from sluice.errors import Terminal, Transient
+from sluice.errors import Transient
 from sluice.vendors.postgres.blocks import array_literal, array_type
 from sluice.vendors.postgres.connection import literal, native, quoted
 from sluice.vendors.postgres.errors import in_one_line
-from sluice.vendors.postgres.ranges import KeyOrder, typed, value_text
+from sluice.vendors.postgres.ranges import typed, value_text
 
 FETCHED_ROWS = 5_000
-
-
-class NoSuchPart(Terminal):
-    """What a person wrote names no part of the table."""
-
-
-class NotEvaluated(Transient):
-    """A condition could not be evaluated just now."""
 
 
 def key_of(connection: Session, shape: TableShape, text: str) -> Key:

@@ -1,11 +1,10 @@
 """How busy a PostgreSQL master's server is, for the throttle of a load."""
 
-from dataclasses import dataclass
-from datetime import datetime
 from decimal import Decimal
 
 from sluice import sql_files
 from sluice.counted import counted
+from sluice.database.server_load import NoNumber, ServerLoad
 from sluice.database.session import Session
 from sluice.vendors.postgres.connection import native
 
@@ -14,32 +13,11 @@ SETTINGS = {"statement_timeout": "5s", "lock_timeout": "1s", "default_transactio
 GRANT = "this account does not see other accounts' sessions: GRANT pg_read_all_stats TO it"
 
 
-class NoNumber(Exception):
-    """A query did not return what can be compared with a limit."""
-
-
-@dataclass(frozen=True)
-class Pressure:
-    """Counts leave Sluice's own sessions out."""
-
-    sees_others: bool
-    """Whether the account may see what other accounts do: without, sessions and standbys cannot be told."""
-    active_sessions: int
-    lock_waits: int
-    wal: int
-    """Bytes of WAL written since the server exists."""
-    replayed: list[int]
-    """The same as each standby has replayed it."""
-    replay_lag: float
-    """Seconds, the greatest that the server measured; it stands still while a standby does."""
-    clock: datetime
-
-
-def read(connection: Session) -> Pressure:
+def read(connection: Session) -> ServerLoad:
     """Raises psycopg's errors."""
     row = connection.execute(sql_files.render("postgres", "pressure")).fetchone()
     assert row is not None
-    return Pressure(*row)
+    return ServerLoad(*row)
 
 
 def number(connection: Session, query: str) -> float:

@@ -7,18 +7,16 @@ their files are run again whenever their text differs from what is installed.
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 
-import psycopg
-
 from sluice import sql_files
+from sluice.database.capture import Installation
 from sluice.database.session import Session
 from sluice.domain.lack import MASTER
 from sluice.domain.names import Prefix
 from sluice.errors import Terminal
 from sluice.vendors.postgres import own_schema
-from sluice.vendors.postgres.connection import native, quoted
+from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.own_schema import OwnSchema
 
 STEPS: tuple[str, ...] = ("resources_v1", "resources_v2", "resources_v3")
@@ -110,18 +108,6 @@ class NamesTaken(Terminal):
         self.names = names
 
 
-@dataclass(frozen=True)
-class Installation:
-    """What is installed: the version, and whether functions are as this release writes them."""
-
-    version: int
-    functions_current: bool
-
-    @property
-    def current(self) -> bool:
-        return self.version == len(STEPS) and self.functions_current
-
-
 def digest() -> str:
     """Identifies the text of all files of functions and event triggers of this release."""
     files = (*FUNCTIONS, EVENT_TRIGGERS)
@@ -158,7 +144,7 @@ def installed(connection: Session, prefix: Prefix, schema: str) -> Installation 
     version = int(values.get("version", 0))
     if version > len(STEPS):
         raise ResourcesNewer(prefix, version, len(STEPS))
-    return Installation(version, values.get("functions") == digest())
+    return Installation(version, values.get("functions") == digest(), len(STEPS))
 
 
 def require(connection: Session, prefix: Prefix, schema: str) -> None:
@@ -173,15 +159,14 @@ def require(connection: Session, prefix: Prefix, schema: str) -> None:
         raise ResourcesOutdated(prefix, schema)
 
 
-def expect_idle(connection: Session) -> None:
-    """Raises `ValueError` inside a transaction: a service commits by itself, which a surrounding one would undo."""
-    if native(connection).info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
-        raise ValueError("This service makes its own transactions; commit or roll back yours first.")
-
-
 def lock(connection: Session, prefix: Prefix, schema: str) -> None:
     """Keeps other installers of the prefix out until the transaction ends."""
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"sluice {schema}.{prefix.lower}"])
+
+
+def version() -> int:
+    """To which `upgrade` brings an installation."""
+    return len(STEPS)
 
 
 def upgrade(connection: Session, prefix: Prefix, schema: str, have: Installation | None) -> list[str]:

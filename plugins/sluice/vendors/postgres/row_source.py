@@ -1,7 +1,9 @@
 """Tables, keys and snapshots of a PostgreSQL database (`sluice.database.rows.RowSource`)."""
 
+from sluice.database.rows import RowFormat
 from sluice.vendors.postgres.blocks import locate
 from sluice.vendors.postgres.catalog import shape, shapes, tables
+from sluice.vendors.postgres.copying import RowStream
 from sluice.vendors.postgres.estimates import read as estimates
 from sluice.vendors.postgres.ranges import key_order
 from sluice.vendors.postgres.repair import copies
@@ -16,6 +18,7 @@ __all__ = [
     "copies",
     "estimates",
     "export_snapshot",
+    "formats",
     "key_order",
     "locate",
     "position_of_snapshot",
@@ -24,6 +27,10 @@ __all__ = [
     "rows_under",
     "shape",
     "shapes",
+    "stream",
     "tables",
     "whole",
 ]
+
+formats = frozenset(RowFormat)
+stream = RowStream

@@ -1,9 +1,9 @@
 """Sequences behind the columns of tables: made on a slave, so that it can be written to after a fail-over."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sluice import sql_files
+from sluice.database.schema import SequenceDefinition
 from sluice.database.session import Session
 from sluice.domain.names import TableName
 from sluice.vendors.postgres import catalog
@@ -11,40 +11,17 @@ from sluice.vendors.postgres.connection import literal, quoted
 from sluice.vendors.postgres.types import create_schema
 
 
-@dataclass(frozen=True)
-class SequenceDefinition:
-    """One sequence behind one column, as `table_sequences.sql` gives it."""
+def quoted_name(sequence: SequenceDefinition) -> str:
+    """Its qualified name, for statements."""
+    return quoted(sequence.schema, sequence.name)
 
-    table: TableName
-    column: str
-    identity: bool
-    owned: bool
-    schema: str
-    name: str
-    type: str
-    start: int
-    increment: int
-    minimum: int
-    maximum: int
-    cache: int
-    cycle: bool
-    last: int | None
-    readable: bool
-    """Whether this account may read `last`."""
-    settable: bool
-    owner: str
-    """Quoted."""
 
-    @property
-    def quoted(self) -> str:
-        return quoted(self.schema, self.name)
-
-    @property
-    def options(self) -> str:
-        return (
-            f"START WITH {self.start} INCREMENT BY {self.increment} MINVALUE {self.minimum} MAXVALUE {self.maximum} "
-            f"CACHE {self.cache} {'CYCLE' if self.cycle else 'NO CYCLE'}"
-        )
+def options(sequence: SequenceDefinition) -> str:
+    """As CREATE SEQUENCE and an identity take them."""
+    return (
+        f"START WITH {sequence.start} INCREMENT BY {sequence.increment} MINVALUE {sequence.minimum} "
+        f"MAXVALUE {sequence.maximum} CACHE {sequence.cache} {'CYCLE' if sequence.cycle else 'NO CYCLE'}"
+    )
 
 
 def read(connection: Session, tables: Sequence[TableName]) -> list[SequenceDefinition]:
@@ -62,8 +39,7 @@ def create(connection: Session, sequence: SequenceDefinition) -> None:
         return
     create_schema(connection, sequence.schema)
     connection.execute(
-        f"CREATE SEQUENCE IF NOT EXISTS {quoted(sequence.schema, sequence.name)} AS {sequence.type} "
-        f"{sequence.options}".encode()
+        f"CREATE SEQUENCE IF NOT EXISTS {quoted_name(sequence)} AS {sequence.type} {options(sequence)}".encode()
     )
 
 
@@ -71,7 +47,7 @@ def own(connection: Session, sequence: SequenceDefinition) -> None:
     """The sequence goes when its column goes, as on the master."""
     if sequence.owned and not sequence.identity:
         column = quoted(sequence.table.schema, sequence.table.name, sequence.column)
-        connection.execute(f"ALTER SEQUENCE {quoted(sequence.schema, sequence.name)} OWNED BY {column}".encode())
+        connection.execute(f"ALTER SEQUENCE {quoted_name(sequence)} OWNED BY {column}".encode())
 
 
 def advance(connection: Session, master: Sequence[SequenceDefinition]) -> int:
@@ -92,7 +68,7 @@ def advance(connection: Session, master: Sequence[SequenceDefinition]) -> int:
             own_sequence.last >= sequence.last if sequence.increment > 0 else own_sequence.last <= sequence.last
         )
         if not ahead:
-            name = literal(quoted(own_sequence.schema, own_sequence.name))
+            name = literal(quoted_name(own_sequence))
             connection.execute(f"SELECT setval({name}::regclass, {sequence.last})".encode())
             moved += 1
     return moved

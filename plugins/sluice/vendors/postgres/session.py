@@ -1,10 +1,7 @@
 """What a session that applies to a PostgreSQL slave sets first."""
 
-import random
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TypeVar
 
 import psycopg
 
@@ -15,15 +12,7 @@ from sluice.vendors.postgres.connection import literal, native, quoted
 
 GRANTABLE_SETTINGS = 150000
 """From this version on an account that is no superuser can be let set what only a superuser may."""
-LOCKED = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
-"""What a statement raises that waited too long for a lock, or in a circle."""
 NAMED_LOCK_SECONDS = 5.0
-LOCK_SECONDS = 0.5
-"""How long DDL on the master waits for a lock; the application's statements queue behind it meanwhile."""
-LOCK_TRIES = 40
-"""How often DDL on the master asks for a lock."""
-Thing = TypeVar("Thing")
-Result = TypeVar("Result")
 ORIGIN = "sluice.origin"
 """Capture triggers stay quiet where this setting is not empty, so that replication does not loop."""
 
@@ -90,7 +79,7 @@ def _silenced(connection: Session, statement: str) -> bool:
 
 
 def limit_lock_waits(connection: Session, seconds: float) -> None:
-    """In a transaction: a statement that waits longer for a lock raises one of `LOCKED`."""
+    """In a transaction: a statement that waits longer for a lock raises `LockNotAvailable`."""
     connection.execute(f"SET LOCAL lock_timeout = '{int(seconds * 1000)}ms'")
 
 
@@ -105,41 +94,6 @@ def named_lock(connection: Session, name: str) -> Iterator[None]:
     finally:
         with suppress(DatabaseError), connection.transaction():  # a session that is lost holds no lock
             connection.execute(sql_files.render("postgres", "named_unlock"), {"name": name})
-
-
-def back_off(attempt: int) -> float:
-    """Seconds in which the application has a lock for itself, after so many tries to take it."""
-    return min(5.0, 0.1 * 2.0**attempt) * random.uniform(0.5, 1.0)
-
-
-def with_each(things: Iterable[Thing], change: Callable[[Thing], None]) -> list[Thing]:
-    """Changes each in a transaction of its own that limits its lock waits; those are left that stayed locked.
-
-    One that is locked is tried again after the others.
-    """
-    left = list(things)
-    for attempt in range(LOCK_TRIES):
-        locked = []
-        for thing in left:
-            try:
-                change(thing)
-            except LOCKED:
-                locked.append(thing)
-        left = locked
-        if not left:
-            break
-        time.sleep(back_off(attempt))
-    return left
-
-
-def until_unlocked(change: Callable[[], Result]) -> Result:
-    """The result of `change`, a transaction that limits its lock waits. Raises one of `LOCKED` after the last try."""
-    for attempt in range(LOCK_TRIES - 1):
-        try:
-            return change()
-        except LOCKED:
-            time.sleep(back_off(attempt))
-    return change()
 
 
 def be_durable(connection: Session) -> None:

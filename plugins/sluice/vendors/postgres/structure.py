@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from sluice import sql_files
+from sluice.database.errors import LockNotAvailable
 from sluice.database.session import Session
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.position import Position
 from sluice.vendors.postgres.connection import quoted
-from sluice.vendors.postgres.session import LOCKED
 
 
 def check(connection: Session, prefix: Prefix, schema: str) -> int:
@@ -25,7 +25,7 @@ def compare(connection: Session, prefix: Prefix, schema: str) -> int:
     """`check`, but finds nothing this time where writers or DDL hold the locks that it needs."""
     try:
         return check(connection, prefix, schema)
-    except LOCKED:
+    except LockNotAvailable:
         return 0
 
 

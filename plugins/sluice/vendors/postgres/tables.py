@@ -10,12 +10,14 @@ key come after the load (`sluice.vendors.postgres.constraints`).
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import psycopg
 
 from sluice import sql_files
+from sluice.database.load import ForeignKeyMet
+from sluice.database.schema import SequenceDefinition, TableDefinition
 from sluice.database.session import Session
 from sluice.domain.names import TableName
 from sluice.domain.shape import Column, TableShape
@@ -23,7 +25,6 @@ from sluice.vendors.postgres import catalog, columns, constraints, sequences
 from sluice.vendors.postgres.connection import native, quoted
 from sluice.vendors.postgres.errors import in_one_line
 from sluice.vendors.postgres.expressions import RESTART_UPDATE, Examiner, ExpressionRefused, row_of, type_of
-from sluice.vendors.postgres.sequences import SequenceDefinition
 from sluice.vendors.postgres.types import create_schema
 
 log = logging.getLogger("sluice.initial")
@@ -34,42 +35,6 @@ TRUNCATED_TOGETHER = 100
 
 LOCK_TIMEOUT = "30s"
 """How long emptying waits for readers of the slave before it says so."""
-
-
-@dataclass(frozen=True)
-class TableDefinition:
-    """A table of the master, as a slave gets it."""
-
-    shape: TableShape
-    key_name: str | None
-    """The name of the key's index; None for a keyless table."""
-    key_kind: str
-    """`p` primary key, `u` unique constraint, `i` index alone."""
-    sequences: tuple[SequenceDefinition, ...]
-    generated: Mapping[str, str]
-    """The expressions of generated columns."""
-
-    @property
-    def table(self) -> TableName:
-        return self.shape.table
-
-    @property
-    def quoted(self) -> str:
-        return quoted(self.table.schema, self.table.name)
-
-
-@dataclass(frozen=True)
-class ForeignKeyMet:
-    """A foreign key of the slave that a load would meet."""
-
-    child: TableName
-    name: str
-    parent: TableName
-    child_loaded: bool
-    parent_loaded: bool
-
-    def __str__(self) -> str:
-        return f"{self.child}.{self.name} → {self.parent}"
 
 
 def define(connection: Session, tables: Sequence[TableName]) -> list[TableDefinition]:
@@ -105,7 +70,7 @@ def create(connection: Session, definition: TableDefinition, *, trusted: bool = 
     `ExpressionRefused`; the transaction is lost then.
     """
     examiner = Examiner(connection, trusted=trusted)
-    shape, name = definition.shape, definition.quoted
+    shape, name = definition.shape, quoted(definition.table.schema, definition.table.name)
     create_schema(connection, definition.table.schema)
     for sequence in definition.sequences:
         sequences.create(connection, sequence)
@@ -114,7 +79,7 @@ def create(connection: Session, definition: TableDefinition, *, trusted: bool = 
         columns.clause(
             replace(column, default=definition.generated.get(column.name)),
             native(connection).info.server_version,
-            identity=identities[column.name].options if column.name in identities else "",
+            identity=sequences.options(identities[column.name]) if column.name in identities else "",
         )
         for column in shape.columns
     ]
@@ -218,7 +183,8 @@ def analyze(connection: Session, table: TableName) -> None:
 
 
 def _set_default(connection: Session, examiner: Examiner, definition: TableDefinition, column: Column) -> None:
-    statement = f"ALTER TABLE {definition.quoted} ALTER COLUMN {quoted(column.name)} SET DEFAULT {column.default}"
+    name = quoted(definition.table.schema, definition.table.name)
+    statement = f"ALTER TABLE {name} ALTER COLUMN {quoted(column.name)} SET DEFAULT {column.default}"
     try:
         reason = examiner.default(str(column.default), column)
         if not reason:

@@ -7,17 +7,8 @@ from sluice import sql_files
 from sluice.database.session import Session
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.registration import RegisteredTable
-from sluice.errors import Terminal
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import quoted
-
-
-class TablesUnfit(Terminal):
-    """Tables that cannot be captured; `reasons` holds one sentence for each."""
-
-    def __init__(self, prefix: Prefix, reasons: dict[TableName, str]):
-        super().__init__(f"{prefix}: " + " ".join(f"Table {table} {reason}." for table, reason in reasons.items()))
-        self.reasons = reasons
 
 
 @dataclass(frozen=True)

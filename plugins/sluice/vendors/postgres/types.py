@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sluice import sql_files
+from sluice.database.schema import CollationDefinition, TypeDefinition
 from sluice.database.session import Session
 from sluice.domain.names import TableName, split_qualified
 from sluice.vendors.postgres import catalog
@@ -14,55 +15,27 @@ from sluice.vendors.postgres.expressions import RESTART_UPDATE, Examiner, Expres
 _KINDS = {"e": "enum", "d": "domain", "c": "composite type", "r": "range", "b": "base type", "t": "row type of a table"}
 
 
-@dataclass(frozen=True)
-class TypeDefinition:
-    """One type, as `types_defined.sql` gives it."""
-
-    schema: str
-    name: str
-    kind: str
-    extension: str | None
-    extension_schema: str | None
-    labels: tuple[str, ...] | None
-    comparable: str | None
-    """What its values depend on: base of a domain, attributes of a composite, subtype of a range."""
-    ddl: str | None
-
-    @property
-    def quoted(self) -> str:
-        return quoted(self.schema, self.name)
-
-    @property
-    def create(self) -> str:
-        """The statement that makes it."""
-        return f"CREATE {'DOMAIN' if self.kind == 'd' else 'TYPE'} {self.quoted} {self.ddl}"
+def quoted_name(wanted: TypeDefinition) -> str:
+    """Its qualified name, for statements."""
+    return quoted(wanted.schema, wanted.name)
 
 
-@dataclass(frozen=True)
-class CollationDefinition:
-    """One collation of a database's own."""
+def creation(wanted: TypeDefinition) -> str:
+    """The statement that makes it."""
+    return f"CREATE {'DOMAIN' if wanted.kind == 'd' else 'TYPE'} {quoted_name(wanted)} {wanted.ddl}"
 
-    schema: str
-    name: str
-    deterministic: bool
-    provider: str
-    locale: str | None
-    collate: str | None
-    ctype: str | None
-    rules: str | None
 
-    @property
-    def create(self) -> str:
-        """The statement that makes it where it is absent."""
-        if self.provider == "c":
-            options = [f"provider = libc, lc_collate = {literal(self.collate)}, lc_ctype = {literal(self.ctype)}"]
-        else:
-            options = [f"provider = {'icu' if self.provider == 'i' else 'builtin'}, locale = {literal(self.locale)}"]
-        if not self.deterministic:
-            options.append("deterministic = false")
-        if self.rules:
-            options.append(f"rules = {literal(self.rules)}")
-        return f"CREATE COLLATION IF NOT EXISTS {quoted(self.schema, self.name)} ({', '.join(options)})"
+def collation_creation(wanted: CollationDefinition) -> str:
+    """The statement that makes it where it is absent."""
+    if wanted.provider == "c":
+        options = [f"provider = libc, lc_collate = {literal(wanted.collate)}, lc_ctype = {literal(wanted.ctype)}"]
+    else:
+        options = [f"provider = {'icu' if wanted.provider == 'i' else 'builtin'}, locale = {literal(wanted.locale)}"]
+    if not wanted.deterministic:
+        options.append("deterministic = false")
+    if wanted.rules:
+        options.append(f"rules = {literal(wanted.rules)}")
+    return f"CREATE COLLATION IF NOT EXISTS {quoted(wanted.schema, wanted.name)} ({', '.join(options)})"
 
 
 def needed(connection: Session, tables: Sequence[TableName]) -> list[TypeDefinition]:
@@ -112,32 +85,30 @@ def gaps(connection: Session, types: Sequence[TypeDefinition]) -> list[Gap]:
     available = {name for (name,) in connection.execute("SELECT name::text FROM pg_available_extensions").fetchall()}
     found = []
     for wanted in types:
-        own = there.get((wanted.schema, wanted.name))
+        own, name = there.get((wanted.schema, wanted.name)), quoted_name(wanted)
         kind = _KINDS.get(wanted.kind, wanted.kind)
         if own is None:
             if wanted.extension:
                 if wanted.extension not in available:
                     found.append(
                         Gap(
-                            f"type {wanted.quoted} belongs to extension {wanted.extension}, which is not installed on "
+                            f"type {name} belongs to extension {wanted.extension}, which is not installed on "
                             "the slave's machine: install its package there"
                         )
                     )
             elif wanted.ddl is None:
-                found.append(Gap(f"type {wanted.quoted} ({kind}) cannot be made by Sluice: create it on the slave"))
+                found.append(Gap(f"type {name} ({kind}) cannot be made by Sluice: create it on the slave"))
         elif own.kind != wanted.kind or own.extension != wanted.extension:
-            found.append(Gap(f"type {wanted.quoted} is another kind of type on the slave than the master's {kind}"))
+            found.append(Gap(f"type {name} is another kind of type on the slave than the master's {kind}"))
         elif wanted.labels is not None:
             lacking = [label for label in wanted.labels if label not in (own.labels or ())]
             if lacking:
                 # ALTER TYPE cannot take more than one at a time.
-                added = [f"ALTER TYPE {wanted.quoted} ADD VALUE {literal(label)}" for label in lacking]
+                added = [f"ALTER TYPE {name} ADD VALUE {literal(label)}" for label in lacking]
                 named = ", ".join(map(repr, lacking))
-                found.append(Gap(f"enum {wanted.quoted} lacks on the slave: {named}", ";\n".join(added)))
+                found.append(Gap(f"enum {name} lacks on the slave: {named}", ";\n".join(added)))
         elif own.comparable != wanted.comparable:
-            found.append(
-                Gap(f"{kind} {wanted.quoted} is of {own.comparable} on the slave, of {wanted.comparable} here")
-            )
+            found.append(Gap(f"{kind} {name} is of {own.comparable} on the slave, of {wanted.comparable} here"))
     return found
 
 
@@ -184,7 +155,7 @@ def create(
         create_schema(connection, schema)
     for collation in collations:
         create_schema(connection, collation.schema)
-        connection.execute(collation.create.encode())
+        connection.execute(collation_creation(collation).encode())
     extensions = dict.fromkeys((wanted.extension, wanted.extension_schema) for wanted in absent if wanted.extension)
     for extension, where in extensions:
         assert extension is not None and where is not None
@@ -192,12 +163,13 @@ def create(
     made = [f"extension {extension}" for extension, _ in extensions]
     for wanted in absent:
         if not wanted.extension:
-            connection.execute(wanted.create.encode())
+            name = quoted_name(wanted)
+            connection.execute(creation(wanted).encode())
             # Nothing of it has run: no value is of this type yet.
-            reason = Examiner(connection, trusted=trusted).types([wanted.quoted])
+            reason = Examiner(connection, trusted=trusted).types([name])
             if reason:
-                raise ExpressionRefused(f"type {wanted.quoted}", wanted.create, reason, again=RESTART_UPDATE)
-            made.append(f"type {wanted.quoted}")
+                raise ExpressionRefused(f"type {name}", creation(wanted), reason, again=RESTART_UPDATE)
+            made.append(f"type {name}")
     return made
 
 

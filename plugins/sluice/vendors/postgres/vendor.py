@@ -1,10 +1,18 @@
 """PostgreSQL as services see it: which module is which part. mypy holds each to its protocol."""
 
+from sluice.database.accounts import Accounts
 from sluice.database.apply import ApplyTarget
+from sluice.database.capture import Capture
 from sluice.database.changes import ChangeSource
 from sluice.database.control import ControlTables, LoadLocks
 from sluice.database.digests import Digester
+from sluice.database.failover import FailoverSupport
+from sluice.database.load import LoadTarget
+from sluice.database.preflight import Preflight
 from sluice.database.rows import RowSource
+from sluice.database.schema import Schemas
+from sluice.database.selection import RowSelection
+from sluice.database.server_load import ServerLoadMeter
 from sluice.database.session import Sessions
 from sluice.database.vendor import Vendor
 from sluice.domain.position import Position
@@ -57,6 +65,54 @@ class Postgres:
         from sluice.vendors.postgres import row_source
 
         return row_source
+
+    @property
+    def schemas(self) -> Schemas:
+        from sluice.vendors.postgres import schemas
+
+        return schemas
+
+    @property
+    def selection(self) -> RowSelection:
+        from sluice.vendors.postgres import parts
+
+        return parts
+
+    @property
+    def loading(self) -> LoadTarget:
+        from sluice.vendors.postgres import load_target
+
+        return load_target
+
+    @property
+    def preflight(self) -> Preflight:
+        from sluice.vendors.postgres import privileges
+
+        return privileges
+
+    @property
+    def capture(self) -> Capture:
+        from sluice.vendors.postgres import capture
+
+        return capture
+
+    @property
+    def failover(self) -> FailoverSupport:
+        from sluice.vendors.postgres import failover_support
+
+        return failover_support
+
+    @property
+    def accounts(self) -> Accounts:
+        from sluice.vendors.postgres import accounts
+
+        return accounts
+
+    @property
+    def server_load(self) -> ServerLoadMeter:
+        from sluice.vendors.postgres import pressure
+
+        return pressure
 
 
 POSTGRES: Vendor = Postgres()

@@ -1,0 +1,122 @@
+"""What captures the changes of a master: Sluice's own objects there, and the tables that are registered."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from sluice.database.session import Session
+from sluice.domain.names import Prefix, TableName
+from sluice.domain.registration import RegisteredTable
+from sluice.errors import Terminal
+
+
+class TablesUnfit(Terminal):
+    """Tables that cannot be captured; `reasons` holds one sentence for each."""
+
+    def __init__(self, prefix: Prefix, reasons: dict[TableName, str]):
+        super().__init__(f"{prefix}: " + " ".join(f"Table {table} {reason}." for table, reason in reasons.items()))
+        self.reasons = reasons
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What is installed: the version, and whether functions are as this release writes them."""
+
+    version: int
+    functions_current: bool
+    latest: int
+    """The version of this release."""
+
+    @property
+    def current(self) -> bool:
+        return self.version == self.latest and self.functions_current
+
+
+class CaptureRegistry(Protocol):
+    """TABLES of one prefix. Each method is one transaction of the session's, or part of one."""
+
+    def read(self) -> list[RegisteredTable]:
+        """All registered tables in the order of their REPL_KEY, with the faults of their capture."""
+        ...
+
+    def tables(self) -> list[TableName]:
+        """All registered tables, without a look at their capture."""
+        ...
+
+    def examine(self, tables: Iterable[TableName]) -> dict[TableName, str]:
+        """Why each of `tables` that cannot be captured cannot be, with the remedy."""
+        ...
+
+    def has(self, table: TableName) -> bool:
+        """Whether `table` is registered."""
+        ...
+
+    def register(
+        self,
+        table: TableName,
+        *,
+        actions: Iterable[str] = "IUD",
+        trigger: str | None = None,
+        debug: bool = False,
+    ) -> str:
+        """Adds `table` with status CREATING and the next REPL_KEY; its trigger's name, by default prefix and key."""
+        ...
+
+    def change(self, table: TableName, *, actions: Iterable[str], trigger: str, debug: bool) -> None:
+        """Writes what is to be captured of `table`; `capture` makes it so."""
+        ...
+
+    def capture(self, table: TableName) -> str | None:
+        """Brings the triggers of `table` up to date and its STATUS to OK; in words what was done, None for nothing.
+
+        Waits for the table's writers to end and holds new ones off only when a trigger must be made.
+        """
+        ...
+
+    def remove(self, table: TableName) -> None:
+        """Ends the capture of `table`: triggers and row go, ITEMS stays."""
+        ...
+
+    def put_last(self, table: TableName) -> None:
+        """Gives `table` the next REPL_KEY: it is loaded after all others."""
+        ...
+
+
+class Capture(Protocol):
+    """The DbResources of a prefix in `schema` of a master, over a session there."""
+
+    def Registry(self, connection: Session, prefix: Prefix, schema: str) -> CaptureRegistry: ...  # noqa: N802
+
+    def installed(self, connection: Session, prefix: Prefix, schema: str) -> Installation | None:
+        """What `schema` holds of `prefix`; None when nothing.
+
+        Raises `Terminal` where a newer release installed it, somebody else owns it, or it is in another schema.
+        """
+        ...
+
+    def require(self, connection: Session, prefix: Prefix, schema: str) -> None:
+        """Passes when the resources are there and current. Raises `Terminal`."""
+        ...
+
+    def lock(self, connection: Session, prefix: Prefix, schema: str) -> None:
+        """Keeps other installers of the prefix out until the transaction ends."""
+        ...
+
+    def version(self) -> int:
+        """To which `upgrade` brings an installation."""
+        ...
+
+    def upgrade(self, connection: Session, prefix: Prefix, schema: str, have: Installation | None) -> list[str]:
+        """Makes or changes what `have` lacks, in the caller's transaction; the names of the files that were run.
+
+        Makes the schema where it is absent. Raises `Terminal` where it is unsafe, or names are taken.
+        """
+        ...
+
+    def pass_on(self, connection: Session, prefix: Prefix, schema: str, cascade: Iterable[Prefix]) -> bool:
+        """Notes whose changes are captured besides the database's own; False when it is noted already."""
+        ...
+
+    def remove(self, connection: Session, prefix: Prefix, schema: str) -> None:
+        """Drops all objects of the prefix, in the caller's transaction."""
+        ...

@@ -1,0 +1,65 @@
+"""What a server, or an account on it, lacks for a replication: found before anything is changed."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sluice.configuration.model import Replication, SlaveConfig
+from sluice.database.schema import CollationDefinition, TableDefinition, TypeDefinition
+from sluice.database.session import Session
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.lack import Lack
+from sluice.domain.names import TableName
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the master's tables ask of a slave."""
+
+    definitions: list[TableDefinition]
+    types: list[TypeDefinition]
+    collations: list[CollationDefinition]
+    encoding: str
+    """What the master keeps texts in."""
+    bytes: int
+    """What the tables take on the master, without indexes."""
+
+
+class Preflight(Protocol):
+    """Over a session whose current account is judged. Changes nothing, waits for no lock of a table.
+
+    `light`: only what a replication that runs already cannot do without, and in less time.
+    """
+
+    def of_master(self, connection: Session, replication: Replication, *, light: bool = False) -> list[Lack]:
+        """What the master lacks."""
+        ...
+
+    def wanted(self, master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> Wanted:
+        """What the master's tables that `covers` chooses ask of a slave."""
+        ...
+
+    def of_slave(
+        self,
+        connection: Session,
+        replication: Replication,
+        slave: SlaveConfig,
+        wanted: Wanted | None,
+        *,
+        part: bool = False,
+        light: bool = False,
+    ) -> list[Lack]:
+        """What a slave lacks. `wanted`: None where the master cannot be reached. `part`: some tables are loaded."""
+        ...
+
+    def of_refusal(self, info: ConnectionInfo, reason: str) -> Lack:
+        """A server, or what is in front of it, that refuses the account; `reason` is a sentence."""
+        ...
+
+    def sequences_of_master(self, connection: Session, tables: Sequence[TableName]) -> list[Lack]:
+        """Sequences behind columns of `tables` that the account may not read."""
+        ...
+
+    def sequences_of_slave(self, connection: Session, tables: Sequence[TableName]) -> list[Lack]:
+        """Sequences behind columns of `tables` that the account may not set."""
+        ...

@@ -1,0 +1,221 @@
+"""What a database's tables are defined to be beyond their columns: read from a master, compared with a slave.
+
+A definition travels from the master's vendor to the slave's: its parts are plain values, its expressions texts of the
+master's dialect.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sluice.database.session import Session
+from sluice.domain.lack import Lack
+from sluice.domain.names import TableName
+from sluice.domain.shape import TableShape
+
+
+@dataclass(frozen=True)
+class SequenceDefinition:
+    """A sequence behind a column."""
+
+    table: TableName
+    column: str
+    identity: bool
+    """The column is an identity: the sequence comes and goes with it."""
+    owned: bool
+    """The sequence goes when the column goes."""
+    schema: str
+    name: str
+    type: str
+    start: int
+    increment: int
+    minimum: int
+    maximum: int
+    cache: int
+    cycle: bool
+    last: int | None
+    """The number drawn last; None where none was drawn, or the account may not read it."""
+    readable: bool
+    """Whether this account may read `last`."""
+    settable: bool
+    owner: str
+    """Quoted where it needs it."""
+
+
+@dataclass(frozen=True)
+class TableDefinition:
+    """A table of the master, as a slave gets it."""
+
+    shape: TableShape
+    key_name: str | None
+    """The name of the key's index; None for a keyless table."""
+    key_kind: str
+    """`p` primary key, `u` unique constraint, `i` index alone."""
+    sequences: tuple[SequenceDefinition, ...]
+    generated: Mapping[str, str]
+    """The expressions of generated columns."""
+
+    @property
+    def table(self) -> TableName:
+        return self.shape.table
+
+
+@dataclass(frozen=True)
+class TypeDefinition:
+    """A type of a database's own."""
+
+    schema: str
+    name: str
+    kind: str
+    """`e` enum, `d` domain, `c` composite, `r` range, `b` base type, `t` row type of a table."""
+    extension: str | None
+    """The extension that brings it."""
+    extension_schema: str | None
+    labels: tuple[str, ...] | None
+    """Of an enum."""
+    comparable: str | None
+    """What its values depend on: base of a domain, attributes of a composite, subtype of a range."""
+    ddl: str | None
+    """What follows its name where it is made; None where it cannot be made by a statement."""
+
+
+@dataclass(frozen=True)
+class CollationDefinition:
+    """A collation of a database's own."""
+
+    schema: str
+    name: str
+    deterministic: bool
+    provider: str
+    locale: str | None
+    collate: str | None
+    ctype: str | None
+    rules: str | None
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index, a primary key's included."""
+
+    table: TableName
+    name: str
+    unique: bool
+    valid: bool
+    rest: str
+    """What follows CREATE INDEX name ON table."""
+    constraint_kind: str | None
+    """`p` primary key, `u` unique constraint, `x` exclusion constraint; None for an index alone."""
+    constraint: str | None
+    """The constraint's definition."""
+    primary: bool
+    expressions: list[str]
+    """Those that are evaluated for each row: of its columns, and which rows it has."""
+
+    @property
+    def constrains(self) -> bool:
+        """Whether it refuses rows."""
+        return self.unique or self.constraint_kind is not None
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A check constraint or a foreign key."""
+
+    table: TableName
+    name: str
+    kind: str
+    """`c` check, `f` foreign key."""
+    validated: bool
+    check: str | None
+    """A check's definition: CHECK (expression)."""
+    columns: list[str] | None
+    parent_schema: str | None
+    parent_name: str | None
+    parent_columns: list[str] | None
+    match: str
+    """`f` MATCH FULL, `s` MATCH SIMPLE."""
+    deferrable: bool
+    deferred: bool
+
+    @property
+    def parent(self) -> TableName:
+        """The table that a foreign key refers to."""
+        assert self.parent_schema is not None and self.parent_name is not None
+        return TableName(self.parent_schema, self.parent_name)
+
+    @property
+    def expressions(self) -> list[str]:
+        """Those that are evaluated for each row."""
+        return [str(self.check).removeprefix("CHECK ")] if self.kind == "c" else []
+
+
+@dataclass(frozen=True)
+class DomainCheck:
+    """One check of a domain."""
+
+    schema: str
+    domain: str
+    name: str
+    definition: str
+    """CHECK (expression)."""
+
+
+class Schemas(Protocol):
+    """Over a session on either side, in whatever transaction it is. Nothing here changes anything."""
+
+    def tables(self, connection: Session, tables: Sequence[TableName]) -> list[TableDefinition]:
+        """The definitions of those of `tables` that exist, in that order."""
+        ...
+
+    def types(self, connection: Session, tables: Sequence[TableName]) -> list[TypeDefinition]:
+        """The types that columns of `tables` need, each after those it is made of."""
+        ...
+
+    def collations(self, connection: Session, tables: Sequence[TableName]) -> list[CollationDefinition]:
+        """The collations of the database's own that columns of `tables` use."""
+        ...
+
+    def indexes(self, connection: Session, tables: Sequence[TableName]) -> list[Index]:
+        """All indexes of `tables`, primary keys' included."""
+        ...
+
+    def constraints(self, connection: Session, tables: Sequence[TableName]) -> list[Constraint]:
+        """Check constraints and foreign keys of `tables`."""
+        ...
+
+    def sequences(self, connection: Session, tables: Sequence[TableName]) -> list[SequenceDefinition]:
+        """The sequences behind columns of `tables`, by table and column."""
+        ...
+
+    def domain_checks(self, connection: Session, tables: Sequence[TableName]) -> list[DomainCheck]:
+        """The checks of the domains that columns of `tables` need."""
+        ...
+
+    # What a slave has otherwise than its master
+
+    def lacking(
+        self,
+        connection: Session,
+        indexes_of_master: Sequence[Index],
+        constraints_of_master: Sequence[Constraint],
+        replicated: Collection[TableName],
+    ) -> list[Lack]:
+        """What `LoadTarget.complete_indexes` and `complete_constraints` would make, with the statements."""
+        ...
+
+    def surplus(
+        self,
+        connection: Session,
+        indexes_of_master: Sequence[Index],
+        constraints_of_master: Sequence[Constraint],
+        tables: Sequence[TableName],
+    ) -> list[Lack]:
+        """What constrains `tables` on the slave and not on the master, under that name or another.
+
+        Other indexes that only the slave has come last, as notes: its readers may want them.
+        """
+        ...
+
+    def domain_checks_lacking(self, master: Sequence[DomainCheck], slave: Sequence[DomainCheck]) -> list[Lack]:
+        """Checks that only one side has, or that the sides define differently."""
+        ...

@@ -1,0 +1,49 @@
+"""Parts of a table that a person names: by keys, or by a condition in the vendor's SQL."""
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from sluice.database.rows import KeyOrder
+from sluice.database.session import Session
+from sluice.domain.blocks import Key
+from sluice.domain.parts import Range
+from sluice.domain.shape import TableShape
+from sluice.errors import Terminal, Transient
+
+
+class NoSuchPart(Terminal):
+    """What a person wrote names no part of the table."""
+
+
+class NotEvaluated(Transient):
+    """A condition could not be evaluated just now."""
+
+
+class RowSelection(Protocol):
+    """Over a session in autocommit. A condition that cannot be evaluated raises `NoSuchPart`, or `NotEvaluated`."""
+
+    def key_of(self, connection: Session, shape: TableShape, text: str) -> Key:
+        """A key as a person writes it: the value, or a JSON list of one value a key column; its canonical texts.
+
+        Raises `NoSuchPart`.
+        """
+        ...
+
+    def check(self, connection: Session, order: KeyOrder, where: str, place: str) -> None:
+        """Raises `NoSuchPart` for a condition that this database, named `place`, does not understand."""
+        ...
+
+    def runs(self, connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: Key | None) -> Iterator[Range]:
+        """The ranges of neighbouring rows for which `where` holds, in key order, between `lo` and `hi`.
+
+        Each ends where the next row begins for which it does not. Reads the table once.
+        """
+        ...
+
+    def matching(self, connection: Session, order: KeyOrder, where: str) -> Iterator[list[Key]]:
+        """The keys of the rows for which `where` holds, some at a time."""
+        ...
+
+    def in_order(self, connection: Session, shape: TableShape, keys: Sequence[Key]) -> list[Key]:
+        """`keys` as this database orders them."""
+        ...

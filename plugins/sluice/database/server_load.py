@@ -1,0 +1,45 @@
+"""How busy a master's server is, for the throttle of a load."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from sluice.database.session import Session
+
+
+class NoNumber(Exception):
+    """A query did not return what can be compared with a limit."""
+
+
+@dataclass(frozen=True)
+class ServerLoad:
+    """Counts leave Sluice's own sessions out."""
+
+    sees_others: bool
+    """Whether the account may see what other accounts do: without, sessions and standbys cannot be told."""
+    active_sessions: int
+    lock_waits: int
+    wal: int
+    """Bytes of the server's log of changes, written since the server exists."""
+    replayed: list[int]
+    """The same as each standby has replayed it."""
+    replay_lag: float
+    """Seconds, the greatest that the server measured; it stands still while a standby does."""
+    clock: datetime
+
+
+class ServerLoadMeter(Protocol):
+    """Over a session that was connected with `SETTINGS`."""
+
+    SETTINGS: dict[str, str]
+    """Of the session: what measures must never be a burden itself."""
+    GRANT: str
+    """What to do where the account does not see what others do: a clause without full stop."""
+
+    def read(self, connection: Session) -> ServerLoad:
+        """The load now."""
+        ...
+
+    def number(self, connection: Session, query: str) -> float:
+        """What a user's query returns, which may be anything. Raises `NoNumber`."""
+        ...

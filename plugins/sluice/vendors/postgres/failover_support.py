@@ -1,0 +1,35 @@
+"""What a failover needs of a PostgreSQL database (`sluice.database.failover.FailoverSupport`)."""
+
+from sluice.vendors.postgres.failover import (
+    FailoverStore,
+    changed_since,
+    clock,
+    definitions,
+    follow,
+    make,
+    rights_lacking,
+    sequence_values,
+    sessions_of,
+    set_sequence,
+    sheet,
+    take_back,
+    validate,
+)
+from sluice.vendors.postgres.guard import Guard
+
+__all__ = [
+    "FailoverStore",
+    "Guard",
+    "changed_since",
+    "clock",
+    "definitions",
+    "follow",
+    "make",
+    "rights_lacking",
+    "sequence_values",
+    "sessions_of",
+    "set_sequence",
+    "sheet",
+    "take_back",
+    "validate",
+]

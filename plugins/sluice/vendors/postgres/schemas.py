@@ -1,0 +1,22 @@
+"""What tables of a PostgreSQL database are defined to be (`sluice.database.schema.Schemas`)."""
+
+from sluice.vendors.postgres.constraints import constraints, indexes, lacking, surplus
+from sluice.vendors.postgres.domains import checks as domain_checks
+from sluice.vendors.postgres.domains import lacking as domain_checks_lacking
+from sluice.vendors.postgres.sequences import read as sequences
+from sluice.vendors.postgres.tables import define as tables
+from sluice.vendors.postgres.types import collations
+from sluice.vendors.postgres.types import needed as types
+
+__all__ = [
+    "collations",
+    "constraints",
+    "domain_checks",
+    "domain_checks_lacking",
+    "indexes",
+    "lacking",
+    "sequences",
+    "surplus",
+    "tables",
+    "types",
+]
