@@ -55,7 +55,7 @@ STATUS_SECONDS = 0.5
 COMPARE_SECONDS, COMPARE_SHARE = 1.0, 20.0
 """Between two comparisons of definitions at least so long, and so many times as long as one takes."""
 COMPARE_TOLD_SECONDS = 30.0
-"""The same where event triggers tell of DDL: there may be some that PostgreSQL has no event for."""
+"""The same where event triggers tell of DDL: there may be some that they do not see."""
 DIGEST_SECONDS, DIGEST_SHARE, LONGEST_DIGEST_SECONDS = 15.0, 500.0, 30.0
 """The same for the digest of definitions that no change says; and at most so long: people hear within a minute."""
 LONGEST_BACKOFF_SECONDS = 15.0

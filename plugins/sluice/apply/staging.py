@@ -13,7 +13,7 @@ from sluice.apply.window import Run, by_table, pieces
 from sluice.database.apply import Staged
 from sluice.database.changes import Share
 from sluice.database.registry import vendor_of
-from sluice.database.session import Session
+from sluice.database.session import Session, SessionOptions
 from sluice.domain.change import NetChanges
 from sluice.domain.mask import Mask
 from sluice.domain.names import TableName
@@ -97,9 +97,9 @@ class StageShare:
         runs = [by_table(piece) if piece.num_rows else {} for piece in pieces(items, self.cuts)]
         connections = vendor_of(slave.vendor).sessions
         # Nothing staged needs to survive a crash of the slave: the window is then staged again.
-        settings = {"synchronous_commit": "off"}
+        options = SessionOptions(durable=False)
         application = pair.application
-        with connections.connect(slave, application=application, autocommit=True, settings=settings) as connection:
+        with connections.connect(slave, application=application, autocommit=True, options=options) as connection:
             return self._stage(connection, number, runs)
 
     def _stage(self, connection: Session, number: int, runs: Sequence[Run]) -> list[tuple[int, NetChanges | Staged]]:

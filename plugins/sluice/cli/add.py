@@ -192,7 +192,7 @@ def _identify(parties: Sequence[Side], console: Console, where: Where, *, print_
                 f"An administrator of {side.name} ({side.info.place}), to make {side.account} and grant what "
                 "it lacks; - where it can log in already",
                 "--admin",
-                "postgres",
+                sides.accounts().ADMINISTRATOR,
             )
             if login != "-":
                 side.admin = sides.administrator(login, side.info)

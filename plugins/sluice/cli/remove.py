@@ -17,6 +17,7 @@ from sluice.cli.sides import MASTER, VENDOR, Side
 from sluice.config import Replication
 from sluice.counted import counted
 from sluice.domain.connection import ConnectionInfo
+from sluice.domain.vendors import VENDORS
 from sluice.errors import SluiceError, Terminal
 from sluice.install.uninstall import uninstall
 from sluice.stores import lease, redis_store
@@ -131,7 +132,8 @@ def _info(conn_id: str, where: Where, console: Console) -> ConnectionInfo:
             f"Address behind the connection {conn_id} (postgresql://account@host:port/database)", "--airflow"
         )
         return sides.with_password(console, sides.parsed(url), conn_id)
-    there = ConnectionInfo(VENDOR, entry["host"], entry["port"] or 5432, entry["schema"], entry["login"], "")
+    port = entry["port"] or VENDORS[VENDOR].port
+    there = ConnectionInfo(VENDOR, entry["host"], port, entry["schema"], entry["login"], "")
     return sides.with_password(console, there, conn_id)
 
 

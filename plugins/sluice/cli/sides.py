@@ -12,6 +12,7 @@ from sluice.database.errors import ServerUnproved
 from sluice.database.registry import reach, vendor_of
 from sluice.database.session import Session
 from sluice.domain.connection import ConnectionInfo
+from sluice.domain.vendors import FIRST
 from sluice.errors import Terminal
 
 APPLICATION = "sluice add"
@@ -19,7 +20,8 @@ ACCOUNT = "sluice"
 """The account of a replication where a URL names none."""
 MASTER = "master"
 TRIES = 3
-VENDOR = "postgres"
+VENDOR = FIRST
+"""The vendor of databases that the commands set up."""
 
 
 class NoPassword(Terminal):
@@ -70,7 +72,7 @@ def parsed(url: str, user: str = ACCOUNT) -> ConnectionInfo:
 
 def administrator(text: str, info: ConnectionInfo) -> ConnectionInfo:
     """`USER` at the address of a side, or a URL of its own that leads to the same database."""
-    return parsed(text, "postgres") if "://" in text else replace(info, user=text, password="")
+    return parsed(text, accounts().ADMINISTRATOR) if "://" in text else replace(info, user=text, password="")
 
 
 def choose_administrators(given: Sequence[str], parties: Sequence[Side]) -> None:

@@ -27,6 +27,8 @@ class Accounts(Protocol):
     Methods without a session make the text of a statement.
     """
 
+    ADMINISTRATOR: str
+    """The account that a server has from the beginning."""
     MAINTENANCE: str
     """The database that every server has."""
 

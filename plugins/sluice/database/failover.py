@@ -104,6 +104,9 @@ class MasterGuard(Protocol):
 class FailoverSupport(Protocol):
     """Over a session on the slave, or on the master where that is said; in autocommit."""
 
+    PAST_TRIGGERS: str
+    """Which sessions write where triggers do not fire: a clause, `as … does`."""
+
     def FailoverStore(  # noqa: N802
         self, connection: Session, prefix: Prefix, schema: str, slave: str
     ) -> FailoverTable: ...

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from importlib import import_module
 
 from sluice.database.control import RejectTable
-from sluice.database.session import Session
+from sluice.database.session import Session, SessionOptions
 from sluice.database.vendor import Vendor
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.vendors import VENDORS
@@ -47,8 +47,8 @@ def reach(info: ConnectionInfo, application: str, seconds: int | None = None) ->
 
     `seconds`: so long each statement may take. Raises `DatabaseUnreachable`, `DatabaseRefused`.
     """
-    settings = {} if seconds is None else {"statement_timeout": f"{seconds}s"}
-    session = vendor_of(info.vendor).sessions.connect(info, application=application, autocommit=True, settings=settings)
+    options = SessionOptions(statement_seconds=seconds)
+    session = vendor_of(info.vendor).sessions.connect(info, application=application, autocommit=True, options=options)
     try:
         yield session
     finally:

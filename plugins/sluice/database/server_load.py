@@ -29,10 +29,8 @@ class ServerLoad:
 
 
 class ServerLoadMeter(Protocol):
-    """Over a session that was connected with `SETTINGS`."""
+    """Over a session on the master that reads only."""
 
-    SETTINGS: dict[str, str]
-    """Of the session: what measures must never be a burden itself."""
     GRANT: str
     """What to do where the account does not see what others do: a clause without full stop."""
 

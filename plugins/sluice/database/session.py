@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
 from typing import Any, LiteralString, Protocol, Self
@@ -81,6 +82,27 @@ class Session(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class SessionOptions:
+    """What a session is to do otherwise than any of Sluice's."""
+
+    statement_seconds: float | None = None
+    """How long each statement may take; None: as long as it takes."""
+    lock_seconds: float | None = None
+    """How long a statement may wait for a lock; None: until it has it."""
+    read_only: bool = False
+    durable: bool = True
+    """False: its commits need not wait for the disk."""
+    origin: str = ""
+    """The replication whose changes it makes; empty: they are the session's own."""
+    loads: bool = False
+    """It reads or stores whole tables: rows that a policy hides are an error, and its transactions see what others
+    commit meanwhile."""
+
+
+PLAIN = SessionOptions()
+
+
 class Sessions(Protocol):
     """Makes sessions of one vendor, and prepares them for what they are for."""
 
@@ -90,7 +112,7 @@ class Sessions(Protocol):
         *,
         application: str,
         autocommit: bool = False,
-        settings: dict[str, str] | None = None,
+        options: SessionOptions = PLAIN,
     ) -> Session:
         """`application` names the session on the server. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
         ...
@@ -99,8 +121,9 @@ class Sessions(Protocol):
         """From now on a statement ends soon after its client has died, where the server can tell."""
         ...
 
-    def origin(self, name: str) -> dict[str, str]:
-        """Settings of a session whose changes come from the replication `name`."""
+    @property
+    def SEE_LOCKS(self) -> str:  # noqa: N802
+        """Where a person sees who holds a lock: a clause, without full stop."""
         ...
 
     def begin_applying(self, connection: Session, origin: str) -> bool:

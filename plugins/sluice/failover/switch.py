@@ -29,9 +29,9 @@ class MasterChanged(Terminal):
 
     def __init__(self, failover: Failover, what: str):
         super().__init__(
-            f"{failover}: the master was changed after its last position: {what}. Somebody writes past triggers, as a "
-            "session with session_replication_role = replica does, or alters tables. End that, then trigger the "
-            "failover again."
+            f"{failover}: the master was changed after its last position: {what}. Somebody writes past triggers, "
+            f"{vendor_of(failover.master_info.vendor).failover.PAST_TRIGGERS}, or alters tables. End that, then "
+            "trigger the failover again."
         )
 
 

@@ -8,7 +8,7 @@ from sluice.config import ThrottleOptions
 from sluice.database.errors import DatabaseError
 from sluice.database.registry import vendor_of
 from sluice.database.server_load import NoNumber
-from sluice.database.session import Session
+from sluice.database.session import Session, SessionOptions
 from sluice.errors import Terminal
 from sluice.initial.owner import owner_of
 from sluice.initial.throttle import Reading, Readings, StandbyLag, exceeded
@@ -17,6 +17,9 @@ from sluice.stores import redis_store
 from sluice.stores.checkpoint import StoredCheckpoint
 
 log = logging.getLogger("sluice.initial")
+
+MEASURING = SessionOptions(statement_seconds=5, lock_seconds=1, read_only=True)
+"""Of the session on the master: what measures must never be a burden itself."""
 
 
 class ThrottleUnusable(Terminal):
@@ -84,7 +87,7 @@ class Gauges:
         update = self.update
         meter = vendor_of(update.master_info.vendor).server_load
         if self._master is None:
-            self._master = update.connect_master(settings=meter.SETTINGS)
+            self._master = update.connect_master(options=MEASURING)
         if not (limited or lag_limited):
             self._master.ping()
             return Readings()

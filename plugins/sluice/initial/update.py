@@ -1,12 +1,11 @@
 """One initial update: which master, which slave, and by which name it is known."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from sluice.config import InitialOptions, SlaveConfig
 from sluice.database.registry import vendor_of
-from sluice.database.session import Session
+from sluice.database.session import PLAIN, Session, SessionOptions
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix
 from sluice.initial.choice import Choice
@@ -76,13 +75,14 @@ class Update(Pair):
         """The same for the sessions that read and write blocks."""
         return _loader_application(self)
 
-    def connect_master(self, application: str | None = None, settings: Mapping[str, str] | None = None) -> Session:
+    def connect_master(self, application: str | None = None, options: SessionOptions = PLAIN) -> Session:
         """An autocommit connection to the master. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
-        return _connect(self.master_info, application or self.application, more=settings)
+        return _connect(self.master_info, application or self.application, options)
 
     def connect_slave(self, application: str | None = None, *, durable: bool = True) -> Session:
         """An autocommit connection to the slave. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
-        return _connect(self.slave_info, application or self.application, self.prefix, durable=durable)
+        options = SessionOptions(durable=durable, origin=str(self.prefix))
+        return _connect(self.slave_info, application or self.application, options)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,8 @@ class SlaveAlone:
         return _loader_application(self)
 
     def connect_slave(self, application: str | None = None, *, durable: bool = True) -> Session:
-        return _connect(self.slave_info, application or self.loader_application, self.prefix, durable=durable)
+        options = SessionOptions(durable=durable, origin=str(self.prefix))
+        return _connect(self.slave_info, application or self.loader_application, options)
 
     def __str__(self) -> str:
         return f"{self.prefix} → {self.slave.name}"
@@ -109,27 +110,8 @@ def _loader_application(target: LoadTarget) -> str:
     return f"sluice load {target.prefix} {target.slave.name}"
 
 
-def _connect(
-    info: ConnectionInfo,
-    application: str,
-    origin: Prefix | None = None,
-    more: Mapping[str, str] | None = None,
-    *,
-    durable: bool = True,
-) -> Session:
-    module = vendor_of(info.vendor).sessions
-    settings = {
-        # Whatever the role has: claims must not fail to serialize.
-        "default_transaction_isolation": "read committed",
-        # Rows that a policy hides would silently be missing: an error instead.
-        "row_security": "off",
-        **(more or {}),
-    }
-    if not durable:
-        settings["synchronous_commit"] = "off"
-    if origin is not None:
-        # A slave may be a master as well: that its tables are made and emptied is no change of its own applications.
-        settings |= vendor_of(info.vendor).sessions.origin(str(origin))
-    session: Session = module.connect(info, application=application, autocommit=True, settings=settings)
-    module.end_with_client(session)
+def _connect(info: ConnectionInfo, application: str, options: SessionOptions) -> Session:
+    sessions = vendor_of(info.vendor).sessions
+    session = sessions.connect(info, application=application, autocommit=True, options=replace(options, loads=True))
+    sessions.end_with_client(session)
     return session

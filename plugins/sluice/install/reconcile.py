@@ -21,11 +21,11 @@ log = logging.getLogger(__name__)
 class TablesBusy(Terminal):
     """Writers never left these tables for long enough to make a trigger; `tables` lists them."""
 
-    def __init__(self, prefix: Prefix, tables: Iterable[TableName]):
+    def __init__(self, prefix: Prefix, tables: Iterable[TableName], see_locks: str):
         self.tables = tuple(tables)
         super().__init__(
             f"{prefix}: {', '.join(str(table) for table in self.tables)} could not be locked for a moment: "
-            "some transaction writes to it for very long. End it (see pg_stat_activity and pg_locks), "
+            f"some transaction writes to it for very long. End it ({see_locks}), "
             "then run reconcile_tables again."
         )
 
@@ -83,7 +83,8 @@ def apply_plan(
     when that did not help; what is done stays done, and a new run goes on from there.
     """
     connection.expect_idle()
-    registry = vendor_of(connection.vendor).capture.Registry(connection, prefix, schema)
+    vendor = vendor_of(connection.vendor)
+    registry = vendor.capture.Registry(connection, prefix, schema)
 
     def take(step: Step) -> None:
         try:
@@ -94,7 +95,7 @@ def apply_plan(
             raise
 
     if busy := lock_waits.with_each(steps, take):
-        raise TablesBusy(prefix, (step.table for step in busy))
+        raise TablesBusy(prefix, (step.table for step in busy), vendor.sessions.SEE_LOCKS)
 
 
 def reconcile(connection: Session, prefix: Prefix, schema: str, configured: Iterable[ResolvedTable]) -> ReconcileReport:

@@ -307,7 +307,7 @@ def where_field(_: Iterable[Replication]) -> Param:
     return _text(
         "Where",
         "Rows of the one table above, as a condition in SQL: placed >= date '2026-01-01'. Functions and types "
-        "need their schema, unless it is pg_catalog. The configuration must allow it: **initial.where**.",
+        "need their schema, unless they are the database's own. The configuration must allow it: **initial.where**.",
     )
 
 

@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import psycopg
 import pytest
@@ -211,7 +212,7 @@ QUERIES = {
 def test_a_query_that_gives_no_number_pauses_the_load_and_is_mended_in_the_file(
     shop: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(pressure.SETTINGS, "statement_timeout", "300ms")
+    monkeypatch.setattr(gauges, "MEASURING", replace(gauges.MEASURING, statement_seconds=0.3))
     load = begun(shop, query="SELECT 0")
     load.await_more(0)
     for query, reason in QUERIES.items():

@@ -21,6 +21,8 @@ from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import literal, native, quoted
 from sluice.vendors.postgres.session import GRANTABLE_SETTINGS, silence_statement
 
+ADMINISTRATOR = "postgres"
+"""The account that a server has from the beginning."""
 MAINTENANCE = "postgres"
 """The database that every server has, from which others are made."""
 

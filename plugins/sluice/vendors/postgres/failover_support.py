@@ -18,6 +18,7 @@ from sluice.vendors.postgres.failover import (
 from sluice.vendors.postgres.guard import Guard
 
 __all__ = [
+    "PAST_TRIGGERS",
     "FailoverStore",
     "Guard",
     "changed_since",
@@ -33,3 +34,5 @@ __all__ = [
     "take_back",
     "validate",
 ]
+
+PAST_TRIGGERS = "as a session with session_replication_role = replica does"

@@ -15,6 +15,7 @@ from sluice.domain.names import Prefix
 from sluice.errors import Terminal
 from sluice.vendors.postgres.connection import literal, quoted
 from sluice.vendors.postgres.session import limit_lock_waits
+from sluice.vendors.postgres.sessions import SEE_LOCKS
 
 log = logging.getLogger("sluice.failover")
 
@@ -24,8 +25,8 @@ class MasterBusy(Terminal):
 
     def __init__(self, tables: Sequence[str], what: str):
         super().__init__(
-            f"{', '.join(tables)}: some transaction holds it for very long, and {what}. End it (see pg_stat_activity "
-            "and pg_locks), then trigger the failover again."
+            f"{', '.join(tables)}: some transaction holds it for very long, and {what}. End it ({SEE_LOCKS}), then "
+            "trigger the failover again."
         )
         self.tables = tuple(tables)
 

@@ -8,8 +8,6 @@ from sluice.database.server_load import NoNumber, ServerLoad
 from sluice.database.session import Session
 from sluice.vendors.postgres.connection import native
 
-SETTINGS = {"statement_timeout": "5s", "lock_timeout": "1s", "default_transaction_read_only": "on"}
-"""Of the session: what measures must never be a burden itself."""
 GRANT = "this account does not see other accounts' sessions: GRANT pg_read_all_stats TO it"
 
 

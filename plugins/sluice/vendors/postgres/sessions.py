@@ -1,6 +1,9 @@
 """Sessions on PostgreSQL for services (`sluice.database.session.Sessions`)."""
 
-from sluice.vendors.postgres.connection import connect, end_with_client
+from sluice.database.session import PLAIN, SessionOptions
+from sluice.domain.connection import ConnectionInfo
+from sluice.vendors.postgres import connection
+from sluice.vendors.postgres.connection import PostgresSession, end_with_client
 from sluice.vendors.postgres.pulse import begin_reading, cut, end_when_idle, interrupt, waiters
 from sluice.vendors.postgres.session import (
     allow_silence,
@@ -13,6 +16,7 @@ from sluice.vendors.postgres.session import (
 )
 
 __all__ = [
+    "SEE_LOCKS",
     "allow_silence",
     "be_durable",
     "begin_applying",
@@ -25,6 +29,33 @@ __all__ = [
     "limit_lock_waits",
     "may_silence",
     "named_lock",
-    "origin",
     "waiters",
 ]
+
+SEE_LOCKS = "see pg_stat_activity and pg_locks"
+
+
+def connect(
+    info: ConnectionInfo, *, application: str, autocommit: bool = False, options: SessionOptions = PLAIN
+) -> PostgresSession:
+    """A session under the canonical settings and these. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
+    return connection.connect(info, application=application, autocommit=autocommit, settings=_settings(options))
+
+
+def _settings(options: SessionOptions) -> dict[str, str]:
+    settings: dict[str, str] = {}
+    if options.statement_seconds is not None:
+        settings["statement_timeout"] = f"{int(options.statement_seconds * 1000)}ms"
+    if options.lock_seconds is not None:
+        settings["lock_timeout"] = f"{int(options.lock_seconds * 1000)}ms"
+    if options.read_only:
+        settings["default_transaction_read_only"] = "on"
+    if not options.durable:
+        settings["synchronous_commit"] = "off"
+    if options.loads:
+        # Whatever the role has: claims must not fail to serialize.
+        settings["default_transaction_isolation"] = "read committed"
+        settings["row_security"] = "off"
+    if options.origin:
+        settings |= origin(options.origin)
+    return settings
