@@ -14,7 +14,6 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 
@@ -300,6 +299,6 @@ def _changes(
     ]
 
 
-def _table(letter: str, width: int, rows: Sequence[Row]) -> Any:
+def _table(letter: str, width: int, rows: Sequence[Row]) -> pa.Table:
     texts = list(zip(*rows, strict=True)) if rows else [()] * width
     return pa.table({f"{letter}{place}": pa.array(column, pa.large_string()) for place, column in enumerate(texts, 1)})

@@ -15,9 +15,8 @@ Only changes of one transaction change places; of concurrent ones neither saw th
 """
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
@@ -41,7 +40,7 @@ class Touch:
     new: Row
 
 
-def ordered(items: Any, keys: Mapping[TableName, Sequence[str]], foreign_keys: Iterable[ForeignKey]) -> Any:
+def ordered(items: pa.Table, keys: Mapping[TableName, Sequence[str]], foreign_keys: Iterable[ForeignKey]) -> pa.Table:
     """`items` (columns of `queue.ITEMS`, with OLDCONTENT, in REPL_KEY order), effects right behind their causes.
 
     `keys`: the key columns of each table; `foreign_keys` those of the slave. Raises `MalformedContent`.
@@ -61,7 +60,7 @@ def ordered(items: Any, keys: Mapping[TableName, Sequence[str]], foreign_keys: I
     return items if places == sorted(places) else items.take(pa.array(places))
 
 
-def _transactions(items: Any, matter: Mapping[TableName, set[str]]) -> dict[int, list[Touch]]:
+def _transactions(items: pa.Table, matter: Mapping[TableName, set[str]]) -> dict[int, list[Touch]]:
     """The changes of the tables in `matter` by transaction, in their order."""
     found: dict[int, list[Touch]] = {}
     numbered = items.append_column("place", pa.array(range(items.num_rows), pa.int64())) if matter else None
@@ -114,7 +113,7 @@ def sequence(
     for cause, effect in causes:
         after[cause].add(effect)
         because.setdefault(effect, []).append(cause)
-    last: dict[Any, int] = {}
+    last: dict[Hashable, int] = {}
     for at, touch in enumerate(touches):
         for name in _names(touch, keys.get(touch.table, ())) if touch.table in trees else [touch.table]:
             if last.get(name, at) != at:
@@ -158,6 +157,6 @@ def _of(row: Row, columns: Sequence[str]) -> Values:
     return tuple(row.get(column) for column in columns)
 
 
-def _names(touch: Touch, key: Sequence[str]) -> list[Any]:
+def _names(touch: Touch, key: Sequence[str]) -> list[Hashable]:
     """What tells the rows before and after."""
     return [(touch.table, _of(row, key)) for row in (touch.old, touch.new) if row]

@@ -8,9 +8,9 @@ others. Pieces in CDATA or base64 are taken apart where they stand; a row whose 
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -45,7 +45,7 @@ def names(content: str) -> tuple[str, ...]:
     return tuple(name for name, _ in reference.parse(content))
 
 
-def columns(contents: Any, names: Sequence[str]) -> list[Any]:
+def columns(contents: pa.Array | pa.ChunkedArray, names: Sequence[str]) -> list[pa.Array]:
     """The values of each of `names` (the columns of every row, in order) as large_string arrays.
 
     `contents`: a (chunked) array of large_string without nulls. Raises `MixedShapes`,
@@ -62,7 +62,9 @@ def columns(contents: Any, names: Sequence[str]) -> list[Any]:
     return [_concat([part[number] for part in parts]) for number in range(len(names))]
 
 
-def overlay(values: Sequence[Any], names: Sequence[str], oldcontents: Any, skip: Sequence[str] = ()) -> list[Any]:
+def overlay(
+    values: Sequence[pa.Array], names: Sequence[str], oldcontents: pa.Array | pa.ChunkedArray, skip: Sequence[str] = ()
+) -> list[pa.Array]:
     """Old images: `values` (one array a column), overlaid with the columns each OLDCONTENT names.
 
     A column that none of them names comes back as the very same array, and so do those in `skip`.
@@ -91,7 +93,7 @@ def overlay(values: Sequence[Any], names: Sequence[str], oldcontents: Any, skip:
     lengths = np.asarray(pc.list_value_length(pieces))
     known = np.zeros(len(flat), dtype=bool)
     known[np.cumsum(lengths) - 1] = True  # the empty piece after the last column
-    found: list[tuple[Any, np.ndarray[Any, Any]]] = []
+    found: list[tuple[pa.Array, npt.NDArray[np.int64]]] = []
     for name in names:
         here = np.flatnonzero(np.asarray(pc.starts_with(flat, f'<col name="{reference.escape(name)}"')))
         known[here] = True
@@ -119,7 +121,7 @@ def overlay(values: Sequence[Any], names: Sequence[str], oldcontents: Any, skip:
     return result
 
 
-def _columns(contents: Any, names: Sequence[str]) -> list[Any]:
+def _columns(contents: pa.Array, names: Sequence[str]) -> list[pa.Array]:
     width = len(names) + 1
     pieces = pc.split_pattern(contents, _END)
     regular = np.asarray(pc.list_value_length(pieces)) == width
@@ -154,7 +156,7 @@ def _columns(contents: Any, names: Sequence[str]) -> list[Any]:
     ]
 
 
-def _values(pieces: Any, name: str) -> tuple[Any, np.ndarray[Any, Any]]:
+def _values(pieces: pa.Array, name: str) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
     """Values of one column from its pieces, and which pieces are not of this column's form."""
     attribute = reference.escape(name)
     plain = f'<col name="{attribute}">'
@@ -185,7 +187,7 @@ def _values(pieces: Any, name: str) -> tuple[Any, np.ndarray[Any, Any]]:
     return value, odd
 
 
-def _cut(pieces: Any, start: int, stop: int = 2**31 - 1) -> Any:
+def _cut(pieces: pa.Array, start: int, stop: int = 2**31 - 1) -> pa.Array:
     # Cut by bytes, which is fast. Of a piece without the expected markup that may leave half a character;
     # nobody looks at it, hence no check here.
     return pc.binary_slice(pieces.cast(pa.large_binary()), start, stop).cast(options=_UNCHECKED)
@@ -198,14 +200,14 @@ def _reference_row(text: str, names: Sequence[str]) -> list[str | None]:
     return [value for _, value in row]
 
 
-def _pick(contents: Any, rows: "np.ndarray[Any, Any]") -> list[str]:
+def _pick(contents: pa.Array, rows: npt.NDArray[np.int64]) -> list[str]:
     picked: list[str] = contents.take(pa.array(rows, pa.int64())).to_pylist()
     return picked
 
 
-def _whole(array: Any) -> Any:
+def _whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
-def _concat(arrays: Sequence[Any]) -> Any:
+def _concat(arrays: Sequence[pa.Array]) -> pa.Array:
     return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)

@@ -6,9 +6,9 @@ and the new key's appearance; each is kept or dropped by itself while blocks are
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,8 +17,8 @@ from sluice.domain import content as reference
 from sluice.domain.names import TableName
 from sluice.errors import Terminal
 
-Flags = np.ndarray[Any, np.dtype[np.bool_]]
-Indices = np.ndarray[Any, np.dtype[np.int64]]
+Flags = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.int64]
 
 
 class NotRowChanges(Terminal):
@@ -47,9 +47,9 @@ class Events:
     `after`: the key's presence; `partner`: the other event of a key change, -1 for none.
     """
 
-    items: Any
+    items: pa.Table
     key: tuple[str, ...]
-    guid: Any
+    guid: pa.Array
     item: Indices
     before: Flags
     after: Flags
@@ -59,16 +59,16 @@ class Events:
         return len(self.item)
 
     @property
-    def transactions(self) -> Any:
+    def transactions(self) -> pa.ChunkedArray:
         """TRANS_KEY of each event, for decisions by marker."""
         return self.items.column("trans_key").take(pa.array(self.item))
 
-    def key_values(self) -> list[Any]:
+    def key_values(self) -> list[pa.Array]:
         """Each event's key, one array of texts a key column."""
         return split_keys(self.guid, len(self.key))
 
 
-def events(items: Any, key: Sequence[str]) -> Events:
+def events(items: pa.Table, key: Sequence[str]) -> Events:
     """The events of `items`: all of one table, in REPL_KEY order, of one definition, rows only.
 
     `items`: columns repl_key, trans_key, schema, table, guid, action, content, oldcontent (the
@@ -107,7 +107,7 @@ def events(items: Any, key: Sequence[str]) -> Events:
     return Events(items, tuple(key), pool.take(pa.array(source)), item, before, after, partner)
 
 
-def entangled(items: Any, key: Sequence[str]) -> set[str]:
+def entangled(items: pa.Table, key: Sequence[str]) -> set[str]:
     """The key texts, old and new, of the UPDATEs in `items` that change a key.
 
     All changes of these keys must be reduced together; the shares of a window leave them out.
@@ -121,7 +121,7 @@ def entangled(items: Any, key: Sequence[str]) -> set[str]:
     return {*old.to_pylist(), *new.to_pylist()}
 
 
-def without(items: Any, guids: Collection[str]) -> Any:
+def without(items: pa.Table, guids: Collection[str]) -> pa.Table:
     """`items` without the changes of the keys `guids`, and without UPDATEs that change a key."""
     kept = pc.is_valid(items.column("guid"))
     if guids:
@@ -129,7 +129,7 @@ def without(items: Any, guids: Collection[str]) -> Any:
     return items.filter(kept)
 
 
-def kept_items(found: Events, keep: Any) -> Any:
+def kept_items(found: Events, keep: Flags) -> pa.Table:
     """The items whose events are kept, for a replay. Of a key change kept by half, that half.
 
     The half is an INSERT of the new row or a DELETE of the old key.
@@ -159,14 +159,14 @@ def kept_items(found: Events, keep: Any) -> Any:
     return merged.sort_by("repl_key")
 
 
-def table_name(items: Any) -> TableName:
+def table_name(items: pa.Table) -> TableName:
     """The table whose items these are."""
     if not items.num_rows:
         return TableName("", "")
     return TableName(items.column("schema")[0].as_py(), items.column("table")[0].as_py())
 
 
-def _check_key(items: Any, guid: Any, changing: Indices, key: Sequence[str]) -> None:
+def _check_key(items: pa.Table, guid: pa.Array, changing: Indices, key: Sequence[str]) -> None:
     """Raises `WrongKey` where the GUIDs are not those of `key`: reduced by them, rows would be lost.
 
     Looked at are the first row, and the first whose GUID is empty.
@@ -200,7 +200,7 @@ def _parts(guid: str, count: int) -> list[str] | None:
         return None
 
 
-def _changed_keys(items: Any, changing: Indices, key: Sequence[str]) -> tuple[Any, Any]:
+def _changed_keys(items: pa.Table, changing: Indices, key: Sequence[str]) -> tuple[pa.Array, pa.Array]:
     """Old and new key texts of the items at `changing`."""
     contents = taken(items.column("content"), changing)
     width = names(contents[0].as_py())
@@ -213,16 +213,16 @@ def _changed_keys(items: Any, changing: Indices, key: Sequence[str]) -> tuple[An
     return _join_keys(old), _join_keys(new)
 
 
-def _join_keys(values: Sequence[Any]) -> Any:
+def _join_keys(values: Sequence[pa.Array]) -> pa.Array:
     if len(values) == 1:
         return values[0]
-    pieces: list[Any] = []
+    pieces: list[pa.Array | pa.Scalar] = []
     for value in values:
         pieces += [pc.utf8_length(value).cast(TEXT), pa.scalar(":", TEXT), value]
     return pc.binary_join_element_wise(*pieces, pa.scalar("", TEXT))
 
 
-def split_keys(guids: Any, parts: int) -> list[Any]:
+def split_keys(guids: pa.Array, parts: int) -> list[pa.Array]:
     """The values of each key column from key texts."""
     texts = whole(guids)
     if parts == 1:
@@ -231,13 +231,13 @@ def split_keys(guids: Any, parts: int) -> list[Any]:
     return [pa.array([row[number] for row in rows], TEXT) for number in range(parts)]
 
 
-def matches(action: Any, word: str) -> Flags:
+def matches(action: pa.Array, word: str) -> Flags:
     """Where the action is `word`."""
     flags: Flags = np.asarray(pc.equal(action, word))
     return flags
 
 
-def taken(column: Any, rows: Indices) -> Any:
+def taken(column: pa.Array | pa.ChunkedArray, rows: Indices) -> pa.Array:
     """The values of a (chunked) column at `rows`, as one array; nothing else is copied, as `whole` would."""
     if not isinstance(column, pa.ChunkedArray):
         return column.take(pa.array(rows))
@@ -260,6 +260,6 @@ def taken(column: Any, rows: Indices) -> Any:
     return found.take(pa.array(back))
 
 
-def whole(array: Any) -> Any:
+def whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """A chunked array as one."""
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array

@@ -9,7 +9,6 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,12 +21,12 @@ PIECE = 50_000
 """Rows that one thread takes apart at a time."""
 _THREADS = min(4, os.cpu_count() or 1)
 
-Images = dict[str, Any]
+Images = dict[str, pa.Array | pa.ChunkedArray]
 """Columns by label: `c1`… the values after the last change, `b1`… those before the first (see `NetChanges`)."""
 
 
 def images(
-    items: Any,
+    items: pa.Table,
     begins: Indices,
     ends: Indices,
     key: Sequence[str],
@@ -60,7 +59,7 @@ def images(
 
 
 def _piece(
-    items: Any, begins: Indices, ends: Indices, key: Sequence[str], width: Sequence[str], now: bool, former: bool
+    items: pa.Table, begins: Indices, ends: Indices, key: Sequence[str], width: Sequence[str], now: bool, former: bool
 ) -> Images:
     values = columns(taken(items.column("content"), ends), width) if now else None
     result = {f"c{number}": value for number, value in enumerate(values or (), start=1)}
@@ -89,8 +88,8 @@ def _piece(
     return result
 
 
-def _alike(one: Any, other: Any) -> bool:
-    return one is other or one.equals(other)
+def _alike(one: pa.Array, other: pa.Array) -> bool:
+    return one is other or bool(one.equals(other))
 
 
 def _each(task: Callable[[int], Images], places: Sequence[int]) -> list[Images]:

@@ -8,9 +8,9 @@ while we wait: it began after the look, so its marker covers the whole window.
 
 import logging
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sluice.apply.links import Links
 from sluice.apply.net import Events
@@ -23,7 +23,7 @@ from sluice.pair import Pair
 
 log = logging.getLogger("sluice.apply")
 
-Kept = np.ndarray[Any, np.dtype[np.bool_]]
+Kept = npt.NDArray[np.bool_]
 
 Pause = Callable[[], None]
 """Waits a moment between two looks; raises when there is a reason to give up."""

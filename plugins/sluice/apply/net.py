@@ -14,7 +14,6 @@ to its last one, whatever chain lies between, so that no row is deleted that oth
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -55,7 +54,7 @@ class NoColumns(Terminal):
         self.table = table
 
 
-def reduce(found: Events, keep: Any = None, *, before: bool = False, safe: bool = False) -> NetChanges:
+def reduce(found: Events, keep: Flags | None = None, *, before: bool = False, safe: bool = False) -> NetChanges:
     """The net change of each key. `keep`: a boolean array over the events, None keeps all.
 
     `before` adds the old images (`b` columns); `items` must then carry OLDCONTENT. An UPDATE under
@@ -119,7 +118,7 @@ def reduce(found: Events, keep: Any = None, *, before: bool = False, safe: bool 
     )
 
 
-def _ends(guid: Any) -> tuple[Indices, Indices, Indices]:
+def _ends(guid: pa.Array) -> tuple[Indices, Indices, Indices]:
     """For each distinct key, in order of first appearance: its first and last place, and each place's key."""
     encoded = whole(guid).dictionary_encode()
     code = np.asarray(encoded.indices).astype(np.int64)
@@ -163,7 +162,7 @@ def _follow(found: Events, chosen: Indices, code: Indices, among: Flags) -> tupl
     )
 
 
-def _delete_keys(found: Events, dead: Indices, first: Indices) -> list[Any]:
+def _delete_keys(found: Events, dead: Indices, first: Indices) -> list[pa.Array]:
     """The keys of rows that go: from the first event's key text."""
     return split_keys(found.guid.take(pa.array(first[dead])), len(found.key))
 
@@ -172,13 +171,13 @@ def _sorted(keys: Indices, by: Indices) -> Indices:
     return keys[np.argsort(by[keys], kind="stable")]
 
 
-def _former_known(items: Any) -> bool:
+def _former_known(items: pa.Table) -> bool:
     """Whether every change says what the row was before it."""
     silent = pc.and_(pc.is_null(items.column("oldcontent")), pc.not_equal(items.column("action"), "INSERT"))
     return not pc.any(silent).as_py()
 
 
-def _multiset(table: TableName, items: Any, changes: int) -> NetChanges:
+def _multiset(table: TableName, items: pa.Table, changes: int) -> NetChanges:
     """Keyless: for each distinct row how many copies come or go."""
     action = whole(items.column("action"))
     content, old = whole(items.column("content")), whole(items.column("oldcontent"))
@@ -208,7 +207,7 @@ def _multiset(table: TableName, items: Any, changes: int) -> NetChanges:
     return NetChanges(table, width, (), deletes, nothing, nothing, inserts, changes)
 
 
-def _names(items: Any, found: Events) -> tuple[str, ...]:
+def _names(items: pa.Table, found: Events) -> tuple[str, ...]:
     """The columns, from the first row that has any."""
     for label in ("content", "oldcontent"):
         column = items.column(label)
@@ -223,5 +222,5 @@ def _empty(table: TableName, key: tuple[str, ...], changes: int) -> NetChanges:
     return NetChanges(table, (), key, nothing, nothing, nothing, nothing, changes)
 
 
-def _numbered(letter: str, arrays: Sequence[Any]) -> dict[str, Any]:
+def _numbered(letter: str, arrays: Sequence[pa.Array]) -> dict[str, pa.Array]:
     return {f"{letter}{number}": array for number, array in enumerate(arrays, start=1)}

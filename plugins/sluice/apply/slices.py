@@ -7,7 +7,6 @@ a sample says that they will fit: there are never more changes than REPL_KEYs.
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,7 +30,7 @@ BATCH_BYTES = 1 << 30
 class Slice:
     """What is next of a window: the changes, or a survey of them where they are too many for this process."""
 
-    items: Any
+    items: pa.Table
     end: int | None = None
     """REPL_KEY where the slice ends when more of the window follows."""
     survey: Survey | None = None

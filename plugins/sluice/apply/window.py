@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,11 +25,11 @@ class CutItem:
     oldcontent: str | None
 
 
-Run = dict[TableName, Any]
-"""Changes of rows between two cuts: each table's items (`pyarrow.Table`), in REPL_KEY order."""
+Run = dict[TableName, pa.Table]
+"""Changes of rows between two cuts: each table's items, in REPL_KEY order."""
 
 
-def runs(items: Any) -> Iterator[Run | CutItem]:
+def runs(items: pa.Table) -> Iterator[Run | CutItem]:
     """The items of a window, in REPL_KEY order, as runs of row changes and the cuts between them."""
     if not items.num_rows:
         return
@@ -38,13 +38,13 @@ def runs(items: Any) -> Iterator[Run | CutItem]:
     for at in np.flatnonzero(~rows).tolist():
         if at > begin:
             yield by_table(items.slice(begin, at - begin))
-        yield _cut(items.slice(at, 1).to_pylist()[0])
+        yield _cut(items.slice(at, 1))
         begin = at + 1
     if begin < items.num_rows:
         yield by_table(items.slice(begin))
 
 
-def by_table(items: Any) -> Run:
+def by_table(items: pa.Table) -> Run:
     """Items by table, their order kept."""
     schemas = _codes(items.column("schema"))
     names = _codes(items.column("table"))
@@ -61,14 +61,15 @@ def by_table(items: Any) -> Run:
     }
 
 
-def _codes(column: Any) -> tuple["np.ndarray[Any, np.dtype[np.int64]]", list[str]]:
+def _codes(column: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], list[str]]:
     encoded = (column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column).dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
     return np.asarray(encoded.indices).astype(np.int64), encoded.dictionary.to_pylist()
 
 
-def _cut(item: dict[str, Any]) -> CutItem:
+def _cut(items: pa.Table) -> CutItem:
+    (item,) = items.to_pylist()
     return CutItem(
         item["repl_key"],
         item["trans_key"],
@@ -79,7 +80,7 @@ def _cut(item: dict[str, Any]) -> CutItem:
     )
 
 
-def pieces(items: Any, cuts: Sequence[int]) -> list[Any]:
+def pieces(items: pa.Table, cuts: Sequence[int]) -> list[pa.Table]:
     """`items`, in REPL_KEY order, parted at the REPL_KEYs `cuts`, which none of them has: one piece more than cuts."""
     keys = np.asarray(items.column("repl_key"))
     bounds = [0, *np.searchsorted(keys, np.array(cuts, dtype=np.int64)).tolist(), len(keys)]

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from sluice import config
 from sluice.configuration.model import Replication
@@ -31,7 +30,7 @@ class WatchedFile:
         return self._replication
 
 
-def used_by_apply(replication: Replication, slave: str) -> tuple[Any, ...]:
+def used_by_apply(replication: Replication, slave: str) -> tuple[object, ...]:
     """What the apply of a slave goes by: where two of these are equal, a change of the file does not concern it.
 
     Raises `UnknownSlave`.

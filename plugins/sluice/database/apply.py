@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sluice.database.conflicts import Conflict, Unsettled
 from sluice.database.session import Session
@@ -62,7 +62,7 @@ class Replayed:
 
     def passed(self, changes: Iterable[RowChange]) -> None:
         """These were applied after what is set aside by now."""
-        rows: dict[tuple[Any, ...], list[Rejected]] = {}
+        rows: dict[tuple[object, ...], list[Rejected]] = {}
         for reject in self.rejects:
             for row in rows_of(reject.change):
                 rows.setdefault(row, []).append(reject)
@@ -279,6 +279,6 @@ def _named(row: Mapping[str, str | None]) -> str:
     return ", ".join(f"{name} = {value!r}" for name, value in row.items())
 
 
-def rows_of(change: RowChange) -> set[tuple[Any, ...]]:
+def rows_of(change: RowChange) -> set[tuple[object, ...]]:
     """What names the rows that a change touches."""
     return {(change.table, *sorted(change.key_of(row).items(), key=repr)) for row in (change.old, change.new) if row}

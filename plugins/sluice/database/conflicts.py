@@ -1,7 +1,6 @@
 """Why changes do not fit the rows or the tables of a slave."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from sluice.counted import counted
 from sluice.domain.mask import Mask
@@ -115,7 +114,7 @@ def _described(values: Mapping[str, tuple[str | None, str | None]], side: int) -
     return ", ".join(f"{name} = {_shown(pair[side])}" for name, pair in values.items())
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if value is None:
         return "NULL"
     text = str(value)

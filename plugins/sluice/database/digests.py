@@ -17,6 +17,10 @@ Part = tuple[int, int | None] | None
 """A part of a table that is read at once, in the vendor's own terms; None: the whole table."""
 
 
+DigestedRow = tuple[int, *tuple[str | None, ...]]
+"""A row's digest, and the texts of its key."""
+
+
 class Method(StrEnum):
     """How a text becomes 64 bits."""
 
@@ -52,7 +56,7 @@ class TableDigest(Protocol):
         """Of each block in `part`: its number, how many rows, the sum of their digests as text."""
         ...
 
-    def of_rows(self, connection: Session, blocks: Collection[int]) -> list[tuple[int, *tuple[str | None, ...]]]:
+    def of_rows(self, connection: Session, blocks: Collection[int]) -> list[DigestedRow]:
         """Of each row in `blocks`: its digest, the texts of its key."""
         ...
 

@@ -6,7 +6,6 @@ probe → (begin, create tables, plan) → new folder → export → seal → �
 import logging
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from sluice.config import SlaveConfig
 from sluice.counted import counted
@@ -25,6 +24,8 @@ from sluice.domain.location import (
     is_folder_name,
 )
 from sluice.domain.manifest import File, FileBlock, FileTable, Manifest, ManifestDamaged, faults, order
+from sluice.domain.names import TableName
+from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.initial import shared, steps
@@ -236,7 +237,7 @@ def _manifest(update: Update, carried: Carried, others: Sequence[Update]) -> Man
     )
 
 
-def _tables(update: Update, master: Session, names: list[Any]) -> list[FileTable]:
+def _tables(update: Update, master: Session, names: list[TableName]) -> list[FileTable]:
     """Those of `names` that the master still has."""
     rows = vendor_of(update.master_info.vendor).rows
     return [
@@ -248,6 +249,6 @@ def _all(target: LoadTarget, slave: Session) -> list[Block]:
     return [block for table in block_map_of(target, slave).tables.values() for block in table.blocks]
 
 
-def _marker(block: Block) -> Any:
+def _marker(block: Block) -> Position:
     assert block.marker is not None, "an exported block has its marker"
     return block.marker

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from airflow.providers.standard.operators.trigger_dagrun import DagIsPaused, TriggerDagRunOperator
+from airflow.sdk import Context
 
 from sluice import config
 from sluice.errors import Terminal
@@ -40,7 +41,7 @@ class EnsureApply(TriggerDagRunOperator):
         self.prefix = prefix
         self.slave = slave
 
-    def execute(self, context: Any) -> None:
+    def execute(self, context: Context) -> None:
         with as_airflow(context):
             if len(listed(self.slave)) > 1:
                 self.log.info("Each slave's own run starts its apply.")

@@ -9,6 +9,7 @@ import logging
 from typing import Any, NoReturn
 
 from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException, TaskAwaitingInput
 from airflow.sdk.execution_time.hitl import upsert_hitl_detail
 
@@ -48,7 +49,7 @@ class ApproveTransfer(HITLOperator):
         settings = {**FOR_EVER, "subject": "Manual Data transfer", "options": [APPROVE, REJECT], **kwargs}
         super().__init__(**settings)
 
-    def execute(self, context: Any) -> Any:
+    def execute(self, context: Context) -> Any:
         """Asks."""
         if not files.by_files(context) or is_list(context):
             raise AirflowSkipException("There is nothing to approve in this run.")
@@ -60,7 +61,9 @@ class ApproveTransfer(HITLOperator):
             self.body = _question(work, str(folder), str(there), str(context["ti"].log_url))
         return super().execute(context)
 
-    def execute_complete(self, context: Any, event: dict[str, Any], answers: list[dict[str, str]] | None = None) -> Any:
+    def execute_complete(
+        self, context: Context, event: dict[str, Any], answers: list[dict[str, str]] | None = None
+    ) -> Any:
         """Somebody answered."""
         with as_airflow(context):
             who, approved = answered(event)
@@ -99,7 +102,7 @@ class ApproveTransfer(HITLOperator):
         except SluiceError as error:
             log.warning("%s: could not leave word on the slave: %s", work, error)
 
-    def _ask_again(self, context: Any, answers: list[dict[str, str]]) -> NoReturn:
+    def _ask_again(self, context: Context, answers: list[dict[str, str]]) -> NoReturn:
         log.info("Mend what is listed above, then approve again.")
         upsert_hitl_detail(
             ti_id=context["ti"].id, options=self.options, subject=self.subject, body=self.body, defaults=None,

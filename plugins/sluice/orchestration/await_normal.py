@@ -2,7 +2,7 @@
 
 from typing import Any, NoReturn
 
-from airflow.sdk import BaseOperator
+from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from sluice import config
@@ -38,7 +38,7 @@ class AwaitNormal(BaseOperator):
         self.prefix = prefix
         self.slave = slave
 
-    def execute(self, context: Any) -> str:
+    def execute(self, context: Context) -> str:
         if is_list(context):
             raise AirflowSkipException("Each slave's own run waits for it.")
         with as_airflow(context):
@@ -51,7 +51,7 @@ class AwaitNormal(BaseOperator):
                 self._wait(replication)
             return self._judge(str(state), checkpoint.message if checkpoint else "")
 
-    def resume(self, context: Any, event: dict[str, Any]) -> str:
+    def resume(self, context: Context, event: dict[str, Any]) -> str:
         """The slave has left the state TRANSITION."""
         with as_airflow(context):
             return self._judge(event["state"], event["message"])

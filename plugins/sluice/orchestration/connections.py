@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from airflow.sdk import BaseHook
+from airflow.sdk import BaseHook, Connection
 from airflow.sdk.exceptions import AirflowNotFoundException, AirflowRuntimeError
 
 from sluice.config import Endpoint, Replication, SlaveConfig
@@ -65,7 +65,7 @@ async def info_async(conn_id: str, vendor: str, used_for: str) -> ConnectionInfo
     return _converted(connection, await connection.aextra_dejson(), conn_id, vendor)
 
 
-def _converted(connection: Any, extra: Mapping[str, Any], conn_id: str, vendor: str) -> ConnectionInfo:
+def _converted(connection: Connection, extra: Mapping[str, Any], conn_id: str, vendor: str) -> ConnectionInfo:
     if vendor not in names():
         raise UnknownVendor(vendor)
     return converted(connection, extra, conn_id, vendor)
@@ -142,7 +142,7 @@ def redis_url() -> str:
     return address
 
 
-def _connection(conn_id: str, used_for: str) -> Any:
+def _connection(conn_id: str, used_for: str) -> Connection:
     try:
         return BaseHook.get_connection(conn_id)
     except (AirflowNotFoundException, AirflowRuntimeError) as error:

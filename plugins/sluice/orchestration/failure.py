@@ -1,10 +1,10 @@
 """Sluice's errors as Airflow understands them: a Terminal one ends the task, a Transient one is tried again."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
+from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from sluice.errors import Terminal, Transient
@@ -20,7 +20,7 @@ XCOM_KEY = "failure"
 
 
 @contextmanager
-def as_airflow(context: Mapping[str, Any]) -> Iterator[None]:
+def as_airflow(context: Context) -> Iterator[None]:
     """Around the body of every task."""
     try:
         yield
@@ -41,7 +41,7 @@ def as_airflow(context: Mapping[str, Any]) -> Iterator[None]:
         raise AirflowException(SAID) from error
 
 
-def _leave(context: Mapping[str, Any], text: str) -> None:
+def _leave(context: Context, text: str) -> None:
     """Says it in the task log, above what Airflow logs of the exception, and hands it to the task that settles."""
     log.error("%s", text)
     try:

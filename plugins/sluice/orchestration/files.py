@@ -1,7 +1,8 @@
 """What a run whose blocks travel as files works with: the location of its form, the folder, the slave's location."""
 
-from collections.abc import Mapping
 from typing import Any
+
+from airflow.sdk import Context
 
 from sluice.config import Replication
 from sluice.domain.location import Location, S3Access
@@ -26,12 +27,12 @@ class LocationMissing(Terminal):
         )
 
 
-def by_files(context: Mapping[str, Any]) -> bool:
+def by_files(context: Context) -> bool:
     """Whether the form of the run says so."""
     return bool(context["params"].get("transfer") == "files")
 
 
-def location(replication: Replication, context: Mapping[str, Any]) -> Location:
+def location(replication: Replication, context: Context) -> Location:
     """Where the form says that files are written. Raises `LocationMissing`, `NoLocation`, `LocationNotAllowed`."""
     text = str(context["params"].get("location") or "").strip()
     if not text:
@@ -58,12 +59,12 @@ def key(replication: Replication) -> bytes | None:
     return None if text is None else sealing.key_of(text, f"Connection {replication.initial.files_key!r}")
 
 
-def written(context: Mapping[str, Any]) -> Location:
+def written(context: Context) -> Location:
     """The folder that this run has made."""
     return Location.parse(str(context["ti"].xcom_pull(task_ids=FOLDER_TASK)))
 
 
-def arrived(replication: Replication, slave: str, context: Mapping[str, Any]) -> Location:
+def arrived(replication: Replication, slave: str, context: Context) -> Location:
     """Where that folder is looked for: at the slave's `initial_files_location`, else where it was written."""
     folder = written(context)
     configured = replication.slave(slave).initial_files_location

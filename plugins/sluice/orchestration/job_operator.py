@@ -1,11 +1,10 @@
 """Tasks that keep a detached job: they launch it or join it, and wait in the triggerer, without a worker."""
 
 import time
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, ClassVar, NoReturn
 
-from airflow.sdk import NEVER_EXPIRE, BaseOperator  # type: ignore[attr-defined]
+from airflow.sdk import NEVER_EXPIRE, BaseOperator, Context  # type: ignore[attr-defined]
 from airflow.sdk.exceptions import AirflowSkipException
 
 from sluice import config
@@ -84,12 +83,12 @@ class SparkJobOperator(BaseOperator):
 
     # -- Airflow's entry points
 
-    def execute(self, context: Any) -> NoReturn:
+    def execute(self, context: Context) -> NoReturn:
         """Launches the job, or joins the one that runs, and defers."""
         with as_airflow(context):
             self._begin(context, attempt=0, first=True)
 
-    def resume(self, context: Any, event: dict[str, Any]) -> str:
+    def resume(self, context: Context, event: dict[str, Any]) -> str:
         """The job is gone: finishes, fails, or launches it again and defers. Or it asks for something, and goes on."""
         with as_airflow(context):
             following = Next(event["next"])
@@ -111,7 +110,7 @@ class SparkJobOperator(BaseOperator):
 
     # -- what the kinds of job differ in
 
-    def payload(self, replication: config.Replication, context: Mapping[str, Any]) -> dict[str, Any]:
+    def payload(self, replication: config.Replication, context: Context) -> dict[str, Any]:
         """What the job reads on its standard input; passwords are in it."""
         return {
             "prefix": str(replication.prefix),
@@ -125,15 +124,15 @@ class SparkJobOperator(BaseOperator):
         """Another live run watches the pair's job."""
         raise NotImplementedError
 
-    def before_launch(self, replication: config.Replication, context: Mapping[str, Any], first: bool) -> None:
+    def before_launch(self, replication: config.Replication, context: Context, first: bool) -> None:
         """What must hold before a job is launched, the `first` of this task or a later one; may raise."""
 
-    def tell(self, context: Mapping[str, Any]) -> None:
+    def tell(self, context: Context) -> None:
         """The job asks for a comparison of definitions; must not raise."""
 
     # -- the work
 
-    def _begin(self, context: Any, attempt: int, *, first: bool) -> NoReturn:
+    def _begin(self, context: Context, attempt: int, *, first: bool) -> NoReturn:
         replication = config.load(self.prefix)
         slave = replication.slave(self.slave).name
         prefix = str(replication.prefix)
@@ -207,7 +206,7 @@ class ApplyOperator(SparkJobOperator):
             "To stop the apply, mark that run as failed."
         )
 
-    def before_launch(self, replication: config.Replication, context: Mapping[str, Any], first: bool) -> None:
+    def before_launch(self, replication: config.Replication, context: Context, first: bool) -> None:
         from sluice.orchestration.leases import foreign_holder
 
         holder = foreign_holder(replication, self.slave)
@@ -222,7 +221,7 @@ class ApplyOperator(SparkJobOperator):
         if first:
             self._preflight(Work(replication, self.slave, context, (self.slave,)))
 
-    def tell(self, context: Mapping[str, Any]) -> None:
+    def tell(self, context: Context) -> None:
         """Compares definitions with this slave, and tells people; whatever comes of it, the apply goes on."""
         try:
             work = Work(config.load(self.prefix), self.slave, context, (self.slave,))
@@ -258,7 +257,7 @@ class LoadOperator(SparkJobOperator):
     def _connections(self, replication: config.Replication) -> dict[str, Any]:
         return connections.all_of(replication, self.slave, *self._others)
 
-    def execute(self, context: Any) -> Any:
+    def execute(self, context: Context) -> Any:
         """As every job; for several slaves by the one that leads, and not at all where such a run has exported."""
         if goes_on(context) and self.step == "export":
             return f"exported by run {update_id(context)}"
@@ -266,7 +265,7 @@ class LoadOperator(SparkJobOperator):
             self.slave, *self._others = members(context)
         return super().execute(context)
 
-    def resume(self, context: Any, event: dict[str, Any]) -> str:
+    def resume(self, context: Context, event: dict[str, Any]) -> str:
         if is_list(context):
             self.slave, *self._others = members(context)
         return super().resume(context, event)
@@ -274,7 +273,7 @@ class LoadOperator(SparkJobOperator):
     def leave(self, job: Job) -> NoReturn:
         raise AlreadyLoading(job)
 
-    def payload(self, replication: config.Replication, context: Mapping[str, Any]) -> dict[str, Any]:
+    def payload(self, replication: config.Replication, context: Context) -> dict[str, Any]:
         """With the name of the update that the job loads for, and the folder where blocks travel as files."""
         told = {**super().payload(replication, context), "update_id": update_id(context), "others": self._others}
         told["choice"] = Choice.from_dict(context["params"]).to_dict()
@@ -282,7 +281,7 @@ class LoadOperator(SparkJobOperator):
             told["files"] = files.payload(replication, self.step, self.folder(replication, context))
         return told
 
-    def folder(self, replication: config.Replication, context: Mapping[str, Any]) -> Location:
+    def folder(self, replication: config.Replication, context: Context) -> Location:
         """The folder that blocks are written to."""
         return files.written(context)
 
@@ -292,7 +291,7 @@ class ImportOperator(LoadOperator):
 
     step = "import"
 
-    def execute(self, context: Any) -> Any:
+    def execute(self, context: Context) -> Any:
         """Opens the gate, then launches the job or joins it; ends at once where the slave's machine has loaded all."""
         if not files.by_files(context) or is_list(context):
             raise AirflowSkipException("There is nothing to import in this run.")
@@ -304,7 +303,7 @@ class ImportOperator(LoadOperator):
                 return "imported by hand"
         return super().execute(context)
 
-    def folder(self, replication: config.Replication, context: Mapping[str, Any]) -> Location:
+    def folder(self, replication: config.Replication, context: Context) -> Location:
         """The folder at the slave's location."""
         return files.arrived(replication, self.slave, context)
 

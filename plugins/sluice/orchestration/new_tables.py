@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from airflow.providers.standard.operators.trigger_dagrun import DagIsPaused, TriggerDagRunOperator
+from airflow.sdk import Context
 
 from sluice.database.registry import vendor_of
 from sluice.domain import joining
@@ -79,14 +80,14 @@ class LoadNewTables(TriggerDagRunOperator):
     def __init__(self, **kwargs: Any):
         super().__init__(trigger_dag_id=UPDATE_DAG, logical_date=None, fail_when_dag_is_paused=True, **kwargs)
 
-    def execute(self, context: Any) -> None:
+    def execute(self, context: Context) -> None:
         with as_airflow(context):
             name, known = str(self.trigger_run_id), context["ti"].get_dr_count
             if is_active(Owner(UPDATE_DAG, name, "begin")):
                 self.log.info("The run %s of %s is under way.", name, UPDATE_DAG)
                 return
             earlier = 0
-            while known(dag_id=UPDATE_DAG, run_ids=[self.trigger_run_id]):
+            while known(dag_id=UPDATE_DAG, run_ids=[str(self.trigger_run_id)]):
                 # An earlier load of the same tables, that failed, or after which they left and joined again.
                 earlier += 1
                 self.trigger_run_id = f"{name}_{earlier}"

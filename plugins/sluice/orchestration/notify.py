@@ -5,10 +5,12 @@ What could not be told is told by the next run of `housekeeping`. Without notifi
 
 import inspect
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any
+
+from airflow.sdk import Context
 
 from sluice.config import NotifierConfig, SlaveConfig
 from sluice.counted import counted
@@ -129,5 +131,5 @@ def made(notifier: NotifierConfig) -> Any:
         raise NotifierUnusable(notifier.path, str(error) or type(error).__name__) from error
 
 
-def _send(notifier: NotifierConfig, notice: Notice, context: Mapping[str, Any]) -> None:
+def _send(notifier: NotifierConfig, notice: Notice, context: Context) -> None:
     made(notifier)({**context, "notice": notice})

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.providers.standard.triggers.external_task import DagStateTrigger
+from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from sluice.errors import SluiceError, Terminal, Transient
@@ -62,22 +63,22 @@ class SlavesMissing(Terminal):
         self.slaves = tuple(reasons)
 
 
-def is_list(context: Mapping[str, Any]) -> bool:
+def is_list(context: Context) -> bool:
     """Whether the run is for several slaves."""
     return len(listed(context["params"].get("slave"))) > 1
 
 
-def whole(context: Mapping[str, Any]) -> bool:
+def whole(context: Context) -> bool:
     """Whether all tables are chosen."""
     return not Choice.from_dict(context["params"]).partial
 
 
-def goes_on(context: Mapping[str, Any]) -> bool:
+def goes_on(context: Context) -> bool:
     """Whether the run goes on for one slave with what a run for several has begun."""
     return bool(context["params"].get(UPDATE))
 
 
-def members(context: Mapping[str, Any]) -> list[str]:
+def members(context: Context) -> list[str]:
     """The slaves that got through the last step; the first one leads."""
     ti = context["ti"]
     for task_id in ("plan", "create_tables", "begin"):
@@ -119,7 +120,7 @@ def give_up(work: Work, reason: str) -> None:
         log.warning("%s: %s", work, error)
 
 
-def others(context: Mapping[str, Any]) -> list[str]:
+def others(context: Context) -> list[str]:
     """The slaves beside the one that leads."""
     return members(context)[1:]
 
@@ -178,14 +179,14 @@ class EachSlave(TriggerDagRunOperator):
                     "poke_interval": int(POLL_SECONDS), **kwargs}  # fmt: skip
         super().__init__(**settings)
 
-    def execute_complete(self, context: Any, event: Any) -> None:
+    def execute_complete(self, context: Context, event: Any) -> None:
         """The run is over. One that failed does not succeed by being waited for again."""
         try:
             super().execute_complete(context, event)
         except AirflowException as failed:
             raise AirflowFailException(str(failed)) from failed
 
-    def execute(self, context: Any) -> None:
+    def execute(self, context: Context) -> None:
         with as_airflow(context):
             run_id = str(self.trigger_run_id)
             if context["ti"].get_dr_count(dag_id=UPDATE_DAG, run_ids=[run_id]) == 0:

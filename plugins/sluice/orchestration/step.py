@@ -1,11 +1,11 @@
 """Tasks made of plain functions: retried on outages with back-off, ended at once by what needs a person."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import get_current_context, task
+from airflow.sdk import Context, get_current_context, task
 
 from sluice.orchestration.failure import as_airflow
 from sluice.orchestration.work import Work
@@ -60,7 +60,7 @@ def teardown(body: Callable[[Any], str]) -> Any:
     return made
 
 
-def states_of_run(context: Mapping[str, Any]) -> dict[str, Any]:
+def states_of_run(context: Context) -> dict[str, Any]:
     """The states of this run's tasks by their names."""
     ti = context["ti"]
     found: dict[str, Any] = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id]).get(ti.run_id, {})

@@ -2,11 +2,12 @@
 
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from sluice.config import Replication
@@ -113,7 +114,7 @@ class ApproveFailover(HITLOperator):
         settings = {**FOR_EVER, "subject": "Failover", "options": [APPROVE, REJECT], **kwargs}
         super().__init__(**settings)
 
-    def execute(self, context: Any) -> Any:
+    def execute(self, context: Context) -> Any:
         """Asks."""
         action = Action(context["params"]["action"])
         if action not in BOTH:
@@ -124,7 +125,7 @@ class ApproveFailover(HITLOperator):
             self.body = question(failover_of(work), str(context["ti"].xcom_pull(task_ids="check")))
         return super().execute(context)
 
-    def execute_complete(self, context: Any, event: dict[str, Any]) -> Any:
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Somebody answered."""
         with as_airflow(context):
             who, approved = answered(event)
@@ -288,7 +289,7 @@ def abort(work: Work) -> str:
 
 
 @teardown
-def settle(context: Mapping[str, Any]) -> str:
+def settle(context: Context) -> str:
     """Runs always. Where the failover failed, or its run was marked as failed, before the slave became the master, all
     is taken back: the master takes writes again."""
     states = states_of_run(context)

@@ -3,9 +3,9 @@
 import logging
 import re
 import time
-from typing import Any
 
 from sluice.counted import counted
+from sluice.database.control import RejectTable
 from sluice.database.registry import vendor_of
 from sluice.domain.reject import OPEN, Reject, RejectStatus
 from sluice.errors import Terminal
@@ -79,11 +79,11 @@ def numbers(text: str, known: list[int]) -> list[int]:
     return sorted({number for numbers in found.values() for number in numbers})
 
 
-def _answers(work: Work, store: Any, ids: list[int]) -> str:
+def _answers(work: Work, store: RejectTable, ids: list[int]) -> str:
     """Waits for them a while. Raises `RejectsRefused`."""
     end = time.monotonic() + PATIENCE_SECONDS
     while True:
-        now: list[Reject] = store.read(RejectStatus, ids)
+        now = store.read(RejectStatus, ids)
         waiting = [reject for reject in now if reject.status is RejectStatus.ASKED]
         if not waiting or time.monotonic() > end:
             break

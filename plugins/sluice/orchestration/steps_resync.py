@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import get_current_context, task
+from airflow.sdk import Context, get_current_context, task
 
 from sluice import config
 from sluice.counted import counted
@@ -206,7 +206,7 @@ def _expect_found(wanted: Iterable[str], found: list[Entry]) -> None:
 
 
 def _entries(
-    replication: config.Replication, slave: str, action: str, wanted: Sequence[str], context: Any
+    replication: config.Replication, slave: str, action: str, wanted: Sequence[str], context: Context
 ) -> list[Entry]:
     """`wanted`: patterns of tables, instead of those that `verify.tables` has."""
     base = {"prefix": str(replication.prefix), "slave": slave, "action": action}
@@ -228,7 +228,7 @@ def _entries(
     ]
 
 
-def _compare(entry: Entry, action: Action, limit: int | None, sample: int, context: Any) -> str:
+def _compare(entry: Entry, action: Action, limit: int | None, sample: int, context: Context) -> str:
     replication = config.load(entry["prefix"])
     work = Work(replication, entry["slave"], context)
     table = _table_of(entry)
@@ -257,7 +257,7 @@ def _compare(entry: Entry, action: Action, limit: int | None, sample: int, conte
     return str(result.outcome)
 
 
-def _keep(work: Work, entry: Entry, result: TableResult, reason: str, context: Any) -> None:
+def _keep(work: Work, entry: Entry, result: TableResult, reason: str, context: Context) -> None:
     """What is known of the table from now on; `reason` as the report shows it.
 
     A sample that found nothing wrong leaves that as it was.
@@ -284,12 +284,12 @@ def _table_of(entry: Entry) -> TableName:
     return TableName(*entry["table"]) if entry["table"] else ALL_TABLES
 
 
-def _part(entry: Entry, context: Any) -> Path:
+def _part(entry: Entry, context: Context) -> Path:
     name = hashlib.sha256(json.dumps([entry["prefix"], entry["slave"], entry["table"]]).encode()).hexdigest()[:24]
     return places.report_folder(context["run_id"]) / f"part-{name}.json"
 
 
-def _read(entry: Entry, context: Any) -> dict[str, Any]:
+def _read(entry: Entry, context: Context) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(_part(entry, context).read_text())
         return found
@@ -304,11 +304,11 @@ def _lost(entry: Entry) -> TableResult:
     )
 
 
-def _different(entries: list[Entry], context: Any) -> list[Entry]:
+def _different(entries: list[Entry], context: Context) -> list[Entry]:
     return [entry for entry in entries if _read(entry, context)["outcome"] == Outcome.DIFFERENT]
 
 
-def _written(entries: list[Entry], context: Any) -> Path:
+def _written(entries: list[Entry], context: Context) -> Path:
     """Where `report.json` is; `report.html` lies beside it."""
     pairs: dict[tuple[str, str], dict[str, Any]] = {}
     for entry in entries:
@@ -331,7 +331,7 @@ def _listed(entries: list[Entry] | None) -> list[Entry]:
     return entries
 
 
-def _tell(entries: list[Entry], context: Any) -> None:
+def _tell(entries: list[Entry], context: Context) -> None:
     for prefix in dict.fromkeys(entry["prefix"] for entry in entries):
         notify.tell_of_run(Work.of_prefix(prefix, context))
 
@@ -352,6 +352,6 @@ def _summary(whole: Mapping[str, Any]) -> str:
     return ", ".join(told) or "nothing to compare"
 
 
-def _started(context: Any) -> str:
+def _started(context: Context) -> str:
     started = context["dag_run"].start_date or datetime.now(UTC)
     return str(started.strftime("%Y-%m-%dT%H:%M:%S"))

@@ -5,6 +5,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from airflow.sdk import Context
+
 from sluice.config import ConfigError, UnknownPrefix, UnknownSlave
 from sluice.counted import counted
 from sluice.domain.state import ForbiddenMove, SlaveState
@@ -119,7 +121,7 @@ def finish(work: Work) -> str:
 
 
 @teardown
-def settle(context: Mapping[str, Any]) -> str:
+def settle(context: Context) -> str:
     """Runs always, also after a cancel. Where the update did not reach its end it stops the load and leaves the
     slave **INCONSISTENT** with the reason, and fails the run.
     """
@@ -150,7 +152,7 @@ def settle(context: Mapping[str, Any]) -> str:
     raise UpdateIncomplete(update, reason, _left(work, cancelled))
 
 
-def _settle_list(context: Mapping[str, Any], states: Mapping[str, Any], reason: str) -> str:
+def _settle_list(context: Context, states: Mapping[str, Any], reason: str) -> str:
     work = Work.of(context)
     running = jobs.live(Kind.LOAD, str(work.prefix), several.members(context)[0])
     if running is not None and running.owner.run_id == context["ti"].run_id:
@@ -197,7 +199,7 @@ def _left(work: Work, cancelled: bool) -> str:
     return f"This update did not touch the slave, which is {state}"
 
 
-def _reason(context: Mapping[str, Any], states: Mapping[str, Any]) -> str:
+def _reason(context: Context, states: Mapping[str, Any]) -> str:
     """Which task ended the update, and why, in one sentence."""
     ti = context["ti"]
     failed = next((name for name, state in states.items() if str(state) == "failed" and name != ti.task_id), None)

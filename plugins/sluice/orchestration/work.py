@@ -1,10 +1,12 @@
 """What a task works on: a replication, perhaps one of its slaves, and how to reach both."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+
+from airflow.sdk import Context
+from redis import Redis
 
 from sluice import config
 from sluice.config import Endpoint, Replication, SlaveConfig
@@ -26,12 +28,12 @@ class Work:
 
     replication: Replication
     slave_name: str | None
-    context: Mapping[str, Any]
+    context: Context
     slave_names: tuple[str, ...] = ()
     """Of all slaves that the run is for; `slave_name` is None where there are several."""
 
     @classmethod
-    def of(cls, context: Mapping[str, Any]) -> "Work":
+    def of(cls, context: Context) -> "Work":
         """Raises `UnknownPrefix`, `UnknownSlave`, `ConfigError`."""
         params = context["params"]
         replication = config.load(params["prefix"])
@@ -39,7 +41,7 @@ class Work:
         return cls(replication, names[0] if len(names) == 1 else None, context, names)
 
     @classmethod
-    def of_prefix(cls, prefix: str, context: Mapping[str, Any]) -> "Work":
+    def of_prefix(cls, prefix: str, context: Context) -> "Work":
         """A replication, no slave chosen. Raises `UnknownPrefix`, `ConfigError`."""
         return cls(config.load(prefix), None, context)
 
@@ -76,18 +78,18 @@ class Work:
         return replace(found, mask=self.replication.verify.mask)
 
     @cached_property
-    def redis(self) -> Any:
+    def redis(self) -> Redis:
         """A client of Redis."""
         return redis_store.connect(connections.redis_url())
 
     @contextmanager
-    def at(self, place: Endpoint | SlaveConfig) -> Iterator[Any]:
+    def at(self, place: Endpoint | SlaveConfig) -> Iterator[Session]:
         """A connection in autocommit mode to the master or a slave; errors are classified."""
         with reach(self.info(place), f"sluice {self.prefix} {self.context['dag'].dag_id}") as connection:
             yield connection
 
     @contextmanager
-    def master(self) -> Iterator[Any]:
+    def master(self) -> Iterator[Session]:
         """A connection to the master, see `at`."""
         with self.at(self.replication.master) as connection:
             yield connection
@@ -105,13 +107,13 @@ class Work:
         return f"{self.prefix} → {self.slave_name}" if self.slave_name else str(self.prefix)
 
 
-def listed(value: Any) -> tuple[str, ...]:
+def listed(value: object) -> tuple[str, ...]:
     """The names in a param: one, several with commas between them, or a list; each once."""
     parts = value if isinstance(value, list | tuple) else str(value or "").split(",")
     return tuple(dict.fromkeys(name for part in parts if (name := str(part).strip())))
 
 
-def update_id(context: Mapping[str, Any]) -> str:
+def update_id(context: Context) -> str:
     """The run that began the initial update: this one, or one for several slaves that goes on here for one of them."""
     return str(context["params"].get(UPDATE) or context["run_id"])
 

@@ -8,9 +8,9 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from sluice.database.digests import MOST_BLOCKS, ROWS_A_BLOCK, Digester, Method, TableDigest
+from sluice.database.digests import MOST_BLOCKS, ROWS_A_BLOCK, DigestedRow, Digester, Method, TableDigest
 from sluice.database.errors import DatabaseError
 from sluice.database.registry import vendor_of
 from sluice.database.rows import Estimate
@@ -59,7 +59,7 @@ def compare(
     return finding
 
 
-def sums(parts: Iterable[Iterable[Sequence[Any]]]) -> dict[int, Sum]:
+def sums(parts: Iterable[Iterable[tuple[int, int, str]]]) -> dict[int, Sum]:
     """Digests of blocks from those of their parts: they add up."""
     total: dict[int, Sum] = {}
     for part in parts:
@@ -69,7 +69,7 @@ def sums(parts: Iterable[Iterable[Sequence[Any]]]) -> dict[int, Sum]:
     return total
 
 
-def unequal(master: Mapping[T, Any], slave: Mapping[T, Any]) -> list[T]:
+def unequal(master: Mapping[T, object], slave: Mapping[T, object]) -> list[T]:
     """The keys under which the two hold another value, or only one of them any."""
     wrong = [key for key, value in master.items() if slave.get(key) != value]
     return wrong + [key for key in slave if key not in master]
@@ -80,7 +80,7 @@ class _Comparison:
         self.sight = sight
         self.finding = TableFinding(table)
         self.sides = (sight.master, sight.slave)
-        self.before: dict[Row, Any] = {}
+        self.before: dict[Row, standing.Image | None] = {}
         """By the keys of rows that waiting changes touch: the master's row before them, see `standing`."""
 
     def run(self, sample: int) -> None:
@@ -234,7 +234,7 @@ class _Comparison:
         self._keep(Kind.MISSING, [key for key in master if key not in slave])
         self._keep(Kind.EXTRA, [key for key in slave if key not in master])
 
-    def _by_key(self, rows: Sequence[Sequence[Any]]) -> dict[Row, Sum]:
+    def _by_key(self, rows: Sequence[DigestedRow]) -> dict[Row, Sum]:
         self.finding.travelled += len(rows)
         return sums_by_key(rows)
 
@@ -341,7 +341,7 @@ class _Comparison:
             raise self.sight.failure(side, error) from error
 
 
-def sums_by_key(rows: Iterable[Sequence[Any]]) -> dict[Row, Sum]:
+def sums_by_key(rows: Iterable[DigestedRow]) -> dict[Row, Sum]:
     """Rows `digest, key…` by key; a slave whose key is not unique may have several under one."""
     found: dict[Row, Sum] = {}
     for digest, *texts in rows:

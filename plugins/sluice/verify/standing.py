@@ -5,8 +5,8 @@ master is seen later, at a snapshot of its own; of what changed in between, ITEM
 So the two are compared at the slave's position, although the master has long left it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
@@ -20,8 +20,13 @@ from sluice.domain.window import Window
 from sluice.pair import Pair
 from sluice.verify.findings import CouldNotCompare
 
-Image = Mapping[str, str | None]
+if TYPE_CHECKING:
+    from sluice.verify.snapshots import Side
+
+Image = dict[str, str | None]
 """A row: column → canonical text."""
+Waiting = tuple[str, Image | None, Image | None]
+"""A change that waits: its action, the row after it and the row before it."""
 
 MOST_WAITING = 200_000
 """Changes of one table that are taken back."""
@@ -34,8 +39,8 @@ class ChangesWait(CouldNotCompare):
         super().__init__(f"The apply does not run, and {what}. Start the DAG cdc_apply, or mend what it stopped at.")
 
 
-def begin(pair: Pair, master: Any, slave: Any) -> tuple[Position, Position] | None:
-    """Begins the transactions of both `snapshots.Side`s; where the slave stands, and where the master was seen.
+def begin(pair: Pair, master: "Side", slave: "Side") -> tuple[Position, Position] | None:
+    """Begins the transactions of both `Side`s; where the slave stands, and where the master was seen.
 
     None where the slave's rows are at no one position.
 
@@ -70,7 +75,7 @@ def begin(pair: Pair, master: Any, slave: Any) -> tuple[Position, Position] | No
     return stands, seen
 
 
-def before(items: Iterable[tuple[str, Image | None, Image | None]], key: Sequence[str]) -> dict[Row, Image | None]:
+def before(items: Iterable[Waiting], key: Sequence[str]) -> dict[Row, Image | None]:
     """For each key that changes touch its row before the first of them; None where there was none.
 
     `items`: action, row after, row before. Raises `ChangesWait` for what is no change of a row.
@@ -86,7 +91,7 @@ def before(items: Iterable[tuple[str, Image | None, Image | None]], key: Sequenc
     return found
 
 
-def images(action: str, text: str | None, oldtext: str | None) -> tuple[str, Image | None, Image | None]:
+def images(action: str, text: str | None, oldtext: str | None) -> Waiting:
     """An item's rows: after, before."""
     if action == "UPDATE" and text is not None:
         return action, dict(content.parse(text)), dict(content.overlay(text, oldtext or ""))
@@ -95,7 +100,7 @@ def images(action: str, text: str | None, oldtext: str | None) -> tuple[str, Ima
     return action, dict(content.parse(text)) if text else None, dict(content.parse(oldtext)) if oldtext else None
 
 
-def waiting(pair: Pair, master: Any, window: Window, table: TableName) -> list[Any]:
+def waiting(pair: Pair, master: "Side", window: Window, table: TableName) -> list[Waiting]:
     """The images of the changes of `table` that wait. Raises `ChangesWait`."""
     module = vendor_of(master.info.vendor).changes
     schema = pair.replication.master.schema
@@ -109,7 +114,7 @@ def _key(row: Image, key: Sequence[str]) -> Row:
     return tuple(row[name] for name in key)
 
 
-def checkpoint(pair: Pair, slave: Any, session: Session) -> Checkpoint | None:
+def checkpoint(pair: Pair, slave: "Side", session: Session) -> Checkpoint | None:
     """As a session on the slave sees it."""
     control = vendor_of(pair.slave_info.vendor).control
     return control.CheckpointStore(session, pair.prefix, pair.slave.schema, pair.slave.name).read()
