@@ -22,7 +22,7 @@ from tests.scenarios.faults.reload import Reload
 from tests.scenarios.faults.servers import Servers
 from tests.scenarios.faults.writer import ANCHORING, CAST, RARE, Writer
 
-DRAIN_SECONDS = 180.0
+DRAIN_SECONDS = 420.0
 LOADED_CHANGES = 5_000
 """An initial update begins once so many changes were made on the master."""
 
