@@ -14,6 +14,7 @@ import pytest
 
 from embedded.account import new_folder
 from embedded.home import REPOSITORY, Home
+from tests.scenarios.demo.secrets import CommandLines, files_with, open_to_others, secrets_of
 from tests.scenarios.demo.sockets import KINDS, Watch
 from tests.traces import nothing_runs
 
@@ -48,21 +49,22 @@ def demo(home: Path, *options: str) -> "subprocess.Popen[str]":
 
 @dataclass(frozen=True)
 class Ran:
-    """A demo that has ended, and what a stranger got from its sockets meanwhile."""
+    """A demo that has ended, what a stranger got from its sockets meanwhile, and the command lines of that time."""
 
     home: Path
     status: int
     output: str
     watch: Watch
+    commands: CommandLines
 
 
 @pytest.fixture(scope="module")
 def ran() -> Iterator[Ran]:
     with new_home() as home:
         running = demo(home, "--once", "--scale", "1", "--seconds", "5", "--rate", "500", "--seed", "1")
-        with Watch(Home(home), running.pid) as watch:
+        with Watch(Home(home), running.pid) as watch, CommandLines() as commands:
             output, _ = running.communicate(timeout=540)
-        yield Ran(home, running.returncode, output, watch)
+        yield Ran(home, running.returncode, output, watch, commands)
 
 
 def test_a_demo_proves_that_all_tables_are_equal_and_leaves_nothing_running(ran: Ran) -> None:
@@ -79,6 +81,21 @@ def test_no_socket_of_a_demo_answers_without_credentials(ran: Ran) -> None:
     assert ran.watch.answered == []
     # Spark's workers end with their share of the work: those of a small demo do not always last.
     assert ran.watch.seen >= {kind.name for kind in KINDS} - {"Spark's workers"}
+
+
+def test_no_password_of_a_demo_was_on_a_command_line_or_is_in_a_log_or_in_a_file_that_others_can_read(ran: Ran) -> None:
+    home = Home(ran.home)
+    secrets = secrets_of(home)
+    assert len(secrets) >= 8 and all(len(secret) >= 12 for secret in secrets.values()), secrets.keys()
+    assert any("spark_jobs.apply" in command for command in ran.commands.seen), "the jobs were not met"
+    told = [command for command in ran.commands.seen if any(secret in command for secret in secrets.values())]
+    assert told == []
+    assert all(secret not in ran.output for secret in secrets.values())
+    found = files_with(home, list(secrets.values()))
+    assert set(secrets) <= set(found), "what is looked for is found where it must be"
+    assert [file for file in found if open_to_others(home, file)] == []
+    assert [file for file in found if "logs" in file.relative_to(ran.home).parts or file.name == "log"] == []
+    assert list(home.logs.glob("jobs/*.log")) and list(home.airflow.glob("logs/**/*.log")), "there are logs"
 
 
 @pytest.mark.long
