@@ -92,6 +92,7 @@ def parser() -> argparse.ArgumentParser:
     _delegated(commands, "remove", "embedded.remove", "take a replication back, or one of its slaves")
     _delegated(commands, "test", "embedded.testing", "run the tests")
     _delegated(commands, "import", "embedded.import_files", "load initial data that was carried here as files")
+    _delegated(commands, "record", "embedded.record", "write the changes of a master into files")
     _delegated(commands, "soak", "embedded.soak", "let random faults strike for as long as you like")
     _delegated(commands, "bench", "benchmarks", "measure against the stated aims")
 

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     if args.key_file:
         key = sealing.key_of(_content(Path(args.key_file)), args.key_file)
     location = Location.parse(args.location if "://" in args.location else os.path.abspath(args.location))
-    info = _database(args.database)
+    info = database(args.database)
     carried, target = transfer.found_for(location, S3Access(), key, info, args.slave)
     print(f"{target}: checking {carried.location}", flush=True)
     manifest = transfer.examine(target, carried)
@@ -83,7 +83,7 @@ def _content(file: Path) -> str:
         raise Terminal(f"{file}: the key cannot be read: {error}. Name a file that holds it in base64.") from error
 
 
-def _database(url: str | None) -> "ConnectionInfo":
+def database(url: str | None) -> "ConnectionInfo":
     from urllib.parse import parse_qsl, unquote, urlsplit
 
     from sluice.domain.connection import ConnectionInfo, option_fault

@@ -22,6 +22,7 @@ from sluice.domain.position import Position
 from sluice.errors import SluiceError
 from sluice.stores.gate import Gate
 from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 INTERVAL = 0.25
 TABLES = f"{quoted(SCHEMA)}.{PREFIX.lower()}"
@@ -167,7 +168,7 @@ class Observer(threading.Thread):
         tables = self.sight.tables
         if state != "NORMAL" or not tables:
             tables = tuple(TableProgress(*entry) for entry in connection.execute(BLOCKS, [self.slave_name]).fetchall())
-        seen = Position.parse(position) if position else None
+        seen = SnapshotPosition.parse(position) if position else None
         return Sight(state, message or "", seen, int(changes), bool(catching_up), tables, (), True)
 
     def _check_balances(self, connection: psycopg.Connection[Any]) -> None:

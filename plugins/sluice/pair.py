@@ -30,12 +30,15 @@ class Pair:
     def of(cls, replication: Replication, slave: str, connections: Mapping[str, ConnectionInfo]) -> "Pair":
         """Raises `UnknownSlave` of the configuration and `ConnectionNotGiven`."""
         config = replication.slave(slave)
-        for conn_id in (replication.master.conn_id, config.conn_id):
+        mask = replication.verify.mask
+
+        def given(conn_id: str) -> ConnectionInfo:
             if conn_id not in connections:
                 raise ConnectionNotGiven(conn_id)
-        mask = replication.verify.mask
-        ends = [replace(connections[conn_id], mask=mask) for conn_id in (replication.master.conn_id, config.conn_id)]
-        return Pair(replication, config, *ends)
+            return replace(connections[conn_id], mask=mask)
+
+        master = replication.master.stream or given(replication.master.conn_id)
+        return Pair(replication, config, master, given(config.conn_id))
 
     @property
     def prefix(self) -> Prefix:

@@ -26,6 +26,7 @@ from sluice.stores.items_state import ItemsState
 from sluice.vendors.postgres import position
 from sluice.vendors.postgres.checkpoint import CheckpointStore
 from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from tests.airflow_connections import connect_airflow
 
 DEMO = Prefix("DEMO_")
@@ -225,7 +226,7 @@ def test_a_slave_that_answers_is_dropped_at_once(
         store = CheckpointStore(world.slaves["a"], DEMO, "sluice", "a")
         before = store.read()
         assert before is not None and before.position is not None
-        store.start_at(replace(before.position, time=old.time))
+        store.start_at(replace(SnapshotPosition.of(before.position), time=old.time))
     assert run(purge_items) == "0 changes purged; slave a dropped, 20 changes purged"
     states = {name: CheckpointStore(world.slaves[name], DEMO, "sluice", name).read() for name in "ab"}
     assert [one.state for one in states.values() if one] == [SlaveState.INCONSISTENT, SlaveState.NORMAL]

@@ -10,10 +10,10 @@ import pytest
 from sluice.domain.checkpoint import Fenced
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix
-from sluice.domain.position import Position
 from sluice.domain.state import ForbiddenMove, SlaveState
 from sluice.vendors.postgres.checkpoint import CheckpointStore
 from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 pytestmark = pytest.mark.releases
 
@@ -65,32 +65,32 @@ def test_states_move_only_as_the_table_allows(connection: psycopg.Connection[Any
 def test_an_apply_with_an_old_epoch_is_fenced(connection: psycopg.Connection[Any]) -> None:
     mine = store(connection)
     with connection.transaction():
-        mine.start_at(Position(5, 5))
+        mine.start_at(SnapshotPosition(5, 5))
         old = mine.claim()
     with connection.transaction():
         new = mine.claim()
     assert new.epoch == old.epoch + 1
     with pytest.raises(Fenced), connection.transaction():
-        mine.advance(old, old.advanced(Position(9, 9), 3))
+        mine.advance(old, old.advanced(SnapshotPosition(9, 9), 3))
     with connection.transaction():
-        mine.advance(new, new.advanced(Position(9, 9, low=4, high=7), 3))
+        mine.advance(new, new.advanced(SnapshotPosition(9, 9, low=4, high=7), 3))
     found = mine.read()
     assert found is not None and found.position is not None
-    assert (found.position, found.position.low, found.changes) == (Position(9, 9), 4, 3)
+    assert (found.position, SnapshotPosition.of(found.position).low, found.changes) == (SnapshotPosition(9, 9), 4, 3)
 
 
 def test_slices_survive_a_round_trip(connection: psycopg.Connection[Any]) -> None:
     mine = store(connection)
     with connection.transaction():
-        mine.start_at(Position(5, 5))
+        mine.start_at(SnapshotPosition(5, 5))
         before = mine.claim()
-        after = replace(before.sliced(Position(9, 9), 17, 100), safemode_exit=Position(8, 8))
+        after = replace(before.sliced(SnapshotPosition(9, 9), 17, 100), safemode_exit=SnapshotPosition(8, 8))
         mine.advance(before, after)
     found = mine.read()
     assert found is not None
     assert found.catching_up
     assert found.same_place(after)
-    assert found.safemode_exit == Position(8, 8)
+    assert found.safemode_exit == SnapshotPosition(8, 8)
 
 
 def test_two_slaves_share_a_table_and_nothing_else(connection: psycopg.Connection[Any]) -> None:
@@ -107,7 +107,7 @@ def test_what_others_rely_on_is_on_the_slaves_disk(connection: psycopg.Connectio
     for number in range(20):
         with connection.transaction():
             connection.execute("SET LOCAL synchronous_commit = off")
-            mine.start_at(Position(number, number))
+            mine.start_at(SnapshotPosition(number, number))
         assert mine.read() is not None
         row = connection.execute("SELECT pg_current_wal_insert_lsn()").fetchone()
         assert row is not None

@@ -14,10 +14,10 @@ import pytest
 from embedded.postgres import PostgresServer
 from sluice.domain.names import Prefix
 from sluice.domain.origin import FailOverUnproven, MasterReplaced
-from sluice.domain.position import Position
 from sluice.install import resources
 from sluice.vendors.postgres import position
 from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from tests.standby import servers, standby_of
 
 PREFIX = Prefix("DEMO_")
@@ -54,19 +54,19 @@ def session(server: PostgresServer, role: str | None = None) -> Iterator[psycopg
         yield connection
 
 
-def commit(server: PostgresServer) -> Position:
+def commit(server: PostgresServer) -> SnapshotPosition:
     """One more transaction, and the position that covers it, as a checkpoint keeps it."""
     with session(server) as connection:
         connection.execute("INSERT INTO public.t VALUES (1)")
-        return Position.parse(position.take(connection, PREFIX, "public").text())
+        return SnapshotPosition.parse(position.take(connection, PREFIX, "public").text())
 
 
-def take(server: PostgresServer, previous: Position, role: str | None = None) -> Position:
+def take(server: PostgresServer, previous: SnapshotPosition, role: str | None = None) -> SnapshotPosition:
     with session(server, role) as connection:
         return position.take(connection, PREFIX, "public", previous)
 
 
-def await_replay(standby: PostgresServer, seen: Position) -> None:
+def await_replay(standby: PostgresServer, seen: SnapshotPosition) -> None:
     assert seen.origin is not None
     place = str(seen.origin).split()[-1]
     with session(standby) as connection:
@@ -133,7 +133,7 @@ def test_a_standby_that_lost_commits_is_noticed(
 def test_another_cluster_is_noticed(master: PostgresServer, database: Callable[..., Any]) -> None:
     with connect(database(), application="test", autocommit=True) as other:
         resources.install(other, PREFIX, "public")
-        seen = Position.parse(position.take(other, PREFIX, "public").text())
+        seen = SnapshotPosition.parse(position.take(other, PREFIX, "public").text())
     with pytest.raises(MasterReplaced, match="another database cluster"):
         take(master, seen)
 

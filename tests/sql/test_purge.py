@@ -4,10 +4,10 @@ import psycopg
 import pytest
 from master import Master
 
-from sluice.domain.position import Position
 from sluice.vendors.postgres import position
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.purge import purge
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 pytestmark = pytest.mark.releases
 
@@ -19,12 +19,12 @@ def orders(master: Master) -> Master:
     return master
 
 
-def now(master: Master) -> Position:
+def now(master: Master) -> SnapshotPosition:
     with connect(master.info, application="test", autocommit=True) as connection:
         return position.take(connection, master.prefix, master.schema)
 
 
-def run(master: Master, *positions: Position, batch: int = 7) -> int:
+def run(master: Master, *positions: SnapshotPosition, batch: int = 7) -> int:
     with connect(master.info, application="test") as connection:
         return purge(connection, master.prefix, master.schema, positions, batch=batch)
 

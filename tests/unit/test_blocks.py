@@ -16,9 +16,10 @@ from sluice.domain.blocks import (
 )
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 TABLE = TableName("public", "orders")
-MARKER = Position(xmin=10, xmax=20, xip=frozenset({10, 15}))
+MARKER = SnapshotPosition(xmin=10, xmax=20, xip=frozenset({10, 15}))
 
 
 def block(number: int, lo: str | None, hi: str | None, state: str = "planned", marker: Position | None = None) -> Block:
@@ -95,7 +96,7 @@ def test_gaps_and_overlaps_are_damage(blocks: list[Block]) -> None:
 def test_merged_blocks_decide_every_later_change_as_before(
     states: list[tuple[str, int, frozenset[int]]], applied_end: int
 ) -> None:
-    applied = Position(applied_end, applied_end)
+    applied = SnapshotPosition(applied_end, applied_end)
     bounds = [None, *[f"k{number}" for number in range(1, len(states))], None]
     blocks = [
         block(
@@ -103,7 +104,7 @@ def test_merged_blocks_decide_every_later_change_as_before(
             bounds[number],
             bounds[number + 1],
             "begun" if state == "imported" else state,
-            Position(min(open_ | {end}), end, frozenset(xid for xid in open_ if xid < end))
+            SnapshotPosition(min(open_ | {end}), end, frozenset(xid for xid in open_ if xid < end))
             if state in ("imported", "exported", "stored")
             else None,
         )
@@ -125,13 +126,13 @@ def test_merged_blocks_decide_every_later_change_as_before(
 def test_a_map_is_complete_when_the_applied_position_has_passed_every_marker() -> None:
     other = TableName("public", "lines")
     blocks = [
-        block(1, None, "m", "stored", Position(5, 5)),
+        block(1, None, "m", "stored", SnapshotPosition(5, 5)),
         block(2, "m", None, "stored", MARKER),
-        Block(other, 1, state=BlockState.STORED, marker=Position(7, 7)),
+        Block(other, 1, state=BlockState.STORED, marker=SnapshotPosition(7, 7)),
     ]
     found = BlockMap.of(blocks)
-    assert not found.complete(Position(10, 20, frozenset({10, 15, 16})))
-    assert found.complete(Position(10, 20, frozenset({10, 15})))
-    assert set(found.undecided(Position(6, 6))) == {TABLE, other}
-    assert set(found.undecided(Position(7, 7))) == {TABLE}
-    assert len(found.undecided(Position(7, 7))[TABLE].blocks) == 2
+    assert not found.complete(SnapshotPosition(10, 20, frozenset({10, 15, 16})))
+    assert found.complete(SnapshotPosition(10, 20, frozenset({10, 15})))
+    assert set(found.undecided(SnapshotPosition(6, 6))) == {TABLE, other}
+    assert set(found.undecided(SnapshotPosition(7, 7))) == {TABLE}
+    assert len(found.undecided(SnapshotPosition(7, 7))[TABLE].blocks) == 2

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from embedded import cli
-from sluice.config import ApplyOptions, InitialOptions, SlaveConfig, ThrottleOptions, VerifyOptions
+from sluice.config import ApplyOptions, Endpoint, InitialOptions, SlaveConfig, ThrottleOptions, VerifyOptions
 from sluice.configuration.rule import TableRule
 from sluice.domain.state import SlaveState
 
@@ -194,7 +194,7 @@ def test_keys_of_the_configuration_exist(page: Path) -> None:
     """Words that look like a key with its value, and those that begin as keys do."""
     known = {
         field.name
-        for kind in (SlaveConfig, ApplyOptions, InitialOptions, ThrottleOptions, VerifyOptions, TableRule)
+        for kind in (Endpoint, SlaveConfig, ApplyOptions, InitialOptions, ThrottleOptions, VerifyOptions, TableRule)
         for field in dataclasses.fields(kind)
     }
     for word in words(page):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.domain.position import Position
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from tests.scenarios.faults import audit, verdict
 from tests.scenarios.faults.audit import Commit, Point
 from tests.scenarios.faults.reader import Look
@@ -14,8 +14,8 @@ HISTORY = {1: [10, 12, 15], 2: [11, 14]}
 """Transaction 13 was rolled back."""
 
 
-def at(snapshot: str) -> Position:
-    return Position.of_snapshot(snapshot, 0, 0)
+def at(snapshot: str) -> SnapshotPosition:
+    return SnapshotPosition.of_snapshot(snapshot, 0, 0)
 
 
 def point(snapshot: str, epoch: int = 1, target: str | None = None, slice_key: int | None = None) -> Point:

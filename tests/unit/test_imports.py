@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.domain.vendors import VENDORS
+from sluice.domain.vendors import SOURCES, VENDORS
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "plugins" / "sluice"
@@ -161,7 +161,7 @@ def test_a_vendor_is_reached_through_the_registry_alone() -> None:
             elif isinstance(node, ast.Constant) and str(node.value).startswith("sluice.vendors"):
                 named.append(name)
     assert looking == set(LOOKS_UP_BY_NAME)
-    assert named == ["domain/vendors.py"] * len(VENDORS)
+    assert named == ["domain/vendors.py"] * len({**VENDORS, **SOURCES})
     wrong = [
         found
         for found in all_imports(LIBRARY)

@@ -9,17 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.database import positions
 from sluice.domain.blocks import Block, BlockState
 from sluice.domain.location import Location, NoLocation, file_name, folder_name, is_file_name, is_folder_name
 from sluice.domain.manifest import Addressee, File, FileBlock, FileTable, Manifest, ManifestDamaged, faults
 from sluice.domain.names import Prefix, TableName
-from sluice.domain.position import Position
 from sluice.domain.shape import Column, TableShape
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 SECOND = 1_000_000_000
 NOW = 1_790_000_000 * SECOND
 ORDERS = TableName("public", 'Odd "name".x')
-MARKER = replace(Position(5, 9, frozenset({7}), 1, 2, 11, time="2026-01-01T00:00:00+00:00"), floors={7: 1})
+MARKER = replace(SnapshotPosition(5, 9, frozenset({7}), 1, 2, 11, time="2026-01-01T00:00:00+00:00"), floors={7: 1})
 keys = st.none() | st.tuples(st.text(st.characters(exclude_categories=["Cs"])), st.text())
 
 
@@ -59,14 +60,16 @@ def forged(change: dict[str, Any]) -> str:
 
 
 def test_what_was_written_is_read_again() -> None:
-    assert Manifest.parse(manifest().text(), "here") == manifest()
-    assert Manifest.parse(forged({}), "here") == manifest(), "forging works, so that the next tests say something"
+    assert Manifest.parse(manifest().text(), "here", positions.parse) == manifest()
+    assert Manifest.parse(forged({}), "here", positions.parse) == manifest(), (
+        "forging works, so that the next tests say something"
+    )
 
 
 @given(keys, keys, st.text(), st.integers(0, 10**15))
 def test_any_keys_and_names_travel(lo: Any, hi: Any, name: str, rows: int) -> None:
     made = manifest(replace(block(1, lo, hi), rows=rows, table=TableName(name, name)))
-    assert Manifest.parse(made.text(), "here") == made
+    assert Manifest.parse(made.text(), "here", positions.parse) == made
 
 
 def test_a_byte_flipped_anywhere_is_found() -> None:
@@ -80,13 +83,13 @@ def test_a_byte_flipped_anywhere_is_found() -> None:
             except UnicodeDecodeError:
                 continue
             with pytest.raises(ManifestDamaged):
-                Manifest.parse(text, "here")
+                Manifest.parse(text, "here", positions.parse)
 
 
 @pytest.mark.parametrize("cut", [0, 1, 100, -2, -1])
 def test_a_manifest_that_was_cut_is_found(cut: int) -> None:
     with pytest.raises(ManifestDamaged, match=r"^here: .* Copy the folder again"):
-        Manifest.parse(manifest().text()[:cut], "here")
+        Manifest.parse(manifest().text()[:cut], "here", positions.parse)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +118,7 @@ def test_a_manifest_that_was_cut_is_found(cut: int) -> None:
 )
 def test_names_that_lead_elsewhere_and_other_nonsense_are_refused_even_with_a_fitting_sum(change: Any) -> None:
     with pytest.raises(ManifestDamaged):
-        Manifest.parse(forged(change), "here")
+        Manifest.parse(forged(change), "here", positions.parse)
 
 
 def test_only_this_prefix_slave_and_update_are_taken() -> None:
@@ -136,7 +139,7 @@ def test_what_the_slave_was_told_of_each_file_counts() -> None:
 
     assert "not what the slave was told" in wrong(replace(first, sha256="f" * 64), second)[0]
     assert "not what the slave was told" in wrong(replace(first, hi=("6",)), second)[0]
-    assert "not what the slave was told" in wrong(replace(first, marker=Position(4, 9)), second)[0]
+    assert "not what the slave was told" in wrong(replace(first, marker=SnapshotPosition(4, 9)), second)[0]
     assert "not in the manifest" in wrong(replace(first, file=file_name(7, NOW + 77)), second)[0]
     never = Block(ORDERS, 3)
     assert len(wrong(replace(first, sha256="f" * 64), replace(second, sha256="f" * 64), never)) == 3, "all at once"

@@ -4,7 +4,7 @@ import pytest
 
 from sluice.domain import origin
 from sluice.domain.origin import FailOverUnproven, MasterReplaced, Origin
-from sluice.domain.position import Position
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 SEEN = Origin("77", 3, 0x2_5000)
 HISTORY = "1\t0/3000148\tno recovery target specified\n\n2\t0/5000000\tbefore\n# a comment\n3\t0/26000\tpromoted\n"
@@ -15,9 +15,9 @@ def now(timeline: int = 3, lsn: int = 0x9_0000, system: str = "77") -> Origin:
 
 
 def test_it_survives_in_a_position() -> None:
-    kept = Position.parse(Position(5, 5, origin=SEEN).text())
+    kept = SnapshotPosition.parse(SnapshotPosition(5, 5, origin=SEEN).text())
     assert kept.origin == SEEN
-    assert Position.parse(Position(5, 5).text()).origin is None
+    assert SnapshotPosition.parse(SnapshotPosition(5, 5).text()).origin is None
     assert origin.place("1/A0") == (1 << 32) + 0xA0
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from sluice.database import positions
 from sluice.database.registry import UnknownVendor
-from sluice.domain.position import Position
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
-TEXT = Position.of_snapshot("811:815:812,813", 1, 2, "2026-01-01T00:00:00+00:00", next_xid=820).text()
+TEXT = SnapshotPosition.of_snapshot("811:815:812,813", 1, 2, "2026-01-01T00:00:00+00:00", next_xid=820).text()
 
 
 def test_a_text_that_names_no_vendor_is_postgresqls() -> None:
@@ -17,7 +17,7 @@ def test_a_text_that_names_no_vendor_is_postgresqls() -> None:
 
 
 def test_a_text_that_names_its_vendor_is_read_by_it() -> None:
-    assert positions.parse(json.dumps({**json.loads(TEXT), "vendor": "postgres"})) == Position.parse(TEXT)
+    assert positions.parse(json.dumps({**json.loads(TEXT), "vendor": "postgres"})) == SnapshotPosition.parse(TEXT)
     with pytest.raises(UnknownVendor, match="'oracle' is no vendor Sluice knows"):
         positions.parse(json.dumps({"vendor": "oracle", "scn": 7}))
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from sluice.domain.checkpoint import Checkpoint
-from sluice.domain.position import Position
 from sluice.domain.resumption import Stored, resume
 from sluice.domain.state import SlaveState
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
-ANCHOR, LATER = Position(10, 10, time="2026-01-01T00:00:00Z"), Position(20, 20)
+ANCHOR, LATER = SnapshotPosition(10, 10, time="2026-01-01T00:00:00Z"), SnapshotPosition(20, 20)
 ROW = Checkpoint("dr1", SlaveState.NORMAL, position=ANCHOR, epoch=5, changes=100)
 STORED = Stored(epoch=5, anchor=ANCHOR, position=LATER, changes=90)
 
@@ -26,7 +26,7 @@ def test_what_redis_says_is_taken_where_it_goes_with_the_slaves_row() -> None:
         (ROW, replace(STORED, epoch=4, changes=1000), "an old one came back"),
         (ROW, replace(STORED, epoch=6), "the slave is older"),
         (ROW, replace(STORED, changes=101), "the slave is older"),
-        (ROW, replace(STORED, anchor=Position(9, 9)), "own row is newer"),
+        (ROW, replace(STORED, anchor=SnapshotPosition(9, 9)), "own row is newer"),
         (ROW, replace(STORED, anchor=replace(ANCHOR, time="2026-01-02T00:00:00Z")), "own row is newer"),
         (replace(ROW, target=LATER, slice_key=7), STORED, "own row is newer"),
     ],

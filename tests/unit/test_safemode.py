@@ -2,10 +2,11 @@
 
 from sluice.domain.position import Position
 from sluice.domain.safemode import OFF, at_start
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 
 def position(xid: int) -> Position:
-    return Position(xid, xid)
+    return SnapshotPosition(xid, xid)
 
 
 def test_configured_safe_mode_never_ends() -> None:
@@ -46,7 +47,7 @@ def test_behind_an_exit_point_more_may_have_been_applied_where_the_checkpoint_la
 
 
 def test_it_says_why_and_until_when() -> None:
-    now = Position(90, 90, time="2026-01-02T03:04:05Z")
+    now = SnapshotPosition(90, 90, time="2026-01-02T03:04:05Z")
     started = at_start(configured=False, exit_point=None, master_now=now, clock=100, checkpoint_interval=30)
     assert started.explain(110.4) == (
         "on after the start, for 50 s more and until everything up to 2026-01-02T03:04:05Z is applied"

@@ -10,17 +10,17 @@ from sluice.cli.status import Running, activity, folders, items, not_ready, stat
 from sluice.config import Survey
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.names import Prefix, TableName
-from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
 from sluice.domain.table_state import TableState, TableStates
 from sluice.stores.items_state import Found
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
 def checkpoint(state: SlaveState, seconds: float | None = None, message: str = "") -> Checkpoint:
     time = (NOW - timedelta(seconds=seconds)).isoformat() if seconds is not None else ""
-    return Checkpoint("dr1", state, message, Position(1, 1, time=time))
+    return Checkpoint("dr1", state, message, SnapshotPosition(1, 1, time=time))
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ class Batch:
             log.info("%s: a second look at the definitions, because: %s", self.pair, conflict.finding)
             self.links.definitions.clear()
             self.links.compare_structure()
-            now = self.links.take_position(seen)
+            now = self.links.window_end(seen)
             # The end of a window in slices stays. What was queued by now may lie behind it.
             target = target if checkpoint.catching_up else now
             checks = replace(checks, final=True)

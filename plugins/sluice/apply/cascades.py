@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from sluice.apply.links import Links
 from sluice.database.apply import Acting
-from sluice.database.registry import vendor_of
+from sluice.database.registry import source_of, vendor_of
 from sluice.database.session import Session
 from sluice.domain.foreign_key import ForeignKey
 from sluice.domain.names import TableName
@@ -43,7 +43,7 @@ def check(links: Links, slave: Session) -> None:
     acting = vendor_of(pair.slave_info.vendor).applying.acting(slave)
     if not acting:
         return
-    changes = vendor_of(info.vendor).changes
+    changes = source_of(info.vendor).changes
     replicated = set(changes.registered(links.master, pair.prefix, pair.replication.master.schema))
     there = changes.foreign_keys(links.master, {each.key.child for each in acting})
     known = {_columns(key) for key in there}

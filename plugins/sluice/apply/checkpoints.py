@@ -61,6 +61,15 @@ class OnSlave:
                 log.warning("%s: an admin has closed the gate and Redis did not know it: it is closed again", self.pair)
             return self._claim(store, row)
 
+    def begin(self, position: Position) -> None:
+        """The slave, whose tables are as `position` has them, begins there: its first row of CHECKPOINT, NORMAL."""
+        with self.links.slave_transaction(durable=True):
+            store = self._store()
+            store.ensure()
+            store.move(SlaveState.INITIAL)
+            store.start_at(position)
+            store.move(SlaveState.NORMAL)
+
     def read(self, mine: Checkpoint) -> Checkpoint:
         """The checkpoint as it stands now. Raises `Fenced`, `CheckpointMoved`."""
         with self.links.slave_transaction():
@@ -176,6 +185,15 @@ class InRedis(OnSlave):
             self._anchored(claimed)
             self.save(claimed)
         return claimed
+
+    def begin(self, position: Position) -> None:
+        """The slave, whose tables are as `position` has them, begins there: its first row of CHECKPOINT, NORMAL."""
+        with self.links.slave_transaction(durable=True):
+            store = self._store()
+            store.ensure()
+            store.move(SlaveState.INITIAL)
+            store.start_at(position)
+            store.move(SlaveState.NORMAL)
 
     def read(self, mine: Checkpoint) -> Checkpoint:
         """The row as it stands now, its place being the position in Redis unless somebody else moved it."""

@@ -9,7 +9,7 @@ present one. From there on every change of definition that is passed moves it al
 from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING
 
-from sluice.database.registry import vendor_of
+from sluice.database.registry import source_of
 from sluice.domain import definition
 from sluice.domain.change import EMPTYING, Action
 from sluice.domain.names import TableName
@@ -62,17 +62,8 @@ class Definitions:
             return
         pair = self.links.pair
         info, schema = pair.master_info, pair.replication.master.schema
-        # In this order: a change of definition that commits in between is found by the second look.
-        present = vendor_of(info.vendor).rows.shapes(self.links.master, wanted)
-        former = vendor_of(info.vendor).changes.former_definitions(
-            self.links.master, pair.prefix, schema, wanted, seen, above
-        )
-        for table in wanted:
-            text = former.get(table)
-            if text is not None:
-                self._shapes[table] = definition.parse(text).shape
-            elif table in present:
-                self._shapes[table] = present[table]
+        changes = source_of(info.vendor).changes
+        self._shapes |= changes.definitions(self.links.master, pair.prefix, schema, wanted, seen, above)
 
     def __getitem__(self, table: TableName) -> TableShape:
         """The definition of a table that was loaded. Raises `TableGone`."""

@@ -3,6 +3,7 @@
 Mostly the slave is ahead of the window, and a later change of the window brings such a row back, or deletes it. Where
 the slave's rows had been changed by another hand there is no such change: then the row is read from the master, as it
 was where the window ends, and put back in the same transaction. So no row that lives on is ever lost for another's.
+Where the source has changes alone, the row's next change says what it was.
 """
 
 import logging
@@ -11,15 +12,30 @@ from contextlib import contextmanager
 
 from sluice.apply.links import Links
 from sluice.database.apply import Displaced, Texts
-from sluice.database.registry import vendor_of
+from sluice.database.registry import has_rows, vendor_of
 from sluice.database.session import Session
 from sluice.domain import content
 from sluice.domain.change import Action, RowChange
 from sluice.domain.names import TableName
 from sluice.domain.position import Position
 from sluice.domain.window import Window
+from sluice.errors import RESTART_APPLY, Terminal
+from sluice.pair import Pair
 
 log = logging.getLogger("sluice.apply")
+
+
+class RowUnknown(Terminal):
+    """A row of the master is needed, and the source of its changes does not say what it is."""
+
+    def __init__(self, pair: Pair, displaced: Displaced):
+        super().__init__(
+            f"{pair}: the slave's rows were changed by somebody else: {displaced} has to go, and no later change of "
+            "the stream says what the master has in its place. Make the rows of the slave what they were, then "
+            f"{RESTART_APPLY}."
+        )
+        self.table = displaced.table
+
 
 Row = Mapping[str, str | None]
 Place = tuple[TableName, Texts]
@@ -81,6 +97,9 @@ def reading(links: Links, at: Position) -> Iterator["Former"]:
     """The master's rows as they were at `at`. Raises outages."""
     info, pair = links.pair.master_info, links.pair
     earlier = links.take_position(at)
+    if not has_rows(info.vendor):
+        yield Former(links, None, at, earlier)
+        return
     session = vendor_of(info.vendor).sessions.connect(
         info, application=f"{pair.application} at a position", autocommit=True
     )
@@ -94,32 +113,44 @@ def reading(links: Links, at: Position) -> Iterator["Former"]:
 
 
 class Former:
-    """Rows of the master at `at`, read in a transaction whose position is `now`."""
+    """Rows of the master at `at`, read in a transaction whose position is `now`.
 
-    def __init__(self, links: Links, session: Session, at: Position, now: Position):
+    `session`: None where the source has no rows; then what changed up to `now` tells.
+    """
+
+    def __init__(self, links: Links, session: Session | None, at: Position, now: Position):
         self.links = links
         self.session = session
         self.at = at
         self.now = now
 
     def rows(self, wanted: Sequence[Displaced]) -> list[Row | None]:
-        """For each of `wanted` the row as it was, None where there was none. Raises `TableChanged`, outages."""
+        """For each of `wanted` the row as it was, None where there was none.
+
+        Raises `TableChanged`, `RowUnknown`, outages.
+        """
         tables: dict[TableName, list[Displaced]] = {}
         for each in wanted:
             tables.setdefault(each.table, []).append(each)
         found: dict[Place, Row | None] = {}
         for table, mine in tables.items():
-            self._read(table, mine, found)
+            if self.session is not None:
+                self._read(self.session, table, mine, found)
             self._take_back(table, mine, found)
+        for each in wanted:
+            if (each.table, each.key) not in found:
+                raise RowUnknown(self.links.pair, each)
         return [found[each.table, each.key] for each in wanted]
 
-    def _read(self, table: TableName, mine: Sequence[Displaced], found: dict[Place, Row | None]) -> None:
+    def _read(
+        self, session: Session, table: TableName, mine: Sequence[Displaced], found: dict[Place, Row | None]
+    ) -> None:
         """The rows as they are in this transaction."""
         info, target = self.links.pair.master_info, self.links.merger.targets[table]
         columns = [target.column(name) for name in mine[0].change.new]
         typed = [(column.name, column.type) for column in columns if not column.generated]
         rows = vendor_of(info.vendor).rows.rows_under(
-            self.session, table, mine[0].change.key, typed, [each.key for each in mine], alike=True
+            session, table, mine[0].change.key, typed, [each.key for each in mine], alike=True
         )
         for each, row in zip(mine, rows, strict=True):
             found[table, each.key] = dict(zip((name for name, _ in typed), row, strict=True)) if row else None
@@ -127,7 +158,7 @@ class Former:
     def _take_back(self, table: TableName, mine: Sequence[Displaced], found: dict[Place, Row | None]) -> None:
         """What happened since is taken back: a row's first change since says what it was before."""
         key = mine[0].change.key
-        places = {content.key_text(found[table, each.key] or each.row, key): (table, each.key) for each in mine}
+        places = {content.key_text(found.get((table, each.key)) or each.row, key): (table, each.key) for each in mine}
         items = self.links.reader.key_changes(Window(self.at, self.now), guids={table: places}, images=True)
         for item in items.to_pylist():
             if (item["schema"], item["table"]) != (table.schema, table.name):

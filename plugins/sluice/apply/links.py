@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from sluice.apply.definitions import Definitions
 from sluice.database.apply import Alterer, Merger, Replayer
 from sluice.database.changes import ChangeReader
-from sluice.database.registry import vendor_of
+from sluice.database.registry import source_of, vendor_of
 from sluice.database.session import Session
 from sluice.domain.mask import Mask
 from sluice.domain.position import Position
@@ -88,10 +88,10 @@ class Links:
         """Opens what is not open. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
         pair = self.pair
         if self._master is None:
-            connect = vendor_of(pair.master_info.vendor).sessions.connect
+            connect = source_of(pair.master_info.vendor).sessions.connect
             self._master = connect(pair.master_info, application=pair.application, autocommit=True)
         if self._reader is None:
-            queue = vendor_of(pair.master_info.vendor).changes
+            queue = source_of(pair.master_info.vendor).changes
             self._reader = queue.Reader(
                 pair.master_info, pair.prefix, pair.replication.master.schema, application=pair.application
             )
@@ -138,36 +138,46 @@ class Links:
 
     def take_position(self, previous: Position) -> Position:
         """Where the master stands now. Raises `MasterWentBack`."""
-        module = vendor_of(self.pair.master_info.vendor).changes
+        module = source_of(self.pair.master_info.vendor).changes
         return module.take(self.master, self.pair.prefix, self.pair.replication.master.schema, previous)
+
+    def beginning(self) -> Position | None:
+        """Where a slave without a checkpoint begins; None where an initial update must bring its rows."""
+        module, master = source_of(self.pair.master_info.vendor).changes, self.pair.replication.master
+        return module.beginning(self.master, self.pair.prefix, master.schema, master.after)
+
+    def window_end(self, previous: Position) -> Position:
+        """Where the next window ends. Raises `DataLost`."""
+        module, most = source_of(self.pair.master_info.vendor).changes, self.pair.replication.apply.max_batch_changes
+        return module.window_end(self.master, self.pair.prefix, self.pair.replication.master.schema, previous, most)
 
     def secure(self, position: Position) -> None:
         """Returns when a crash of the master cannot undo what `position` saw; the slave may have it then."""
         info = self.pair.master_info
-        vendor_of(info.vendor).changes.secure(self.master, position)
+        source_of(info.vendor).changes.secure(self.master, position)
 
     def compare_structure(self) -> int:
         """Finds changed definitions where no event trigger tells of them; how many. None while locks are in the way."""
         info = self.pair.master_info
-        structure = vendor_of(info.vendor).changes
+        structure = source_of(info.vendor).changes
         return structure.compare_definitions(self.master, self.pair.prefix, self.pair.replication.master.schema)
 
     def digest_of_definitions(self) -> str:
         """Changes with the definitions on the master, those included that no change says."""
         info = self.pair.master_info
-        structure = vendor_of(info.vendor).changes
+        structure = source_of(info.vendor).changes
         return structure.definitions_digest(self.master, self.pair.prefix, self.pair.replication.master.schema)
 
     def told_of_ddl(self) -> bool:
         """Whether event triggers on the master notice changes of definitions by themselves."""
         info = self.pair.master_info
-        structure = vendor_of(info.vendor).changes
+        structure = source_of(info.vendor).changes
         return structure.reports_definitions(self.master, self.pair.prefix, self.pair.replication.master.schema)
 
     def check_purged(self, applied: Position) -> None:
         """Raises `ChangesPurged` where the master may have deleted changes that are still to be applied."""
         info = self.pair.master_info
-        purged = vendor_of(info.vendor).changes.purged(
+        purged = source_of(info.vendor).changes.purged(
             self.master, self.pair.prefix, self.pair.replication.master.schema
         )
         if lost(applied, purged):

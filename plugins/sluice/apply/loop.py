@@ -217,7 +217,7 @@ class Apply:
             self.batch.aside.carry_out(self.checkpoint, self.checkpoints, self.lease.keep)
         self._compare_structure()
         self._ask_for_comparison()
-        target = self.checkpoint.target or self._asked_target() or self.links.take_position(self.seen)
+        target = self.checkpoint.target or self._asked_target() or self.links.window_end(self.seen)
         self._leave_safe_mode(self.seen)
         started = time.monotonic()
         done = self.batch.apply(self.checkpoint, self.seen, target, safe=self.mode.on)
@@ -300,8 +300,9 @@ class Apply:
         self._patience = None
         self.links.open()
         claimed = self.checkpoints.claim()
+        first = claimed is None
         if claimed is None:
-            raise NotConfigured(self.pair)
+            claimed = self._first()
         if not self._begun and self.gate.open(ERROR):
             log.info("%s: the gate's closure 'error' is opened by this start", self.pair)
         self._begun = True
@@ -310,7 +311,7 @@ class Apply:
         self._told_of_ddl = self.links.told_of_ddl()
         self.checkpoint = claimed
         self.seen = claimed.position
-        self.mode = self._mode_at_start(claimed)
+        self.mode = self._mode_at_start(claimed, first=first)
         log.info(
             "%s: epoch %d, state %s, %s applied so far, safe mode %s",
             self.pair,
@@ -330,7 +331,19 @@ class Apply:
             raise held
         self.stop.wait(WAIT_SECONDS)
 
-    def _mode_at_start(self, checkpoint: Checkpoint) -> SafeMode:
+    def _first(self) -> Checkpoint:
+        """The checkpoint of a slave that has none, where its source of changes says where to begin."""
+        begins = self.links.beginning()
+        if begins is None:
+            raise NotConfigured(self.pair)
+        self.checkpoints.begin(begins)
+        claimed = self.checkpoints.claim()
+        assert claimed is not None, "it was made just now"
+        log.info("%s: the slave begins at %s: its tables are taken as they are there", self.pair, begins)
+        return claimed
+
+    def _mode_at_start(self, checkpoint: Checkpoint, *, first: bool = False) -> SafeMode:
+        """`first`: nothing was ever applied, so that nothing can come twice."""
         if checkpoint.position is None or checkpoint.state not in APPLYING:
             return safemode.OFF  # decided when there is something to apply
         self.links.check_purged(checkpoint.position)
@@ -338,8 +351,11 @@ class Apply:
             repeatable.check(self.links, checkpoint)
         with self.links.slave_transaction() as slave:
             cascades.check(self.links, slave)
+        configured = self.pair.slave.safe_mode or self.pair.slave.on_conflict == "overwrite"
+        if first and not configured:
+            return safemode.OFF
         return safemode.at_start(
-            configured=self.pair.slave.safe_mode or self.pair.slave.on_conflict == "overwrite",
+            configured=configured,
             exit_point=checkpoint.safemode_exit,
             master_now=self.links.take_position(checkpoint.position),
             clock=time.monotonic(),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sluice.apply.definitions import KeyNeeded
 from sluice.apply.links import Links
-from sluice.database.registry import vendor_of
+from sluice.database.registry import source_of, vendor_of
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.names import TableName
 from sluice.errors import RESTART_APPLY, Terminal
@@ -29,7 +29,7 @@ def check(links: Links, checkpoint: Checkpoint) -> None:
     pair = links.pair
     assert checkpoint.position is not None
     info = pair.master_info
-    changes = vendor_of(info.vendor).changes
+    changes = source_of(info.vendor).changes
     registered = changes.registered(links.master, pair.prefix, pair.replication.master.schema)
     tables = [table for table in registered if table not in checkpoint.tables]
     links.definitions.load(tables, checkpoint.position, checkpoint.slice_key or 0)

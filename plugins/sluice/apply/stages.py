@@ -24,7 +24,7 @@ from sluice.apply.steps import Checks, Rows, Step, Truncation
 from sluice.apply.window import CutItem, Run
 from sluice.database.apply import Staged
 from sluice.database.changes import Survey
-from sluice.database.registry import vendor_of
+from sluice.database.registry import source_of, vendor_of
 from sluice.domain.change import Action, NetChanges
 from sluice.domain.names import TableName
 from sluice.domain.table_state import TableStates
@@ -122,7 +122,7 @@ class Stages:
         """The keys of all captured tables that are not left out, because the executors will meet any of them."""
         info = self.pair.master_info
         schema = self.pair.replication.master.schema
-        registered = vendor_of(info.vendor).changes.registered(self.links.master, self.pair.prefix, schema)
+        registered = source_of(info.vendor).changes.registered(self.links.master, self.pair.prefix, schema)
         tables = [table for table in registered if table not in left_out]
         self.links.definitions.load(tables, span.previous, span.above)
         return self.links.definitions.known(left_out)

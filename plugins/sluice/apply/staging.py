@@ -12,7 +12,7 @@ from sluice.apply.definitions import TableGone
 from sluice.apply.window import Run, by_table, pieces
 from sluice.database.apply import Staged
 from sluice.database.changes import Share
-from sluice.database.registry import vendor_of
+from sluice.database.registry import source_of, vendor_of
 from sluice.database.session import Session, SessionOptions
 from sluice.domain.change import NetChanges
 from sluice.domain.mask import Mask
@@ -33,7 +33,7 @@ class WarmUp:
     slave: str
 
     def __call__(self, number: int) -> int:
-        assert vendor_of(self.master).changes and vendor_of(self.slave).applying
+        assert source_of(self.master).changes and vendor_of(self.slave).applying
         return number
 
 
@@ -89,7 +89,7 @@ class StageShare:
     def _read_and_stage(self, number: int) -> list[tuple[int, NetChanges | Staged]]:
         pair = self.pair
         master, slave = pair.master_info, pair.slave_info
-        queue = vendor_of(master.vendor).changes
+        queue = source_of(master.vendor).changes
         with queue.Reader(master, pair.prefix, pair.replication.master.schema, application=pair.application) as reader:
             items = reader.items(self.window, share=Share(number, self.parts), images=bool(self.compared))
         if not items.num_rows:

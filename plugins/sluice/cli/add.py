@@ -14,6 +14,7 @@ from sluice.cli.sides import MASTER, VENDOR, Side
 from sluice.cli.status import Connections
 from sluice.config import Replication
 from sluice.counted import counted
+from sluice.database.registry import NoDatabase
 from sluice.domain.lack import Severity, errors
 from sluice.domain.names import Prefix, TableName
 from sluice.errors import SluiceError, Terminal
@@ -175,6 +176,8 @@ def _slaves(given: Sequence[str], prefix: Prefix, there: Replication | None, con
 
 def _master(url: str | None, prefix: Prefix, there: Replication | None, where: Where, console: Console) -> Side:
     conn_id = there.master.conn_id if there else f"{prefix.lower.rstrip('_')}_{MASTER}"
+    if there is not None and there.master.stream:
+        raise NoDatabase(there.master.stream.vendor)
     if url is None and there is not None:
         if where.connections is None:
             raise MasterNotGiven(prefix, conn_id)

@@ -16,6 +16,7 @@ from sluice.cli.console import Console
 from sluice.cli.sides import MASTER, VENDOR, Side
 from sluice.config import Replication
 from sluice.counted import counted
+from sluice.database.registry import NoDatabase
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.vendors import VENDORS
 from sluice.errors import SluiceError, Terminal
@@ -64,6 +65,8 @@ def run(args: argparse.Namespace, console: Console, where: Where) -> None:
     replication = existing(prefix, file, where.folder)
     if replication is None:
         raise NothingThere(f"No replication {prefix} is configured in {where.folder}.")
+    if replication.master.stream:
+        raise NoDatabase(replication.master.stream.vendor)
     wish = _wish(replication, args.slave)
     parties = _parties(wish, args.admin, where, console)
     console.say(f"What goes: {wish}. On the slaves the replicated tables and their rows stay.")

@@ -15,7 +15,7 @@ from sluice import config
 from sluice.cli import verified
 from sluice.config import Replication, Survey
 from sluice.counted import counted, duration
-from sluice.database.registry import reach, rejects_of, vendor_of
+from sluice.database.registry import reach, rejects_of, source_of, vendor_of
 from sluice.domain.change import Action
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.connection import ConnectionInfo
@@ -104,6 +104,8 @@ def replications(found: Survey, connections: Connections, store_url: str) -> lis
 def master(replication: Replication, connections: Connections) -> list[str]:
     """What is installed on the master, what is captured and how much waits. Raises `SluiceError`."""
     place = replication.master
+    if place.stream:
+        return [stream(replication.prefix, place.stream)]
     info = connections(place.conn_id, place.vendor).given_up_after(LOOK_SECONDS)
     head = f"{replication.prefix} from {place.conn_id} ({info.address})"
     with reach(info, APPLICATION, LOOK_SECONDS) as session:
@@ -128,6 +130,14 @@ def master(replication: Replication, connections: Connections) -> list[str]:
     more = [f"    and {len(faults) - FAULTS_TOLD} more"] if len(faults) > FAULTS_TOLD else []
     remedy = [f"    {how_to_capture(replication.prefix)}"] if lost else []
     return lines + faults[:FAULTS_TOLD] + more + remedy
+
+
+def stream(prefix: Prefix, info: ConnectionInfo) -> str:
+    """How far a recorded stream goes. Raises `SluiceError`."""
+    source = source_of(info.vendor)
+    with closing(source.sessions.connect(info, application=APPLICATION)) as session:
+        now = source.changes.take(session, prefix, "")
+    return f"{prefix} from {info.place}: {now}" + (f", as of {now.time}" if now.time else "")
 
 
 def items(found: Found) -> list[str]:

@@ -5,7 +5,8 @@ from contextlib import closing
 from typing import Any
 
 from sluice.config import Survey
-from sluice.domain.position import Position
+from sluice.database import positions
+from sluice.database.registry import UnknownVendor
 from sluice.errors import SluiceError
 from sluice.stores import redis_store
 from sluice.stores.verified import Verified
@@ -46,7 +47,16 @@ def told(found: Tables) -> list[str]:
 
 def _table(name: str, seen: Mapping[str, Any]) -> tuple[str, str, str, str]:
     last = f"{seen['outcome']} {_clock(seen.get('checked'))}" if seen.get("outcome") else "–"
-    return name, last, _clock(seen.get("time")), Position.brief(str(seen.get("position", "")))
+    return name, last, _clock(seen.get("time")), _brief(str(seen.get("position", "")))
+
+
+def _brief(text: str, longest: int = 40) -> str:
+    """A position cut to fit a line; empty for any other text."""
+    try:
+        brief = str(positions.parse(text))
+    except (ValueError, KeyError, TypeError, UnknownVendor):
+        return ""
+    return brief if len(brief) <= longest else brief[: longest - 1] + "…"
 
 
 def _clock(text: Any) -> str:

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from sluice.configuration import stream
 from sluice.configuration.mistakes import Mistake
 from sluice.configuration.model import (
     DEFAULT_SCHEMA,
@@ -24,7 +25,7 @@ from sluice.domain.items_limit import ItemsLimit
 from sluice.domain.joining import LOAD, WAIT
 from sluice.domain.location import Location, NoLocation
 from sluice.domain.names import LONGEST_TRIGGER, InvalidName, Prefix
-from sluice.domain.vendors import FIRST, VENDORS
+from sluice.domain.vendors import FIRST, STREAM, VENDORS
 
 _SLAVE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}\Z")
 _A_LOCATION = "write an absolute folder without .., or s3://bucket/key with a bucket's name as S3 wants it"
@@ -42,7 +43,7 @@ def build(root: Node, points_at: tuple[Path, ...], mistakes: list[Mistake]) -> R
     tables = _tables(section, mistakes)
     apply = _apply(section, mistakes)
     initial = _initial(section, mistakes)
-    verify = _verify(section, mistakes)
+    verify = stream.verified(master, _verify(section, mistakes), section, mistakes)
     notify = _notify(section, mistakes)
     most = _items_limit(section, mistakes)
     kept = _housekeeping(section, mistakes)
@@ -81,9 +82,10 @@ def _master(section: Section, prefix: Prefix | None, mistakes: list[Mistake]) ->
         section.missing("master", "write conn_id and vendor of the database to replicate from")
         return Endpoint("")
     endpoint = Section(node, mistakes)
-    conn_id, vendor, schema = _endpoint(endpoint, FIRST)
-    cascade = _cascade(endpoint, prefix, mistakes)
-    master = Endpoint(conn_id, vendor, schema, cascade, endpoint.flag("allow_superuser", False))
+    if endpoint.choice("capture", ("trigger", STREAM), "trigger", "ways to capture") == STREAM:
+        return stream.endpoint(endpoint, mistakes)
+    place, cascade = _endpoint(endpoint, FIRST), _cascade(endpoint, prefix, mistakes)
+    master = Endpoint(*place, cascade, endpoint.flag("allow_superuser", False))
     endpoint.finish()
     return master
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from sluice.configuration.resolve import ResolvedTable, resolve, rule_for
 from sluice.configuration.rule import TableRule
+from sluice.domain.connection import ConnectionInfo
 from sluice.domain.items_limit import ItemsLimit
 from sluice.domain.names import Prefix, TableName
-from sluice.domain.vendors import FIRST
+from sluice.domain.vendors import FIRST, STREAM
 from sluice.errors import Terminal
 
 READS = ("committed", "snapshot", "locked")
@@ -32,6 +33,18 @@ class Endpoint:
     """Replications that apply to this master, and whose changes it passes on to its own slaves."""
     allow_superuser: bool = False
     """Whether the account may be a superuser."""
+    capture: str = "trigger"
+    """Where changes come from: `trigger`, the queue that the database's triggers fill; `stream`, recorded files, and
+    then there is no connection."""
+    location: str = ""
+    """With `stream`: the folder of the files."""
+    after: int | None = None
+    """With `stream`: a slave without a checkpoint begins behind this change; None: where the first file begins."""
+
+    @property
+    def stream(self) -> ConnectionInfo | None:
+        """The folder of recorded files as a source; None where changes come from a database."""
+        return ConnectionInfo(STREAM, "", 0, self.location, "", "") if self.capture == STREAM else None
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from sluice.domain.joining import Rows
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.position import Position
 from sluice.domain.purging import SlaveNote
+from sluice.domain.shape import TableShape
 from sluice.domain.window import Window
 from sluice.errors import SluiceError
 
@@ -126,7 +127,10 @@ class ChangeReader(Protocol):
 
 
 class ChangeSource(Protocol):
-    """Over a session on the master, in autocommit where nothing else is said. `schema`: of the resources."""
+    """What an apply asks of the source of changes, over a session there, in autocommit where nothing else is said.
+
+    `schema`: of the resources, where the source is a database.
+    """
 
     def Reader(  # noqa: N802
         self, info: ConnectionInfo, prefix: Prefix, schema: str, *, application: str = "sluice"
@@ -139,12 +143,26 @@ class ChangeSource(Protocol):
         """
         ...
 
-    def secure(self, connection: Session, position: Position) -> None:
-        """Returns when no crash of the master can undo what `position` saw: before a slave shows it."""
+    def beginning(self, connection: Session, prefix: Prefix, schema: str, after: int | None) -> Position | None:
+        """Where a slave begins that has no checkpoint; None where an initial update must bring its rows first.
+
+        `after`: the number of the change behind which it begins, None for all that there is. Raises `Terminal` where no
+        transaction ends there.
+        """
         ...
 
-    def captured(self, connection: Session, prefix: Prefix, schema: str) -> dict[TableName, str | None]:
-        """The registered tables; of each what is wrong with its capture, None for nothing."""
+    def window_end(
+        self, connection: Session, prefix: Prefix, schema: str, previous: Position, changes: int
+    ) -> Position:
+        """Where a window that begins at `previous` ends: at a state that the master had.
+
+        Where the master stands now, or before that where the source knows such a state after about so many changes.
+        Raises `DataLost` as `take`.
+        """
+        ...
+
+    def secure(self, connection: Session, position: Position) -> None:
+        """Returns when no crash of the master can undo what `position` saw: before a slave shows it."""
         ...
 
     def registered(self, connection: Session, prefix: Prefix, schema: str) -> list[TableName]:
@@ -153,6 +171,47 @@ class ChangeSource(Protocol):
 
     def foreign_keys(self, connection: Session, tables: Iterable[TableName]) -> list[ForeignKey]:
         """Those by which `tables` refer to others, or to themselves."""
+        ...
+
+    def definitions(
+        self,
+        connection: Session,
+        prefix: Prefix,
+        schema: str,
+        tables: Sequence[TableName],
+        seen: Position,
+        above: int,
+    ) -> dict[TableName, TableShape]:
+        """The definition of each of `tables` under which its next change after `seen`, above the REPL_KEY `above`, was
+        captured. None of a table that is gone without a trace.
+        """
+        ...
+
+    def compare_definitions(self, connection: Session, prefix: Prefix, schema: str) -> int:
+        """Queues an item for each change of a definition that nothing else reported; how many.
+
+        Finds nothing this time where writers or DDL hold the locks that it needs.
+        """
+        ...
+
+    def definitions_digest(self, connection: Session, prefix: Prefix, schema: str) -> str:
+        """Changes when there is something new to compare definitions for."""
+        ...
+
+    def reports_definitions(self, connection: Session, prefix: Prefix, schema: str) -> bool:
+        """Whether the master reports changes of definitions by itself."""
+        ...
+
+    def purged(self, connection: Session, prefix: Prefix, schema: str) -> list[Position]:
+        """The positions of the last purge: what all of them cover may be gone."""
+        ...
+
+
+class ChangeQueue(ChangeSource, Protocol):
+    """A master that keeps its changes in a queue of its own until every slave has them."""
+
+    def captured(self, connection: Session, prefix: Prefix, schema: str) -> dict[TableName, str | None]:
+        """The registered tables; of each what is wrong with its capture, None for nothing."""
         ...
 
     def changes_of(
@@ -171,34 +230,8 @@ class ChangeSource(Protocol):
         """The texts of values of the type `own` as they are once they are of the type `wanted`."""
         ...
 
-    # Definitions
-
     def check_definitions(self, connection: Session, prefix: Prefix, schema: str) -> int:
-        """Queues an item for each change of a definition that nothing else reported; how many."""
-        ...
-
-    def compare_definitions(self, connection: Session, prefix: Prefix, schema: str) -> int:
-        """The same, but finds nothing this time where writers or DDL hold the locks that it needs."""
-        ...
-
-    def definitions_digest(self, connection: Session, prefix: Prefix, schema: str) -> str:
-        """Changes when there is something new to compare definitions for."""
-        ...
-
-    def reports_definitions(self, connection: Session, prefix: Prefix, schema: str) -> bool:
-        """Whether the master reports changes of definitions by itself."""
-        ...
-
-    def former_definitions(
-        self,
-        connection: Session,
-        prefix: Prefix,
-        schema: str,
-        tables: Sequence[TableName],
-        seen: Position,
-        above: int,
-    ) -> dict[TableName, str | None]:
-        """For each of `tables` whose definition changes after `seen`, above the REPL_KEY `above`: the one before."""
+        """As `compare_definitions`, but waits for the locks."""
         ...
 
     def joining(self, connection: Session, prefix: Prefix, schema: str, applied: Position) -> dict[TableName, bool]:
@@ -208,8 +241,6 @@ class ChangeSource(Protocol):
     def row_counts(self, connection: Session, tables: Sequence[TableName]) -> dict[TableName, Rows]:
         """How many rows each of `tables` has: counted where they are few, else estimated."""
         ...
-
-    # Purging
 
     def purge(
         self,
@@ -224,10 +255,6 @@ class ChangeSource(Protocol):
 
         `positions`: the checkpoints of every slave; leaving one out loses its changes.
         """
-        ...
-
-    def purged(self, connection: Session, prefix: Prefix, schema: str) -> list[Position]:
-        """The positions of the last purge: what all of them cover may be gone."""
         ...
 
     def backlog(self, connection: Session, prefix: Prefix, schema: str) -> Backlog:

@@ -1,8 +1,8 @@
-"""Positions as they are kept: as text, which the vendor reads whose position it is."""
+"""Positions as they are kept: as text, which its source reads whose position it is."""
 
 import json
 
-from sluice.database.registry import vendor_of
+from sluice.database.registry import source_of
 from sluice.domain.position import Position
 from sluice.domain.vendors import FIRST
 
@@ -16,4 +16,4 @@ def parse(text: str) -> Position:
     values = json.loads(text)
     if not isinstance(values, dict):
         raise ValueError(f"{text!r} is no position")
-    return vendor_of(str(values.get("vendor", FIRST))).position(text)
+    return source_of(str(values.get("vendor", FIRST))).position(text)

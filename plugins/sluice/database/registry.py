@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from typing import Any
 
 from sluice.database.control import RejectTable
 from sluice.database.session import Session, SessionOptions
-from sluice.database.vendor import Vendor
+from sluice.database.vendor import Source, Vendor
 from sluice.domain.connection import ConnectionInfo
-from sluice.domain.vendors import VENDORS
+from sluice.domain.vendors import SOURCES, VENDORS
 from sluice.errors import Terminal
 from sluice.pair import Pair
 
@@ -26,13 +27,43 @@ def names() -> list[str]:
     return sorted(VENDORS)
 
 
+class NoDatabase(Terminal):
+    """The master of a replication is a source of changes alone."""
+
+    def __init__(self, name: str):
+        super().__init__(
+            f"The master's changes come from a recorded {name}: there is no database to read rows from, to install "
+            "anything in or to compare with. What works with it, and how a slave begins: docs/stream.md."
+        )
+        self.name = name
+
+
 def vendor_of(name: str) -> Vendor:
-    """Raises `UnknownVendor`."""
+    """Raises `UnknownVendor`, `NoDatabase`."""
+    if name in SOURCES:
+        raise NoDatabase(name)
     if name not in VENDORS:
         raise UnknownVendor(name)
-    module, _, member = VENDORS[name].member.partition(":")
-    found: Vendor = getattr(import_module(module), member)
+    found: Vendor = _member(VENDORS[name].member)
     return found
+
+
+def source_of(name: str) -> Source:
+    """Where changes come from: a vendor, or one of `SOURCES`. Raises `UnknownVendor`."""
+    if name not in SOURCES:
+        return vendor_of(name)
+    found: Source = _member(SOURCES[name])
+    return found
+
+
+def has_rows(name: str) -> bool:
+    """Whether rows can be read where changes come from."""
+    return name not in SOURCES
+
+
+def _member(place: str) -> Any:
+    module, _, member = place.partition(":")
+    return getattr(import_module(module), member)
 
 
 def rejects_of(pair: Pair, session: Session) -> RejectTable:

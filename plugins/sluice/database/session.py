@@ -103,8 +103,8 @@ class SessionOptions:
 PLAIN = SessionOptions()
 
 
-class Sessions(Protocol):
-    """Makes sessions of one vendor, and prepares them for what they are for."""
+class Connector(Protocol):
+    """Makes sessions."""
 
     def connect(
         self,
@@ -116,6 +116,10 @@ class Sessions(Protocol):
     ) -> Session:
         """`application` names the session on the server. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
         ...
+
+
+class Sessions(Connector, Protocol):
+    """Makes sessions of one vendor, and prepares them for what they are for."""
 
     def end_with_client(self, connection: Session) -> None:
         """From now on a statement ends soon after its client has died, where the server can tell."""

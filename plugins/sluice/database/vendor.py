@@ -5,7 +5,7 @@ from typing import Protocol
 from sluice.database.accounts import Accounts
 from sluice.database.apply import ApplyTarget
 from sluice.database.capture import Capture
-from sluice.database.changes import ChangeSource
+from sluice.database.changes import ChangeQueue, ChangeSource
 from sluice.database.control import ControlTables, LoadLocks
 from sluice.database.digests import Digester
 from sluice.database.failover import FailoverSupport
@@ -15,16 +15,26 @@ from sluice.database.rows import RowSource
 from sluice.database.schema import Schemas
 from sluice.database.selection import RowSelection
 from sluice.database.server_load import ServerLoadMeter
-from sluice.database.session import Sessions
+from sluice.database.session import Connector, Sessions
 from sluice.domain.position import Position
 
 
-class Vendor(Protocol):
-    """One database system. Each part is imported when it is first asked for."""
+class Source(Protocol):
+    """What an apply needs of where changes come from. Each part is imported when it is first asked for."""
 
     def position(self, text: str) -> Position:
-        """A position on a master of this vendor, back from its text. Raises `ValueError`."""
+        """A position of this source, back from its text. Raises `ValueError`."""
         ...
+
+    @property
+    def sessions(self) -> Connector: ...
+
+    @property
+    def changes(self) -> ChangeSource: ...
+
+
+class Vendor(Source, Protocol):
+    """One database system, as master and as slave."""
 
     @property
     def sessions(self) -> Sessions: ...
@@ -42,7 +52,7 @@ class Vendor(Protocol):
     def digests(self) -> Digester: ...
 
     @property
-    def changes(self) -> ChangeSource: ...
+    def changes(self) -> ChangeQueue: ...
 
     @property
     def rows(self) -> RowSource: ...

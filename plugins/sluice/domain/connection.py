@@ -66,7 +66,9 @@ class ConnectionInfo:
 
     @property
     def address(self) -> str:
-        """`user@host:port/database`."""
+        """`user@host:port/database`; of a folder its path."""
+        if not self.host:
+            return self.database
         return f"{self.user}@{self.host}:{self.port}/{self.database}"
 
     @property

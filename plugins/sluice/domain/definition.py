@@ -13,9 +13,10 @@ See include/sql/postgres/definition.sql, which writes it.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sluice.domain.content import MalformedContent, unescape
+from sluice.domain.content import MalformedContent, escape, unescape
 from sluice.domain.names import TableName
 from sluice.domain.shape import Column, TableShape
 
@@ -113,6 +114,51 @@ def parse(text: str) -> Definition:
         at = match.end()
     table = TableName(names["schema"], names["table"])
     return Definition(TableShape(table, tuple(columns)), missing, names.get("complete") == "true", tuple(enums))
+
+
+def format_definition(definition: Definition) -> str:
+    """The text of which `parse` makes this definition."""
+    table = definition.table
+    complete = {"complete": "true"} if definition.complete else {}
+    columns = [
+        f"<colname{_written(_of(column, definition.missing.get(column.name)))}>{escape(column.name)}</colname>"
+        for column in definition.shape.columns
+    ]
+    enums = [
+        f"<enum{_written({'schema': enum.schema, 'name': enum.name})}>"
+        + "".join(f'<label id="{number}">{escape(label)}</label>' for number, label in enum.labels)
+        + "</enum>"
+        for enum in definition.enums
+    ]
+    head = _written({"schema": table.schema, "table": table.name, **complete})
+    return f"<desc{head}>{''.join(columns)}{''.join(enums)}</desc>"
+
+
+def format_bound(bound: Bound) -> str:
+    """The text of which `parse_bound` makes this bound."""
+    hashes = "".join(f'<hash oid="{number}">{escape(key)}</hash>' for number, key in bound.hashes)
+    return f"<partition>{hashes}<rows>{escape(bound.condition)}</rows></partition>"
+
+
+def _of(column: Column, missing: str | None) -> dict[str, str]:
+    """The attributes of a column."""
+    expression = "expression" if column.generated else "default"
+    values = {
+        "pos": str(column.position),
+        "type": column.type,
+        "nullable": "true" if column.nullable else "false",
+        "key": str(column.key) if column.key else None,
+        "identity": column.identity or None,
+        "generated": column.generated or None,
+        expression: column.default,
+        "collation": column.collation,
+        "missing": missing,
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _written(attributes: Mapping[str, str]) -> str:
+    return "".join(f' {name}="{escape(value)}"' for name, value in attributes.items())
 
 
 def _enum(match: re.Match[str]) -> EnumType:

@@ -7,7 +7,7 @@ it is found; whoever can recompute that one is stopped by BLOCKS of the slave, w
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -109,8 +109,11 @@ class Manifest:
         return _rendered({**values, "sha256": hashlib.sha256(_rendered(values).encode()).hexdigest()})
 
     @classmethod
-    def parse(cls, text: str, place: str) -> "Manifest":
-        """`place` is for messages. Raises `ManifestDamaged` for anything that `text` did not write."""
+    def parse(cls, text: str, place: str, position: Callable[[str], Position]) -> "Manifest":
+        """`place` is for messages, `position` reads a position back from its text.
+
+        Raises `ManifestDamaged` for anything that `text` did not write.
+        """
         try:
             values = json.loads(text)
             found = values.pop("sha256")
@@ -123,7 +126,7 @@ class Manifest:
         if found != hashlib.sha256(_rendered(values).encode()).hexdigest():
             raise ManifestDamaged(place, "its SHA-256 is another one")
         try:
-            manifest = cls._of(values)
+            manifest = cls._of(values, position)
         except (KeyError, TypeError, ValueError, AttributeError, Terminal) as error:
             raise ManifestDamaged(place, f"it lacks or misstates {error}") from error
         manifest._expect_harmless(place)
@@ -171,10 +174,10 @@ class Manifest:
         }
 
     @classmethod
-    def _of(cls, values: Mapping[str, Any]) -> "Manifest":
+    def _of(cls, values: Mapping[str, Any], position: Callable[[str], Position]) -> "Manifest":
         return cls(
             Prefix(values["prefix"]),
-            tuple(_addressee(slave) for slave in values["slaves"]),
+            tuple(_addressee(slave, position) for slave in values["slaves"]),
             str(values["update"]),
             str(values["folder"]),
             bool(values["encrypted"]),
@@ -186,7 +189,7 @@ class Manifest:
                     int(block["block"]),
                     None if block["lo"] is None else tuple(map(str, block["lo"])),
                     None if block["hi"] is None else tuple(map(str, block["hi"])),
-                    Position.parse(json.dumps(block["marker"])),
+                    position(json.dumps(block["marker"])),
                     int(block["rows"]),
                     int(block["bytes"]),
                 )
@@ -254,9 +257,9 @@ def _table(values: Mapping[str, Any]) -> FileTable:
     return FileTable(shape, bool(values["same_order"]))
 
 
-def _addressee(values: Mapping[str, Any]) -> Addressee:
-    position = Position.parse(json.dumps(values["position"]))
-    return Addressee(str(values["name"]), str(values["schema"]), str(values["existing_tables"]), position)
+def _addressee(values: Mapping[str, Any], position: Callable[[str], Position]) -> Addressee:
+    begins = position(json.dumps(values["position"]))
+    return Addressee(str(values["name"]), str(values["schema"]), str(values["existing_tables"]), begins)
 
 
 def _file(values: Mapping[str, Any]) -> File:

@@ -15,5 +15,11 @@ VENDORS = {"postgres": VendorEntry("sluice.vendors.postgres.vendor:POSTGRES", 54
 """By the word that the configuration, an Airflow connection's type and the folders in `vendors/` and `include/sql/`
 use."""
 
+STREAM = "stream"
+
+SOURCES = {STREAM: "sluice.vendors.stream.source:STREAM"}
+"""Sources of changes that are no database system: where their `sluice.database.vendor.Source` is, by the word that
+`capture` and a position's text use."""
+
 FIRST = "postgres"
 """What a configuration means that names no vendor, and a position's text that names none."""

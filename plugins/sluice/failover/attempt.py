@@ -8,7 +8,7 @@ from redis import Redis
 
 from sluice.database.control import CheckpointTable
 from sluice.database.failover import FailoverTable
-from sluice.database.registry import reach, vendor_of
+from sluice.database.registry import NoDatabase, reach, vendor_of
 from sluice.database.session import Session
 from sluice.domain.checkpoint import Checkpoint
 from sluice.domain.failover import Action, Record, Sheet
@@ -47,6 +47,9 @@ class Failover(Pair):
         gap: int = 1000,
         override: bool = False,
     ) -> "Failover":
+        """Raises `NoDatabase` where the master is a recorded stream."""
+        if pair.replication.master.stream:
+            raise NoDatabase(pair.replication.master.stream.vendor)
         parties = pair.replication, pair.slave, pair.master_info, pair.slave_info
         return cls(*parties, failover_id, action, reverse, by, gap, override)
 

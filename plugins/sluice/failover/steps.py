@@ -107,7 +107,7 @@ def guard(failover: Failover) -> None:
             theirs.make(f"the database moves to {failover.slave_info.place} (failover to slave {failover.slave.name})")
             last = position_of(failover, master)
         move(failover, slave, Phase.GUARDED, last=last.text())
-    log.info("%s: the master's last position is %s, as of %s", failover, last.snapshot, last.time)
+    log.info("%s: the master's last position is %s, as of %s", failover, last, last.time)
 
 
 def reach(failover: Failover, store: "Redis") -> None:
@@ -165,7 +165,7 @@ def end_apply(failover: Failover, store: "Redis") -> str:
             else:
                 raise ApplyGoesOn(f"{failover}: a transaction of the apply holds the slave's checkpoint.")
         last = last_of(failover, slave)
-    text = f"the slave holds all that the master had committed up to {last.time}, {last.snapshot}"
+    text = f"the slave holds all that the master had committed up to {last.time}, {last}"
     if failover.action is Action.FORCED:
         text += f". {lost(last, survey.look(failover, store))}"
     log.info("%s: %s", failover, text)

@@ -285,7 +285,7 @@ def _state(facts: Facts) -> list[str]:
         lines.append("  in the middle of a large window: its rows are at no one state of the master")
     if position is not None:
         lag = f", {age(position.time, facts.master_time)} behind the master's clock" if facts.master_time else ""
-        lines.append(f"position: current as of {position.time or 'unknown'}{lag}; {position.snapshot}")
+        lines.append(f"position: current as of {position.time or 'unknown'}{lag}; {position}")
     if facts.silent:
         lines.append(f"master: does not answer; the apply last saw it at {facts.heard or 'an unknown time'}")
     lines.append(f"apply: {'runs' if facts.applying else 'does not run'}")

@@ -135,7 +135,7 @@ def capture(failover: Failover, install: Callable[[Session], bool]) -> None:
         start = vendor.changes.take(slave, failover.prefix, schema)
         vendor.changes.secure(slave, start)
         move(failover, slave, Phase.CAPTURED, start=start.text())
-    log.info("%s: changes of the slave are captured from %s on, as of %s", failover, start.snapshot, start.time)
+    log.info("%s: changes of the slave are captured from %s on, as of %s", failover, start, start.time)
 
 
 def switch(failover: Failover, store: "Redis") -> str:
@@ -238,7 +238,7 @@ def follow(failover: Failover, store: "Redis") -> str:
         support = vendor_of(failover.master_info.vendor).failover
         support.follow(master, failover.prefix, failover.replication.master.schema, failover.slave.name, start)
     StoredCheckpoint(store, failover.prefix, failover.slave.name).forget()
-    return f"the former master is a slave, NORMAL at {start.snapshot} as of {start.time}, without a load"
+    return f"the former master is a slave, NORMAL at {start} as of {start.time}, without a load"
 
 
 class TooEarly(Terminal):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sluice.counted import counted
+from sluice.database import positions
 from sluice.domain.location import (
     END_PRIORITY,
     INCOMPLETE,
@@ -124,7 +125,7 @@ class Carried:
             raise NotComplete(self.location, reason)
         if sizes[names[0]] > MESSAGE_BYTES:
             raise ManifestDamaged(str(self.location), "it is far too large")
-        manifest = Manifest.parse(self._text(names[0]), str(self.location.below(names[0])))
+        manifest = Manifest.parse(self._text(names[0]), str(self.location.below(names[0])), positions.parse)
         if manifest.folder != self.location.name:
             raise ManifestDamaged(
                 str(self.location), f"it is of folder {manifest.folder}; give the folder that name again"

@@ -26,6 +26,8 @@ def compare(work: Work, slaves: Iterable[str]) -> int | None:
     """
     vendor, schema = work.replication.master.vendor, work.replication.master.schema
     now = datetime.now(UTC).isoformat(timespec="seconds")
+    if work.replication.master.stream:
+        return None
     with work.master() as master:
         if vendor_of(vendor).capture.installed(master, work.prefix, schema) is None:
             return None

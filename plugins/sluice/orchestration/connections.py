@@ -40,11 +40,11 @@ class ConnectionsUnavailable(Transient):
 
 
 def all_of(replication: Replication, *slaves: str) -> dict[str, ConnectionInfo]:
-    """conn_id → how to reach it, for the master and those `slaves`.
+    """conn_id → how to reach it, for the master, unless it is a recorded stream, and those `slaves`.
 
     Raises `ConnectionMissing`, `ConnectionUnusable`, `ConnectionsUnavailable`, `UnknownSlave`.
     """
-    places: list[Endpoint | SlaveConfig] = [replication.master]
+    places: list[Endpoint | SlaveConfig] = [] if replication.master.stream else [replication.master]
     places += [replication.slave(name) for name in slaves]
     return {place.conn_id: info(place.conn_id, place.vendor, str(replication.source)) for place in places}
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from sluice.config import Endpoint, Replication, SlaveConfig
+from sluice.database.registry import NoDatabase
 from sluice.database.session import Session
 from sluice.domain.lack import MASTER, Lack, errors, slave_side
 from sluice.errors import SluiceError, Terminal, Transient
@@ -37,18 +38,13 @@ def warn(work: Work, slaves: Sequence[str]) -> None:
 def _lacks(work: Work, slaves: Sequence[str], *, light: bool) -> list[Lack]:
     choice = _choice(work)
     replication = work.replication
+    if replication.master.stream and not light:
+        raise NoDatabase(replication.master.stream.vendor)
     if choice.read is not None:
         replication = replace(replication, initial=replace(replication.initial, read=choice.read))
     with ExitStack() as links:
         found = _of_redis()
-        master = None
-        with _entering(work, MASTER, replication.master, found):
-            master = links.enter_context(work.master())
-            info = work.info(replication.master)
-            place = info.place
-            found += transport.of_database(MASTER, info)
-            found += _as(checks.of_master(master, replication, place, light=light), light)
-            log.info("%s: reached the master %s", work, place)
+        master = None if replication.master.stream else _of_master(work, replication, links, found, light)
         of_slaves = {name: _of_slave(work, replication, name, master, choice, light) for name in slaves}
     lacking = [name for name, lacks in of_slaves.items() if errors(lacks)]
     for name, lacks in of_slaves.items():
@@ -65,8 +61,23 @@ def _of_redis() -> list[Lack]:
         return [transport.no_redis(error)]
 
 
+def _of_master(
+    work: Work, replication: Replication, links: ExitStack, found: list[Lack], light: bool
+) -> Session | None:
+    """A session there, as long as `links` last; None where it was refused. What is lacking goes to `found`."""
+    master: Session | None = None
+    with _entering(work, MASTER, replication.master, found):
+        master = links.enter_context(work.master())
+        info = work.info(replication.master)
+        place = info.place
+        found += transport.of_database(MASTER, info)
+        found += _as(checks.of_master(master, replication, place, light=light), light)
+        log.info("%s: reached the master %s", work, place)
+    return master
+
+
 def _of_slave(
-    work: Work, replication: Replication, name: str, master: Session, choice: Choice, light: bool
+    work: Work, replication: Replication, name: str, master: Session | None, choice: Choice, light: bool
 ) -> list[Lack]:
     slave = replication.slave(name)
     found: list[Lack] = []

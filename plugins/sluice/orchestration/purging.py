@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from sluice.config import SlaveConfig
 from sluice.counted import counted
-from sluice.database.changes import ChangeSource
+from sluice.database.changes import ChangeQueue
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.domain import items_limit
@@ -177,7 +177,7 @@ class Purge:
         return self.noted.get(slave, SlaveNote())
 
     @property
-    def _module(self) -> ChangeSource:
+    def _module(self) -> ChangeQueue:
         return vendor_of(self.work.replication.master.vendor).changes
 
     @property

@@ -38,6 +38,9 @@ from sluice.stores.verified import Verified
 
 log = logging.getLogger("sluice.orchestration")
 
+NO_DATABASE = "a recorded stream: there is no database"
+"""What the tasks say that work on a master."""
+
 RETRY: dict[str, Any] = {"retries": 2, "retry_delay": timedelta(seconds=20)}
 """The next scheduled run comes soon enough."""
 KEPT_SECONDS = 7 * 24 * 3600.0
@@ -92,6 +95,8 @@ def purge_items(work: Work) -> str:
     """Deletes from ITEMS what **every** slave has applied. A slave that cannot be asked holds the purge: the log says
     which, since when, and how much waits. Taking it out of the configuration releases the purge; past `items_limit` the
     slave that is furthest behind is dropped."""
+    if work.replication.master.stream:
+        return NO_DATABASE
     with work.master() as master:
         if not _installed(work, master):
             return "not installed"
@@ -101,6 +106,8 @@ def purge_items(work: Work) -> str:
 @per_prefix()
 def check_structure(work: Work) -> str:
     """Looks for changed tables on the master where no event trigger reports them, and queues DDL items."""
+    if work.replication.master.stream:
+        return NO_DATABASE
     with work.master() as master:
         if not _installed(work, master):
             return "not installed"
@@ -114,6 +121,8 @@ def check_structure(work: Work) -> str:
 def keep_definitions(work: Work) -> str:
     """Keeps the master's triggers, constraints, privileges and sequences on each slave, for a failover without the
     master."""
+    if work.replication.master.stream:
+        return NO_DATABASE
     kept = []
     sheet: Sheet | None = None
     for name in work.replication.slaves:
@@ -256,6 +265,8 @@ def _is_orphan(job: Job) -> bool:
 
 def _expect(work: Work) -> None:
     """Notes which tables of which slaves are to be verified, as long as they are replicated."""
+    if work.replication.master.stream:
+        return
     try:
         with work.master() as master:
             tables = work.replication.resolve(work.existing_tables(master))

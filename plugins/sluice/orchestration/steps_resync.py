@@ -193,7 +193,7 @@ def _chosen(prefix: str | None) -> list[config.Replication]:
     replications, mistakes = forms.survey()
     for mistake in mistakes:
         log.warning("%s", mistake)
-    return list(replications)
+    return [one for one in replications if not one.master.stream]
 
 
 def _expect_found(wanted: Iterable[str], found: list[Entry]) -> None:

@@ -74,6 +74,8 @@ class Work:
 
     def info(self, place: Endpoint | SlaveConfig) -> ConnectionInfo:
         """How to reach one place. Raises `ConnectionMissing`, `ConnectionUnusable`, `ConnectionsUnavailable`."""
+        if isinstance(place, Endpoint) and place.stream:
+            return place.stream
         found = connections.info(place.conn_id, place.vendor, str(self.replication.source))
         return replace(found, mask=self.replication.verify.mask)
 

@@ -12,11 +12,11 @@ from sluice.apply.spread import ExecutorsFailed, InThreads, SpreadLost, T
 from sluice.database.conflicts import Drift
 from sluice.domain.checkpoint import Fenced
 from sluice.domain.origin import MasterReplaced
-from sluice.domain.position import Position
 from sluice.domain.state import SlaveState
 from sluice.stores import redis_store
 from sluice.stores.gate import ADMIN, ERROR, Gate
 from sluice.vendors.postgres import purge
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from tests.scenarios.apply.rig import Rig
 
 TABLES = """
@@ -252,7 +252,7 @@ def test_an_apply_that_runs_while_its_slave_is_dropped_passes_over_nothing(
                 pair.master.execute("INSERT INTO public.account VALUES (2, 'b', 2)")
             (own,) = pair.master.execute("SELECT pg_current_xact_id()::text::bigint").fetchone() or (0,)
             # What a purge notes after the commit of what it deletes.
-            now = Position(own + 1, own + 1)
+            now = SnapshotPosition(own + 1, own + 1)
             purge._record(pair.master, pair.pair.prefix, "public", [now])
         pair.await_current()
     assert pair.checkpoint.state is SlaveState.INCONSISTENT
@@ -341,8 +341,9 @@ def test_a_slave_of_another_master_is_inconsistent(rig: Callable[..., Rig]) -> N
     pair = rig(TABLES)
     with pair.apply():
         pair.await_current()
-    seen = pair.checkpoint.position
-    assert seen is not None
+    found = pair.checkpoint.position
+    assert found is not None
+    seen = SnapshotPosition.of(found)
     assert seen.origin is not None
     pair.set_back(replace(seen, origin=replace(seen.origin, system="4711")))
     with pair.apply(), pytest.raises(MasterReplaced, match="another database cluster"):

@@ -25,6 +25,7 @@ from sluice.stores import redis_store
 from sluice.stores.checkpoint import StoredCheckpoint
 from sluice.vendors.postgres import purge, session
 from sluice.vendors.postgres.rejects import RejectStore
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from tests.scenarios.apply.rig import Rig
 from tests.scenarios.apply.shapes import AGAIN, SHAPES
 
@@ -437,6 +438,6 @@ def test_an_initial_update_voids_the_checkpoint_in_redis(kept: Callable[..., Rig
         pair.master.execute("INSERT INTO public.t VALUES (1, 'a')")
         pair.await_applied(running)
     pair.slave.execute("TRUNCATE public.t")
-    pair.set_back(replace(first, time="2026-01-01T00:00:00Z"))
+    pair.set_back(replace(SnapshotPosition.of(first), time="2026-01-01T00:00:00Z"))
     current(pair)
     assert pair.differences() == {}, "the blocks of the update began at this position: everything after it comes"

@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 
-from sluice.domain.position import Position
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from tests.scenarios.faults.tables import BY_NAME, JOINING, PARTITIONS
 
 PLUGIN = "test_decoding"
@@ -29,8 +29,8 @@ class Point:
     """The checkpoint that a transaction of the slave leaves."""
 
     epoch: int
-    position: Position
-    target: Position | None
+    position: SnapshotPosition
+    target: SnapshotPosition | None
     slice_key: int | None
 
 
@@ -132,8 +132,8 @@ def read(commit: Commit, line: str) -> None:
             target = values["target"]
             commit.point = Point(
                 int(values["epoch"]),
-                Position.parse(_text(values["position"])),
-                None if target == "null" else Position.parse(_text(target)),
+                SnapshotPosition.parse(_text(values["position"])),
+                None if target == "null" else SnapshotPosition.parse(_text(target)),
                 None if values["slice_key"] == "null" else int(values["slice_key"]),
             )
     elif name == "log":

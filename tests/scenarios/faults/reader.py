@@ -7,9 +7,9 @@ from typing import Any
 import psycopg
 
 from sluice.domain.connection import ConnectionInfo
-from sluice.domain.position import Position
 from sluice.errors import SluiceError
 from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from tests.scenarios.faults.tables import EVERY, IMBALANCE
 
 _PAUSE = 0.08
@@ -21,7 +21,7 @@ PROGRESS = "SELECT writer, count(*), max(n) FROM public.log GROUP BY 1"
 class Look:
     """What the slave showed at one moment."""
 
-    position: Position
+    position: SnapshotPosition
     progress: dict[int, tuple[int, int]]
     """Of each writer, how many of its transactions are there, and the number of the last one."""
     imbalance: dict[str, tuple[int, int]]
@@ -86,4 +86,4 @@ class Reader(threading.Thread):
             self.locked += 1
             return
         self.place = position, progress
-        self.looks.append(Look(Position.parse(position), progress, off))
+        self.looks.append(Look(SnapshotPosition.parse(position), progress, off))

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from sluice.domain.position import Position
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from tests.scenarios.faults.audit import Commit, Point
 from tests.scenarios.faults.reader import Look
 
@@ -24,7 +24,7 @@ def of_history(history: Iterable[tuple[int, int, int]]) -> dict[int, list[int]]:
     return found
 
 
-def covered(history: History, position: Position) -> dict[int, int]:
+def covered(history: History, position: SnapshotPosition) -> dict[int, int]:
     """How many transactions of each writer a position covers: always its first ones."""
     return {writer: sum(position.covers(xid) for xid in xids) for writer, xids in history.items()}
 

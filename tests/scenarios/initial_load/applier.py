@@ -14,11 +14,11 @@ from initial_load.pair import Pair
 from sluice.domain import content
 from sluice.domain.blocks import BlockMap, Decision, Key, TableBlocks, decide
 from sluice.domain.names import TableName
-from sluice.domain.position import Position
 from sluice.domain.shape import TableShape
 from sluice.domain.state import APPLYING, SlaveState
 from sluice.vendors.postgres import blocks, catalog, position
 from sluice.vendors.postgres.connection import connect, quoted
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 Row = dict[str, str | None]
 
@@ -79,7 +79,9 @@ class Applier(threading.Thread):
 
     # -- deciding
 
-    def _decided(self, item: "Item", looked: BlockMap, applied: Position) -> "tuple[Item, Row | None, Row | None]":
+    def _decided(
+        self, item: "Item", looked: BlockMap, applied: SnapshotPosition
+    ) -> "tuple[Item, Row | None, Row | None]":
         """The change with its old and new image, None where that half is not to be applied."""
         old, new = item.old, item.new
         found = looked.tables.get(item.table)
@@ -138,7 +140,7 @@ class Applier(threading.Thread):
     def _value(self, shape: TableShape, name: str, value: str | None) -> str:
         return f"{psycopg.sql.Literal(value).as_string(None)}::{shape.column(name).type}"
 
-    def _window(self, previous: Position, target: Position) -> "list[Item]":
+    def _window(self, previous: SnapshotPosition, target: SnapshotPosition) -> "list[Item]":
         rows = self.master.execute(
             "SELECT repl_key, trans_key::text::bigint, db_schema, tablename, db_action, content, oldcontent "
             "FROM public.demo_items WHERE repl_key > %s AND repl_key <= %s "

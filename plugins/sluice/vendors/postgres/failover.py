@@ -25,6 +25,7 @@ from sluice.vendors.postgres.lacks import found
 from sluice.vendors.postgres.own_schema import OwnSchema
 from sluice.vendors.postgres.queue import Condition
 from sluice.vendors.postgres.session import be_durable, limit_lock_waits
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 _LEFT_OUT = ("42", "23", "0A", "22", "2B", "3F")
 """What a person may mend, or live without: an object that is missing, a name that is taken, no privilege."""
@@ -336,9 +337,12 @@ def follow(connection: Session, prefix: Prefix, schema: str, slave: str, start: 
 
 def _follows(position: Position | None, start: Position) -> bool:
     """Whether a slave at `position` has begun to follow from `start` on."""
-    if position is None or position.origin is None or start.origin is None:
+    if position is None:
         return False
-    return position.origin.system == start.origin.system and position.covers_all_of(start)
+    here, there = SnapshotPosition.of(position), SnapshotPosition.of(start)
+    if here.origin is None or there.origin is None:
+        return False
+    return here.origin.system == there.origin.system and position.covers_all_of(start)
 
 
 def validate(connection: Session, tables: Sequence[TableName]) -> list[str]:

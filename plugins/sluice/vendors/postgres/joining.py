@@ -9,6 +9,7 @@ from sluice.domain.names import Prefix, TableName
 from sluice.domain.position import Position
 from sluice.vendors.postgres import estimates
 from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 COUNTED = 10_000
 """Rows up to which a table's are counted."""
@@ -17,7 +18,8 @@ COUNTED = 10_000
 def pending(connection: Session, prefix: Prefix, schema: str, applied: Position) -> dict[TableName, bool]:
     """The tables that join after `applied`; whether all of their rows follow in the stream. Raises psycopg's errors."""
     statement = sql_files.render("postgres", "queue_joining", prefix=prefix.lower, schema=quoted(schema))
-    rows = connection.execute(statement, {"floor": applied.floor_of_all(), "snapshot": applied.snapshot}).fetchall()
+    seen = SnapshotPosition.of(applied)
+    rows = connection.execute(statement, {"floor": seen.floor_of_all(), "snapshot": seen.snapshot}).fetchall()
     return {TableName(table_schema, name): complete for table_schema, name, complete in rows}
 
 

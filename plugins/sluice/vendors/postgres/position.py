@@ -10,11 +10,12 @@ from sluice.domain.names import Prefix
 from sluice.domain.origin import Origin
 from sluice.domain.position import Position
 from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 log = logging.getLogger("sluice.position")
 
 
-def take(connection: Session, prefix: Prefix, schema: str, previous: Position | None = None) -> Position:
+def take(connection: Session, prefix: Prefix, schema: str, previous: Position | None = None) -> SnapshotPosition:
     """The position at which the master stands now, floors inherited from `previous`.
 
     On a connection in autocommit. As the first statement of a REPEATABLE READ transaction it is the
@@ -27,10 +28,22 @@ def take(connection: Session, prefix: Prefix, schema: str, previous: Position | 
     assert row is not None
     low, next_xid, snapshot, high, time, lsn, system, timeline = row
     here = Origin(system, timeline, origin.place(lsn))
-    if previous is not None and previous.origin is not None and not origin.same_server(previous.origin, here):
-        _prove(connection, previous.origin, here)
-    now = Position.of_snapshot(snapshot, low, high, time, next_xid=next_xid, lsn=lsn)
-    return replace(now, origin=here).after(previous)
+    before = None if previous is None else SnapshotPosition.of(previous)
+    if before is not None and before.origin is not None and not origin.same_server(before.origin, here):
+        _prove(connection, before.origin, here)
+    now = SnapshotPosition.of_snapshot(snapshot, low, high, time, next_xid=next_xid, lsn=lsn)
+    return replace(now, origin=here).after(before)
+
+
+def beginning(connection: Session, prefix: Prefix, schema: str, after: int | None) -> Position | None:
+    """None: rows that are older than the capture come by an initial update alone."""
+    return None
+
+
+def window_end(connection: Session, prefix: Prefix, schema: str, previous: Position, changes: int) -> SnapshotPosition:
+    """Where the master stands now: ITEMS does not know which states it had in between, however many `changes`."""
+    del changes
+    return take(connection, prefix, schema, previous)
 
 
 def _prove(connection: Session, former: Origin, now: Origin) -> None:
@@ -52,5 +65,6 @@ def secure(connection: Session, position: Position) -> None:
 
     On a connection in autocommit, outside a transaction. Raises psycopg's errors.
     """
-    if position.lsn:
-        connection.execute(sql_files.render("postgres", "position_secure"), {"lsn": position.lsn})
+    lsn = SnapshotPosition.of(position).lsn
+    if lsn:
+        connection.execute(sql_files.render("postgres", "position_secure"), {"lsn": lsn})

@@ -1,7 +1,7 @@
 """Deletes from ITEMS what every slave has."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from sluice import sql_files
@@ -12,6 +12,7 @@ from sluice.domain.names import Prefix
 from sluice.domain.position import Position
 from sluice.domain.purging import SlaveNote
 from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 _RECORD = "purged"
 _SLAVES = "slaves"
@@ -30,7 +31,7 @@ def purge(
     `positions` holds the checkpoint of every slave of the prefix: leaving one out loses its changes.
     Raises `ValueError` without any.
     """
-    seen = list(positions)
+    seen = [SnapshotPosition.of(position) for position in positions]
     if not seen:
         raise ValueError("purge needs the checkpoint of every slave; without one nothing may be deleted")
     through = min(position.high for position in seen)
@@ -108,7 +109,7 @@ def note(connection: Session, prefix: Prefix, schema: str, slaves: Mapping[str, 
     _write(connection, prefix, schema, _SLAVES, json.dumps(notes))
 
 
-def _record(connection: Session, prefix: Prefix, schema: str, positions: list[Position]) -> None:
+def _record(connection: Session, prefix: Prefix, schema: str, positions: Sequence[Position]) -> None:
     _write(connection, prefix, schema, _RECORD, json.dumps([position.text() for position in positions]))
 
 

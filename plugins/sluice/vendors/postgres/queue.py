@@ -29,11 +29,11 @@ from sluice.database.items import ITEMS
 from sluice.domain.change import Action
 from sluice.domain.connection import ConnectionInfo
 from sluice.domain.names import Prefix, TableName
-from sluice.domain.position import Position
 from sluice.domain.window import Window
 from sluice.errors import SluiceError
 from sluice.vendors.postgres import connection
 from sluice.vendors.postgres.errors import classify
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 _ENDLESS = 2**62
 STREAMS, STREAMED = 2, 5_000
@@ -56,8 +56,8 @@ def _of_share(share: Share | None) -> str:
 class Condition:
     """What a statement reads of ITEMS: changes that `ends` covers and `begins` does not."""
 
-    begins: Position
-    ends: Position
+    begins: SnapshotPosition
+    ends: SnapshotPosition
     floor: int
     """REPL_KEYs above this one, up to the ceiling."""
     ceiling: int
@@ -66,7 +66,7 @@ class Condition:
 
     @classmethod
     def of(cls, window: Window, selection: str = "true") -> "Condition":
-        begins, ends = window.previous, window.target
+        begins, ends = SnapshotPosition.of(window.previous), SnapshotPosition.of(window.target)
         ceiling = ends.high if window.up_to is None else min(window.up_to, ends.high)
         return cls(begins, ends, max(window.above, begins.floor(ends)), ceiling, selection)
 

@@ -15,6 +15,7 @@ from sluice.domain.shape import TableShape
 from sluice.errors import Transient
 from sluice.vendors.postgres import catalog, position
 from sluice.vendors.postgres.connection import literal, native
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 LOCK_TIMEOUT = "3s"
 """How long reading waits in line behind DDL that itself waits for the application."""
@@ -176,5 +177,5 @@ def position_of(
     read inside the transaction were read after the snapshot. `previous`: what the window begins with; None where
     nothing was applied before.
     """
-    taken = position.take(connection, prefix, schema)
-    return replace(taken, low=earlier.low, next=earlier.next).after(previous)
+    taken, first = position.take(connection, prefix, schema), SnapshotPosition.of(earlier)
+    return replace(taken, low=first.low, next=first.next).after(previous)

@@ -5,9 +5,13 @@ from collections.abc import Sequence
 from sluice import sql_files
 from sluice.database.errors import LockNotAvailable
 from sluice.database.session import Session
+from sluice.domain import definition
 from sluice.domain.names import Prefix, TableName
 from sluice.domain.position import Position
+from sluice.domain.shape import TableShape
+from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 
 def check(connection: Session, prefix: Prefix, schema: str) -> int:
@@ -49,16 +53,34 @@ def former(
 ) -> dict[TableName, str | None]:
     """For each of `tables` whose definition changes after `seen`, above the REPL_KEY `above`: the text of the one
     before."""
+    begins = SnapshotPosition.of(seen)
     rows = connection.execute(
         sql_files.render("postgres", "queue_definitions", prefix=prefix.lower, schema=quoted(schema)),
         {
             "schemas": [table.schema for table in tables],
             "names": [table.name for table in tables],
-            "floor": max(above, seen.floor_of_all()),
-            "snapshot": seen.snapshot,
+            "floor": max(above, begins.floor_of_all()),
+            "snapshot": begins.snapshot,
         },
     ).fetchall()
     return {TableName(schema, name): text for schema, name, text in rows}
+
+
+def definitions(
+    connection: Session,
+    prefix: Prefix,
+    schema: str,
+    tables: Sequence[TableName],
+    seen: Position,
+    above: int,
+) -> dict[TableName, TableShape]:
+    """The definition of each of `tables` under which its next change after `seen`, above `above`, was captured."""
+    # In this order: a change of definition that commits in between is found by the second look.
+    found = catalog.shapes(connection, tables)
+    for table, text in former(connection, prefix, schema, tables, seen, above).items():
+        if text is not None:
+            found[table] = definition.parse(text).shape
+    return found
 
 
 def told(connection: Session, prefix: Prefix, schema: str) -> bool:

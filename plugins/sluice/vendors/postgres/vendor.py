@@ -3,7 +3,7 @@
 from sluice.database.accounts import Accounts
 from sluice.database.apply import ApplyTarget
 from sluice.database.capture import Capture
-from sluice.database.changes import ChangeSource
+from sluice.database.changes import ChangeQueue
 from sluice.database.control import ControlTables, LoadLocks
 from sluice.database.digests import Digester
 from sluice.database.failover import FailoverSupport
@@ -22,7 +22,9 @@ class Postgres:
     """See `Vendor`."""
 
     def position(self, text: str) -> Position:
-        return Position.parse(text)
+        from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+
+        return SnapshotPosition.parse(text)
 
     @property
     def sessions(self) -> Sessions:
@@ -55,7 +57,7 @@ class Postgres:
         return digester.Digester()
 
     @property
-    def changes(self) -> ChangeSource:
+    def changes(self) -> ChangeQueue:
         from sluice.vendors.postgres import change_source
 
         return change_source

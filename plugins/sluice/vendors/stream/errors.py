@@ -1,0 +1,45 @@
+"""What is wrong with a recorded stream, or with its folder. Nothing is lost by any of it: the slave stays as it is."""
+
+from pathlib import Path
+
+from sluice.errors import RESTART_APPLY, Terminal, Transient
+
+
+class StreamUnreachable(Transient):
+    """The folder of the stream cannot be read just now, or holds no file yet."""
+
+    def __init__(self, folder: Path, reason: str):
+        super().__init__(
+            f"{folder}: {reason}. The stream's files are awaited there. Mount the folder, or let the recorder write it "
+            "(docs/stream.md)."
+        )
+        self.folder = folder
+
+
+class StreamDamaged(Terminal):
+    """A line of a file is not what a recorded stream has there."""
+
+    def __init__(self, file: Path, line: int, reason: str):
+        super().__init__(
+            f"{file}, line {line}: {reason}. Nothing from there on was applied. Put the file back as it was recorded, "
+            f"then {RESTART_APPLY}."
+        )
+        self.file = file
+        self.line = line
+        self.reason = reason
+
+
+class OtherStream(Terminal):
+    """The files in the folder are not those that the slave has followed so far, or not all of them."""
+
+    def __init__(self, folder: Path, reason: str):
+        super().__init__(
+            f"{folder}: {reason}. Put the files of the stream that the slave follows back, then {RESTART_APPLY}; or "
+            "load the slave's tables anew and begin with this stream (docs/stream.md)."
+        )
+        self.folder = folder
+        self.reason = reason
+
+
+class Malformed(Exception):
+    """A line that is none of a stream; who reads the file says where it is."""

@@ -1,0 +1,286 @@
+"""The files of a recorded stream: which there are, and where in them a change or a commit is.
+
+A file is read once from its beginning, as far as it is written, and remembered by an index of places: one behind each
+commit, and within a large transaction one now and then. From the place before it any change is read without reading
+what is in front of it.
+"""
+
+import os
+import re
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sluice.domain.definition import Definition
+from sluice.domain.names import TableName
+from sluice.vendors.stream.errors import Malformed, OtherStream, StreamDamaged, StreamUnreachable
+from sluice.vendors.stream.lines import Change, Commit, Header, parse
+
+STEP = 10_000
+"""Changes of one transaction between two places of the index."""
+KEPT = 4
+"""Files whose indexes are kept."""
+
+_NAME = re.compile(r"[0-9]{19}\.jsonl\Z")
+_OF_ROWS = tuple(b'{"change":"%b",' % kind for kind in (b"insert", b"update", b"delete"))
+"""How changes of rows begin that are counted without a look."""
+
+
+def file_name(after: int) -> str:
+    """Of the file whose changes follow the position `after`."""
+    return f"{after:019d}.jsonl"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place between two lines of a file."""
+
+    offset: int
+    line: int
+    """Lines in front of it."""
+    number: int
+    """Of the last change in front of it."""
+    front: int
+    """Where the line in front of it begins."""
+    begins: int
+    """The position with which the transaction there begins, or with which the one in front of it ended."""
+
+
+@dataclass
+class Index:
+    """What is known of one file, up to the last commit that was seen."""
+
+    file: Path
+    header: Header
+    inode: int
+    closed: bool = False
+    """Whether nothing more is written to it."""
+    definitions: list[tuple[int, TableName, Definition | None]] = field(default_factory=list)
+    """What tables are, and from behind which change on; None: gone."""
+    end: Commit = field(default_factory=lambda: Commit(0, ""))
+    """The last commit."""
+    _numbers: "array[int]" = field(default_factory=lambda: array("q"))
+    _offsets: "array[int]" = field(default_factory=lambda: array("q"))
+    _lines: "array[int]" = field(default_factory=lambda: array("q"))
+    _fronts: "array[int]" = field(default_factory=lambda: array("q"))
+    _begins: "array[int]" = field(default_factory=lambda: array("q"))
+
+    def add(self, place: Place) -> None:
+        """Behind all others."""
+        self._numbers.append(place.number)
+        self._offsets.append(place.offset)
+        self._lines.append(place.line)
+        self._fronts.append(place.front)
+        self._begins.append(place.begins)
+
+    def place(self, number: int) -> Place:
+        """The last place in front of the change that follows the one with this number."""
+        at = max(0, bisect_right(self._numbers, number) - 1)
+        return Place(self._offsets[at], self._lines[at], self._numbers[at], self._fronts[at], self._begins[at])
+
+    @property
+    def last(self) -> Place:
+        """Behind what is indexed."""
+        return self.place(self._numbers[-1])
+
+    def is_commit(self, number: int) -> bool:
+        """Whether a transaction ends with this change."""
+        at = bisect_right(self._numbers, number) - 1
+        return at >= 0 and self._numbers[at] == self._begins[at] == number
+
+    def commit_between(self, above: int, up_to: int) -> Place | None:
+        """The last commit above one number and up to another one, or else the first one above; None without any."""
+        at = bisect_right(self._numbers, max(up_to, above)) - 1
+        while at >= 0 and self._numbers[at] > above:
+            if self._numbers[at] == self._begins[at]:
+                return self.place(self._numbers[at])
+            at -= 1
+        at = bisect_right(self._numbers, above)
+        while at < len(self._numbers):
+            if self._numbers[at] == self._begins[at]:
+                return self.place(self._numbers[at])
+            at += 1
+        return None
+
+    def time(self, commit: Place) -> str:
+        """When the transaction in front of a place was committed. Raises `OSError`."""
+        if commit.number == self.end.position:
+            return self.end.time
+        if commit.number == self.header.after:
+            return self.header.time
+        with self.file.open("rb") as opened:
+            opened.seek(commit.front)
+            found = parsed(self.file, commit.line, opened.readline())
+        return found.time if isinstance(found, Commit) else ""
+
+    def tables(self, number: int) -> dict[TableName, Definition]:
+        """The tables of the stream behind the change `number`."""
+        found: dict[TableName, Definition] = {}
+        for since, table, definition in self.definitions:
+            if since > number:
+                break
+            follow(found, table, definition)
+        return found
+
+
+def follow(tables: dict[TableName, Definition], table: TableName, definition: Definition | None) -> None:
+    """`tables` once `table` is what `definition` says: another name may be among it, None: it is gone."""
+    tables.pop(table, None)
+    if definition is not None:
+        tables[definition.table] = definition
+
+
+class Files:
+    """The files in one folder, for one thread at a time."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self._indexes: dict[Path, Index] = {}
+        self._stream: str | None = None
+
+    def names(self) -> list[Path]:
+        """In their order. Raises `StreamUnreachable` where there is none."""
+        try:
+            found = sorted(entry.name for entry in os.scandir(self.folder) if _NAME.match(entry.name))
+        except OSError as error:
+            raise StreamUnreachable(self.folder, f"cannot be read: {error.strerror}") from error
+        if not found:
+            raise StreamUnreachable(self.folder, "holds no file of a stream")
+        return [self.folder / name for name in found]
+
+    def index(self, file: Path, names: list[Path]) -> Index:
+        """Of `file`, one of `names`, as far as it is written now.
+
+        Raises `StreamDamaged`, `OtherStream`, `StreamUnreachable`.
+        """
+        at = names.index(file)
+        try:
+            with file.open("rb") as opened:
+                known = self._indexes.pop(file, None)
+                status = os.fstat(opened.fileno())
+                if known is None or known.inode != status.st_ino or status.st_size < known.last.offset:
+                    known = self._begin(file, opened.readline(), status.st_ino)
+                    if known is None:
+                        raise StreamUnreachable(self.folder, f"{file.name} has no first line yet")
+                if not known.closed:
+                    opened.seek(known.last.offset)
+                    self._extend(known, opened)
+        except OSError as error:
+            raise StreamUnreachable(self.folder, f"{file.name} cannot be read: {error.strerror}") from error
+        if at + 1 < len(names) and not known.closed:
+            following = int(names[at + 1].stem)
+            if known.end.position != following:
+                raise StreamDamaged(
+                    file,
+                    known.last.line,
+                    f"the last transaction ends at {known.end.position}, but the next file {names[at + 1].name} goes "
+                    f"on behind {following}: transactions are missing, or a file between them",
+                )
+            known.closed = True
+        self._indexes[file] = known
+        for former in list(self._indexes)[:-KEPT]:
+            del self._indexes[former]
+        return known
+
+    def containing(self, number: int, names: list[Path]) -> Path:
+        """The file with the change that follows the one with this number. Raises `OtherStream`."""
+        at = bisect_right([int(name.stem) for name in names], number) - 1
+        if at < 0:
+            raise OtherStream(
+                self.folder, f"the first file is {names[0].name}, but all changes behind {number} are needed"
+            )
+        return names[at]
+
+    def head(self, file: Path) -> dict[TableName, Definition]:
+        """The tables that a file describes in front of its changes. Raises `StreamDamaged`, `StreamUnreachable`."""
+        found: dict[TableName, Definition] = {}
+        try:
+            with file.open("rb") as opened:
+                for line, raw in enumerate(opened, start=1):
+                    described = parsed(file, line, raw) if raw.endswith(b"\n") else None
+                    if isinstance(described, Definition):
+                        found[described.table] = described
+                    elif not isinstance(described, Header):
+                        break
+        except OSError as error:
+            raise StreamUnreachable(self.folder, f"{file.name} cannot be read: {error.strerror}") from error
+        return found
+
+    def _begin(self, file: Path, line: bytes, inode: int) -> Index | None:
+        if not line.endswith(b"\n"):
+            return None
+        header = parsed(file, 1, line)
+        if not isinstance(header, Header):
+            raise StreamDamaged(file, 1, 'is no head of a file: {"stream": …, "version": 1, "after": …}')
+        if file.name != file_name(header.after):
+            raise StreamDamaged(
+                file, 1, f"says after {header.after}; then the file's name is {file_name(header.after)}"
+            )
+        if self._stream is None:
+            self._stream = header.stream
+        if self._stream != header.stream:
+            raise OtherStream(self.folder, f"{file.name} is of the stream {header.stream!r}, not of {self._stream!r}")
+        index = Index(file, header, inode, end=Commit(header.after, header.time))
+        index.add(Place(len(line), 1, header.after, 0, header.after))
+        return index
+
+    def _extend(self, index: Index, opened: Iterator[bytes]) -> None:
+        """Reads on, up to the last commit that is there. What is behind it may go on, or never come to an end."""
+        place = index.last
+        offset, line, number, begins = place.offset, place.line, place.number, place.begins
+        waiting: list[tuple[int, TableName, Definition | None]] = []
+        places: list[Place] = []
+        for raw in opened:
+            if not raw.endswith(b"\n"):
+                return
+            line += 1
+            offset += len(raw)
+            if raw.startswith(_OF_ROWS):
+                number += 1  # Looked at when it is read.
+            else:
+                found = parsed(index.file, line, raw)
+                if isinstance(found, Header):
+                    raise StreamDamaged(index.file, line, "is a second head of the file")
+                if isinstance(found, Definition):
+                    if number > index.header.after:
+                        raise StreamDamaged(
+                            index.file,
+                            line,
+                            f"describes {found.table} behind changes: write a create line, or a new file",
+                        )
+                    waiting.append((number, found.table, found))
+                elif isinstance(found, Change):
+                    number += 1
+                    if found.defines:
+                        waiting.append((number, found.table, found.definition))
+                else:
+                    self._commit(index, found, line, number)
+                    index.definitions += waiting
+                    for one in places:
+                        index.add(one)
+                    waiting, places, begins = [], [], number
+                    index.add(Place(offset, line, number, offset - len(raw), number))
+                    continue
+            if number > begins and (number - begins) % STEP == 0:
+                places.append(Place(offset, line, number, offset - len(raw), begins))
+
+    @staticmethod
+    def _commit(index: Index, commit: Commit, line: int, number: int) -> None:
+        if commit.position != number:
+            raise StreamDamaged(
+                index.file,
+                line,
+                f"a transaction ends at {commit.position}, but its last change has the number {number}: lines are "
+                "missing, or there twice",
+            )
+        index.end = commit
+
+
+def parsed(file: Path, line: int, raw: bytes) -> Header | Definition | Change | Commit:
+    """Raises `StreamDamaged`."""
+    try:
+        return parse(raw)
+    except Malformed as reason:
+        raise StreamDamaged(file, line, str(reason)) from None

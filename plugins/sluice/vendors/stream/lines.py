@@ -1,0 +1,363 @@
+"""The lines of a recorded stream, as docs/stream.md has them: JSON objects, one a line."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sluice.domain import content
+from sluice.domain.change import ROW_ACTIONS, Action
+from sluice.domain.definition import Bound, Definition, EnumType, format_bound, format_definition
+from sluice.domain.names import TableName
+from sluice.domain.shape import Column, TableShape
+from sluice.vendors.stream.errors import Malformed
+
+VERSION = 1
+
+Values = Mapping[str, str | None]
+"""Texts of a row's columns, None for NULL."""
+
+_COLUMN = Column("", "", 0)
+_KINDS = ("stream", "table", "change", "commit")
+_FIELDS: dict[Action, frozenset[str]] = {
+    Action.INSERT: frozenset({"new"}),
+    Action.UPDATE: frozenset({"new", "old"}),
+    Action.DELETE: frozenset({"old"}),
+    Action.TRUNCATE: frozenset(),
+    Action.DELETE_WHERE: frozenset({"condition", "hashes"}),
+    Action.DIFFER: frozenset({"reason"}),
+    Action.CREATE: frozenset({"definition", "complete"}),
+    Action.ALTER: frozenset({"definition", "former"}),
+    Action.DROP: frozenset({"former"}),
+}
+"""What a change of each kind may say beside its table."""
+_OPTIONAL = frozenset({"hashes", "complete", "former"})
+
+
+@dataclass(frozen=True)
+class Header:
+    """The first line of a file."""
+
+    stream: str
+    """Names the stream: all its files have the same."""
+    after: int
+    """The position with which the file before this one ended."""
+    time: str = ""
+    """Of that position, ISO 8601, UTC."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change."""
+
+    action: Action
+    table: TableName
+    new: Values | None = None
+    old: Values | None = None
+    """Of a DELETE the whole row, of an UPDATE at least what changed; None where nobody knows."""
+    definition: Definition | None = None
+    """The table from here on."""
+    former: Definition | None = None
+    """The table up to here."""
+    bound: Bound | None = None
+    reason: str | None = None
+
+    @property
+    def defines(self) -> bool:
+        """Whether the table is another one behind it, or gone."""
+        return self.action in (Action.CREATE, Action.ALTER, Action.DROP)
+
+    @property
+    def content(self) -> str | None:
+        """As an item has it, of what is no change of a row."""
+        if self.definition is not None:
+            return format_definition(self.definition)
+        return format_bound(self.bound) if self.bound is not None else self.reason
+
+    @property
+    def oldcontent(self) -> str | None:
+        """The same."""
+        return format_definition(self.former) if self.former is not None else None
+
+
+@dataclass(frozen=True)
+class Commit:
+    """The end of a transaction."""
+
+    position: int
+    """The number of its last change."""
+    time: str
+    source: str | None = None
+    """The position on the master up to which the recorder has read, for its next start."""
+
+
+Line = Header | Definition | Change | Commit
+
+
+def parse(line: bytes) -> Line:
+    """Raises `Malformed`."""
+    try:
+        # Beyond Python's defaults: a name that comes twice is a mistake, and NaN is no number.
+        values = json.loads(line.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant)
+        # A half of a surrogate pair is no text, though JSON can write it.
+        if b"\\u" in line:
+            json.dumps(values, ensure_ascii=False).encode("utf-8")
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"is no JSON: {error}") from None
+    if not isinstance(values, dict):
+        raise Malformed("is no JSON object")
+    kinds = [kind for kind in _KINDS if kind in values]
+    if "change" in kinds:
+        return _change(values)
+    if "table" in kinds and "columns" in values:
+        return _definition(values)
+    if kinds == ["stream"]:
+        return _header(values)
+    if kinds == ["commit"]:
+        return _commit(values)
+    raise Malformed("begins neither a file, nor a table, a change or a commit")
+
+
+def write(line: Line) -> bytes:
+    """The line with its end; `parse` reads it back."""
+    match line:
+        case Header():
+            time = {"time": line.time} if line.time else {}
+            values: dict[str, Any] = {"stream": line.stream, "version": VERSION, "after": line.after, **time}
+        case Definition():
+            values = _of_definition(line)
+        case Commit():
+            source = {"source": line.source} if line.source is not None else {}
+            values = {"commit": line.position, "time": line.time, **source}
+        case Change():
+            values = {"change": line.action.lower(), "table": _of_table(line.table), **_of_change(line)}
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode("utf-8") + b"\n"
+
+
+def _of_change(change: Change) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    if change.new is not None:
+        values["new"] = dict(change.new)
+    if change.old is not None:
+        values["old"] = dict(change.old)
+    if change.definition is not None:
+        values["definition"] = _of_definition(change.definition)
+        if change.action is Action.CREATE:
+            values["complete"] = change.definition.complete
+    if change.former is not None:
+        values["former"] = _of_definition(change.former)
+    if change.bound is not None:
+        values |= {"condition": change.bound.condition, "hashes": [list(each) for each in change.bound.hashes]}
+    if change.reason is not None:
+        values["reason"] = change.reason
+    return values
+
+
+def _of_table(table: TableName) -> list[str]:
+    return [table.schema, table.name]
+
+
+def _of_definition(definition: Definition) -> dict[str, Any]:
+    default = asdict(_COLUMN)
+    columns = []
+    for column in definition.shape.columns:
+        values = {name: value for name, value in asdict(column).items() if value != default[name]}
+        if column.name in definition.missing:
+            values["missing"] = definition.missing[column.name]
+        columns.append({"name": column.name, "type": column.type, **values})
+    enums = [
+        {"schema": enum.schema, "name": enum.name, "labels": [list(label) for label in enum.labels]}
+        for enum in definition.enums
+    ]
+    return {"table": _of_table(definition.table), "columns": columns, **({"enums": enums} if enums else {})}
+
+
+def _header(values: dict[str, Any]) -> Header:
+    _known(values, {"stream", "version", "after"}, {"time"})
+    if values["version"] != VERSION:
+        raise Malformed(f"is of version {values['version']!r} of the format; this release reads {VERSION}")
+    return Header(_text(values, "stream"), _number(values, "after"), _text(values, "time") if "time" in values else "")
+
+
+def _commit(values: dict[str, Any]) -> Commit:
+    _known(values, {"commit", "time"}, {"source"})
+    source = _text(values, "source") if "source" in values else None
+    return Commit(_number(values, "commit"), _text(values, "time"), source)
+
+
+def _change(values: dict[str, Any]) -> Change:
+    word = values["change"]
+    try:
+        action = Action(word.upper())
+    except (ValueError, AttributeError):
+        known = ", ".join(one.lower() for one in Action)
+        raise Malformed(f"{word!r} is no kind of change; known are {known}") from None
+    fields = _FIELDS[action]
+    optional = fields & _OPTIONAL if action is not Action.UPDATE else {"old"}
+    _known(values, {"change", "table", *(fields - optional)}, set(optional))
+    table = _table(values["table"])
+    if action in ROW_ACTIONS:
+        new, old = (_row(values[name], name) if name in values else None for name in ("new", "old"))
+        return Change(action, table, new, old)
+    bound = None
+    if action is Action.DELETE_WHERE:
+        bound = Bound(_text(values, "condition"), tuple(_pairs(values.get("hashes", []), "hashes")))
+    return Change(
+        action,
+        table,
+        definition=_inner(values, "definition", complete=values.get("complete", False)),
+        former=_inner(values, "former"),
+        bound=bound,
+        reason=_text(values, "reason") if "reason" in values else None,
+    )
+
+
+def _inner(values: dict[str, Any], name: str, *, complete: object = False) -> Definition | None:
+    if name not in values:
+        return None
+    if not isinstance(values[name], dict):
+        raise Malformed(f"has {name} that is no object")
+    if not isinstance(complete, bool):
+        raise Malformed("has complete that is neither true nor false")
+    return _definition(values[name], complete=complete)
+
+
+def _definition(values: dict[str, Any], *, complete: bool = False) -> Definition:
+    _known(values, {"table", "columns"}, {"enums"})
+    columns: list[Column] = []
+    missing: dict[str, str] = {}
+    for entry in _list(values["columns"], "columns"):
+        column = dict(entry) if isinstance(entry, dict) else {}
+        if "missing" in column:
+            missing[str(column.get("name"))] = str(column.pop("missing"))
+        try:
+            made = Column(**{"position": len(columns) + 1, **column})
+        except TypeError:
+            raise Malformed(f"has a column that is none: {json.dumps(entry)[:200]}") from None
+        for name, value in asdict(made).items():
+            kind = type(getattr(_COLUMN, name)) if name not in ("default", "collation") else (str, type(None))
+            if not isinstance(value, kind) or (isinstance(value, bool) and name != "nullable"):
+                raise Malformed(f"column {made.name!r} has {name} = {value!r}")
+        columns.append(made)
+    names = [column.name for column in columns]
+    if not names or len(set(names)) < len(names):
+        raise Malformed("has a table without columns, or with one twice")
+    enums = []
+    for enum in _list(values.get("enums", []), "enums"):
+        if not isinstance(enum, dict):
+            raise Malformed("has an enum that is no object")
+        _known(enum, {"schema", "name", "labels"}, set())
+        enums.append(EnumType(_text(enum, "schema"), _text(enum, "name"), tuple(_pairs(enum["labels"], "labels"))))
+    shape = TableShape(_table(values["table"]), tuple(columns))
+    return Definition(shape, missing, complete, tuple(enums))
+
+
+def _known(values: Mapping[str, Any], needed: set[str], optional: set[str]) -> None:
+    if lacking := sorted(needed - values.keys()):
+        raise Malformed(f"lacks {', '.join(lacking)}")
+    if strange := sorted(values.keys() - needed - optional):
+        raise Malformed(f"has {', '.join(map(repr, strange))}, which this release does not know")
+
+
+def _table(value: object) -> TableName:
+    if isinstance(value, list) and len(value) == 2 and all(isinstance(part, str) and part for part in value):
+        return TableName(*value)
+    raise Malformed(f'has {value!r} where a table is meant: write ["schema", "table"]')
+
+
+def _row(value: object, name: str) -> Values:
+    if not isinstance(value, dict):
+        raise Malformed(f"has {name} that is no object of columns")
+    for column, text in value.items():
+        if text is not None and not isinstance(text, str):
+            raise Malformed(f"{name}: column {column!r} is {json.dumps(text)[:80]}: values are texts or null")
+    return value
+
+
+def _text(values: Mapping[str, Any], name: str) -> str:
+    if isinstance(values[name], str):
+        return str(values[name])
+    raise Malformed(f"has {name} = {values[name]!r}, which is no text")
+
+
+def _number(values: Mapping[str, Any], name: str) -> int:
+    value = values[name]
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**62:
+        return value
+    raise Malformed(f"has {name} = {value!r}, which is no number of a change")
+
+
+def _list(value: object, name: str) -> Sequence[Any]:
+    if isinstance(value, list):
+        return value
+    raise Malformed(f"has {name} that is no list")
+
+
+def _pairs(value: object, name: str) -> list[tuple[int, str]]:
+    found = []
+    for pair in _list(value, name):
+        if not isinstance(pair, list) or len(pair) != 2 or type(pair[0]) is not int or not isinstance(pair[1], str):
+            raise Malformed(f"has {name} with {pair!r}: write [number, text]")
+        found.append((pair[0], pair[1]))
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise ValueError("a name comes twice")
+    return values
+
+
+def _no_constant(word: str) -> Any:
+    raise ValueError(f"{word} is no value")
+
+
+def items_of(change: Change, definition: Definition | None) -> tuple[str | None, str | None, str | None]:
+    """GUID, CONTENT and OLDCONTENT of a change under its table's `definition`. Raises `Malformed`."""
+    if change.action not in ROW_ACTIONS:
+        return "", change.content, change.oldcontent
+    if definition is None:
+        raise Malformed(
+            f"changes {change.table}, of which no line at the head of the file and no create line says the columns"
+        )
+    shape = definition.shape
+    names = [column.name for column in shape.replicated]
+    key = [column.name for column in shape.key]
+    new = _whole(change.new, names, "new") if change.new is not None else None
+    whole = change.action is Action.DELETE
+    old = change.old
+    if old is not None:
+        old = _whole(old, names, "old") if whole else _part(old, names)
+    guid: str | None = ""
+    if key:
+        row = dict(new or old or {})
+        if any(row[name] is None for name in key):
+            raise Malformed(f"has NULL in the key of {change.table} ({', '.join(key)})")
+        guid = content.key_text(row, key)
+        if new is not None and old is not None and any(old.get(name, row[name]) != row[name] for name in key):
+            guid = None
+    elif change.action is Action.UPDATE and old is None:
+        raise Malformed(f"is an update of {change.table}, which has no key, without the former row")
+    return (
+        guid,
+        None if new is None else content.format_row(new.items()),
+        None if old is None else content.format_row(old.items()),
+    )
+
+
+def _whole(row: Values, names: Sequence[str], what: str) -> dict[str, str | None]:
+    if row.keys() != set(names):
+        lacking = [name for name in names if name not in row]
+        strange = [name for name in row if name not in names]
+        said = "; ".join(
+            f"{word} {', '.join(map(repr, found))}" for word, found in (("lacks", lacking), ("has", strange)) if found
+        )
+        raise Malformed(f"{what}: {said}, against the table's definition")
+    return {name: row[name] for name in names}
+
+
+def _part(row: Values, names: Sequence[str]) -> dict[str, str | None]:
+    if strange := [name for name in row if name not in names]:
+        raise Malformed(f"old: has {', '.join(map(repr, strange))}, against the table's definition")
+    return {name: row[name] for name in names if name in row}

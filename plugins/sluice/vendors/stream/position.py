@@ -1,0 +1,68 @@
+"""Positions in a recorded stream: the number of the last change of a transaction."""
+
+import json
+from dataclasses import dataclass, field
+
+from sluice.domain.position import OtherSource, Position
+
+
+@dataclass(frozen=True)
+class StreamPosition:
+    """All changes up to the one with the number `commit`, with which a transaction ends."""
+
+    stream: str
+    """The stream's own name."""
+    commit: int
+    time: str = field(default="", compare=False)
+    """Of the commit, ISO 8601, UTC; empty at the beginning of a stream."""
+
+    @property
+    def high(self) -> int:
+        """The same number: changes are numbered in the order of their commits."""
+        return self.commit
+
+    def covers(self, transaction: int) -> bool:
+        """`transaction`: the number of its first change."""
+        return transaction <= self.commit
+
+    def covers_all_of(self, other: Position) -> bool:
+        """Whether what `other` covers is covered here too. Raises `OtherSource`."""
+        return self._other(other).commit <= self.commit
+
+    def floor(self, target: Position) -> int:
+        """Changes of the window to `target` have higher numbers. Raises `OtherSource`."""
+        self._other(target)
+        return self.commit
+
+    def text(self) -> str:
+        """The form in which it is kept."""
+        values = {"vendor": "stream", "stream": self.stream, "commit": self.commit, "time": self.time}
+        return json.dumps(values, separators=(",", ":"))
+
+    def __str__(self) -> str:
+        return f"change {self.commit} of the stream {self.stream}"
+
+    def _other(self, other: Position) -> "StreamPosition":
+        found = StreamPosition.of(other)
+        if found.stream != self.stream:
+            raise OtherSource(other, f"the stream {self.stream}")
+        return found
+
+    @classmethod
+    def of(cls, position: Position) -> "StreamPosition":
+        """The position itself. Raises `OtherSource` where it is none of a recorded stream."""
+        if not isinstance(position, cls):
+            raise OtherSource(position, "a recorded stream")
+        return position
+
+    @classmethod
+    def parse(cls, text: str) -> "StreamPosition":
+        """Raises `ValueError` for text that `text()` did not write."""
+        values = json.loads(text)
+        try:
+            stream, commit, time = values["stream"], values["commit"], values["time"]
+        except KeyError as lacking:
+            raise ValueError(f"{text!r} is no position of a stream: it lacks {lacking}") from None
+        if not isinstance(stream, str) or not isinstance(commit, int) or commit < 0:
+            raise ValueError(f"{text!r} is no position of a stream")
+        return cls(stream, commit, str(time))

@@ -1,0 +1,197 @@
+"""Reading a recorded stream: windows as Arrow (`sluice.database.changes.ChangeReader`)."""
+
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+import pyarrow as pa
+
+from sluice.database.changes import Cut, Share, Survey, TooManyBytes
+from sluice.database.items import ITEMS
+from sluice.domain.change import ROW_ACTIONS, Action
+from sluice.domain.definition import Definition
+from sluice.domain.names import TableName
+from sluice.domain.window import Window
+from sluice.vendors.stream.errors import Malformed, OtherStream, StreamDamaged, StreamUnreachable
+from sluice.vendors.stream.files import Files, Index, follow, parsed
+from sluice.vendors.stream.lines import Change, Commit, items_of
+
+
+@dataclass(frozen=True)
+class Item:
+    """One change of a window, as an item has it."""
+
+    number: int
+    transaction: int
+    """The number of the first change of its transaction."""
+    action: Action
+    table: TableName
+    guid: str | None
+    content: str | None
+    oldcontent: str | None
+
+    @property
+    def bytes(self) -> int:
+        """Of its contents, as texts."""
+        return len(self.content or "") + len(self.oldcontent or "")
+
+    @property
+    def changes_key(self) -> bool:
+        """Whether it is an UPDATE that changes a key."""
+        return self.action is Action.UPDATE and self.guid is None
+
+
+class Reader:
+    """Reads windows of the stream in one folder."""
+
+    def __init__(self, folder: Path):
+        self.files = Files(folder)
+
+    def __enter__(self) -> "Reader":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def items(
+        self,
+        window: Window,
+        *,
+        share: Share | None = None,
+        images: bool = False,
+        max_bytes: int | None = None,
+    ) -> pa.Table:
+        """The changes in order, columns as in `ITEMS`; old images are always among them.
+
+        Raises `TooManyBytes`, `StreamDamaged`, `OtherStream`, `StreamUnreachable`.
+        """
+        del images
+        return self._table(window, lambda item: _is_of(item, share), max_bytes)
+
+    def key_changes(
+        self,
+        window: Window,
+        *,
+        guids: Mapping[TableName, Collection[str]] | None = None,
+        images: bool = False,
+    ) -> pa.Table:
+        """UPDATEs that change a key; with `guids` all changes of these keys as well."""
+        del images
+        wanted = {table: frozenset(keys) for table, keys in (guids or {}).items()}
+        return self._table(window, lambda item: item.changes_key or item.guid in wanted.get(item.table, ()))
+
+    def survey(self, window: Window, *, limit: int | None = None, max_bytes: int | None = None) -> Survey:
+        """Counts the window, or its first `limit` changes and `max_bytes` of contents. One change is always taken."""
+        changes = size = key_changes = 0
+        last: int | None = None
+        cuts: list[Cut] = []
+        for item in self._read(window):
+            full = limit is not None and changes >= limit
+            if full or (changes and max_bytes is not None and size + item.bytes > max_bytes):
+                return Survey(changes, last, size, key_changes, tuple(cuts), True)
+            changes, size, last = changes + 1, size + item.bytes, item.number
+            key_changes += item.changes_key
+            if item.action not in ROW_ACTIONS:
+                cuts.append(Cut(item.number, item.transaction, str(item.action), item.table))
+        return Survey(changes, last, size, key_changes, tuple(cuts), False)
+
+    def has(self, window: Window, action: Action) -> bool:
+        """Whether a change of this action is in the window."""
+        return any(item.action is action for item in self._read(window))
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+    def _table(self, window: Window, wanted: Callable[[Item], bool], max_bytes: int | None = None) -> pa.Table:
+        size = 0
+        columns: list[list[object]] = [[] for _ in ITEMS]
+        for item in self._read(window):
+            if not wanted(item):
+                continue
+            size += item.bytes
+            if max_bytes is not None and size > max_bytes:
+                raise TooManyBytes(max_bytes)
+            table, action = item.table, str(item.action)
+            row = (item.number, item.transaction, table.schema, table.name, item.guid, action, item.content)
+            for column, value in zip(columns, (*row, item.oldcontent), strict=True):
+                column.append(value)
+        return pa.table([pa.array(values, kind.type) for values, kind in zip(columns, ITEMS, strict=True)], ITEMS)
+
+    def _read(self, window: Window) -> Iterator[Item]:
+        floor = max(window.above, window.previous.floor(window.target))
+        ceiling = window.target.high if window.up_to is None else min(window.up_to, window.target.high)
+        if floor >= ceiling:
+            return
+        names = self.files.names()
+        tables: dict[TableName, Definition] | None = None
+        for file in names[names.index(self.files.containing(floor, names)) :]:
+            index = self.files.index(file, names)
+            tables = self._begin(index, tables, floor)
+            for item in self._of_file(index, tables, floor):
+                yield item
+                if item.number >= ceiling:
+                    return
+        raise OtherStream(
+            self.files.folder, f"{file.name} ends with change {index.end.position}, but {ceiling} was read before"
+        )
+
+    @staticmethod
+    def _begin(index: Index, before: dict[TableName, Definition] | None, floor: int) -> dict[TableName, Definition]:
+        """The tables where reading begins in a file. `before`: where the file in front of it ended."""
+        if before is None:
+            return index.tables(index.place(floor).number)
+        now = index.tables(index.header.after)
+        for table, definition in now.items():
+            was = before.get(table)
+            if was is not None and was.shape != definition.shape:
+                raise StreamDamaged(
+                    index.file, 1, f"{table} is another one than the file before left it, and no alter line says so"
+                )
+        return now
+
+    @staticmethod
+    def _of_file(index: Index, tables: dict[TableName, Definition], floor: int) -> Iterator[Item]:
+        """The changes of a file behind `floor`, up to its last commit. `tables` moves along."""
+        place, end = index.place(floor), index.last.offset
+        offset, line, number, begins = place.offset, place.line, place.number, place.begins
+        try:
+            with index.file.open("rb") as opened:
+                opened.seek(offset)
+                while offset < end:
+                    raw = opened.readline()
+                    offset, line = offset + len(raw), line + 1
+                    found = parsed(index.file, line, raw)
+                    if isinstance(found, Commit):
+                        begins = number
+                    if not isinstance(found, Change):
+                        continue
+                    number += 1
+                    if number > floor:
+                        yield _item(index.file, line, number, begins + 1, found, tables)
+                    if found.defines:
+                        follow(tables, found.table, found.definition)
+        except OSError as error:
+            raise StreamUnreachable(index.file.parent, f"{index.file.name}: {error.strerror}") from error
+
+
+def _item(
+    file: Path, line: int, number: int, transaction: int, change: Change, tables: Mapping[TableName, Definition]
+) -> Item:
+    try:
+        guid, content, oldcontent = items_of(change, tables.get(change.table))
+    except Malformed as reason:
+        raise StreamDamaged(file, line, str(reason)) from None
+    return Item(number, transaction, change.action, change.table, guid, content, oldcontent)
+
+
+def _is_of(item: Item, share: Share | None) -> bool:
+    if share is None:
+        return True
+    if item.action not in ROW_ACTIONS or item.guid is None:
+        return False
+    # A keyless table is one unit: copies that come and copies that go must meet to cancel out.
+    return zlib.crc32((item.guid or str(item.table)).encode()) % share.of == share.number

@@ -1,0 +1,226 @@
+"""Records the changes of a master into a folder, window by window.
+
+A transaction of the stream is a window of the master: its end is a state that the master had, and its changes are in
+the order in which they were captured. Where the recorder has come to is in the stream itself, in each commit; a
+recorder that was killed goes on there, in a new file, and nothing is there twice.
+"""
+
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from sluice.counted import counted
+from sluice.database import positions
+from sluice.database.changes import ChangeReader
+from sluice.database.registry import source_of
+from sluice.database.session import Session
+from sluice.domain import content, definition
+from sluice.domain.change import Action
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.definition import Definition
+from sluice.domain.names import Prefix, TableName
+from sluice.domain.position import Position
+from sluice.domain.purging import lost
+from sluice.domain.window import Window
+from sluice.errors import DataLost, Terminal, Transient
+from sluice.vendors.stream.errors import StreamUnreachable
+from sluice.vendors.stream.files import Files
+from sluice.vendors.stream.lines import Change, Commit, Values
+from sluice.vendors.stream.writer import FILE_BYTES, Writer
+
+log = logging.getLogger("sluice.record")
+
+SLICE, SLICE_BYTES = 100_000, 128 << 20
+"""Changes and bytes of contents that are held in memory at once."""
+POLL_SECONDS = 0.1
+IDLE_SECONDS = 10.0
+"""How often the stream says that nothing has changed."""
+LONGEST_BACKOFF_SECONDS = 15.0
+
+
+class NotRecorded(DataLost):
+    """The master has deleted changes that were not recorded yet."""
+
+    def __init__(self, prefix: Prefix, folder: Path):
+        super().__init__(
+            f"{prefix}: changes that are not in {folder} yet were purged on the master, because every slave had them. "
+            "Begin a new stream in another folder, for slaves that are loaded anew."
+        )
+
+
+class RecordedElsewhere(Terminal):
+    """The stream in the folder was made by another program."""
+
+    def __init__(self, folder: Path):
+        super().__init__(
+            f"{folder}: the stream there does not say up to where the master was recorded, so it cannot be gone on "
+            "with. Choose another folder."
+        )
+
+
+class Recorder:
+    """Records one master's changes. `schema`: where the replication's resources are there."""
+
+    def __init__(
+        self, info: ConnectionInfo, prefix: Prefix, schema: str, folder: Path, *, file_bytes: int = FILE_BYTES
+    ):
+        self.info = info
+        self.prefix = prefix
+        self.schema = schema
+        self.folder = folder
+        self.recorded = 0
+        """Changes, since this recorder began."""
+        self._changes = source_of(info.vendor).changes
+        self._file_bytes = file_bytes
+        self._application = f"sluice record {prefix}"
+
+    def run(self, stop: threading.Event) -> None:
+        """Until `stop` is set; outages are waited for. Raises `Terminal`."""
+        backoff = 0.0
+        while not stop.is_set():
+            try:
+                for _ in self._windows(stop):
+                    backoff = 0.0
+            except Transient as outage:
+                backoff = min(max(2 * backoff, 0.25), LONGEST_BACKOFF_SECONDS)
+                log.warning("%s: %s Next try in %.2g s.", self.prefix, outage, backoff)
+                stop.wait(backoff)
+
+    def record_once(self) -> Commit:
+        """All that the master has by now; the end of the stream then. Raises `Terminal`, `Transient`."""
+        with self._session() as session, self._reader() as reader, self._begin(session) as (writer, seen):
+            self._window(session, reader, writer, seen)
+            return writer.end
+
+    def _windows(self, stop: threading.Event) -> Iterator[Position]:
+        with self._session() as session, self._reader() as reader, self._begin(session) as (writer, seen):
+            said = time.monotonic()
+            while not stop.is_set():
+                end = writer.end.position
+                idle = time.monotonic() - said < IDLE_SECONDS
+                seen = self._window(session, reader, writer, seen, unless_empty=idle)
+                if writer.end.position == end:
+                    stop.wait(POLL_SECONDS)
+                if not idle or writer.end.position != end:
+                    said = time.monotonic()
+                yield seen
+
+    def _session(self) -> Session:
+        connect = source_of(self.info.vendor).sessions.connect
+        return connect(self.info, application=self._application, autocommit=True)
+
+    def _reader(self) -> ChangeReader:
+        return self._changes.Reader(self.info, self.prefix, self.schema, application=self._application)
+
+    def _begin(self, session: Session) -> "_Begun":
+        """The stream, new or gone on with, and the position on the master up to which it has all changes."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        end, stream = self._end()
+        if end is None:
+            now = self._changes.take(session, self.prefix, self.schema)
+            self._changes.secure(session, now)
+            end, seen = Commit(0, now.time, now.text()), now
+        else:
+            assert end.source is not None
+            seen = positions.parse(end.source)
+        if lost(seen, self._changes.purged(session, self.prefix, self.schema)):
+            raise NotRecorded(self.prefix, self.folder)
+        tables = self._changes.registered(session, self.prefix, self.schema)
+        shapes = self._changes.definitions(session, self.prefix, self.schema, tables, seen, 0)
+        known = {table: Definition(shape) for table, shape in shapes.items()}
+        return _Begun(Writer(self.folder, stream, end, known, file_bytes=self._file_bytes), seen)
+
+    def _end(self) -> tuple[Commit | None, str]:
+        """Where the stream ends; None for a new one. Its name."""
+        files = Files(self.folder)
+        with suppress(StreamUnreachable):
+            names = files.names()
+            for file in reversed(names):
+                index = files.index(file, names)
+                if index.end.source is not None:
+                    return index.end, index.header.stream
+            raise RecordedElsewhere(self.folder)
+        return None, f"{self.prefix}{secrets.token_hex(4)}"
+
+    def _window(
+        self, session: Session, reader: ChangeReader, writer: Writer, seen: Position, *, unless_empty: bool = False
+    ) -> Position:
+        """Records what follows `seen`. `unless_empty`: writes nothing where there is nothing."""
+        target = self._changes.window_end(session, self.prefix, self.schema, seen, SLICE)
+        number, window = 0, Window(seen, target)
+        for items in _slices(reader, window):
+            number += writer.add(_changes(items))
+        if not number and unless_empty:
+            return seen
+        # What a crash of the master could undo must never be in the stream.
+        self._changes.secure(session, target)
+        # Who reads while ITEMS is purged may have missed what was deleted before it was read.
+        if lost(seen, self._changes.purged(session, self.prefix, self.schema)):
+            raise NotRecorded(self.prefix, self.folder)
+        writer.commit(target.time, target.text())
+        self.recorded += number
+        if number:
+            log.info("%s: %s recorded, up to %d", self.prefix, counted(number, "change"), writer.end.position)
+        return target
+
+
+class _Begun:
+    """A writer that is closed at the end, and where recording goes on."""
+
+    def __init__(self, writer: Writer, seen: Position):
+        self.writer = writer
+        self.seen = seen
+
+    def __enter__(self) -> tuple[Writer, Position]:
+        return self.writer, self.seen
+
+    def __exit__(self, *args: object) -> None:
+        self.writer.close()
+
+
+def _slices(reader: ChangeReader, window: Window) -> Iterator[Any]:
+    above = 0
+    while True:
+        survey = reader.survey(window.between(above), limit=SLICE, max_bytes=SLICE_BYTES)
+        if not survey.changes:
+            return
+        yield reader.items(window.between(above, survey.last), images=True)
+        if not survey.more or survey.last is None:
+            return
+        above = survey.last
+
+
+def _changes(items: Any) -> Iterable[Change]:
+    for batch in items.to_batches(max_chunksize=1_000):
+        for item in batch.to_pylist():
+            yield _change(item)
+
+
+def _change(item: Mapping[str, Any]) -> Change:
+    """Raises `MalformedContent`."""
+    action, table = Action(item["action"]), TableName(item["schema"], item["table"])
+    new, old = item["content"], item["oldcontent"]
+    match action:
+        case Action.INSERT:
+            return Change(action, table, new=_row(new))
+        case Action.UPDATE:
+            return Change(action, table, new=_row(new), old=_row(old))
+        case Action.DELETE:
+            return Change(action, table, old=_row(old))
+        case Action.DELETE_WHERE:
+            return Change(action, table, bound=definition.parse_bound(new))
+        case Action.DIFFER:
+            return Change(action, table, reason=new or "")
+        case Action.TRUNCATE:
+            return Change(action, table)
+    now, former = (definition.parse(text) if text is not None else None for text in (new, old))
+    return Change(action, table, definition=now if action is not Action.DROP else None, former=former)
+
+
+def _row(text: str | None) -> Values | None:
+    return dict(content.parse(text)) if text is not None else None

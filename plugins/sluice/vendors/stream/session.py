@@ -1,0 +1,82 @@
+"""A session on the folder of a recorded stream: a server's session as far as reading changes needs one."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, LiteralString
+
+from sluice.database.registry import NoDatabase
+from sluice.database.session import PLAIN, Rows, Session, SessionOptions
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.vendors import STREAM
+from sluice.vendors.stream.files import Files
+
+
+class StreamSession:
+    """Holds what is known of the files. Nothing is written, so a transaction is nothing."""
+
+    vendor = STREAM
+
+    def __init__(self, folder: Path):
+        self.files = Files(folder)
+        self.secured: tuple[Path, int] | None = None
+        """A file, and how far of it is known to be on the disk."""
+        self.closed = False
+        self.broken = False
+
+    def __enter__(self) -> "StreamSession":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self.close()
+
+    def execute(self, query: LiteralString | bytes, params: Sequence[Any] | Mapping[str, Any] | None = None, /) -> Rows:
+        """Raises `NoDatabase`: no server is there that runs statements."""
+        raise NoDatabase(STREAM)
+
+    @contextmanager
+    def transaction(self, *, durable: bool | None = None) -> Iterator[object]:
+        yield None
+
+    def expect_idle(self) -> None:
+        """It always is."""
+
+    def ping(self) -> None:
+        """Raises `StreamUnreachable`."""
+        self.files.names()
+
+    def clock(self) -> datetime:
+        return datetime.now(UTC)
+
+    def limit_lock_waits(self, seconds: float) -> None:
+        """Nothing is locked."""
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class StreamSessions:
+    """Opens folders. Of `sluice.database.session.Sessions` what a source without a server has."""
+
+    def connect(
+        self,
+        info: ConnectionInfo,
+        *,
+        application: str,
+        autocommit: bool = False,
+        options: SessionOptions = PLAIN,
+    ) -> Session:
+        """Raises `StreamUnreachable`."""
+        session = StreamSession(Path(info.database))
+        session.ping()
+        return session
+
+
+def files_of(session: Session) -> Files:
+    """The files of a session that `StreamSessions` made."""
+    assert isinstance(session, StreamSession)
+    return session.files

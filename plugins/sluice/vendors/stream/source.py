@@ -1,0 +1,170 @@
+"""A recorded stream as services see it (`sluice.database.vendor.Source`)."""
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from sluice.database.changes import ChangeReader, ChangeSource
+from sluice.database.session import Connector, Session
+from sluice.database.vendor import Source
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.foreign_key import ForeignKey
+from sluice.domain.names import Prefix, TableName
+from sluice.domain.position import Position
+from sluice.domain.shape import TableShape
+from sluice.vendors.stream.errors import OtherStream, StreamUnreachable
+from sluice.vendors.stream.position import StreamPosition
+from sluice.vendors.stream.reader import Reader
+from sluice.vendors.stream.session import StreamSession, StreamSessions, files_of
+
+
+class StreamChanges:
+    """The changes of a recorded stream, in the order of their commits. `schema` and `prefix` mean nothing here."""
+
+    def Reader(  # noqa: N802
+        self, info: ConnectionInfo, prefix: Prefix, schema: str, *, application: str = "sluice"
+    ) -> ChangeReader:
+        """Reads windows of the folder that `info` names as its database."""
+        return Reader(Path(info.database))
+
+    def take(
+        self, connection: Session, prefix: Prefix, schema: str, previous: Position | None = None
+    ) -> StreamPosition:
+        """The end of the stream. Raises `OtherStream`, `OtherSource`, `StreamDamaged`, `StreamUnreachable`."""
+        files = files_of(connection)
+        names = files.names()
+        last = files.index(names[-1], names)
+        now = StreamPosition(last.header.stream, last.end.position, last.end.time)
+        if previous is not None:
+            before = StreamPosition.of(previous)
+            if before.stream != now.stream:
+                raise OtherStream(
+                    files.folder, f"it holds the stream {now.stream!r}; the slave follows {before.stream!r}"
+                )
+            if before.commit > now.commit:
+                reason = f"the stream ends with change {now.commit}; the slave has all up to {before.commit}"
+                raise OtherStream(files.folder, reason)
+            files.containing(before.commit, names)
+        return now
+
+    def beginning(self, connection: Session, prefix: Prefix, schema: str, after: int | None) -> StreamPosition:
+        """Behind the change `after`, or where the first file begins. Raises `OtherStream`."""
+        files = files_of(connection)
+        names = files.names()
+        begins = int(names[0].stem) if after is None else after
+        index = files.index(files.containing(begins, names), names)
+        if not index.is_commit(begins):
+            reason = f"no transaction ends with change {begins}, behind which the configuration begins (master.after)"
+            raise OtherStream(files.folder, reason)
+        return StreamPosition(index.header.stream, begins, index.time(index.place(begins)))
+
+    def window_end(
+        self, connection: Session, prefix: Prefix, schema: str, previous: Position, changes: int
+    ) -> StreamPosition:
+        """The last commit of at most so many changes, or the next one, in the file where the window begins."""
+        now = self.take(connection, prefix, schema, previous)
+        before = StreamPosition.of(previous)
+        if now.commit == before.commit:
+            return now
+        files = files_of(connection)
+        names = files.names()
+        for file in names[names.index(files.containing(before.commit, names)) :]:
+            index = files.index(file, names)
+            if not index.is_commit(before.commit) and index.header.after < before.commit:
+                reason = f"{file.name} has no transaction that ends with change {before.commit}, as the slave has it"
+                raise OtherStream(files.folder, reason)
+            if place := index.commit_between(before.commit, before.commit + changes):
+                return StreamPosition(now.stream, place.number, index.time(place))
+        return now
+
+    def secure(self, connection: Session, position: Position) -> None:
+        """The file of the position is on the disk up to there, whoever writes it."""
+        assert isinstance(connection, StreamSession)
+        files, commit = connection.files, StreamPosition.of(position).commit
+        names = files.names()
+        if commit == int(names[0].stem):
+            return
+        index = files.index(files.containing(commit - 1, names), names)
+        wanted = (index.file, index.last.offset)
+        if connection.secured == wanted:
+            return
+        try:
+            descriptor = os.open(index.file, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise StreamUnreachable(files.folder, f"{index.file.name}: {error.strerror}") from error
+        connection.secured = wanted
+
+    def registered(self, connection: Session, prefix: Prefix, schema: str) -> list[TableName]:
+        """The tables that the stream knows at its end."""
+        files = files_of(connection)
+        names = files.names()
+        for file in reversed(names):
+            index = files.index(file, names)
+            if index.definitions:
+                return sorted(index.tables(index.end.position))
+        return []
+
+    def foreign_keys(self, connection: Session, tables: Iterable[TableName]) -> list[ForeignKey]:
+        """None: a stream does not say which the master has."""
+        return []
+
+    def definitions(
+        self,
+        connection: Session,
+        prefix: Prefix,
+        schema: str,
+        tables: Sequence[TableName],
+        seen: Position,
+        above: int,
+    ) -> dict[TableName, TableShape]:
+        """As they are behind the change `above`; of tables that come later, as the file says that brings them."""
+        place = max(StreamPosition.of(seen).commit, above)
+        files = files_of(connection)
+        names = files.names()
+        found: dict[TableName, TableShape] = {}
+        at = names.index(files.containing(place, names))
+        there = files.index(names[at], names).tables(place)
+        for later in [None, *names[at + 1 :]]:
+            there = there if later is None else files.head(later)
+            found = {**{table: there[table].shape for table in tables if table in there}, **found}
+            if len(found) == len(set(tables)):
+                break
+        return found
+
+    def compare_definitions(self, connection: Session, prefix: Prefix, schema: str) -> int:
+        """Nothing can be compared: the stream says itself what changed."""
+        return 0
+
+    def definitions_digest(self, connection: Session, prefix: Prefix, schema: str) -> str:
+        """Always the same."""
+        return ""
+
+    def reports_definitions(self, connection: Session, prefix: Prefix, schema: str) -> bool:
+        """Whoever recorded the stream has put changes of definitions into it."""
+        return True
+
+    def purged(self, connection: Session, prefix: Prefix, schema: str) -> list[Position]:
+        """None: files that are missing are noticed where they are needed."""
+        return []
+
+
+class Stream:
+    """See `Source`."""
+
+    def position(self, text: str) -> Position:
+        return StreamPosition.parse(text)
+
+    @property
+    def sessions(self) -> Connector:
+        return StreamSessions()
+
+    @property
+    def changes(self) -> ChangeSource:
+        return StreamChanges()
+
+
+STREAM: Source = Stream()

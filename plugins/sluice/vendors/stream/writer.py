@@ -1,0 +1,150 @@
+"""Writing a recorded stream into files: whole transactions, each on the disk before the next one begins."""
+
+import fcntl
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO
+
+from sluice.domain.definition import Definition
+from sluice.domain.names import TableName
+from sluice.errors import Terminal, Transient
+from sluice.vendors.stream.errors import Malformed
+from sluice.vendors.stream.files import file_name, follow
+from sluice.vendors.stream.lines import Change, Commit, Header, Line, items_of, write
+
+FILE_BYTES = 256 << 20
+"""A file that is larger is followed by another one after its last transaction."""
+LOCK = ".recorder"
+
+
+class RecorderRuns(Terminal):
+    """Another recorder writes to the folder."""
+
+    def __init__(self, folder: Path):
+        super().__init__(f"{folder}: another recorder writes this stream. End it, or choose another folder.")
+
+
+class FolderRefused(Transient):
+    """The folder cannot be written."""
+
+    def __init__(self, folder: Path, reason: str):
+        super().__init__(f"{folder} cannot be written: {reason}. Make room there, or let this account write.")
+
+
+class NotRecordable(Terminal):
+    """A change is none that a stream can have."""
+
+    def __init__(self, folder: Path, change: Change, reason: str):
+        super().__init__(
+            f"{folder}: a {change.action} of {change.table} {reason}. Nothing of its transaction was recorded. Begin a "
+            "new stream in another folder."
+        )
+
+
+class Writer:
+    """Adds transactions to the stream in a folder, behind the position `after`; the only one that does.
+
+    `tables`: what is known of the stream's tables there. Raises `RecorderRuns`, `FolderRefused`.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        stream: str,
+        after: Commit,
+        tables: Mapping[TableName, Definition],
+        *,
+        file_bytes: int = FILE_BYTES,
+    ):
+        self.folder = folder
+        self.stream = stream
+        self.end = after
+        self.tables = dict(tables)
+        self._file_bytes = file_bytes
+        self._file: IO[bytes] | None = None
+        self._number = after.position
+        self._lock = _locked(folder)
+        self._next_file()
+
+    def add(self, changes: Iterable[Change]) -> int:
+        """Changes of the transaction that is being written; how many. Raises `FolderRefused`, `NotRecordable`."""
+        before = self._number
+        for change in changes:
+            try:
+                items_of(change, self.tables.get(change.table))
+            except Malformed as reason:
+                raise NotRecordable(self.folder, change, str(reason)) from None
+            self._write(write(change))
+            self._number += 1
+            if change.defines:
+                follow(self.tables, change.table, change.definition)
+        return self._number - before
+
+    def commit(self, time: str, source: str | None = None) -> Commit:
+        """Ends the transaction; when it returns, it is on the disk. Without changes it says that nothing changed."""
+        self.end = Commit(self._number, time, source)
+        self._write(write(self.end))
+        assert self._file is not None
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            size = self._file.tell()
+        except OSError as error:
+            raise FolderRefused(self.folder, error.strerror or str(error)) from error
+        if size > self._file_bytes:
+            self._next_file()
+        return self.end
+
+    def close(self) -> None:
+        """What was added since the last commit is void."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        os.close(self._lock)
+
+    def __enter__(self) -> "Writer":
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self.close()
+
+    def _write(self, line: bytes) -> None:
+        assert self._file is not None
+        try:
+            self._file.write(line)
+        except OSError as error:
+            raise FolderRefused(self.folder, error.strerror or str(error)) from error
+
+    def _next_file(self) -> None:
+        """A file that begins behind the last commit; it has its name once its head is on the disk."""
+        if self._file is not None:
+            self._file.close()
+        made = self.folder / f".{file_name(self.end.position)}.new"
+        head: list[Line] = [Header(self.stream, self.end.position, self.end.time), *self.tables.values()]
+        try:
+            self._file = made.open("wb")
+            self._file.write(b"".join(map(write, head)))
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            made.rename(self.folder / file_name(self.end.position))
+            descriptor = os.open(self.folder, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise FolderRefused(self.folder, error.strerror or str(error)) from error
+
+
+def _locked(folder: Path) -> int:
+    try:
+        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise FolderRefused(folder, error.strerror or str(error)) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise RecorderRuns(folder) from None
+    return descriptor

@@ -1,0 +1,96 @@
+"""A recorded stream, and an apply that replays it into a slave of its own."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from sluice import config
+from sluice.domain.connection import ConnectionInfo
+from sluice.domain.names import TableName
+from sluice.pair import Pair
+from sluice.vendors.postgres.connection import connect
+from sluice.vendors.stream.position import StreamPosition
+from sluice.vendors.stream.recorder import Recorder
+from sluice.vendors.stream.session import StreamSession
+from sluice.vendors.stream.source import StreamChanges
+from tests.scenarios.apply.rig import Rig
+
+CONFIG = """
+prefix: REC_
+master: {capture: stream, location: LOCATION}
+slaves:
+  dr1: {conn_id: s, schema: public, OPTIONS}
+tables: {"public.*": {}, '"My Schema".*': {}}
+apply: {lease: 2.0, checkpoint_interval: 0.1, max_batch_changes: BATCH, stage_above: STAGE}
+"""
+
+
+class Replay(Rig):
+    """The slave of a recorded stream. `master` is what the stream was recorded from, or what it should be."""
+
+    folder: Path
+
+    @classmethod
+    def of(
+        cls,
+        folder: Path,
+        slave: ConnectionInfo,
+        master: psycopg.Connection[Any],
+        redis_url: str,
+        *,
+        tables: str = "",
+        batch: int = 1_000_000,
+        stage: int = 20_000,
+        options: str = "checkpoint: slave",
+    ) -> "Replay":
+        """`tables`: DDL that makes the slave's tables. `options`: of the slave, as YAML has them."""
+        text = CONFIG
+        values = {"LOCATION": str(folder), "BATCH": str(batch), "STAGE": str(stage), "OPTIONS": options}
+        for word, value in values.items():
+            text = text.replace(word, value)
+        (Path(os.environ["SLUICE_REPLICATIONS"]) / "REC.yaml").write_text(text)
+        pair = Pair.of(config.load("REC_"), "dr1", {"s": slave})
+        made = cls(pair, redis_url, master, connect(slave, application="test", autocommit=True))
+        made.folder = folder
+        if tables:
+            made.slave.execute(tables.encode())
+        return made
+
+    @property
+    def end(self) -> StreamPosition:
+        """Where the stream ends now."""
+        return StreamChanges().take(StreamSession(self.folder), self.pair.prefix, "")
+
+    def await_current(self, seconds: float = 120.0) -> None:
+        now = self.end
+        self.await_that(lambda: bool((here := self.at) and here.covers_all_of(now)), seconds)
+
+    @property
+    def at(self) -> StreamPosition | None:
+        """Where the slave is; None before it has begun."""
+        if not self.store.exists():
+            return None
+        found = self.store.read()
+        if found is None or found.catching_up:
+            return None
+        return StreamPosition.of(found.position) if found.position is not None else None
+
+    def tables(self, connection: psycopg.Connection[Any]) -> list[TableName]:
+        return [table for table in super().tables(connection) if not table.name.startswith("rec_")]
+
+
+def recorder(rig: Rig, folder: Path, **options: Any) -> Recorder:
+    """Of the master of a rig."""
+    return Recorder(rig.pair.master_info, rig.pair.prefix, "public", folder, **options)
+
+
+@contextmanager
+def replayed(replay: Replay) -> Iterator[None]:
+    """An apply runs until it has come to the stream's end."""
+    with replay.apply():
+        yield
+        replay.await_current()

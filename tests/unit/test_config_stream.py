@@ -1,0 +1,62 @@
+"""The configuration of a master whose changes are recorded in files."""
+
+from pathlib import Path
+
+import pytest
+
+from sluice import config
+from sluice.config import ConfigError
+from sluice.database.registry import NoDatabase, reach
+from sluice.domain.connection import ConnectionInfo
+from sluice.pair import Pair
+
+SLAVE = ConnectionInfo("postgres", "h", 5432, "d", "u", "")
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
+
+
+def load(folder: Path, master: str, more: str = "") -> config.Replication:
+    text = f"prefix: REC_\nmaster: {{{master}}}\nslaves: {{dr1: {{conn_id: s}}}}\ntables: {{public.*: {{}}}}\n{more}"
+    (folder / "REC.yaml").write_text(text)
+    return config.load("REC_")
+
+
+def test_a_stream_needs_a_folder_and_no_connection(tmp_path: Path) -> None:
+    found = load(tmp_path, "capture: stream, location: /srv/shop, after: 41200")
+    master = found.master
+    assert (master.capture, master.location, master.after, master.vendor) == ("stream", "/srv/shop", 41200, "postgres")
+    assert found.slave("dr1").vendor == "postgres"
+    pair = Pair.of(found, "dr1", {"s": SLAVE})
+    assert (pair.master_info.vendor, pair.master_info.place) == ("stream", "/srv/shop")
+    assert (found.verify.schedule, found.verify.max_age_days) == ("never", 0), "there is nothing to compare with"
+    with pytest.raises(NoDatabase, match="no database to read rows from"), reach(pair.master_info, "test"):
+        pass
+
+
+def test_a_database_is_captured_by_triggers(tmp_path: Path) -> None:
+    assert load(tmp_path, "conn_id: m").master.stream is None
+    assert load(tmp_path, "conn_id: m, capture: trigger").master.capture == "trigger"
+
+
+@pytest.mark.parametrize(
+    ("master", "more", "mistake"),
+    [
+        ("capture: stream", "", "master.location: is missing"),
+        ("capture: stream, location: relative/folder", "", "is no absolute folder"),
+        ("capture: stream, location: /srv/../etc", "", "is no absolute folder"),
+        ("capture: stream, location: s3://bucket/key", "", "is a place in S3"),
+        ("capture: stream, location: /srv, conn_id: m", "", "master.conn_id: is not known"),
+        ("capture: stream, location: /srv, after: -1", "", "master.after: -1 is out of range"),
+        ("capture: strem, location: /srv", "", "did you mean stream?"),
+        ("conn_id: m, location: /srv", "", "master.location: is not known"),
+        ("capture: stream, location: /srv", "initial: {parallel: 2}", "initial: means nothing with capture: stream"),
+        ("capture: stream, location: /srv", "items_limit: {rows: 5}", "items_limit: means nothing"),
+    ],
+)
+def test_what_a_stream_cannot_have_is_a_mistake(tmp_path: Path, master: str, more: str, mistake: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load(tmp_path, master, more)
+    assert mistake in str(refused.value)

@@ -1,0 +1,190 @@
+"""The lines of a recorded stream: what is written is read back, and nothing else is taken for it."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.domain import content, definition
+from sluice.domain.change import ROW_ACTIONS, Action
+from sluice.domain.definition import Bound, Definition, EnumType, format_bound, format_definition, parse_bound
+from sluice.domain.names import TableName
+from sluice.domain.shape import Column, TableShape
+from sluice.vendors.stream.errors import Malformed
+from sluice.vendors.stream.lines import Change, Commit, Header, items_of, parse, write
+from tests.unit.streams import TABLE, defined
+
+HOSTILE = [
+    "",
+    "NULL",
+    "null",
+    "]]></col>",
+    "<&>\"'",
+    "x\ty\r\n\\.\n",
+    "\x00\x01\x1f\x7f\x9f",
+    "🐘",
+    "\\ud83d",
+    "a" * 63,
+]
+TEXTS = st.one_of(st.sampled_from(HOSTILE), st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
+NAMES = st.one_of(
+    st.sampled_from(["select", "Mixed Case", 'quo"te', "a.b", "<col>", "é" * 31, "definition", "commit", "table"]),
+    TEXTS.filter(bool),
+)
+TABLES = st.builds(TableName, NAMES, NAMES)
+VALUES = st.dictionaries(NAMES, st.none() | TEXTS, max_size=4)
+
+
+@st.composite
+def definitions(draw: st.DrawFn) -> Definition:
+    names = draw(st.lists(NAMES, min_size=1, max_size=4, unique=True))
+    columns = tuple(
+        Column(
+            name,
+            draw(TEXTS.filter(bool)),
+            position=number,
+            nullable=draw(st.booleans()),
+            key=draw(st.integers(0, 3)),
+            default=draw(st.none() | TEXTS),
+            identity=draw(st.sampled_from(["", "a", "d"])),
+            generated=draw(st.sampled_from(["", "s"])),
+            collation=draw(st.none() | TEXTS.filter(bool)),
+        )
+        for number, name in enumerate(names, start=2)
+    )
+    missing = {name: draw(TEXTS) for name in names if draw(st.booleans())}
+    enums = draw(
+        st.lists(
+            st.builds(EnumType, NAMES, NAMES, st.lists(st.tuples(st.integers(1, 9), TEXTS), max_size=2).map(tuple)),
+            max_size=2,
+        )
+    )
+    return Definition(TableShape(draw(TABLES), columns), missing, False, tuple(enums))
+
+
+def bounds() -> st.SearchStrategy[Bound]:
+    return st.builds(Bound, TEXTS, st.lists(st.tuples(st.integers(0, 2**32), TEXTS), max_size=2).map(tuple))
+
+
+LINES = st.one_of(
+    st.builds(Header, TEXTS, st.integers(0, 2**62 - 1), TEXTS),
+    st.builds(Commit, st.integers(0, 2**62 - 1), TEXTS, st.none() | TEXTS),
+    definitions(),
+    st.builds(Change, st.just(Action.INSERT), TABLES, new=VALUES),
+    st.builds(Change, st.just(Action.UPDATE), TABLES, new=VALUES, old=st.none() | VALUES),
+    st.builds(Change, st.just(Action.DELETE), TABLES, old=VALUES),
+    st.builds(Change, st.just(Action.TRUNCATE), TABLES),
+    st.builds(Change, st.just(Action.DELETE_WHERE), TABLES, bound=bounds()),
+    st.builds(Change, st.just(Action.DIFFER), TABLES, reason=TEXTS),
+    st.builds(Change, st.just(Action.ALTER), TABLES, definition=definitions(), former=st.none() | definitions()),
+    st.builds(Change, st.just(Action.DROP), TABLES, former=st.none() | definitions()),
+)
+
+
+@given(LINES)
+def test_a_line_reads_back_as_it_was_written(line: Header | Definition | Change | Commit) -> None:
+    written = write(line)
+    assert written.count(b"\n") == 1
+    assert parse(written) == line
+
+
+@given(definitions())
+def test_a_definition_has_one_meaning_as_text_of_an_item(found: Definition) -> None:
+    assert definition.parse(format_definition(found)) == found
+
+
+@given(bounds())
+def test_so_has_the_bound_of_a_partition(bound: Bound) -> None:
+    assert parse_bound(format_bound(bound)) == bound
+
+
+@given(st.lists(st.none() | TEXTS, min_size=2, max_size=2).filter(lambda row: row[0] is not None))
+def test_values_come_to_an_item_as_they_are(row: list[str | None]) -> None:
+    """NULL is not the empty text, and the order of the columns is the table's."""
+    new = {"order": row[1], "Key a": row[0]}
+    guid, text, old = items_of(Change(Action.INSERT, TABLE, new=new), defined())
+    assert (guid, old) == (row[0], None)
+    assert text is not None
+    assert content.parse(text) == [("Key a", row[0]), ("order", row[1])]
+
+
+def test_an_update_that_changes_its_key_has_none() -> None:
+    new = {"Key a": "2", "order": None}
+    assert items_of(Change(Action.UPDATE, TABLE, new=new, old={"Key a": "1"}), defined())[0] is None
+    assert items_of(Change(Action.UPDATE, TABLE, new=new, old={"order": "x"}), defined())[0] == "2"
+    assert items_of(Change(Action.UPDATE, TABLE, new=new), defined())[2] is None, "nobody knows what the row was"
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"", "no JSON"),
+        (b"{", "no JSON"),
+        (b"[]", "no JSON object"),
+        (b"{}", "begins neither"),
+        (b'{"commit":1,"time":"t","commit":2}', "comes twice"),
+        (b'{"commit":NaN,"time":"t"}', "NaN"),
+        (b'{"commit":"1","time":"t"}', "no number"),
+        (b'{"commit":-1,"time":"t"}', "no number"),
+        (b'{"commit":true,"time":"t"}', "no number"),
+        (b'{"commit":1}', "lacks time"),
+        (b'{"commit":1,"time":"t","more":1}', "'more', which this release does not know"),
+        (b'{"stream":"s","version":2,"after":0}', "version 2"),
+        (b'{"change":"upsert","table":["a","b"],"new":{}}', "known are insert"),
+        (b'{"change":1,"table":["a","b"],"new":{}}', "no kind of change"),
+        (b'{"change":"insert","table":"a.b","new":{}}', '["schema", "table"]'),
+        (b'{"change":"insert","table":["a",""],"new":{}}', '["schema", "table"]'),
+        (b'{"change":"insert","table":["a","b"]}', "lacks new"),
+        (b'{"change":"insert","table":["a","b"],"new":{"id":1}}', "values are texts or null"),
+        (b'{"change":"insert","table":["a","b"],"new":{},"old":{}}', "'old'"),
+        (b'{"change":"delete","table":["a","b"],"new":{}}', "lacks old"),
+        (b'{"change":"insert","table":["a","b"],"new":{"id":"\\ud800"}}', "no JSON"),
+        (b'{"change":"insert","table":["a","b"],"new":{"id":"\xff"}}', "no JSON"),
+        (b'{"table":["a","b"],"columns":[]}', "without columns"),
+        (b'{"table":["a","b"],"columns":[{"name":"a","type":"int"},{"name":"a","type":"int"}]}', "one twice"),
+        (b'{"table":["a","b"],"columns":[{"name":"a"}]}', "that is none"),
+        (b'{"table":["a","b"],"columns":[{"name":"a","type":"int","colour":"red"}]}', "that is none"),
+        (b'{"table":["a","b"],"columns":[{"name":"a","type":"int","key":"1"}]}', "key = '1'"),
+        (b'{"table":["a","b"],"columns":[{"name":"a","type":5}]}', "type = 5"),
+    ],
+)  # fmt: skip
+def test_any_other_line_is_refused_with_the_reason(line: bytes, reason: str) -> None:
+    with pytest.raises(Malformed) as refused:
+        parse(line)
+    assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (Change(Action.INSERT, TABLE, new={"Key a": "1"}), "lacks 'order'"),
+        (Change(Action.INSERT, TABLE, new={"Key a": "1", "order": "", "other": ""}), "has 'other'"),
+        (Change(Action.UPDATE, TABLE, new={"Key a": "1", "order": ""}, old={"other": ""}), "has 'other'"),
+        (Change(Action.DELETE, TABLE, old={"Key a": "1"}), "lacks 'order'"),
+        (Change(Action.INSERT, TABLE, new={"Key a": None, "order": ""}), "NULL in the key"),
+        (Change(Action.INSERT, TableName("other", "t"), new={}), "no line at the head"),
+    ],
+)
+def test_a_row_must_be_as_its_table_is_defined(change: Change, reason: str) -> None:
+    tables = {TABLE: defined()}
+    with pytest.raises(Malformed, match=reason):
+        items_of(change, tables.get(change.table))
+
+
+def test_an_update_without_key_says_what_the_row_was() -> None:
+    new = {"Key a": "1", "order": ""}
+    with pytest.raises(Malformed, match="no key, without the former row"):
+        items_of(Change(Action.UPDATE, TABLE, new=new), defined(key=()))
+
+
+def test_every_action_of_an_item_has_a_form() -> None:
+    for action in Action:
+        line = json.dumps({"change": action.lower(), "table": ["a", "b"]}).encode()
+        try:
+            found = parse(line)
+        except Malformed as reason:
+            assert "lacks" in str(reason)  # noqa: PT017
+        else:
+            assert isinstance(found, Change)
+            assert found.action not in ROW_ACTIONS
