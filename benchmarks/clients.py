@@ -7,8 +7,8 @@ from pathlib import Path
 
 from embedded.postgres import binary
 from embedded.secret import write_private
-from sluice.domain.connection import ConnectionInfo
 from sluice.errors import Terminal
+from sluice.model.connection import ConnectionInfo
 
 TENS = """\
 \\set k :k + 1

@@ -34,9 +34,9 @@ from benchmarks.side import SideFailed
 from embedded.home import REPOSITORY
 from embedded.postgres import binary
 from embedded.postgres_releases import binaries
-from sluice.apply.spread import Spread
-from sluice.initial import steps
-from sluice.initial.update import Update
+from sluice.apply.executor import Executor
+from sluice.load import steps
+from sluice.load.update import Update
 from sluice.pair import Pair
 
 TABLE = "public.sales"
@@ -109,7 +109,7 @@ class Table:
 
 
 def _warm(servers: Servers, args: argparse.Namespace) -> Figure:
-    from spark_jobs.load import load_through_outages, spread_for, stores
+    from spark_jobs.load import executor_for, load_through_outages, stores
 
     table = Table(servers, max(1000, int(2_000_000 * args.scale)))
     store = redis.from_url(servers.redis_url, decode_responses=True)
@@ -130,11 +130,11 @@ def _warm(servers: Servers, args: argparse.Namespace) -> Figure:
     sides: dict[str, Callable[[], Run]] = {}
     with ExitStack() as stack:
         if args.side != "reference":
-            spread = spread_for("sluice bench load", args.spark_master, table.replication.initial.parallel)
-            stack.callback(spread.stop)
-            started(spread)
+            executor = executor_for("sluice bench load", args.spark_master, table.replication.initial.parallel)
+            stack.callback(executor.stop)
+            started(executor)
             sides["ours"] = lambda: table.measure(
-                lambda update: load_through_outages(update, spread, never, stores(update)), prepared, _session_roots
+                lambda update: load_through_outages(update, executor, never, stores(update)), prepared, _session_roots
             )
         if args.side != "ours":
             sides["reference"] = lambda: table.measure(
@@ -178,9 +178,9 @@ def _cold(servers: Servers, args: argparse.Namespace) -> Figure:
     return Figure(title, "rows/s", runs.get("ours", []), runs.get("reference", []), "pgcopydb", goal=1.0, note=note)
 
 
-def started(spread: Spread) -> None:
+def started(executor: Executor) -> None:
     """Returns once there are the executors that it has at all, and they know the library."""
-    spread.map(lambda _: importlib.import_module("sluice.initial.loader").__name__, spread.parallelism)
+    executor.map(lambda _: importlib.import_module("sluice.load.loader").__name__, executor.parallelism)
 
 
 def pipes(master: Any, slave: Any, rows: int, servers: Servers) -> None:

@@ -1,4 +1,4 @@
-"""How long one core takes to reduce changes to net changes: `python benchmarks/net.py [rows]`.
+"""How long one core takes to reduce changes to net changes: `python benchmarks/net_changes.py [rows]`.
 
 The mix of the drain benchmark: half inserts, four tenths updates, one tenth deletes of a six-column
 table. Prints seconds for each step; needs no database.
@@ -12,9 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from sluice.apply import content, net
+from sluice.apply import content_decoder, net_changes
 from sluice.database.items import ITEMS
-from sluice.vendors.postgres import stage
+from sluice.vendors.postgres.target import stage
 
 COLUMNS = ("id", "customer", "amount", "status", "note", "created")
 
@@ -59,9 +59,11 @@ def main() -> None:
     contents = pa.concat_arrays([*inserts.column("content").chunks] * 2)
     half = whole.slice(rows // 2)
     figures: dict[str, float] = {}
-    figures["parse every content"], _ = best(lambda: content.columns(contents, COLUMNS))
-    figures["reduce the mix"], changes = best(lambda: net.reduce(net.events(whole, ("id",))))
-    figures["the same with old images"], _ = best(lambda: net.reduce(net.events(half, ("id",)), before=True), 3)
+    figures["parse every content"], _ = best(lambda: content_decoder.columns(contents, COLUMNS))
+    figures["reduce the mix"], changes = best(lambda: net_changes.reduce(net_changes.events(whole, ("id",))))
+    figures["the same with old images"], _ = best(
+        lambda: net_changes.reduce(net_changes.events(half, ("id",)), before=True), 3
+    )
     figures["COPY text of the net rows"], _ = best(lambda: stage.copy_text(changes.inserts))
     for name, seconds in figures.items():
         print(f"{name:32} {seconds:6.2f} s for {rows:,} changes, net rows {changes.rows:,}")

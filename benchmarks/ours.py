@@ -17,16 +17,17 @@ from benchmarks.servers import DATABASES, Servers
 from benchmarks.side import Side, SideFailed
 from embedded.home import REPOSITORY
 from sluice import config
+from sluice.capture import reconcile, resources
 from sluice.configuration.model import DEFAULT_SCHEMA
-from sluice.domain.names import Prefix
-from sluice.domain.state import SlaveState
-from sluice.install import reconcile, resources
+from sluice.coordination.gate import ADMIN, Gate
+from sluice.coordination.status import Status
+from sluice.model.names import Prefix
+from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
-from sluice.stores.gate import ADMIN, Gate
-from sluice.stores.status import Status
-from sluice.vendors.postgres import catalog, position
-from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import PostgresSession
+from sluice.vendors.postgres.source import position
+from sluice.vendors.postgres.target.checkpoint import CheckpointStore
 
 PREFIX = Prefix("BENCH_")
 SLAVE = "dr1"

@@ -93,12 +93,12 @@ def show(report: Report, args: argparse.Namespace) -> None:
     """The table, the file, and last the line for programs."""
     console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
     console.print(table(report))
-    told: list[Mapping[str, float]] = []
+    shown: list[Mapping[str, float]] = []
     for figure in report.figures:
         for side, runs in (("ours", figure.ours), ("reference", figure.reference)):
             # Some figures share their runs, the two percentiles of a lag for one.
-            if runs and runs[0].cpu and runs[0].cpu not in told:
-                told.append(runs[0].cpu)
+            if runs and runs[0].cpu and runs[0].cpu not in shown:
+                shown.append(runs[0].cpu)
                 console.print(f"{figure.name}, CPU seconds, {side}: {costs(runs)}")
         if figure.note:
             console.print(f"{figure.name}: {figure.note}")
@@ -114,8 +114,8 @@ def table(report: Report) -> Table:
         made.add_column(column, justify="left" if column in ("figure", "unit") else "right")
     for figure in report.figures:
         made.add_row(
-            figure.name, figure.unit, text(middle(figure.ours)), spread(figure.ours),
-            text(middle(figure.reference)) + (f" ({figure.of})" if figure.of else ""), spread(figure.reference),
+            figure.name, figure.unit, text(middle(figure.ours)), range_of_runs(figure.ours),
+            text(middle(figure.reference)) + (f" ({figure.of})" if figure.of else ""), range_of_runs(figure.reference),
             "" if figure.ratio is None else f"{figure.ratio:.2f}", aim(figure),
         )  # fmt: skip
     return made
@@ -143,7 +143,7 @@ def text(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def spread(runs: Sequence[Run]) -> str:
+def range_of_runs(runs: Sequence[Run]) -> str:
     """The least and the most of several."""
     values = [run.value for run in runs]
     return f"{text(min(values))} – {text(max(values))}" if len(values) > 1 else ""

@@ -15,8 +15,8 @@ from psycopg import sql
 from embedded.account import new_folder
 from embedded.postgres import PostgresServer
 from embedded.redis import RedisServer
-from sluice.domain.connection import ConnectionInfo
 from sluice.errors import Terminal
+from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres.connection import PostgresSession
 
 SETTINGS = {

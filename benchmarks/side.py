@@ -8,8 +8,8 @@ from typing import Any
 import psycopg
 
 from benchmarks.servers import Servers, connect
-from sluice.domain.connection import ConnectionInfo
 from sluice.errors import Terminal
+from sluice.model.connection import ConnectionInfo
 
 PATIENCE = 900.0
 """Seconds that anything awaited may take."""

@@ -29,9 +29,9 @@ from benchmarks.rounds import alternate
 from benchmarks.servers import Servers, connect
 from benchmarks.side import SideFailed
 from sluice import config
-from sluice.apply.spread import Spread
-from sluice.initial import steps
-from sluice.initial.update import Update
+from sluice.apply.executor import Executor
+from sluice.load import steps
+from sluice.load.update import Update
 
 ROWS = 8_000_000
 """Of the table that is loaded: more than the loaders read in the time."""
@@ -55,20 +55,20 @@ TITLES = {"free": "nothing held back", "rate": "at most 100,000 rows/s", "sessio
 
 def run(args: argparse.Namespace) -> Report:
     """Raises `SideFailed` when a load ends before the application does."""
-    from spark_jobs.load import spread_for
+    from spark_jobs.load import executor_for
 
     chosen = args.figure or tuple(LIMITS)
     with ExitStack() as stack:
         servers = stack.enter_context(Servers(args))
         bench = _Bench(servers, args)
         parallel = bench.table.replication.initial.parallel
-        spread = spread_for("sluice bench throttle", args.spark_master, parallel)
-        stack.callback(spread.stop)
-        started(spread)
+        executor = executor_for("sluice bench throttle", args.spark_master, parallel)
+        stack.callback(executor.stop)
+        started(executor)
         sides: dict[str, Callable[[], Run]] = {"none": bench.alone} if args.side != "ours" else {}
         if args.side != "reference":
             for name in chosen:
-                sides[name] = partial(bench.beside, spread, LIMITS[name])
+                sides[name] = partial(bench.beside, executor, LIMITS[name])
         runs = alternate("throttle", sides, args.rounds, args.warm_up)
         setting = {**machine.describe(), **servers.describe()}
     figures: list[Figure] = []
@@ -104,7 +104,7 @@ class _Bench:
             tps, p95 = self._application()
         return Run(tps, self.seconds, watch.seconds, {"p95": p95, "rows_per_second": 0.0})
 
-    def beside(self, spread: Spread, limits: dict[str, Any]) -> Run:
+    def beside(self, executor: Executor, limits: dict[str, Any]) -> Run:
         """The application while an update loads, from its first block on."""
         from spark_jobs.load import LoadStopped, load_through_outages, stores
 
@@ -119,7 +119,7 @@ class _Bench:
 
         def load() -> None:
             try:
-                load_through_outages(update, spread, stop, stores(update))
+                load_through_outages(update, executor, stop, stores(update))
                 failures.append(SideFailed("the load was through before the application: give it a larger --scale"))
             except LoadStopped:
                 pass

@@ -27,11 +27,11 @@ from benchmarks.rounds import alternate
 from benchmarks.servers import Servers, connect
 from benchmarks.side import SideFailed
 from benchmarks.wire import wires
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import TableName
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
 from sluice.pair import Pair
 from sluice.verify.compare import compare
-from sluice.verify.snapshots import at_one_position
+from sluice.verify.pinned_sessions import at_one_position
 
 Infos = Mapping[str, ConnectionInfo]
 Tool = Callable[[Infos], Run]

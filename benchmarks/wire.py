@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from embedded.ports import HOST
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 
 CHUNK = 1 << 16
 

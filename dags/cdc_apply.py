@@ -9,8 +9,8 @@ after a healthy life, with growing pauses otherwise. A second run for the same p
 - `initial_update` starts it by itself.
 """
 
-from sluice.orchestration.forms import lifecycle_dag
-from sluice.orchestration.job_operator import ApplyOperator
+from sluice.airflow.forms import lifecycle_dag
+from sluice.airflow.job_operator import ApplyOperator
 
 with lifecycle_dag("cdc_apply", __doc__, "prefix", "slave", max_active_runs=1000) as dag:
     ApplyOperator(task_id="apply")

@@ -4,8 +4,8 @@ It defines no DAG. Files without mistakes work on, whatever this says.
 """
 
 # Airflow looks only into files that name both airflow and dag.
+from sluice.airflow.forms import survey
 from sluice.config import ConfigError
-from sluice.orchestration.forms import survey
 
 _, mistakes = survey()
 if mistakes:

@@ -14,8 +14,8 @@ Airflow keeps the reports of `check` and `complete` in their logs: the statement
 
 from airflow.sdk import chain
 
-from sluice.orchestration.forms import failover_fields, lifecycle_dag
-from sluice.orchestration.steps_failover import (
+from sluice.airflow.forms import failover_fields, lifecycle_dag
+from sluice.airflow.steps_failover import (
     ApproveFailover,
     abort,
     begin,

@@ -11,9 +11,9 @@ For its maintenance, say. Changes wait in ITEMS on the master: nothing is lost, 
 
 from airflow.sdk import chain
 
-from sluice.orchestration.forms import gate_fields, lifecycle_dag
-from sluice.orchestration.steps_gate import decide
-from sluice.orchestration.steps_master import check_lightly
+from sluice.airflow.forms import gate_fields, lifecycle_dag
+from sluice.airflow.steps_gate import decide
+from sluice.airflow.steps_master import check_lightly
 
 with lifecycle_dag("gate", __doc__, params=gate_fields()) as dag:
     chain(check_lightly(), decide())

@@ -19,8 +19,8 @@ logs of jobs that ended a week ago, **`forget_reports`** old reports of `resync`
 
 from airflow.sdk import chain
 
-from sluice.orchestration.forms import lifecycle_dag
-from sluice.orchestration.steps_housekeeping import (
+from sluice.airflow.forms import lifecycle_dag
+from sluice.airflow.steps_housekeeping import (
     check_structure,
     clear_files,
     compare_definitions,

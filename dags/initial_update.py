@@ -33,15 +33,15 @@ For **several slaves** (`dr1,dr2`, transfer by files) the master is read once; e
 
 from airflow.sdk import chain
 
-from sluice.orchestration.apply_start import EnsureApply
-from sluice.orchestration.approval import ApproveTransfer
-from sluice.orchestration.await_normal import AwaitNormal
-from sluice.orchestration.forms import lifecycle_dag
-from sluice.orchestration.job_operator import ImportOperator, LoadOperator
-from sluice.orchestration.new_tables import load_new_tables, new_tables, remaining_tables
-from sluice.orchestration.several import each_slave, share
-from sluice.orchestration.steps_master import check, install_resources, reconcile
-from sluice.orchestration.steps_update import begin, create_tables, finish, make_folder, plan, settle
+from sluice.airflow.apply_start import EnsureApply
+from sluice.airflow.approval import ApproveTransfer
+from sluice.airflow.await_normal import AwaitNormal
+from sluice.airflow.forms import lifecycle_dag
+from sluice.airflow.job_operator import ImportOperator, LoadOperator
+from sluice.airflow.multi_slave import each_slave, share
+from sluice.airflow.new_tables import load_new_tables, new_tables, remaining_tables
+from sluice.airflow.steps_master import check, install_resources, reconcile
+from sluice.airflow.steps_update import begin, create_tables, finish, make_folder, plan, settle
 
 FORM = ("prefix", "slave", "transfer", "location", "read", "tables", "where", "key_from", "key_to")
 

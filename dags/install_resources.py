@@ -8,8 +8,8 @@ release. What is there already is not touched: a second run changes nothing and 
 
 from airflow.sdk import chain
 
-from sluice.orchestration.forms import lifecycle_dag
-from sluice.orchestration.steps_master import check, install_resources
+from sluice.airflow.forms import lifecycle_dag
+from sluice.airflow.steps_master import check, install_resources
 
 with lifecycle_dag("install_resources", __doc__, "prefix") as dag:
     chain(check(), install_resources())

@@ -14,9 +14,9 @@ what to start by hand instead. A table that has no rows when it joins needs no l
 
 from airflow.sdk import chain
 
-from sluice.orchestration.forms import lifecycle_dag
-from sluice.orchestration.new_tables import load_new_tables, new_tables
-from sluice.orchestration.steps_master import check, reconcile, show_plan
+from sluice.airflow.forms import lifecycle_dag
+from sluice.airflow.new_tables import load_new_tables, new_tables
+from sluice.airflow.steps_master import check, reconcile, show_plan
 
 with lifecycle_dag("reconcile_tables", __doc__, "prefix") as dag:
     joined = new_tables()

@@ -14,9 +14,9 @@ with both images, what the slave held, and the reason. Here a person decides abo
 
 from airflow.sdk import chain
 
-from sluice.orchestration.forms import lifecycle_dag
-from sluice.orchestration.steps_master import check_lightly
-from sluice.orchestration.steps_rejects import decide
+from sluice.airflow.forms import lifecycle_dag
+from sluice.airflow.steps_master import check_lightly
+from sluice.airflow.steps_rejects import decide
 
 with lifecycle_dag("rejects", __doc__, "prefix", "slave", "action", "ids", "force") as dag:
     chain(check_lightly(), decide())

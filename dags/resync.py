@@ -19,8 +19,8 @@ well, and leaves nothing behind.
 
 from airflow.sdk import chain
 
-from sluice.orchestration.forms import lifecycle_dag, resync_fields
-from sluice.orchestration.steps_resync import (
+from sluice.airflow.forms import lifecycle_dag, resync_fields
+from sluice.airflow.steps_resync import (
     anything_to_repair,
     approval,
     approved,

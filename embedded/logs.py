@@ -32,8 +32,8 @@ def _rotate(file: Path) -> None:
         older = file.with_name(f"{file.name}.{number - 1}")
         if older.exists():
             older.replace(file.with_name(f"{file.name}.{number}"))
-    aside = file.with_name(f"{file.name}.1")
-    aside.touch(mode=0o600)
-    shutil.copyfile(file, aside)
+    temporary = file.with_name(f"{file.name}.1")
+    temporary.touch(mode=0o600)
+    shutil.copyfile(file, temporary)
     with open(file, "r+b") as opened:
         opened.truncate(0)

@@ -27,8 +27,8 @@ from embedded.postgres_releases import NEWEST, binaries
 from embedded.process import await_true, processes_in
 from embedded.secret import keep_secret
 from embedded.server import Server, ServerDidNotStart, clean_environment
-from sluice.domain.connection import ConnectionInfo
 from sluice.errors import Terminal
+from sluice.model.connection import ConnectionInfo
 
 SUPERUSER = "postgres"
 

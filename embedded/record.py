@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """0 when it was told to end. Raises `SluiceError`."""
     from embedded.import_files import database
-    from sluice.domain.names import Prefix
+    from sluice.model.names import Prefix
     from sluice.vendors.stream.recorder import Recorder
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stdout)

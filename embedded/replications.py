@@ -11,15 +11,15 @@ from embedded.connections import Connections
 from embedded.demo.lifecycle import InitialUpdate
 from embedded.stack import Stack, StackNotUp
 from sluice import config
+from sluice.airflow import jobs
+from sluice.airflow.job import Kind
 from sluice.cli import airflow, status
 from sluice.cli.add import Where
 from sluice.cli.console import Console
-from sluice.domain.names import Prefix
-from sluice.domain.state import SlaveState
+from sluice.coordination import redis_store
 from sluice.errors import SluiceError, Terminal
-from sluice.orchestration import jobs
-from sluice.orchestration.job import Kind
-from sluice.stores import redis_store
+from sluice.model.names import Prefix
+from sluice.model.slave_state import SlaveState
 
 LOOK_SECONDS = 3.0
 STOP_SECONDS = 90.0

@@ -8,19 +8,19 @@ from pathlib import Path
 
 
 @contextlib.contextmanager
-def _aside(path: Path, text: str, *, synced: bool = True) -> Iterator[Path]:
+def _temporary(path: Path, text: str, *, synced: bool = True) -> Iterator[Path]:
     """The text in a file of mode 0600 beside `path`; removed at the end unless it was renamed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
-        with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(text)
             if synced:
                 file.flush()
                 os.fsync(file.fileno())
-        yield aside
+        yield temporary
     finally:
-        aside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def write_private(path: Path, text: str, *, synced: bool = True) -> None:
@@ -28,8 +28,8 @@ def write_private(path: Path, text: str, *, synced: bool = True) -> None:
 
     `synced` waits for the disk: needed where the file must outlive a loss of power.
     """
-    with _aside(path, text, synced=synced) as aside:
-        aside.replace(path)
+    with _temporary(path, text, synced=synced) as temporary:
+        temporary.replace(path)
 
 
 def keep(path: Path, make: Callable[[], str]) -> str:
@@ -37,8 +37,8 @@ def keep(path: Path, make: Callable[[], str]) -> str:
     while True:
         with contextlib.suppress(FileNotFoundError):
             return path.read_text()
-        with _aside(path, make()) as aside, contextlib.suppress(FileExistsError):
-            os.link(aside, path)
+        with _temporary(path, make()) as temporary, contextlib.suppress(FileExistsError):
+            os.link(temporary, path)
 
 
 def keep_secret(path: Path, length: int = 32) -> str:

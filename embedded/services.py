@@ -15,7 +15,7 @@ from embedded.postgres import PostgresServer
 from embedded.postgres_releases import NEWEST
 from embedded.redis import RedisServer
 from embedded.secret import write_private
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 
 MARKER = "SLUICE_STACK"
 """Environment variable of everything a stack starts, the path of its home: so leftovers are recognised."""

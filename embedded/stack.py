@@ -32,8 +32,8 @@ from embedded.postgres_releases import NEWEST
 from embedded.process import ProcessId, await_true
 from embedded.runner import Report, State
 from embedded.services import Services, replications_folder
-from sluice.domain.connection import ConnectionInfo
 from sluice.errors import Terminal
+from sluice.model.connection import ConnectionInfo
 
 UP_TIMEOUT = 300.0
 DOWN_TIMEOUT = 120.0

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from airflow.plugins_manager import AirflowPlugin
 
-from sluice.orchestration import run_note
+from sluice.airflow import run_note
 
 log = logging.getLogger("sluice")
 
@@ -13,9 +13,9 @@ log = logging.getLogger("sluice")
 def pages() -> list[dict[str, Any]]:
     """The pages about verification; none where Airflow offers no way to guard them."""
     try:
-        from sluice.monitor.access import guard
-        from sluice.monitor.verification import application
-        from sluice.orchestration.places import reports_folder
+        from sluice.airflow.pages.access import guard
+        from sluice.airflow.pages.verification import application
+        from sluice.airflow.state_paths import reports_folder
 
         app = application(reports_folder, guard())
     except ImportError as missing:

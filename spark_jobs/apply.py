@@ -10,23 +10,23 @@ import threading
 import pyarrow as pa
 
 from sluice import config
-from sluice.apply.reconfigured import keep_applying
-from sluice.apply.staging import WarmUp
+from sluice.apply.config_reload import keep_applying
+from sluice.apply.stage_task import WarmUp
+from sluice.coordination import redis_store
 from sluice.pair import Pair
-from sluice.stores import redis_store
 from spark_jobs.job import JobInput, main
-from spark_jobs.session import SparkSpread
+from spark_jobs.session import SparkExecutor
 
 
 def run(job: JobInput, stop: threading.Event) -> None:
     _keep_pages_for_a_while()
     pair = Pair.of(config.load(job.prefix), job.slave, job.connections)
-    spread = SparkSpread(f"sluice apply {pair}", job.spark_master, job.spark_conf)
-    spread.warm_up(WarmUp(pair.master_info.vendor, pair.slave_info.vendor))
+    executor = SparkExecutor(f"sluice apply {pair}", job.spark_master, job.spark_conf)
+    executor.warm_up(WarmUp(pair.master_info.vendor, pair.slave_info.vendor))
     try:
-        keep_applying(pair, job.connections, redis_store.connect(job.redis_url), spread, stop)
+        keep_applying(pair, job.connections, redis_store.connect(job.redis_url), executor, stop)
     finally:
-        spread.stop()
+        executor.stop()
 
 
 def _keep_pages_for_a_while() -> None:

@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sluice.domain.connection import ConnectionInfo
 from sluice.errors import Terminal, Transient
 from sluice.exit_status import DONE, TERMINAL, TRANSIENT
+from sluice.model.connection import ConnectionInfo
 
 log = logging.getLogger("sluice.job")
 

@@ -1,10 +1,10 @@
 """Loads the blocks of an initial update: `python -m spark_jobs.load`, its input on stdin (see `spark_jobs.job`).
 
 Further keys of the input: `update_id`, the id of the initial update, which must have reached
-TRANSITION; `choice`, what its form says (see `sluice.initial.choice`); and where its blocks travel
+TRANSITION; `choice`, what its form says (see `sluice.load.selection`); and where its blocks travel
 as files, `files`: `step` (`export`: blocks become files, then the folder is sealed; `import`: files
 become blocks), `folder`, `s3`, `key`. Each loader is a Spark task of its own, or a thread of this process where Spark
-would be this machine alone (see `spread_for`); all they share is BLOCKS on the slave. When one fails, the others are
+would be this machine alone (see `executor_for`); all they share is BLOCKS on the slave. When one fails, the others are
 stopped: what they stored is stored, and the next start goes on from there.
 """
 
@@ -18,39 +18,40 @@ from functools import partial
 from typing import Any
 
 from sluice import config
-from sluice.apply.spread import InThreads, Spread
+from sluice.apply.executor import Executor, ThreadExecutor
+from sluice.coordination import redis_store
 from sluice.counted import counted
-from sluice.domain.location import Location, S3Access
-from sluice.domain.manifest import Manifest
-from sluice.domain.state import SlaveState
 from sluice.errors import SluiceError, Terminal, Transient
-from sluice.initial import sealing, steps, transfer
-from sluice.initial.carried import Carried
-from sluice.initial.choice import Choice
-from sluice.initial.exporter import export_worker
-from sluice.initial.held import HeldSnapshot
-from sluice.initial.importer import import_worker
-from sluice.initial.job import LoadJob
-from sluice.initial.loader import load_worker
-from sluice.initial.progress import estimates, progress
-from sluice.initial.throttler import Throttler
-from sluice.initial.update import Update
-from sluice.initial.worker import LoadReport
+from sluice.load import steps
+from sluice.load.load_job import LoadJob
+from sluice.load.load_snapshot import LoadSnapshot
+from sluice.load.loader import load_worker
+from sluice.load.progress import estimates, progress
+from sluice.load.selection import Selection
+from sluice.load.throttle import Throttle
+from sluice.load.transfer import encryption, transfer_steps
+from sluice.load.transfer.exporter import export_worker
+from sluice.load.transfer.importer import import_worker
+from sluice.load.transfer.transfer_folder import TransferFolder
+from sluice.load.update import Update
+from sluice.load.worker import LoadReport
+from sluice.model.location import Location, S3Access
+from sluice.model.manifest import Manifest
+from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
-from sluice.stores import redis_store
 from spark_jobs.job import JobInput, main
-from spark_jobs.session import SparkSpread, one_machine
+from spark_jobs.session import SparkExecutor, one_machine
 
-log = logging.getLogger("sluice.initial")
+log = logging.getLogger("sluice.load")
 
 TICK_SECONDS = 1.0
 PROGRESS_SECONDS = 5.0
 STEADY_SECONDS = 60.0
 """A load that went well for so long begins its back-off anew."""
 LONGEST_BACKOFF_SECONDS = 16.0
-"""Beyond this pause the job ends; whoever started it decides whether to start it again."""
+"""Beyond this pause the job ends; the task that started it decides whether to start it again."""
 MOST_THREADS = 8
-"""Loaders that one Python process feeds: it passes on some four million rows a second, whatever they are many."""
+"""Loaders that one Python process feeds: it moves about four million rows a second, and more threads do not help."""
 
 Worker = Callable[[str, Callable[[], bool]], LoadReport]
 """What a loader of the given name does, anywhere, until it is told to stop; it travels to an executor with all it
@@ -66,38 +67,38 @@ def run(job: JobInput, stop: threading.Event) -> None:
     if not update_id:
         raise Terminal("The load job was given no update_id. Start it from the DAG initial_update.")
     pair = Pair.of(config.load(job.prefix), job.slave, job.connections)
-    update = Update.named(pair, update_id, Choice.from_dict(job.extra.get("choice", {})))
-    carried, worker = _files(job.extra.get("files")), stores(update)
-    throttler = partial(Throttler, update, redis_url=job.redis_url)
+    update = Update.named(pair, update_id, Selection.from_dict(job.extra.get("choice", {})))
+    transfer_folder, worker = _files(job.extra.get("files")), stores(update)
+    throttle = partial(Throttle, update, redis_url=job.redis_url)
     reads = True
-    if carried is not None and job.extra["files"]["step"] == "import":
+    if transfer_folder is not None and job.extra["files"]["step"] == "import":
         reads = False
-        worker = _imports(update, carried, carried.manifest())
-        throttler = partial(throttler, reads_master=False)
-    elif carried is not None:
-        worker = _exports(update, carried)
-        throttler = partial(throttler, stores=False)
-    spread = spread_for(f"sluice load {update}", job.spark_master, update.options.parallel, job.spark_conf)
+        worker = _imports(update, transfer_folder, transfer_folder.manifest())
+        throttle = partial(throttle, reads_master=False)
+    elif transfer_folder is not None:
+        worker = _exports(update, transfer_folder)
+        throttle = partial(throttle, stores=False)
+    executor = executor_for(f"sluice load {update}", job.spark_master, update.options.parallel, job.spark_conf)
     try:
-        load_through_outages(update, spread, stop, worker, throttler, reads=reads)
-        if carried is None:
+        load_through_outages(update, executor, stop, worker, throttle, reads=reads)
+        if transfer_folder is None:
             steps.arrive(update, redis_store.connect(job.redis_url))
         elif job.extra["files"]["step"] == "export":
             pairs = [Pair.of(update.replication, name, job.connections) for name in job.extra.get("others", [])]
-            transfer.seal(update, carried, [Update.named(pair, update.update_id) for pair in pairs])
+            transfer_steps.seal(update, transfer_folder, [Update.named(pair, update.update_id) for pair in pairs])
     except Terminal as error:
         _leave_word(update, str(error))
         raise
     finally:
-        spread.stop()
+        executor.stop()
 
 
-def _files(values: dict[str, Any] | None) -> Carried | None:
+def _files(values: dict[str, Any] | None) -> TransferFolder | None:
     """The folder that the input names, if it does."""
     if values is None:
         return None
-    key = sealing.key_of(values["key"], "The connection of initial.files_key") if values["key"] else None
-    return Carried(Location.parse(values["folder"]), S3Access(**values["s3"]), key)
+    key = encryption.key_of(values["key"], "The connection of initial.files_key") if values["key"] else None
+    return TransferFolder(Location.parse(values["folder"]), S3Access(**values["s3"]), key)
 
 
 def stores(update: Update) -> Worker:
@@ -105,38 +106,38 @@ def stores(update: Update) -> Worker:
     return lambda loader, stopped: load_worker(update, loader, stopped)
 
 
-def _exports(update: Update, carried: Carried) -> Worker:
-    return lambda loader, stopped: export_worker(update, loader, carried, stopped)
+def _exports(update: Update, transfer_folder: TransferFolder) -> Worker:
+    return lambda loader, stopped: export_worker(update, loader, transfer_folder, stopped)
 
 
-def _imports(update: Update, carried: Carried, manifest: Manifest) -> Worker:
-    return lambda loader, stopped: import_worker(update, loader, carried, manifest, stopped)
+def _imports(update: Update, transfer_folder: TransferFolder, manifest: Manifest) -> Worker:
+    return lambda loader, stopped: import_worker(update, loader, transfer_folder, manifest, stopped)
 
 
 def load_through_outages(
     update: Update,
-    spread: Spread,
+    executor: Executor,
     stop: threading.Event,
     worker: Worker,
-    throttler: Callable[[int], Throttler] | None = None,
+    throttle: Callable[[int], Throttle] | None = None,
     *,
     reads: bool = True,
 ) -> None:
     """Loads, spread like this; when a database goes away, again when it is back.
 
-    `throttler` makes, of the number of workers, what holds them back. `reads`: the workers read the master, not files.
+    `throttle` makes, of the number of workers, what holds them back. `reads`: the workers read the master, not files.
     """
-    throttler = throttler or partial(Throttler, update)
+    throttle = throttle or partial(Throttle, update)
     backoff = 0.0
     while True:
         begun = time.monotonic()
         try:
             with (
                 LoadJob(update) as load,
-                HeldSnapshot(update, reads=reads) as held,
-                throttler(update.options.parallel),
+                LoadSnapshot(update, reads=reads) as held,
+                throttle(update.options.parallel),
             ):
-                _load(load, held, spread, stop, worker)
+                _load(load, held, executor, stop, worker)
             return
         except LoadStopped:
             raise
@@ -150,13 +151,13 @@ def load_through_outages(
                 raise LoadStopped(f"{update}: told to stop while waiting. {outage}") from outage
 
 
-def _load(load: LoadJob, held: HeldSnapshot, spread: Spread, stop: threading.Event, worker: Worker) -> None:
+def _load(load: LoadJob, held: LoadSnapshot, executor: Executor, stop: threading.Event, worker: Worker) -> None:
     """Runs the loaders, ticks and tells the progress until all have ended."""
     update, ended = held.update, threading.Event()
-    loaders = [_Loader(load, number, spread, ended, worker) for number in range(1, update.options.parallel + 1)]
+    loaders = [_Loader(load, number, executor, ended, worker) for number in range(1, update.options.parallel + 1)]
     for loader in loaders:
         loader.thread.start()
-    told = time.monotonic()
+    reported_at = time.monotonic()
     try:
         tables = [entry.table for entry in progress(update, expected={}).tables]
         expected = estimates(update, tables)
@@ -170,8 +171,8 @@ def _load(load: LoadJob, held: HeldSnapshot, spread: Spread, stop: threading.Eve
                 raise LoadStopped(f"{update}: told to stop. What is stored stays; start the load again to go on.")
             load.tick()
             held.check()
-            if time.monotonic() - told >= PROGRESS_SECONDS:
-                told = time.monotonic()
+            if time.monotonic() - reported_at >= PROGRESS_SECONDS:
+                reported_at = time.monotonic()
                 for line in progress(update, expected=expected).lines():
                     log.info("%s: %s", update, line)
         for loader in loaders:
@@ -180,7 +181,7 @@ def _load(load: LoadJob, held: HeldSnapshot, spread: Spread, stop: threading.Eve
         for loader in loaders:
             loader.stopping = True
         if not all(loader.done for loader in loaders):
-            spread.cancel()
+            executor.cancel()
             for loader in loaders:
                 loader.thread.join(10.0)
     reports = [loader.report for loader in loaders if loader.report]
@@ -196,11 +197,11 @@ def _load(load: LoadJob, held: HeldSnapshot, spread: Spread, stop: threading.Eve
 class _Loader:
     """One loader: a thread of the driver that waits for a Spark task, or is the loader itself."""
 
-    def __init__(self, load: LoadJob, number: int, spread: Spread, ended: threading.Event, worker: Worker):
+    def __init__(self, load: LoadJob, number: int, executor: Executor, ended: threading.Event, worker: Worker):
         self.load = load
-        self.task = _task(worker, load.loader(number), spread.stopped)
+        self.task = _task(worker, load.loader(number), executor.stopped)
         self.number = number
-        self.spread = spread
+        self.executor = executor
         self.ended = ended
         self.report: LoadReport | None = None
         self.failure: SluiceError | None = None
@@ -217,7 +218,7 @@ class _Loader:
 
     def _run(self) -> None:
         try:
-            kind, outcome = self.spread.map(self.task, 1)[0]
+            kind, outcome = self.executor.map(self.task, 1)[0]
             if kind == "loaded":
                 self.report = outcome
             else:
@@ -249,19 +250,21 @@ def _task(worker: Worker, loader: str, stopped: Callable[[], bool]) -> Callable[
     return task
 
 
-def spread_for(name: str, master: str, parallel: int, conf: Mapping[str, str] | None = None) -> SparkSpread | InThreads:
+def executor_for(
+    name: str, master: str, parallel: int, conf: Mapping[str, str] | None = None
+) -> SparkExecutor | ThreadExecutor:
     """Where the loaders run: on a cluster, its executors; on this machine alone, threads, as long as they are few.
 
     A loader waits for databases and hands on what they send. In the time and CPU that a JVM and its workers take to
     start, threads have loaded millions of rows.
     """
     if not one_machine(master):
-        return SparkSpread(name, master, conf)
+        return SparkExecutor(name, master, conf)
     if parallel <= MOST_THREADS:
-        return InThreads(parallel)
+        return ThreadExecutor(parallel)
     # Loaders wait most of their time: there may be more of them than cores.
     most = max(parallel, os.cpu_count() or 1)
-    return SparkSpread(name, f"local[{most}]" if master == "local[*]" else master, conf)
+    return SparkExecutor(name, f"local[{most}]" if master == "local[*]" else master, conf)
 
 
 def _leave_word(update: Update, message: str) -> None:

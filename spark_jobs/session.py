@@ -1,4 +1,4 @@
-"""One Spark session a job, and its executors as a `Spread`."""
+"""One Spark session a job, and its executors as a `Executor`."""
 
 import atexit
 import logging
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sluice import sql_files
-from sluice.apply.spread import ExecutorsFailed, SpreadLost
+from sluice.apply.executor import ExecutorLost, ExecutorsFailed
 from sluice.errors import Terminal
 
 log = logging.getLogger("sluice.job")
@@ -55,7 +55,7 @@ PROTECTED = {
 _CONFIDENTIAL = re.compile("secret|password|token|credential", re.IGNORECASE)
 
 
-class SparkSpread:
+class SparkExecutor:
     """Spark's executors. The session starts in the background, so that small work need not wait for it."""
 
     def __init__(self, name: str, master: str, conf: Mapping[str, str] | None = None):
@@ -77,20 +77,20 @@ class SparkSpread:
 
     @property
     def stopped(self) -> Callable[[], bool]:
-        """See `sluice.apply.spread.Spread`: what is cancelled ends with its process."""
+        """See `sluice.apply.executor.Executor`: what is cancelled ends with its process."""
         return _never
 
     @property
     def parallelism(self) -> int:
         # First the session: two threads that import pyspark at once see halves of it.
         session = self.session
-        with _told():
+        with _classified():
             return int(session.sparkContext.defaultParallelism)
 
     def map(self, task: Callable[[int], T], parts: int) -> list[T]:
-        """See `sluice.apply.spread.Spread`."""
+        """See `sluice.apply.executor.Executor`."""
         session = self.session
-        with _told():
+        with _classified():
             results: list[T] = session.sparkContext.parallelize(range(parts), parts).map(task).collect()
             return results
 
@@ -112,22 +112,22 @@ class SparkSpread:
             self._answered(self._session.sparkContext.cancelAllJobs)
 
     def check(self) -> None:
-        """Raises `SpreadLost` when Spark's driver process has died or never came up, `SparkSecretMissing`."""
+        """Raises `ExecutorLost` when Spark's driver process has died or never came up, `SparkSecretMissing`."""
         if not self._started.is_set():
             return
         if isinstance(self._failure, SparkSecretMissing):
             raise self._failure
         if self._failure is not None:
-            raise SpreadLost(f"Spark did not start: {self._failure}. The job starts again.") from self._failure
+            raise ExecutorLost(f"Spark did not start: {self._failure}. The job starts again.") from self._failure
         process = self._session.sparkContext._gateway.proc
         if process.poll() is not None:
-            raise SpreadLost(f"Spark's driver process {process.pid} has died. The job starts again.")
+            raise ExecutorLost(f"Spark's driver process {process.pid} has died. The job starts again.")
 
     def stop(self) -> None:
         """Ends the session if it is up; one that still starts ends with the process."""
         if self._started.is_set() and self._session is not None:
             # A driver process that has died cannot be stopped in an orderly way, and need not be.
-            with suppress(SpreadLost):
+            with suppress(ExecutorLost):
                 self.check()
                 self._answered(self._session.stop)
 
@@ -171,7 +171,7 @@ class SparkSpread:
             if not one_machine(self._master):
                 _ship_library(session)
             self._session = session
-        except BaseException as failure:  # told to whoever asks for the session
+        except BaseException as failure:  # raised where the session is asked for
             self._failure = SparkSecretMissing(self._master) if _SECRET_LACKING in str(failure) else failure
         finally:
             self._started.set()
@@ -231,15 +231,15 @@ def _property(value: str) -> str:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Errors of a session, once it is up, as ours. Raises `SpreadLost`, `ExecutorsFailed`."""
+def _classified() -> Iterator[None]:
+    """Errors of a session, once it is up, as ours. Raises `ExecutorLost`, `ExecutorsFailed`."""
     from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import PySparkException
 
     try:
         yield
     except (Py4JNetworkError, ConnectionError) as error:
-        raise SpreadLost(f"Spark's driver process is gone: {error}. The job starts again.") from error
+        raise ExecutorLost(f"Spark's driver process is gone: {error}. The job starts again.") from error
     except (Py4JError, PySparkException) as error:
         raise ExecutorsFailed(f"Spark's executors failed: {_first_line(error)}.") from error
 
@@ -268,7 +268,7 @@ def _own(base: Path) -> Path:
 
 
 def _lives(pid: str) -> bool:
-    """Whether there is such a process, whoever's; without /proc, which not every system has."""
+    """Whether there is such a process, of any user; without /proc, which not every system has."""
     try:
         os.kill(int(pid), 0)
     except PermissionError:

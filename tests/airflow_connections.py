@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 
 
 def connect_airflow(monkeypatch: pytest.MonkeyPatch, conn_id: str, info: ConnectionInfo) -> None:

@@ -22,7 +22,7 @@ from embedded.account import new_folder
 from embedded.postgres import PostgresServer
 from embedded.postgres_releases import NEWEST, OLDEST, RELEASES
 from embedded.redis import RedisServer
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 from tests.scenarios.faults import seeds
 from tests.tiers import has_turn
 

@@ -6,15 +6,15 @@ from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
+from sluice.airflow.purging import Purge
+from sluice.airflow.task_context import TaskContext
 from sluice.config import Endpoint, Replication, SlaveConfig
-from sluice.domain.connection import ConnectionInfo
-from sluice.orchestration.purging import Purge
-from sluice.orchestration.work import Work
-from sluice.stores import redis_store
+from sluice.coordination import redis_store
+from sluice.model.connection import ConnectionInfo
 
 
 @dataclass(frozen=True)
-class DirectWork(Work):
+class DirectWork(TaskContext):
     """`infos`: by the name of the connection."""
 
     infos: Mapping[str, ConnectionInfo] = field(default_factory=dict)

@@ -41,7 +41,7 @@ class Question:
         once the answer is `given`.
 
         A task that is back before Airflow's executor has noticed that it left is taken for killed, and asks again (see
-        sluice.orchestration.residence); the API does not tell when that has passed, but the scheduler's log does.
+        sluice.airflow.deferral_guard); the API does not tell when that has passed, but the scheduler's log does.
         """
         deadline = time.monotonic() + seconds
         while True:

@@ -15,9 +15,9 @@ from typing import Any
 import psycopg
 
 from embedded.demo.accounts import APPLICATION
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import TableName
-from sluice.domain.shape import TableShape
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
+from sluice.model.shape import TableShape
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect, quoted
 

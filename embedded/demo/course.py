@@ -29,11 +29,11 @@ from embedded.demo.traffic import Traffic, TrafficFailed
 from embedded.demo.view import Picture
 from embedded.process import await_true
 from embedded.stack import Stack
-from sluice.domain.names import Prefix
-from sluice.domain.position import Position
 from sluice.errors import SluiceError
-from sluice.vendors.postgres import position
+from sluice.model.names import Prefix
+from sluice.model.position import Position
 from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.source import position
 
 POLL = 0.1
 

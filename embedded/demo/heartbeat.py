@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 
 from embedded.demo.accounts import APPLICATION
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 
 INTERVAL = 0.1
 """Seconds between two beats."""

@@ -16,11 +16,11 @@ import redis
 
 from embedded.demo.accounts import PREFIX, SCHEMA
 from embedded.demo.heartbeat import connect
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import Prefix
-from sluice.domain.position import Position
+from sluice.coordination.gate import Gate
 from sluice.errors import SluiceError
-from sluice.stores.gate import Gate
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix
+from sluice.model.position import Position
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
@@ -95,7 +95,7 @@ class Consistency:
     """What a reader of the NORMAL slave saw: how often it looked, and how often at half a transaction."""
 
     looks: int = 0
-    torn: list[str] = field(default_factory=list)
+    half_transactions: list[str] = field(default_factory=list)
 
 
 class Observer(threading.Thread):
@@ -176,7 +176,7 @@ class Observer(threading.Thread):
         if consistent:
             self.consistency.looks += 1
             if tellers != branches:
-                self.consistency.torn.append(f"tellers {tellers}, branches {branches}")
+                self.consistency.half_transactions.append(f"tellers {tellers}, branches {branches}")
 
     def _closures(self) -> tuple[str, ...]:
         with contextlib.suppress(SluiceError, redis.RedisError):

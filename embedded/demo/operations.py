@@ -67,10 +67,10 @@ def zoo_key(session: Session) -> int:
 def zoo_key_swap(session: Session) -> int:
     """Two rows exchange their keys by way of a third key."""
     one, other = session.random.sample(range(1, ZOO_IDS), 2)
-    aside = -1 - session.number
-    changed = session.changed("UPDATE public.type_zoo SET id = %s WHERE id = %s", [aside, one])
+    spare = -1 - session.number
+    changed = session.changed("UPDATE public.type_zoo SET id = %s WHERE id = %s", [spare, one])
     changed += session.changed("UPDATE public.type_zoo SET id = %s WHERE id = %s", [one, other])
-    return changed + session.changed("UPDATE public.type_zoo SET id = %s WHERE id = %s", [other, aside])
+    return changed + session.changed("UPDATE public.type_zoo SET id = %s WHERE id = %s", [other, spare])
 
 
 def zoo_delete(session: Session) -> int:

@@ -8,8 +8,8 @@ import psycopg
 from embedded.demo.events import Events
 from embedded.demo.replica import Replica
 from embedded.stack import Stack
+from sluice.coordination.gate import ERROR
 from sluice.errors import SluiceError, Terminal
-from sluice.stores.gate import ERROR
 
 POLL = 0.1
 STUCK = 300.0
@@ -50,7 +50,7 @@ class Patience:
         self.stack, self.replicas, self.events = stack, replicas, events
 
     def until(self, what: str, condition: Callable[[], bool], progress: Callable[[], object]) -> None:
-        """Until it holds. Raises what `raise_failures` raises, and `Stuck` where `progress` stays the same."""
+        """Until it holds. Raises what `raise_failures` raises, and `ExecutorStuck` where `progress` stays the same."""
         seen, since = progress(), time.monotonic()
         while not condition():
             self.raise_failures()

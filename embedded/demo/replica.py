@@ -9,7 +9,7 @@ from embedded.demo.observer import Observer
 from embedded.demo.report import SlaveFigures
 from embedded.demo.view import SlavePicture
 from embedded.stack import Stack
-from sluice.domain.position import Position
+from sluice.model.position import Position
 
 RECENT = 30.0
 """Seconds over which the view's lag is measured."""
@@ -72,6 +72,6 @@ class Replica:
             lag_samples=len(lags),
             applied_rate=self.observer.applied_rate(began, ended),
             looks=watched.looks,
-            torn=tuple(watched.torn),
+            half_transactions=tuple(watched.half_transactions),
             joining_p95=percentile(self.pulse.lags(*self.joining), 0.95) if self.joining else None,
         )

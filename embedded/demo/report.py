@@ -27,7 +27,7 @@ class SlaveFigures:
     applied_rate: float
     """Changes a second, over the time of the traffic."""
     looks: int
-    torn: Sequence[str] = ()
+    half_transactions: Sequence[str] = ()
     """Half transactions that a reader of the NORMAL slave saw."""
     joining_p95: float | None = None
     """Lag while other slaves joined; None where none did."""
@@ -56,8 +56,12 @@ def show(
         show_differences(console, slave, found)
     show_figures(console, figures)
     console.print()
-    torn = [f"{slave.name}: a reader saw half a transaction: {slave.torn[0]}" for slave in figures.slaves if slave.torn]
-    wrong = [*problems, *torn]
+    half_transactions = [
+        f"{slave.name}: a reader saw half a transaction: {slave.half_transactions[0]}"
+        for slave in figures.slaves
+        if slave.half_transactions
+    ]
+    wrong = [*problems, *half_transactions]
     for problem in wrong:
         console.print(problem, style="bold red", markup=False, highlight=False)
     everything = [verdict for found in verdicts.values() for verdict in found]
@@ -120,8 +124,13 @@ def show_figures(console: Console, figures: Figures) -> None:
         if slave.joining_p95 is not None:
             lag += f"; while other slaves joined, p95 {seconds(slave.joining_p95)}"
         grid.add_row(f"lag of {slave.name}", lag + " (commit on the master until visible on the slave)")
-        torn = f"{len(slave.torn)} of {slave.looks:,} looks" + (f", e.g. {slave.torn[0]}" if slave.torn else "")
-        grid.add_row(f"half transactions seen on {slave.name}", Text(torn, "bold red" if slave.torn else ""))
+        half_transactions = f"{len(slave.half_transactions)} of {slave.looks:,} looks" + (
+            f", e.g. {slave.half_transactions[0]}" if slave.half_transactions else ""
+        )
+        grid.add_row(
+            f"half transactions seen on {slave.name}",
+            Text(half_transactions, "bold red" if slave.half_transactions else ""),
+        )
     if figures.memory:
         parts = sorted(figures.memory.items(), key=lambda part: -part[1])
         listed = ", ".join(f"{name} {size(value)}" for name, value in parts)

@@ -11,7 +11,7 @@ import psycopg
 from psycopg import sql
 
 from embedded.demo.accounts import APPLICATION
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 
 EXPECTED = ("08", "57P", "40", "55P03", "57014", "23505", "23503", "23001", "42701")
 """SQLSTATEs that concurrent traffic and restarts bring about: the transaction is rolled back, the traffic goes on."""

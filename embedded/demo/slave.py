@@ -4,7 +4,7 @@ from embedded.demo.accounts import ACCOUNT, DATABASE
 from embedded.demo.master import install_hstore, recreate_database
 from embedded.postgres import PostgresServer
 from sluice.vendors.postgres.connection import quoted
-from sluice.vendors.postgres.session import silence_statement
+from sluice.vendors.postgres.session_settings import silence_statement
 
 
 def make(server: PostgresServer) -> None:

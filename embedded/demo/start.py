@@ -81,10 +81,10 @@ def _make_databases(
 
 def _abandon(stack: Stack, up: Future[None]) -> None:
     """End a start that is of no use any more: without its supervisor it gives up."""
-    told = None
+    reported = None
     while not up.done():
         supervisor = read_process(stack.home.supervisor)
-        if supervisor and supervisor != told:
+        if supervisor and supervisor != reported:
             supervisor.send(signal.SIGTERM)
-            told = supervisor
+            reported = supervisor
         time.sleep(POLL)

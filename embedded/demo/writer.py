@@ -18,7 +18,7 @@ import psycopg
 from embedded.demo import master
 from embedded.demo.session import EXPECTED, Pace, Session, Tally
 from embedded.demo.transactions import ROLES, Role
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 
 RECONNECT = 0.2
 """Seconds between two tries to reach the master."""

@@ -35,8 +35,8 @@ from sluice.configuration.model import (
 from sluice.configuration.nodes import Node, suggestion
 from sluice.configuration.resolve import OwnTable, ResolvedTable, TablesMissing
 from sluice.configuration.rule import ALL_ACTIONS, TablePattern, TableRule
-from sluice.domain.names import Prefix
 from sluice.errors import Terminal
+from sluice.model.names import Prefix
 
 __all__ = [
     "ALL_ACTIONS",

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sluice.config import Replication, SlaveConfig
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import Prefix
 from sluice.errors import Terminal
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix
 
 
 class ConnectionNotGiven(Terminal):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 from tests.airflow_connections import connect_airflow
 from tests.scenarios.apply.rig import Rig
 

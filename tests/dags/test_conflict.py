@@ -10,12 +10,12 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from fastapi.testclient import TestClient
 
-from sluice.domain.names import Prefix
-from sluice.orchestration import jobs
-from sluice.orchestration.job import Kind
-from sluice.stores import redis_store
-from sluice.stores.gate import ERROR, Gate
-from sluice.stores.status import Status
+from sluice.airflow import jobs
+from sluice.airflow.job import Kind
+from sluice.coordination import redis_store
+from sluice.coordination.gate import ERROR, Gate
+from sluice.coordination.status import Status
+from sluice.model.names import Prefix
 from tests.dags.resyncing import DAGS, pair
 from tests.dags.test_pages import application
 from tests.scenarios.apply.rig import Rig

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from sluice.airflow import connections
+from sluice.airflow.connections import ConnectionMissing
+from sluice.coordination.redis_store import StoreNotConfigured
 from sluice.database.registry import UnknownVendor
-from sluice.domain.airflow_connection import ConnectionUnusable
-from sluice.domain.location import S3Access
-from sluice.orchestration import connections
-from sluice.orchestration.connections import ConnectionMissing
-from sluice.stores.redis_store import StoreNotConfigured
+from sluice.model.airflow_connection import ConnectionUnusable
+from sluice.model.location import S3Access
 
 FULL = {
     "conn_type": "postgres", "host": "db", "port": 5433, "schema": "shop", "login": "anna", "password": "p@ss/w:rd",

@@ -8,7 +8,7 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import ParamValidationError
 
-from sluice.orchestration.work import listed
+from sluice.airflow.task_context import listed
 
 ROOT = Path(__file__).resolve().parents[2]
 DAGS = ROOT / "dags"

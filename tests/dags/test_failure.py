@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException, TaskDeferred
 
+from sluice.airflow.failure import SAID, UNFORESEEN_TRIES, XCOM_KEY, as_airflow
 from sluice.database.errors import DatabaseUnreachable, UndefinedTable
 from sluice.errors import Terminal, Transient
-from sluice.orchestration.failure import SAID, UNFORESEEN_TRIES, XCOM_KEY, as_airflow
 
 
 class Instance(SimpleNamespace):

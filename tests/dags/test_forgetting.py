@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from sluice.domain.location import Location, folder_name
-from sluice.domain.names import Prefix, TableName
-from sluice.domain.state import SlaveState
-from sluice.orchestration import places
-from sluice.orchestration.steps_housekeeping import clear_files, forget_rejects, tell_people
-from sluice.stores import redis_store
-from sluice.stores.used_locations import UsedLocations
-from sluice.stores.verified import Verified
-from sluice.vendors.postgres import updates
-from sluice.vendors.postgres.rejects import RejectStore
+from sluice.airflow import state_paths
+from sluice.airflow.steps_housekeeping import clear_files, forget_rejects, tell_people
+from sluice.coordination import redis_store
+from sluice.coordination.used_locations import UsedLocations
+from sluice.coordination.verification_log import VerificationLog
+from sluice.model.location import Location, folder_name
+from sluice.model.names import Prefix, TableName
+from sluice.model.slave_state import SlaveState
+from sluice.vendors.postgres.target import load_ownership
+from sluice.vendors.postgres.target.rejects import RejectStore
 from tests.dags.test_housekeeping import DEMO, TO_NORMAL, World, run, world
 
 __all__ = ["world"]
@@ -108,7 +108,7 @@ def disk(replication: Path, tmp_path: Path) -> Path:
 
 def belongs_to(world: World, slave: str, update: str, *path: SlaveState) -> None:
     world.slave(slave, *path)
-    updates.name(world.slaves[slave], DEMO, "sluice", slave, update)
+    load_ownership.name(world.slaves[slave], DEMO, "sluice", slave, update)
 
 
 def test_old_folders_go_with_what_sluice_made_in_them(world: World, disk: Path, redis_url: str) -> None:
@@ -184,14 +184,14 @@ def test_what_is_verified_through_when_outlives_an_emptied_redis_and_no_initial_
     world.master.execute('CREATE TABLE public."T x" (id int PRIMARY KEY); CREATE TABLE public.u (id int)')
     belongs_to(world, "a", "first", *TO_NORMAL)
     with redis_store.connect(redis_url) as client:
-        verified = Verified(client, DEMO, "a")
+        verified = VerificationLog(client, DEMO, "a")
         run(tell_people)
         through = {"outcome": "identical", "time": "2026-01-01T00:00:00Z", "position": "p", "rows": 3, "checked": "x"}
         verified.write(table, through)
         run(tell_people)
         known = verified.read()
         assert known[table].items() >= through.items() and set(known) == {table, "public.u"}
-        kept = places.verified_folder() / "DEMO_.a.json"
+        kept = state_paths.verified_folder() / "DEMO_.a.json"
         assert kept.stat().st_mode & 0o777 == 0o600
         client.flushall()
         run(tell_people)
@@ -208,6 +208,6 @@ def test_what_is_verified_through_when_outlives_an_emptied_redis_and_no_initial_
         )
 
         client.flushall()
-        updates.name(world.slaves["a"], DEMO, "sluice", "a", "second")
+        load_ownership.name(world.slaves["a"], DEMO, "sluice", "a", "second")
         run(tell_people)
         assert all("time" not in seen for seen in verified.read().values()), "loaded anew, nothing is verified"

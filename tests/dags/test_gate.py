@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from sluice import config
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import Prefix
-from sluice.orchestration.steps_gate import NothingToHold, ReasonMissing, decide
-from sluice.orchestration.work import Work
-from sluice.stores import redis_store
-from sluice.stores.gate import INITIAL_UPDATE, Gate
-from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.airflow.steps_gate import NothingToHold, ReasonMissing, decide
+from sluice.airflow.task_context import TaskContext
+from sluice.coordination import redis_store
+from sluice.coordination.gate import INITIAL_UPDATE, Gate
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix
 from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.target.checkpoint import CheckpointStore
 from tests.airflow_connections import connect_airflow
 
 DEMO = Prefix("DEMO_")
@@ -51,7 +51,7 @@ def run(action: str, reason: str | None = None) -> str:
         "dag_run": SimpleNamespace(triggering_user_name="anna"),
         "params": {"action": action, "reason": reason},
     }
-    return str(decide.body(Work(config.load("DEMO_"), "a", context)))
+    return str(decide.body(TaskContext(config.load("DEMO_"), "a", context)))
 
 
 def kept(info: ConnectionInfo) -> str:

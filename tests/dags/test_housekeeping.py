@@ -11,22 +11,22 @@ from typing import Any
 import pytest
 
 from sluice import config
+from sluice.airflow import notices
+from sluice.airflow.notices import Notice
+from sluice.airflow.pages.overview import Shown, messages_of
+from sluice.airflow.steps_housekeeping import check_structure, purge_items
+from sluice.airflow.task_context import TaskContext
+from sluice.capture import resources
 from sluice.cli.status import items
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import Prefix
-from sluice.domain.state import SlaveState
-from sluice.install import resources
-from sluice.monitor.overview import Shown, messages_of
-from sluice.orchestration import notices
-from sluice.orchestration.notices import Notice
-from sluice.orchestration.steps_housekeeping import check_structure, purge_items
-from sluice.orchestration.work import Work
-from sluice.stores import redis_store
-from sluice.stores.items_state import ItemsState
-from sluice.vendors.postgres import position
-from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.coordination import redis_store
+from sluice.coordination.items_state import ItemsState
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix
+from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+from sluice.vendors.postgres.source import position
+from sluice.vendors.postgres.target.checkpoint import CheckpointStore
 from tests.airflow_connections import connect_airflow
 
 DEMO = Prefix("DEMO_")
@@ -82,7 +82,7 @@ def world(database: Callable[..., ConnectionInfo], tmp_path: Path, monkeypatch: 
 
 def run(task: Any) -> str:
     context: dict[str, Any] = {"dag": SimpleNamespace(dag_id="housekeeping")}
-    return str(task.body(Work(config.load("DEMO_"), None, context)))
+    return str(task.body(TaskContext(config.load("DEMO_"), None, context)))
 
 
 TO_NORMAL = (SlaveState.INITIAL, SlaveState.TRANSITION, SlaveState.NORMAL)

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
 
+from sluice.airflow import definition_comparison, job_operator, jobs, state_paths
+from sluice.airflow.job import Job, JobState, Kind
+from sluice.airflow.job_operator import ApplyOperator, LoadOperator, SparkJobOperator
+from sluice.airflow.job_trigger import JobTrigger
+from sluice.airflow.steps_housekeeping import end_orphans, forget_jobs
 from sluice.errors import Terminal
-from sluice.orchestration import comparing, job_operator, jobs, places
-from sluice.orchestration.job import Job, JobState, Kind
-from sluice.orchestration.job_operator import ApplyOperator, LoadOperator, SparkJobOperator
-from sluice.orchestration.job_trigger import JobTrigger
-from sluice.orchestration.steps_housekeeping import end_orphans, forget_jobs
 
 
 class FakePayload(SparkJobOperator):
@@ -59,7 +59,7 @@ def active_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[set
     )
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
     monkeypatch.setattr(job_operator, "is_active", lambda owner: owner.run_id in runs)
-    monkeypatch.setattr("sluice.orchestration.steps_housekeeping.is_active", lambda owner: owner.run_id in runs)
+    monkeypatch.setattr("sluice.airflow.steps_housekeeping.is_active", lambda owner: owner.run_id in runs)
     yield runs
     for job in jobs.all_jobs():
         job.runner.send(signal.SIGKILL)
@@ -178,7 +178,7 @@ def test_a_job_that_asks_for_a_comparison_is_watched_again_whatever_comes_of_it(
         if failure is not None:
             raise failure
 
-    monkeypatch.setattr(comparing, "compare_and_tell", compare)
+    monkeypatch.setattr(definition_comparison, "compare_and_tell", compare)
     job = begin()
     event = {"job_id": job.id, "next": "tell", "why": "it asks", "attempt": 2}
     with pytest.raises(TaskDeferred) as raised:
@@ -277,7 +277,7 @@ def test_housekeeping_forgets_jobs_that_ended_long_ago_except_the_last_of_a_pair
 
 
 def test_housekeeping_bears_a_file_that_vanishes_while_it_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    gone = places.jobs_folder() / ".apply-DEMO_-dr1-20260101T000000-abcd.json.1.ff"
+    gone = state_paths.jobs_folder() / ".apply-DEMO_-dr1-20260101T000000-abcd.json.1.ff"
     listed = Path.iterdir
     monkeypatch.setattr(Path, "iterdir", lambda folder: iter([*listed(folder), gone]))
     assert forget_jobs.function() == 0

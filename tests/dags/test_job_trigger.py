@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
-from sluice.domain.to_compare import COMPARE_AND_TELL
-from sluice.orchestration import jobs
-from sluice.orchestration.job import Job, JobState, Kind, Owner
-from sluice.orchestration.job_trigger import JobTrigger, parse_line
+from sluice.airflow import jobs
+from sluice.airflow.job import Job, JobState, Kind, Owner
+from sluice.airflow.job_trigger import JobTrigger, parse_line
+from sluice.model.comparison_trigger import COMPARE_AND_TELL
 from tests.waiting import until
 
 MODULE = "tests.unit.fake_job"

@@ -9,20 +9,20 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 from sluice import config
-from sluice.apply import loop
+from sluice.airflow import definition_comparison
+from sluice.airflow.steps_housekeeping import compare_definitions
+from sluice.airflow.task_context import TaskContext
+from sluice.apply import apply_loop
 from sluice.cli import status
-from sluice.domain import to_compare
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import TableName
-from sluice.domain.reject import RejectStatus
-from sluice.orchestration import comparing
-from sluice.orchestration.steps_housekeeping import compare_definitions
-from sluice.orchestration.work import Work
-from sluice.stores import redis_store
-from sluice.stores.lacks import Lacks
-from sluice.stores.status import Status
-from sluice.vendors.postgres import updates
-from sluice.vendors.postgres.rejects import RejectStore
+from sluice.coordination import redis_store
+from sluice.coordination.lacks import Lacks
+from sluice.coordination.status import Status
+from sluice.model import comparison_trigger
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
+from sluice.model.reject import RejectStatus
+from sluice.vendors.postgres.target import load_ownership
+from sluice.vendors.postgres.target.rejects import RejectStore
 from tests.dags.resyncing import DAGS, pair, run
 from tests.dags.test_notify import Told, look, told
 from tests.scenarios.apply.rig import Rig
@@ -47,7 +47,7 @@ CHANGES = (
 def compare() -> str:
     """The task of housekeeping, once."""
     dag = DagBag(str(DAGS)).dags["housekeeping"]
-    return str(compare_definitions.body(Work.of_prefix("DEMO_", {"dag": dag})))
+    return str(compare_definitions.body(TaskContext.of_prefix("DEMO_", {"dag": dag})))
 
 
 def status_of(rig: Rig) -> str:
@@ -189,7 +189,7 @@ def test_what_differs_is_not_told_while_the_update_that_makes_indexes_goes_on(
 
     monkeypatch.setattr(RuntimeTaskInstance, "get_dr_count", counted)
     # The last task of an update makes indexes, while the slave is NORMAL already and no session of its job is there.
-    updates.name(rig.slave, rig.pair.prefix, "public", "dr1", "manual__1")
+    load_ownership.name(rig.slave, rig.pair.prefix, "public", "dr1", "manual__1")
     rig.master.execute('CREATE INDEX "In dex" ON public.people (name)')
     assert compare() == "0 differences found"
     assert look() == "0 things need a person, 0 notices sent"
@@ -230,7 +230,7 @@ def test_what_constrains_a_slave_alone_is_told_until_it_goes(told: Told, caplog:
     for drop in DROPS:
         rig.master.execute(drop.encode())
     caplog.clear()
-    with caplog.at_level(logging.INFO, "sluice.orchestration"):
+    with caplog.at_level(logging.INFO, "sluice.airflow"):
         assert compare() == "5 differences found"
     (note,) = [one for one in caplog.records if one.levelno == logging.INFO and "of its own" in one.message]
     assert 'DROP INDEX CONCURRENTLY IF EXISTS "public"."of its own";' in note.message
@@ -249,12 +249,12 @@ def test_an_apply_asks_for_a_comparison_as_soon_as_something_is_new(
     told: Told, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rig = told.pair
-    monkeypatch.setattr(loop, "DIGEST_SECONDS", 0.1)
-    monkeypatch.setattr(loop, "DIGEST_SHARE", 0.0)
-    monkeypatch.setattr(to_compare, "ASK_SECONDS", 0.0)
+    monkeypatch.setattr(apply_loop, "DIGEST_SECONDS", 0.1)
+    monkeypatch.setattr(apply_loop, "DIGEST_SHARE", 0.0)
+    monkeypatch.setattr(comparison_trigger, "ASK_SECONDS", 0.0)
 
     def asked() -> int:
-        return caplog.text.count(to_compare.COMPARE_AND_TELL)
+        return caplog.text.count(comparison_trigger.COMPARE_AND_TELL)
 
     with caplog.at_level(logging.INFO, "sluice.apply"), rig.apply():
         rig.await_that(lambda: asked() == 1)
@@ -263,7 +263,9 @@ def test_an_apply_asks_for_a_comparison_as_soon_as_something_is_new(
         rig.await_that(lambda: asked() == 2)
         rig.master.execute("SELECT public.demo_ddl_item('DIFFER', 'public', 'people', 'a partition is gone', NULL)")
         rig.await_that(lambda: asked() == 3)
-        comparing.compare_and_tell(Work.of_prefix("DEMO_", {"dag": DagBag(str(DAGS)).dags["housekeeping"]}), ["dr1"])
+        definition_comparison.compare_and_tell(
+            TaskContext.of_prefix("DEMO_", {"dag": DagBag(str(DAGS)).dags["housekeeping"]}), ["dr1"]
+        )
         assert len(told.notices) == 2
         rig.master.execute("CREATE TABLE public.later (id int)")
         rig.await_that(lambda: asked() == 4)

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import redis
 
-from sluice.domain.names import Prefix
-from sluice.orchestration.leases import foreign_holder
-from sluice.stores.lease import key
+from sluice.airflow.lease_check import foreign_holder
+from sluice.coordination.lease import key
+from sluice.model.names import Prefix
 from tests.waiting import until
 
 REPLICATION: Any = SimpleNamespace(prefix=Prefix("DEMO_"), apply=SimpleNamespace(lease=1.0))

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 
-from sluice.domain.state import SlaveState
-from sluice.orchestration import notify, places
-from sluice.orchestration.steps_housekeeping import forget_reports, report_days, tell_people
-from sluice.orchestration.work import Work
-from sluice.stores import redis_store
-from sluice.stores.gate import ERROR, Gate
-from sluice.stores.verified import Verified
+from sluice.airflow import notify, state_paths
+from sluice.airflow.steps_housekeeping import forget_reports, report_days, tell_people
+from sluice.airflow.task_context import TaskContext
+from sluice.coordination import redis_store
+from sluice.coordination.gate import ERROR, Gate
+from sluice.coordination.verification_log import VerificationLog
+from sluice.model.slave_state import SlaveState
 from tests.dags.resyncing import DAGS, pair, run
 from tests.dags.smtp_server import MailServer
 from tests.scenarios.apply.rig import Rig
@@ -48,14 +48,14 @@ class Told:
         return [json.loads(line) for line in self.file.read_text().splitlines()] if self.file.exists() else []
 
     @property
-    def verified(self) -> Verified:
-        return Verified(redis_store.connect(self.pair.redis_url), self.pair.pair.prefix, "dr1")
+    def verified(self) -> VerificationLog:
+        return VerificationLog(redis_store.connect(self.pair.redis_url), self.pair.pair.prefix, "dr1")
 
 
 def look() -> str:
     """The task of housekeeping, once."""
     dag = DagBag(str(DAGS)).dags["housekeeping"]
-    return str(tell_people.body(Work.of_prefix("DEMO_", {"dag": dag})))
+    return str(tell_people.body(TaskContext.of_prefix("DEMO_", {"dag": dag})))
 
 
 def test_a_difference_is_told_once_with_its_report_until_it_is_mended(told: Told) -> None:
@@ -68,7 +68,7 @@ def test_a_difference_is_told_once_with_its_report_until_it_is_mended(told: Told
         assert look() == "0 things need a person, 0 notices sent"
     assert notice["subject"] == "DEMO_ → dr1 differs from its master: 1 table"
     assert "public.people: 3 rows differ" in notice["text"] and "approve the repair" in notice["text"]
-    (folder,) = places.reports_folder().iterdir()
+    (folder,) = state_paths.reports_folder().iterdir()
     assert notice["link"].endswith(f"/sluice/reports/{folder.name}/")
 
 
@@ -81,7 +81,7 @@ def test_a_run_that_could_not_compare_is_told_with_the_reason(told: Told) -> Non
 
 
 def test_what_a_run_finds_is_told_when_all_of_it_is_known(told: Told) -> None:
-    folder = places.report_folder("scheduled__1")
+    folder = state_paths.report_folder("scheduled__1")
     found = {"outcome": "different", "run": folder.name}
     told.verified.write("public.people", {**found, "differ": 1})
     assert look() == "0 things need a person, 0 notices sent", "there is no report yet"
@@ -92,7 +92,7 @@ def test_what_a_run_finds_is_told_when_all_of_it_is_known(told: Told) -> None:
 
 
 def test_what_a_run_found_that_never_wrote_its_report_is_told_all_the_same(told: Told) -> None:
-    folder = places.report_folder("scheduled__1")
+    folder = state_paths.report_folder("scheduled__1")
     told.verified.write("public.people", {"outcome": "different", "run": folder.name, "differ": 1})
     os.utime(folder, (time.time(), time.time() - 25 * 3600))
     assert look() == "1 thing needs a person, 1 notice sent"
@@ -105,7 +105,7 @@ def test_a_notifier_that_fails_hides_nothing_and_is_tried_again(told: Told) -> N
     told.pair.slave.execute("ALTER TABLE public.log RENAME line TO other")
     state, tasks = run(prefix="DEMO_")
     assert state == "failed" and tasks["write_report"] == "success" and tasks["verdict"] == "failed"
-    with pytest.raises(notify.NotTold, match="the pager's line is dead"):
+    with pytest.raises(notify.NotNotified, match="the pager's line is dead"):
         look()
     told.fail.unlink()
     assert look() == "1 thing needs a person, 1 notice sent"
@@ -116,7 +116,9 @@ def test_a_notifier_that_fails_hides_nothing_and_is_tried_again(told: Told) -> N
 def test_a_notifier_that_cannot_be_made_says_why(told: Told) -> None:
     Gate(redis_store.connect(told.pair.redis_url), told.pair.pair.prefix, "dr1").close(ERROR, "apply", "drift")
     told.configure({"no_such_package.Pager": {}})
-    with pytest.raises(notify.NotTold, match=r"no_such_package\.Pager of the configuration cannot be used: No module"):
+    with pytest.raises(
+        notify.NotNotified, match=r"no_such_package\.Pager of the configuration cannot be used: No module"
+    ):
         look()
 
 
@@ -166,7 +168,7 @@ def test_e_mail_is_sent_with_nothing_but_addresses_in_the_configuration(
 
 def test_reports_go_after_the_days_that_are_configured(told: Told) -> None:
     def report(name: str, days: float, *prefixes: str) -> Path:
-        folder = places.report_folder(name)
+        folder = state_paths.report_folder(name)
         (folder / "report.json").write_text(json.dumps([{"prefix": prefix} for prefix in prefixes]))
         os.utime(folder, (time.time(), time.time() - days * 24 * 3600))
         return folder

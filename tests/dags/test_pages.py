@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from sluice.domain.names import Prefix
-from sluice.orchestration import places
-from sluice.stores import redis_store
-from sluice.stores.gate import ERROR, Gate
-from sluice.stores.lacks import Lacks
-from sluice.stores.lease import Lease
-from sluice.stores.status import Status
-from sluice.stores.verified import Verified
+from sluice.airflow import state_paths
+from sluice.coordination import redis_store
+from sluice.coordination.gate import ERROR, Gate
+from sluice.coordination.lacks import Lacks
+from sluice.coordination.lease import Lease
+from sluice.coordination.status import Status
+from sluice.coordination.verification_log import VerificationLog
+from sluice.model.names import Prefix
 
 CONFIG = "prefix: DEMO_\nmaster: {conn_id: m}\nslaves: {dr1: {conn_id: s}}\ntables: {public.*: {}}\n"
 RUN = "manual__2026-11-21T00:41:08+00:00"
@@ -24,7 +24,7 @@ POSITION = {"snapshot": "811:815:812", "low": 1, "high": 2, "next": None, "floor
 SEEN = {
     "outcome": "identical",
     "checked": "2026-11-21T00:41:12+00:00",
-    "run": places.report_name(RUN),
+    "run": state_paths.report_name(RUN),
     "time": "2026-11-21T00:41:10.1Z",
     "position": json.dumps(POSITION),
     "rows": 1234,
@@ -72,8 +72,8 @@ def anna(client: TestClient) -> dict[str, str]:
 
 @pytest.fixture
 def report() -> str:
-    name = places.report_name(RUN)
-    folder = places.report_folder(RUN)
+    name = state_paths.report_name(RUN)
+    folder = state_paths.report_folder(RUN)
     told: list[dict[str, Any]] = [
         {"prefix": "DEMO_", "slave": "dr1", "outcome": "different", "started": "2026-11-21T00:41:08"}
     ]
@@ -96,7 +96,7 @@ def test_the_overview_says_through_when_each_table_is_verified(
 ) -> None:
     store = redis_store.connect()
     Status(store, Prefix("DEMO_"), "dr1").write({"state": "NORMAL", "current_as_of": "2026-11-21T00:45:10.1Z"})
-    verified = Verified(store, Prefix("DEMO_"), "dr1")
+    verified = VerificationLog(store, Prefix("DEMO_"), "dr1")
     verified.expect(["public.t", "public.<new>"], "2026-11-20T00:00:00+00:00")
     verified.write("public.t", SEEN)
     verified.write("public.t", {"outcome": "could not compare", "reason": "no <apply>", "run": SEEN["run"]})
@@ -152,7 +152,7 @@ def test_a_report_is_served_and_nothing_else_of_the_folder(
     page = client.get(f"/sluice/reports/{report}/", headers=anna)
     assert page.status_code == 200 and "the report" in page.text
     assert client.get(f"/sluice/reports/{report}/report.json", headers=anna).json()[0]["prefix"] == "DEMO_"
-    (places.home() / "report.html").write_text("outside")
+    (state_paths.home() / "report.html").write_text("outside")
     for path in (f"{report}/part-1.json", "%2e%2e/", "..%2f/", "nothing/", ".hidden/", "../"):
         answer = client.get(f"/sluice/reports/{path}", headers=anna)
         assert "outside" not in answer.text
@@ -160,7 +160,7 @@ def test_a_report_is_served_and_nothing_else_of_the_folder(
 
 
 def test_the_link_of_a_run_leads_to_its_report(client: TestClient, anna: dict[str, str], report: str) -> None:
-    from sluice.orchestration.report_link import ReportLink
+    from sluice.airflow.report_link import ReportLink
 
     class Key:
         run_id = RUN

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from embedded.postgres import PostgresServer
-from sluice.domain.connection import ConnectionInfo
+from sluice.airflow import preflight_check
+from sluice.airflow.job_operator import ApplyOperator
+from sluice.airflow.steps_master import check, check_lightly, install_resources
+from sluice.airflow.task_context import TaskContext
 from sluice.errors import Transient
-from sluice.orchestration import preflighting
-from sluice.orchestration.job_operator import ApplyOperator
-from sluice.orchestration.steps_master import check, check_lightly, install_resources
-from sluice.orchestration.work import Work
+from sluice.model.connection import ConnectionInfo
 from sluice.preflight.checks import NotReady
 from sluice.vendors.postgres.connection import connect
 from tests.airflow_connections import connect_airflow
@@ -49,10 +49,10 @@ def places(
     return infos
 
 
-def work(**params: Any) -> Work:
+def work(**params: Any) -> TaskContext:
     given = {"prefix": "SHOP_", "slave": "dr1", **params}
     dag = SimpleNamespace(dag_id="initial_update")
-    return Work.of({"params": given, "dag": dag, "ti": SimpleNamespace(task_id="check"), "run_id": "manual__1"})
+    return TaskContext.of({"params": given, "dag": dag, "ti": SimpleNamespace(task_id="check"), "run_id": "manual__1"})
 
 
 def test_what_both_sides_lack_is_said_before_anything_is_on_the_master(
@@ -103,10 +103,10 @@ def test_one_of_several_slaves_that_lacks_something_is_warned_of(
         admin.execute("ALTER SCHEMA public OWNER TO postgres")
         admin.execute(f"REVOKE ALL ON SCHEMA public FROM {slave.user}".encode())
     both = work(slave="dr1,dr2", transfer="files")
-    preflighting.prove(both, both.slave_names)
+    preflight_check.require_ready(both, both.slave_names)
     assert f"CREATE ON SCHEMA public TO {slave.user};" in caplog.text
     with pytest.raises(NotReady):
-        preflighting.prove(work(slave="dr2"), ("dr2",))
+        preflight_check.require_ready(work(slave="dr2"), ("dr2",))
 
 
 def test_what_runs_already_is_warned_of_and_not_stopped(

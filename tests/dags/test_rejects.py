@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from sluice import config
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import Prefix
-from sluice.domain.reject import RejectStatus
-from sluice.orchestration import steps_rejects
-from sluice.orchestration.steps_rejects import RejectsRefused, RejectsUnknown, decide, numbers
-from sluice.orchestration.work import Work
-from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.airflow import steps_rejects
+from sluice.airflow.steps_rejects import RejectsRefused, RejectsUnknown, decide, numbers
+from sluice.airflow.task_context import TaskContext
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix
+from sluice.model.reject import RejectStatus
 from sluice.vendors.postgres.connection import connect, native
-from sluice.vendors.postgres.rejects import RejectStore
+from sluice.vendors.postgres.target.checkpoint import CheckpointStore
+from sluice.vendors.postgres.target.rejects import RejectStore
 from tests.airflow_connections import connect_airflow
 from tests.waiting import until
 
@@ -50,7 +50,7 @@ def run(action: str, ids: str | None = None, *, force: bool = False) -> str:
         "dag_run": SimpleNamespace(triggering_user_name="anna"),
         "params": {"action": action, "ids": ids, "force": force},
     }
-    return str(decide.body(Work(config.load("DEMO_"), "a", context)))
+    return str(decide.body(TaskContext(config.load("DEMO_"), "a", context)))
 
 
 def test_what_is_set_aside_is_listed(store: RejectStore, caplog: pytest.LogCaptureFixture) -> None:

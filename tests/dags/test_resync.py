@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sluice.orchestration.steps_resync import is_due
-from sluice.stores import redis_store
-from sluice.stores.verified import Verified
+from sluice.airflow.steps_resync import is_due
+from sluice.coordination import redis_store
+from sluice.coordination.verification_log import VerificationLog
 from tests.dags.resyncing import pair, reports, run
 from tests.scenarios.apply.rig import Rig
 
@@ -25,7 +25,7 @@ def test_a_run_without_differences_succeeds_and_asks_nobody(pair: Rig, tmp_path:
     assert told["outcome"] == "identical" and len(told["tables"]) == 2
     assert [table["rows_slave"] for table in told["tables"]] == [10, 100]
     assert "DEMO_ → dr1" in page and "prefers-color-scheme: dark" in page
-    verified = Verified(redis_store.connect(pair.redis_url), pair.pair.prefix, "dr1").read()
+    verified = VerificationLog(redis_store.connect(pair.redis_url), pair.pair.prefix, "dr1").read()
     assert {table: seen["outcome"] for table, seen in verified.items()} == {
         "public.log": "identical", "public.people": "identical",
     }  # fmt: skip

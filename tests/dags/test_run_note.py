@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from airflow.serialization.definitions.param import SerializedParamsDict
 
-from sluice.orchestration.run_note import LONGEST, note_of, on_dag_run_running
+from sluice.airflow.run_note import LONGEST, note_of, on_dag_run_running
 
 
 @pytest.mark.parametrize(

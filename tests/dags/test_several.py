@@ -9,25 +9,25 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import Prefix
-from sluice.domain.state import SlaveState
-from sluice.initial import transfer
-from sluice.initial.carried import Carried
-from sluice.initial.exporter import export_worker
-from sluice.initial.job import LoadJob
-from sluice.orchestration import files, several
-from sluice.orchestration.approval import ApproveTransfer
-from sluice.orchestration.await_normal import AwaitNormal
-from sluice.orchestration.choosing import update_of
-from sluice.orchestration.job_operator import ImportOperator, LoadOperator
-from sluice.orchestration.several import EachSlave, NeedsFiles, NoSlaveLeft, SlavesMissing, share
-from sluice.orchestration.steps_master import check, install_resources, reconcile
-from sluice.orchestration.steps_update import begin, create_tables, make_folder, plan, settle
-from sluice.orchestration.work import Work
-from sluice.stores.allowed_locations import LocationNotAllowed
-from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.airflow import multi_slave, transfer_form
+from sluice.airflow.approval import ApproveTransfer
+from sluice.airflow.await_normal import AwaitNormal
+from sluice.airflow.job_operator import ImportOperator, LoadOperator
+from sluice.airflow.multi_slave import EachSlave, NeedsFiles, NoSlaveLeft, SlavesMissing, share
+from sluice.airflow.selection_form import update_of
+from sluice.airflow.steps_master import check, install_resources, reconcile
+from sluice.airflow.steps_update import begin, create_tables, make_folder, plan, settle
+from sluice.airflow.task_context import TaskContext
+from sluice.load.load_job import LoadJob
+from sluice.load.transfer import transfer_steps
+from sluice.load.transfer.exporter import export_worker
+from sluice.load.transfer.transfer_folder import TransferFolder
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix
+from sluice.model.slave_state import SlaveState
+from sluice.storage.allowed_locations import LocationNotAllowed
 from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.target.checkpoint import CheckpointStore
 from tests.airflow_connections import connect_airflow
 
 RUN = "manual__2026"
@@ -65,8 +65,8 @@ class Walk:
         return {"ti": self.ti, "run_id": self.ti.run_id, "params": self.params, "dag": dag}
 
     @property
-    def work(self) -> Work:
-        return Work.of(self.context)
+    def work(self) -> TaskContext:
+        return TaskContext.of(self.context)
 
     def do(self, task: Any, name: str) -> Any:
         self.ti.task_id = name
@@ -82,12 +82,12 @@ class Walk:
 
     def export(self) -> None:
         """What the load job does for the slave that leads."""
-        names = several.members(self.context)
+        names = multi_slave.members(self.context)
         updates = [update_of(self.work.of_slave(name)) for name in names]
-        carried = Carried(files.written(self.context))
+        carried = TransferFolder(transfer_form.written(self.context))
         with LoadJob(updates[0]) as job:
             export_worker(updates[0], job.loader(1), carried)
-        transfer.seal(updates[0], carried, updates[1:])
+        transfer_steps.seal(updates[0], carried, updates[1:])
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_one_run_exports_and_each_slave_goes_on_in_its_own(slaves: dict[str, Con
     walk = Walk(slave="one, two,three", location=str(tmp_path / "out"))
     walk.prepare()
     # One slave refuses tables that it has: it is left out, and says why.
-    assert several.members(walk.context) == ["one", "two"]
+    assert multi_slave.members(walk.context) == ["one", "two"]
     state, message = found(slaves["three"], "three")
     assert state is SlaveState.INCONSISTENT
     assert "Initial Update failed in create_tables" in message and "existing_tables: refuse" in message
@@ -138,17 +138,17 @@ def test_one_run_exports_and_each_slave_goes_on_in_its_own(slaves: dict[str, Con
     assert [run["trigger_run_id"] for run in runs] == [f"{RUN}~one", f"{RUN}~two"]
     (folder,) = (tmp_path / "out").iterdir()
     for run, name in zip(runs, ("one", "two"), strict=True):
-        assert found(slaves[name], name) == (SlaveState.TRANSITION, transfer.WAITING.format(folder))
+        assert found(slaves[name], name) == (SlaveState.TRANSITION, transfer_steps.WAITING.format(folder))
         # Its own run finds all of it done, and stands before the approval.
         own = Walk(**run["conf"])
         own.ti.run_id = run["trigger_run_id"]
         assert own.do(begin, "begin") == "gone on"
         own.prepare()
-        assert files.written(own.context).path == str(folder)
+        assert transfer_form.written(own.context).path == str(folder)
         assert LoadOperator(task_id="load").execute(own.context) == f"exported by run {RUN}"
         assert own.do(share, "share") == []
         assert ApproveTransfer(task_id="approve")._examine(own.work, "log") is None
-        assert transfer.left_to_import(update_of(own.work)) == 1
+        assert transfer_steps.left_to_import(update_of(own.work)) == 1
     walk.ti.states = {"begin": "success", "each_slave_0": "success", "each_slave_1": "failed", "finish": "skipped"}
     with pytest.raises(SlavesMissing) as missing:
         settle.body(walk.context)
@@ -179,7 +179,7 @@ def test_a_list_without_files_or_without_a_slave_that_can_is_refused(
     with pytest.raises(NeedsFiles):
         Walk(slave="one,two", location=str(tmp_path / "out"), tables=["public.t"]).do(check, "check")
     walk = Walk(slave="one,two", location=str(tmp_path / "out"))
-    walk.ti.try_number = several.TRIES
+    walk.ti.try_number = multi_slave.TRIES
     for task, name in ((install_resources, "install_resources"), (reconcile, "reconcile")):
         walk.do(task, name)
     for name in ("ONE", "TWO"):

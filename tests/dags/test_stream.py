@@ -7,14 +7,9 @@ from typing import Any
 
 import pytest
 
-from sluice.cli import status
-from sluice.database.registry import NoDatabase
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.failover import Action
-from sluice.failover.attempt import Failover
-from sluice.orchestration import comparing, preflighting
-from sluice.orchestration.job_operator import ApplyOperator
-from sluice.orchestration.steps_housekeeping import (
+from sluice.airflow import definition_comparison, preflight_check
+from sluice.airflow.job_operator import ApplyOperator
+from sluice.airflow.steps_housekeeping import (
     check_structure,
     compare_definitions,
     configured,
@@ -22,8 +17,13 @@ from sluice.orchestration.steps_housekeeping import (
     purge_items,
     tell_people,
 )
-from sluice.orchestration.steps_master import check, install_resources
-from sluice.orchestration.work import Work
+from sluice.airflow.steps_master import check, install_resources
+from sluice.airflow.task_context import TaskContext
+from sluice.cli import status
+from sluice.database.registry import NoDatabase
+from sluice.failover.attempt import Failover
+from sluice.model.connection import ConnectionInfo
+from sluice.model.failover import Action
 from sluice.pair import Pair
 from tests.airflow_connections import connect_airflow
 from tests.unit.streams import insert, recorded
@@ -45,20 +45,20 @@ def folder(
     return found
 
 
-def work(**params: Any) -> Work:
+def work(**params: Any) -> TaskContext:
     given = {"prefix": "REC_", "slave": "dr1", **params}
     dag = SimpleNamespace(dag_id="cdc_apply")
-    return Work.of({"params": given, "dag": dag, "ti": SimpleNamespace(task_id="check"), "run_id": "manual__1"})
+    return TaskContext.of({"params": given, "dag": dag, "ti": SimpleNamespace(task_id="check"), "run_id": "manual__1"})
 
 
 def test_the_apply_is_launched_with_the_slaves_connection_alone(folder: Path) -> None:
     one = work()
-    preflighting.warn(one, ["dr1"])
+    preflight_check.warn(one, ["dr1"])
     payload = ApplyOperator(task_id="apply", prefix="REC_", slave="dr1").payload(one.replication, {})
     assert list(payload["connections"]) == ["rec_dr1"]
     pair = Pair.of(one.replication, "dr1", {"rec_dr1": ConnectionInfo.from_dict(payload["connections"]["rec_dr1"])})
     assert pair.master_info.database == str(folder)
-    assert comparing.compare(one, ["dr1"]) is None, "there are no definitions to compare with"
+    assert definition_comparison.compare(one, ["dr1"]) is None, "there are no definitions to compare with"
 
 
 def test_tasks_that_need_the_masters_database_say_so(folder: Path) -> None:

@@ -30,13 +30,13 @@ from embedded.services import MARKER, ROLE
 from embedded.stack import MustBeDown, Stack, StackNotUp, UnknownService, UpFailed
 from sluice import config
 from sluice.cli import status as replications
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import Prefix
-from sluice.domain.state import SlaveState
-from sluice.stores import redis_store
-from sluice.stores.lease import Lease
-from sluice.stores.status import Status
-from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.coordination import redis_store
+from sluice.coordination.lease import Lease
+from sluice.coordination.status import Status
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix
+from sluice.model.slave_state import SlaveState
+from sluice.vendors.postgres.target.checkpoint import CheckpointStore
 from tests.traces import nothing_runs
 
 

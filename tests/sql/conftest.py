@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 
 sys.path.insert(0, str(Path(__file__).parent))
 

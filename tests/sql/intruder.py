@@ -11,7 +11,7 @@ from master import Master
 
 from embedded.postgres import PostgresServer
 from sluice import sql_files
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 
 CANARY = "canary: {} ran as "
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import psycopg
 
+from sluice.capture import reconcile, resources
 from sluice.configuration.resolve import ResolvedTable
-from sluice.domain import content
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import Prefix, TableName
-from sluice.install import reconcile, resources
+from sluice.model import content
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix, TableName
 from sluice.vendors.postgres.connection import CANONICAL, connect, quoted
 
 ORDERS = "CREATE TABLE orders (id int PRIMARY KEY, v text, n int)"

@@ -15,22 +15,22 @@ from embedded.cli import parser
 from embedded.connections import NoSuchConnection
 from embedded.postgres import PostgresServer
 from sluice import config
+from sluice.capture.reconcile import reconcile
+from sluice.capture.resources import install
 from sluice.cli import add, remove, sides
 from sluice.cli.add import Where
 from sluice.cli.console import Console, Unanswered
 from sluice.configuration.model import DEFAULT_SCHEMA
+from sluice.coordination import redis_store
 from sluice.database.registry import reach
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import Prefix
 from sluice.errors import Terminal
-from sluice.install.reconcile import reconcile
-from sluice.install.resources import install
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix
 from sluice.preflight.checks import NotReady
-from sluice.stores import redis_store
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.accounts import BadAddress, PasswordShown, parse
-from sluice.vendors.postgres.checkpoint import CheckpointStore
 from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.target.checkpoint import CheckpointStore
 from tests.catalogue import catalogue, differences
 
 PREFIX = Prefix("SHOP_")

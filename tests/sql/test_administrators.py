@@ -11,13 +11,13 @@ import pytest
 
 from embedded.postgres import PostgresServer
 from sluice import config, sql_files
+from sluice.capture import resources
 from sluice.cli import grants
 from sluice.cli.sides import Side
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import Prefix
-from sluice.install import resources
-from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix
 from sluice.vendors.postgres.connection import connect, quoted
+from sluice.vendors.postgres.target.checkpoint import CheckpointStore
 
 pytestmark = pytest.mark.releases
 

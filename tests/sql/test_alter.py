@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from sluice import sql_files
-from sluice.domain import definition
-from sluice.domain.change import Action
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import TableName
+from sluice.model import table_definition
+from sluice.model.change import Action
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
 from sluice.vendors.postgres import catalog, connection
-from sluice.vendors.postgres.alter import Alterer, DefinitionRefused
-from sluice.vendors.postgres.target import Targets
+from sluice.vendors.postgres.target.alter import Alterer, DefinitionRefused
+from sluice.vendors.postgres.target.slave_tables import SlaveTables
 
 pytestmark = pytest.mark.releases
 
@@ -34,7 +34,7 @@ class Pair:
     def __init__(self, master: Any, slave: Any):
         self.master = master
         self.slave = slave
-        self.alterer = Alterer(slave, Targets(slave))
+        self.alterer = Alterer(slave, SlaveTables(slave))
 
     def described(self, table: TableName = T) -> str | None:
         text: str | None = self.master.execute(
@@ -102,7 +102,7 @@ def test_a_definition_reads_back_as_the_catalogue_has_it(pair: Pair) -> None:
         'g int GENERATED ALWAYS AS ("x<&>""y"::int * 2) STORED, PRIMARY KEY ("select", "x<&>""y"))',
         odd,
     )
-    found = definition.parse(pair.described(odd) or "")
+    found = table_definition.parse(pair.described(odd) or "")
     shape = catalog.shape(pair.master, odd)
     assert shape is not None
     assert [(c.name, c.type, c.position, c.nullable, c.key) for c in found.shape.columns] == [

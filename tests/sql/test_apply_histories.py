@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sluice.apply import net
+from sluice.apply import net_changes
 from sluice.database.conflicts import Collision
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import TableName
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
 from sluice.vendors.postgres import connection
-from sluice.vendors.postgres.merge import Merger
-from sluice.vendors.postgres.replay import Replayer
+from sluice.vendors.postgres.target.merge import Merger
+from sluice.vendors.postgres.target.replay import Replayer
 from tests.examples import examples
 from tests.unit.changes import History
 
@@ -69,7 +69,7 @@ class Slave:
         try:
             if way == "replay":
                 raise Collision(self.table, "as asked for")
-            changes = net.reduce(net.events(items, history.key), before=images)
+            changes = net_changes.reduce(net_changes.events(items, history.key), before=images)
             self.merger.merge([changes], safe=safe)
         except Collision:
             self.replayer.replay(items, {self.table: history.key}, safe=safe, images=[self.table] if images else [])

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sluice.domain.names import TableName
-from sluice.domain.shape import TableShape
-from sluice.vendors.postgres import blocks, catalog, ranges
+from sluice.model.names import TableName
+from sluice.model.shape import TableShape
+from sluice.vendors.postgres import catalog, key_order
 from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.target import blocks
 from tests.examples import examples
 
 TEXTS = st.text(
@@ -105,7 +106,7 @@ def test_ranges_between_bounds_hold_each_row_once_and_where_it_is_located(
         for key in data.draw(st.lists(st.tuples(*KEYS[name][1]), min_size=1, max_size=12)):
             values = ", ".join(["%s"] * len(key))
             master.execute(f"INSERT INTO {table} ({columns}) VALUES ({values}) ON CONFLICT DO NOTHING", key)  # type: ignore[arg-type]
-        order = ranges.key_order(master, shape)
+        order = key_order.key_order(master, shape)
         step = data.draw(st.integers(1, 5))
         bounds = []
         while (bound := order.next_bound(master, bounds[-1] if bounds else None, None, step)) is not None:
@@ -123,5 +124,5 @@ def test_ranges_between_bounds_hold_each_row_once_and_where_it_is_located(
 
 
 def test_orders_that_are_the_same_everywhere_are_known(master: psycopg.Connection[Any]) -> None:
-    same = {name for name in KEYS if ranges.key_order(master, shape_of(master, name)).same_everywhere}
+    same = {name for name in KEYS if key_order.key_order(master, shape_of(master, name)).same_everywhere}
     assert same == {"bigint", "text_c", "uuid", "timestamptz", "numeric", "float8", "bytea", "array"}

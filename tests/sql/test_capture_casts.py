@@ -7,13 +7,13 @@ import psycopg
 import pytest
 from master import Master, Model
 
-from sluice.apply.window import CutItem
-from sluice.domain.change import Action
-from sluice.domain.names import TableName
-from sluice.domain.shape import Column, TableShape
-from sluice.vendors.postgres import ranges
-from sluice.vendors.postgres.alter import Alterer
-from sluice.vendors.postgres.target import Targets
+from sluice.apply.window_runs import CutItem
+from sluice.model.change import Action
+from sluice.model.names import TableName
+from sluice.model.shape import Column, TableShape
+from sluice.vendors.postgres import key_order
+from sluice.vendors.postgres.target.alter import Alterer
+from sluice.vendors.postgres.target.slave_tables import SlaveTables
 
 # Kinds of types that an account without privileges can make, each with two values.
 TYPES = {
@@ -103,9 +103,9 @@ def test_reading_keys_calls_no_cast_of_others(master: Master, application: psyco
     application.execute("CREATE TABLE app.t (id app.own PRIMARY KEY)")
     application.execute("INSERT INTO app.t VALUES ('a'), ('b')")
     shape = TableShape(TableName("app", "t"), (Column("id", "app.own", 1, False, 1),))
-    order = ranges.key_order(master.connection, shape)
+    order = key_order.key_order(master.connection, shape)
     assert order.next_bound(master.connection, None, None, 1) == ("b",)
-    alterer = Alterer(master.connection, Targets(master.connection))
+    alterer = Alterer(master.connection, SlaveTables(master.connection))
     assert alterer.keys(CutItem(1, 1, Action.TRUNCATE, shape.table, None, None)) == [("a",), ("b",)]
     assert master.rows("SELECT * FROM app.seen") == []
 

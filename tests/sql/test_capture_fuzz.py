@@ -10,8 +10,8 @@ import pytest
 from intruder import Intruder, intruding
 
 from embedded.postgres import PostgresServer
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import TableName
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
 
 VALUES = {
     "bool": ("true", "false"),

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from master import Master, Model
 
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 from tests.examples import examples
 
 TABLES = {

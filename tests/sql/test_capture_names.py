@@ -3,7 +3,7 @@
 import pytest
 from master import Master, Model
 
-from sluice.domain.names import Prefix, TableName
+from sluice.model.names import Prefix, TableName
 
 ODD = [
     "select",

@@ -7,8 +7,8 @@ import pytest
 from intruder import Intruder, intruding
 
 from embedded.postgres import PostgresServer
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import TableName
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
 
 pytestmark = pytest.mark.releases
 

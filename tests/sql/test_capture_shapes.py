@@ -7,7 +7,7 @@ import pytest
 from master import Master, Model, wanted
 
 from sluice.database.capture import TablesUnfit
-from sluice.domain.names import TableName
+from sluice.model.names import TableName
 from sluice.vendors.postgres import catalog
 
 PARTITIONED = (
@@ -288,7 +288,7 @@ def test_statement_triggers_of_the_application_fire_after_ours(master: Master) -
 
 
 def test_two_prefixes_capture_one_table_each_for_itself(master: Master) -> None:
-    from sluice.domain.names import Prefix
+    from sluice.model.names import Prefix
 
     other = Master(master.info, Prefix("DEMO_2_"))
     other.install()

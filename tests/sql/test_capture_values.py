@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from master import Master, Model
 
-from sluice.domain import content
+from sluice.model import content
 from tests.examples import examples
 from tests.features import has_extension, values_there
 

@@ -7,13 +7,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from sluice.domain.checkpoint import Fenced
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import Prefix
-from sluice.domain.state import ForbiddenMove, SlaveState
-from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.model.checkpoint import Fenced
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix
+from sluice.model.slave_state import ForbiddenMove, SlaveState
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+from sluice.vendors.postgres.target.checkpoint import CheckpointStore
 
 pytestmark = pytest.mark.releases
 

@@ -12,8 +12,8 @@ import pytest
 from embedded.account import new_folder
 from embedded.postgres import PostgresServer, binary
 from sluice import config
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.lack import errors
+from sluice.model.connection import ConnectionInfo
+from sluice.model.lack import errors
 from sluice.preflight import checks
 from sluice.vendors.postgres.connection import connect
 

@@ -12,11 +12,11 @@ import pytest
 from embedded.postgres import PostgresServer
 from embedded.process import await_true
 from sluice.database.errors import DatabaseRefused, DatabaseUnreachable, StatementFailed, StatementInterrupted
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres.connection import application_name, connect
 from sluice.vendors.postgres.errors import classify, in_one_line
 from sluice.vendors.postgres.failover import sessions_of
-from sluice.vendors.postgres.updates import end_sessions
+from sluice.vendors.postgres.target.load_ownership import end_sessions
 from tests.file_limit import limit_files
 
 

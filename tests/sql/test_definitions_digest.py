@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from master import Master
 
-from sluice.domain.connection import ConnectionInfo
-from sluice.vendors.postgres import structure
+from sluice.model.connection import ConnectionInfo
+from sluice.vendors.postgres.source import schema_diff
 
 pytestmark = pytest.mark.releases
 
@@ -57,7 +57,7 @@ def told(database: Callable[..., ConnectionInfo]) -> Master:
 
 
 def digest(master: Master) -> str:
-    return structure.digest(master.connection, master.prefix, master.schema)
+    return schema_diff.digest(master.connection, master.prefix, master.schema)
 
 
 def test_it_changes_with_what_people_are_told_of_and_with_nothing_else(told: Master) -> None:

@@ -8,12 +8,13 @@ import psycopg
 import pytest
 from test_expressions_refused import APPLICATION, runs
 
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.definitions import Definition, differences
-from sluice.domain.failover import Sheet
-from sluice.domain.names import Prefix, TableName
-from sluice.vendors.postgres import connection, constraints, failover, tables, types
+from sluice.model.connection import ConnectionInfo
+from sluice.model.failover import Sheet
+from sluice.model.names import Prefix, TableName
+from sluice.model.schema_definitions import Definition, differences
+from sluice.vendors.postgres import connection, failover, types
 from sluice.vendors.postgres.expressions import ExpressionRefused
+from sluice.vendors.postgres.target import constraints, tables
 
 pytestmark = pytest.mark.releases
 

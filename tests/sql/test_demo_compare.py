@@ -8,8 +8,8 @@ import pytest
 
 from embedded.demo import compare
 from embedded.postgres import PostgresServer
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import TableName
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
 from sluice.vendors.postgres.connection import connect
 
 TABLES = """

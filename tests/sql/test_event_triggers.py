@@ -4,9 +4,9 @@ import pytest
 from master import ORDERS, Master
 
 from sluice import sql_files
-from sluice.domain import definition
-from sluice.domain.names import Prefix
-from sluice.vendors.postgres import structure
+from sluice.model import table_definition
+from sluice.model.names import Prefix
+from sluice.vendors.postgres.source import schema_diff
 
 TAKEN_ALONG = {
     "DROP TYPE mood CASCADE": ("CREATE TYPE mood AS ENUM ('a')", "ADD m mood"),
@@ -25,7 +25,7 @@ TAKEN_ALONG = {
 def columns(master: Master) -> list[str]:
     last = master.items(0, ddl=True)
     (alter, *_) = [item for item in reversed(last) if item.action == "ALTER"]
-    return [column.name for column in definition.parse(alter.content or "").shape.columns]
+    return [column.name for column in table_definition.parse(alter.content or "").shape.columns]
 
 
 @pytest.mark.releases
@@ -76,12 +76,12 @@ def test_what_concerns_no_replicated_table_queues_nothing(any_master: Master) ->
 def test_the_apply_knows_whether_they_tell_of_ddl(database, schema: str) -> None:  # type: ignore[no-untyped-def]
     master = Master(database(), schema=schema)
     master.sql(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
-    assert not structure.told(master.connection, Prefix("DEMO_"), schema), "nothing is installed"
+    assert not schema_diff.has_event_triggers(master.connection, Prefix("DEMO_"), schema), "nothing is installed"
     master.install()
-    assert structure.told(master.connection, Prefix("DEMO_"), schema)
+    assert schema_diff.has_event_triggers(master.connection, Prefix("DEMO_"), schema)
     ((name,), *_) = master.rows("SELECT evtname FROM pg_event_trigger")
     master.sql(f"ALTER EVENT TRIGGER {name} DISABLE")
-    assert not structure.told(master.connection, Prefix("DEMO_"), schema)
+    assert not schema_diff.has_event_triggers(master.connection, Prefix("DEMO_"), schema)
 
 
 def test_those_of_an_older_version_are_made_anew_and_disabled_ones_stay_disabled(master: Master) -> None:

@@ -8,14 +8,14 @@ import pytest
 from test_alter import Item, Pair
 
 from sluice import sql_files
-from sluice.domain.change import Action
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import TableName
-from sluice.domain.shape import Column
+from sluice.model.change import Action
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
+from sluice.model.shape import Column
 from sluice.vendors.postgres import catalog, connection
-from sluice.vendors.postgres.alter import Alterer
 from sluice.vendors.postgres.expressions import DEFAULTS_ONLY, Examiner, ExpressionRefused
-from sluice.vendors.postgres.target import Targets
+from sluice.vendors.postgres.target.alter import Alterer
+from sluice.vendors.postgres.target.slave_tables import SlaveTables
 
 pytestmark = pytest.mark.releases
 
@@ -183,7 +183,7 @@ def test_rows_of_a_partition_are_not_deleted_by_a_condition_of_the_application(p
 
 
 def test_a_slave_that_trusts_the_master_runs_what_it_brings(pair: Pair) -> None:
-    pair.alterer = Alterer(pair.slave, Targets(pair.slave), trusted=True)
+    pair.alterer = Alterer(pair.slave, SlaveTables(pair.slave), trusted=True)
     follow(pair, "ADD COLUMN c integer GENERATED ALWAYS AS (public.boom(id)) STORED")
     assert runs(pair.slave)
     pair.same()
@@ -203,7 +203,7 @@ def test_not_null_waits_for_the_values(pair: Pair, default: str) -> None:
         with pytest.raises(psycopg.errors.CheckViolation):
             pair.slave.execute("INSERT INTO public.t (id, n, c) VALUES (9, 'b', NULL)")
     # The apply was started anew in between.
-    again = Alterer(pair.slave, Targets(pair.slave))
+    again = Alterer(pair.slave, SlaveTables(pair.slave))
     again.settle([])
     value = pair.master.execute("SELECT c FROM public.t").fetchone()[0]
     pair.slave.execute("UPDATE public.t SET c = %s", [value])

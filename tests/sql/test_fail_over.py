@@ -12,12 +12,12 @@ import psycopg
 import pytest
 
 from embedded.postgres import PostgresServer
-from sluice.domain.names import Prefix
-from sluice.domain.origin import FailOverUnproven, MasterReplaced
-from sluice.install import resources
-from sluice.vendors.postgres import position
+from sluice.capture import resources
+from sluice.model.names import Prefix
+from sluice.model.server_identity import FailOverUnproven, MasterReplaced
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+from sluice.vendors.postgres.source import position
 from tests.standby import servers, standby_of
 
 PREFIX = Prefix("DEMO_")

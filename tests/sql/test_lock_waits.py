@@ -9,12 +9,12 @@ import pytest
 from master import ORDERS, Master
 
 from embedded.postgres import PostgresServer
+from sluice.capture import uninstall
 from sluice.database import lock_waits
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import Prefix
-from sluice.install import uninstall
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.guard import Guard
+from sluice.vendors.postgres.source.write_guard import Guard
 from tests.waiting import until
 
 SPY = """

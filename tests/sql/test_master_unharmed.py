@@ -16,7 +16,7 @@ from psycopg import sql
 
 from embedded.postgres import PostgresServer
 from sluice import sql_files
-from sluice.domain.names import TableName
+from sluice.model.names import TableName
 
 ACCOUNT = "sluice account"
 """Has what grants.sql gives, and owns nothing."""

@@ -8,10 +8,10 @@ from master import Master, Model, wanted
 
 from embedded.postgres import PostgresServer
 from sluice import sql_files
+from sluice.capture import uninstall
 from sluice.database.capture import TablesUnfit
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import TableName
-from sluice.install import uninstall
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
 from sluice.vendors.postgres.connection import connect
 
 pytestmark = pytest.mark.releases

@@ -10,21 +10,22 @@ import pytest
 
 from embedded.postgres import PostgresServer
 from sluice import config
+from sluice.capture import resources as installing
+from sluice.capture.reconcile import reconcile
+from sluice.capture.uninstall import uninstall
 from sluice.config import Replication
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.lack import errors
-from sluice.domain.names import Prefix
-from sluice.install import resources as installing
-from sluice.install.reconcile import reconcile
-from sluice.install.uninstall import uninstall
+from sluice.model.connection import ConnectionInfo
+from sluice.model.lack import errors
+from sluice.model.names import Prefix
 from sluice.preflight import checks
-from sluice.vendors.postgres import own_schema, resources
-from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.vendors.postgres import own_schema
 from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.failover import FailoverStore
 from sluice.vendors.postgres.own_schema import InstalledElsewhere, NotOwned, OwnSchema, SchemaUnsafe
-from sluice.vendors.postgres.rejects import RejectStore
-from sluice.vendors.postgres.throttle import ThrottleStore
+from sluice.vendors.postgres.source import resources
+from sluice.vendors.postgres.target.checkpoint import CheckpointStore
+from sluice.vendors.postgres.target.rejects import RejectStore
+from sluice.vendors.postgres.target.throttle import ThrottleStore
 
 Connection = psycopg.Connection[Any]
 

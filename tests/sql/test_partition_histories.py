@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from master import Item, Master, wanted
 
-from sluice.apply.window import CutItem
-from sluice.domain.change import Action
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import TableName
-from sluice.vendors.postgres.alter import Alterer
+from sluice.apply.window_runs import CutItem
+from sluice.model.change import Action
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
 from sluice.vendors.postgres.connection import quoted
-from sluice.vendors.postgres.target import Targets
+from sluice.vendors.postgres.target.alter import Alterer
+from sluice.vendors.postgres.target.slave_tables import SlaveTables
 
 _numbers = count(1)
 
@@ -132,7 +132,7 @@ class Replica:
         self.name = quoted(self.here.schema, self.here.name)
         self.connection.execute(f"CREATE SCHEMA {quoted(self.here.schema)}".encode())
         self.connection.execute(f"CREATE TABLE {self.name} (id int PRIMARY KEY, v text)".encode())
-        self.alterer = Alterer(self.connection, Targets(self.connection))
+        self.alterer = Alterer(self.connection, SlaveTables(self.connection))
 
     def replay(self, items: list[Item]) -> None:
         statements = {

@@ -14,10 +14,10 @@ import pytest
 
 from embedded.postgres import PostgresServer
 from sluice import config, sql_files
+from sluice.capture import reconcile, resources
 from sluice.config import Replication
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.lack import Lack, Severity, errors, script
-from sluice.install import reconcile, resources
+from sluice.model.connection import ConnectionInfo
+from sluice.model.lack import Lack, Severity, errors, script
 from sluice.preflight import checks
 from sluice.preflight.checks import NotReady
 from sluice.vendors.postgres import catalog

@@ -4,10 +4,10 @@ import psycopg
 import pytest
 from master import Master
 
-from sluice.vendors.postgres import position
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.purge import purge
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+from sluice.vendors.postgres.source import position
+from sluice.vendors.postgres.source.purge import purge
 
 pytestmark = pytest.mark.releases
 

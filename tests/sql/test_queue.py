@@ -9,12 +9,13 @@ from sluice import sql_files
 from sluice.database.changes import Cut, Share
 from sluice.database.errors import DatabaseUnreachable
 from sluice.database.items import ITEMS
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import Prefix, TableName
-from sluice.domain.position import Position
-from sluice.domain.window import Window
-from sluice.vendors.postgres import connection, position
-from sluice.vendors.postgres.queue import Reader
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix, TableName
+from sluice.model.position import Position
+from sluice.model.window import Window
+from sluice.vendors.postgres import connection
+from sluice.vendors.postgres.source import position
+from sluice.vendors.postgres.source.queue import Reader
 
 pytestmark = pytest.mark.releases
 

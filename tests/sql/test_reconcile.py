@@ -6,14 +6,14 @@ import psycopg
 import pytest
 from master import Master, wanted
 
+from sluice.capture import reconcile
+from sluice.capture.plan import Remove
+from sluice.capture.reconcile import TablesBusy
 from sluice.database import lock_waits
-from sluice.domain.joining import Rows
-from sluice.domain.names import LONGEST_TRIGGER, TableName
-from sluice.install import reconcile
-from sluice.install.plan import Remove
-from sluice.install.reconcile import TablesBusy
-from sluice.vendors.postgres import joining, position
+from sluice.model.joining import Rows
+from sluice.model.names import LONGEST_TRIGGER, TableName
 from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.source import joining_tables, position
 from tests.waiting import until
 
 
@@ -185,17 +185,17 @@ def test_what_joins_is_known_until_a_position_has_seen_it(master: Master) -> Non
         before = position.take(connection, master.prefix, master.schema)
         master.register("filled", "empty", "parted")
         after = position.take(connection, master.prefix, master.schema, before)
-        found = joining.pending(connection, master.prefix, master.schema, before)
+        found = joining_tables.pending(connection, master.prefix, master.schema, before)
         assert {table.name: complete for table, complete in found.items()} == {
             "filled": False,
             "empty": True,
             "parted": False,
         }
-        assert joining.pending(connection, master.prefix, master.schema, after) == {}
+        assert joining_tables.pending(connection, master.prefix, master.schema, after) == {}
 
 
 def test_rows_are_counted_where_they_are_few_and_estimated_where_they_are_many(master: Master) -> None:
-    most = joining.COUNTED
+    most = joining_tables.COUNTED
     master.sql(
         f"CREATE TABLE few AS SELECT generate_series(1, {most})",
         f"CREATE TABLE many AS SELECT generate_series(1, {2 * most})",
@@ -204,7 +204,7 @@ def test_rows_are_counted_where_they_are_few_and_estimated_where_they_are_many(m
     )
     names = [TableName("public", name) for name in ("few", "many", "never_analysed")]
     with connect(master.info, application="test", autocommit=True) as connection:
-        found = joining.rows(connection, names)
+        found = joining_tables.rows(connection, names)
     assert [found[name] for name in names] == [Rows(most, True), Rows(2 * most, False), Rows(most + 1, False)]
 
 

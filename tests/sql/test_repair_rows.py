@@ -7,10 +7,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import TableName
-from sluice.vendors.postgres import repair, snapshot
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
+from sluice.vendors.postgres import fetch_rows
 from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.source import snapshot
 
 pytestmark = pytest.mark.releases
 
@@ -43,12 +44,12 @@ def test_a_table_that_was_changed_since_has_no_rows_to_give(
 ) -> None:
     with of_one_snapshot(database()) as (reader, other):
         other.execute(statement.encode())
-        with pytest.raises(repair.TableChanged, match=r"table public\.t (is gone|was .*); look at it again"):
-            repair.rows(reader, TABLE, ["id"], COLUMNS, [("1",), ("2",)])
+        with pytest.raises(fetch_rows.TableChanged, match=r"table public\.t (is gone|was .*); look at it again"):
+            fetch_rows.rows(reader, TABLE, ["id"], COLUMNS, [("1",), ("2",)])
 
 
 def test_what_came_later_is_not_seen(database: Callable[..., ConnectionInfo]) -> None:
     with of_one_snapshot(database()) as (reader, other):
         other.execute("UPDATE public.t SET v = 'b'; INSERT INTO public.t VALUES (2, 'c')")
         other.execute("ALTER TABLE public.t ADD COLUMN w int DEFAULT 5")
-        assert repair.rows(reader, TABLE, ["id"], COLUMNS, [("1",), ("2",)]) == [("1", "a"), None]
+        assert fetch_rows.rows(reader, TABLE, ["id"], COLUMNS, [("1",), ("2",)]) == [("1", "a"), None]

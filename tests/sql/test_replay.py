@@ -7,15 +7,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sluice.apply import net
+from sluice.apply import net_changes
 from sluice.database.apply import Replayed
 from sluice.database.conflicts import ColumnMissing, Drift
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import TableName
-from sluice.vendors.postgres import connection, replay
-from sluice.vendors.postgres.replay import ChangeRefused, Replayer
-from sluice.vendors.postgres.stage import ValueUnfit
-from sluice.vendors.postgres.target import Targets
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
+from sluice.vendors.postgres import connection
+from sluice.vendors.postgres.target import replay
+from sluice.vendors.postgres.target.replay import ChangeRefused, Replayer
+from sluice.vendors.postgres.target.slave_tables import SlaveTables
+from sluice.vendors.postgres.target.stage import ValueUnfit
 from tests.unit.changes import History
 
 pytestmark = pytest.mark.releases
@@ -30,7 +31,7 @@ def slave(database: Callable[..., ConnectionInfo]) -> Iterator[Any]:
 
 
 def play(slave: Any, history: History, start: int = 0, **options: Any) -> Replayed:
-    return Replayer(slave, Targets(slave)).replay(history.window(start), {history.table: history.key}, **options)
+    return Replayer(slave, SlaveTables(slave)).replay(history.window(start), {history.table: history.key}, **options)
 
 
 def rows(slave: Any, table: TableName = T, columns: str = "*") -> list[tuple[str | None, ...]]:
@@ -166,7 +167,7 @@ def test_changes_of_many_tables_go_in_their_order(slave: Any) -> None:
     note(child, child.update, ("10", "1"), ("10", "2"))
     note(parent, parent.delete, "1", "x")
     items = pa.concat_tables([history.window(at, at + 1) for history, at in order])
-    Replayer(slave, Targets(slave)).replay(items, {parent.table: ("id",), child.table: ("id",)})
+    Replayer(slave, SlaveTables(slave)).replay(items, {parent.table: ("id",), child.table: ("id",)})
     assert rows(slave, parent.table) == [("2", "y")]
     assert rows(slave, child.table) == [("10", "2")]
 
@@ -195,11 +196,11 @@ def test_half_of_a_key_change(slave: Any) -> None:
     at = len(history.items)
     history.update(("x", "1", "1"), ("x", "2", "1"))
     history.update(("x", "3", "3"), ("x", "4", "3"))
-    found = net.events(history.window(at), history.key)
+    found = net_changes.events(history.window(at), history.key)
     assert found.guid.to_pylist() == ["1:11:x", "1:21:x", "1:31:x", "1:41:x"]
-    kept = net.kept_items(found, np.array([False, True, True, False]))
+    kept = net_changes.kept_items(found, np.array([False, True, True, False]))
     assert kept.column("action").to_pylist() == ["INSERT", "DELETE"]
-    Replayer(slave, Targets(slave)).replay(kept, {T: history.key})
+    Replayer(slave, SlaveTables(slave)).replay(kept, {T: history.key})
     assert rows(slave) == [("x", "2", "1")]
 
 

@@ -10,13 +10,13 @@ from master import Master, ddl, wanted
 
 from embedded.postgres import PostgresServer, binary
 from sluice import sql_files
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import Prefix
-from sluice.install import resources as installing
-from sluice.install import uninstall
-from sluice.vendors.postgres import resources
+from sluice.capture import resources as installing
+from sluice.capture import uninstall
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.resources import NamesTaken, ResourcesMissing, ResourcesNewer, ResourcesOutdated
+from sluice.vendors.postgres.source import resources
+from sluice.vendors.postgres.source.resources import NamesTaken, ResourcesMissing, ResourcesNewer, ResourcesOutdated
 
 EVERYTHING = """
     SELECT 'relation', c.oid::regclass::text || ' ' || c.relkind::text, c.xmin::text

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sluice.apply import net
+from sluice.apply import net_changes
 from sluice.database.conflicts import Collision
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import TableName
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
 from sluice.vendors.postgres import connection
-from sluice.vendors.postgres.merge import Merger
-from sluice.vendors.postgres.replay import Replayer
+from sluice.vendors.postgres.target.merge import Merger
+from sluice.vendors.postgres.target.replay import Replayer
 from tests.examples import examples
 from tests.unit.changes import History, Values
 
@@ -114,7 +114,7 @@ class Slave:
         try:
             if next(self.ways) == "replay":
                 raise Collision(self.history.table, "as asked for")
-            self.merger.merge([net.reduce(net.events(items, key), safe=safe)], safe=safe)
+            self.merger.merge([net_changes.reduce(net_changes.events(items, key), safe=safe)], safe=safe)
         except Collision:
             self.replayer.replay(items, {self.history.table: key}, safe=safe)
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from sluice.database.digests import Method
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import TableName
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
 from sluice.vendors.postgres import catalog, digest
 from sluice.vendors.postgres.connection import connect
 from sluice.verify.sample import upper_bound

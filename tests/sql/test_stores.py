@@ -9,10 +9,10 @@ import pytest
 import redis
 
 from embedded.redis import RedisServer
-from sluice.domain.names import Prefix
-from sluice.stores import redis_store
-from sluice.stores.gate import ADMIN, ERROR, Gate
-from sluice.stores.lease import Lease, LeaseHeld, LeaseLost
+from sluice.coordination import redis_store
+from sluice.coordination.gate import ADMIN, ERROR, Gate
+from sluice.coordination.lease import Lease, LeaseHeld, LeaseLost
+from sluice.model.names import Prefix
 
 PREFIX = Prefix("DEMO_")
 CONNECTIONS = Path(__file__).parents[2] / "docs" / "connections.md"

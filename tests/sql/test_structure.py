@@ -8,9 +8,9 @@ import pytest
 from master import ORDERS, Master, Model, ddl
 
 from embedded.postgres import PostgresServer
-from sluice.domain import definition
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import TableName
+from sluice.model import table_definition
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def orders(master: Master) -> Master:
 
 
 def columns(text: str | None) -> dict[str, str]:
-    return {column.name: column.type for column in definition.parse(text or "").shape.columns}
+    return {column.name: column.type for column in table_definition.parse(text or "").shape.columns}
 
 
 @pytest.mark.releases
@@ -132,7 +132,7 @@ def test_a_default_for_old_rows_is_named(orders: Master) -> None:
     after = orders.last_key()
     orders.sql("ALTER TABLE orders ADD made timestamptz DEFAULT now()")
     (alter,) = ddl(orders, after)
-    assert definition.parse(alter.content or "").missing == {
+    assert table_definition.parse(alter.content or "").missing == {
         "made": orders.value("SELECT (made AT TIME ZONE 'UTC')::text || '+00' FROM orders")
     }
     assert orders.items(after) == []
@@ -204,7 +204,9 @@ def test_a_renamed_table_stays_registered_under_its_new_name(any_master: Master)
     )
     any_master.sql("SELECT demo_check_structure()")
     items = any_master.items(after, ddl=True)
-    renames = [(item.table, definition.parse(item.content or "").table) for item in items if item.action == "ALTER"]
+    renames = [
+        (item.table, table_definition.parse(item.content or "").table) for item in items if item.action == "ALTER"
+    ]
     assert renames == [
         (TableName("public", "orders"), TableName("public", "New Orders")),
         (TableName("public", "New Orders"), TableName("other", "New Orders")),
@@ -237,7 +239,9 @@ def test_tables_that_swap_their_names_stay_apart(orders: Master) -> None:
         "ALTER TABLE tmp RENAME TO news",
         "INSERT INTO news VALUES (7, 'was orders', 0)",
     )
-    assert [(item.table.name, definition.parse(item.content or "").table.name) for item in ddl(orders, after)] == [
+    assert [
+        (item.table.name, table_definition.parse(item.content or "").table.name) for item in ddl(orders, after)
+    ] == [
         ("orders", "tmp"),
         ("news", "orders"),
         ("tmp", "news"),
@@ -264,7 +268,7 @@ def test_names_swapped_between_two_polls_are_told_apart(
     called = {name: name for name in names}
     for item in ddl(master, after):
         assert item.action == "ALTER"
-        new = definition.parse(item.content or "").table.name
+        new = table_definition.parse(item.content or "").table.name
         assert new not in called
         called[new] = called.pop(item.table.name)
     assert called == {names[-1]: names[0]} | dict(pairwise(names))
@@ -322,7 +326,7 @@ def test_a_table_built_anew_under_another_name_is_captured_as_the_former_one(
     names: dict[str, dict[str | None, dict[str, str | None]]] = {"orders": {"1": {"id": "1", "v": "a", "n": "10"}}}
     for item in items:
         if item.action == "ALTER":
-            names[definition.parse(item.content or "").table.name] = names.pop(item.table.name)
+            names[table_definition.parse(item.content or "").table.name] = names.pop(item.table.name)
         elif item.action == "CREATE":
             assert item.table.name not in names
             names[item.table.name] = {}

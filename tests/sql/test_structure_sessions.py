@@ -9,8 +9,8 @@ from master import ORDERS, Master, ddl, wanted
 
 from embedded.postgres import PostgresServer
 from sluice import sql_files
-from sluice.domain import definition
-from sluice.domain.connection import ConnectionInfo
+from sluice.model import table_definition
+from sluice.model.connection import ConnectionInfo
 from tests.waiting import until
 
 
@@ -231,7 +231,7 @@ def test_settings_of_the_session_decide_nothing_about_structure(any_master: Mast
     assert any_master.value("SELECT demo_check_structure()") == 0
     items = any_master.items(after, ddl=True)
     assert [item.action for item in items] == ["ALTER", "INSERT", "UPDATE", "UPDATE"]
-    assert definition.parse(items[0].content or "").missing["made"] == "1 year 2 days"
+    assert table_definition.parse(items[0].content or "").missing["made"] == "1 year 2 days"
     assert items[0].content == any_master.value("SELECT demo_describe('public', 'orders')")
     assert items[1].new["v"] == "a\nb"
     assert any_master.rows("SELECT * FROM demo_capture_faults()") == []

@@ -19,10 +19,10 @@ from cryptography.x509.oid import NameOID
 
 from embedded.postgres import PostgresServer
 from embedded.redis import RedisServer
+from sluice.coordination.redis_store import StoreNotConfigured, StoreUnreachable
 from sluice.database.errors import DatabaseRefused
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 from sluice.preflight import transport
-from sluice.stores.redis_store import StoreNotConfigured, StoreUnreachable
 from sluice.vendors.postgres.connection import connect, uri
 
 HOST = socket.gethostname()

@@ -6,8 +6,8 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.database.items import ITEMS
-from sluice.domain import content
-from sluice.domain.names import TableName
+from sluice.model import content
+from sluice.model.names import TableName
 
 TABLE = TableName("public", "t")
 Values = tuple[str | None, ...]

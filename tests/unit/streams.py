@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from sluice.domain.change import Action
-from sluice.domain.definition import Definition
-from sluice.domain.names import TableName
-from sluice.domain.shape import Column, TableShape
-from sluice.domain.window import Window
+from sluice.model.change import Action
+from sluice.model.names import TableName
+from sluice.model.shape import Column, TableShape
+from sluice.model.table_definition import TableDefinition
+from sluice.model.window import Window
 from sluice.vendors.stream.lines import Change, Commit
 from sluice.vendors.stream.position import StreamPosition
 from sluice.vendors.stream.writer import Writer
@@ -18,13 +18,15 @@ STREAM = "s"
 TIME = "2026-11-22T10:00:00.000000Z"
 
 
-def defined(table: TableName = TABLE, columns: Sequence[str] = COLUMNS, key: Sequence[str] = COLUMNS[:1]) -> Definition:
+def defined(
+    table: TableName = TABLE, columns: Sequence[str] = COLUMNS, key: Sequence[str] = COLUMNS[:1]
+) -> TableDefinition:
     """A table of text columns."""
     made = [
         Column(name, "text", at, nullable=name not in key, key=key.index(name) + 1 if name in key else 0)
         for at, name in enumerate(columns, start=1)
     ]
-    return Definition(TableShape(table, tuple(made)))
+    return TableDefinition(TableShape(table, tuple(made)))
 
 
 def insert(key: str, value: str | None = "v", table: TableName = TABLE) -> Change:

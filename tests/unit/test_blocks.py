@@ -4,18 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.domain.blocks import (
-    Block,
-    BlockMap,
-    BlocksDamaged,
-    BlockState,
-    Decision,
-    TableBlocks,
-    decide,
-    decisions,
-)
-from sluice.domain.names import TableName
-from sluice.domain.position import Position
+from sluice.model.blocks import Block, BlockMap, BlocksDamaged, BlockState, Decision, TableBlocks, decide, decisions
+from sluice.model.names import TableName
+from sluice.model.position import Position
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 TABLE = TableName("public", "orders")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from sluice.domain.compatibility import differences, holds
-from sluice.domain.names import TableName
-from sluice.domain.shape import Column, TableShape
+from sluice.model.compatibility import differences, holds
+from sluice.model.names import TableName
+from sluice.model.shape import Column, TableShape
 
 TABLE = TableName("public", "t")
 

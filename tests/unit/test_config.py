@@ -8,7 +8,7 @@ import pytest
 
 from sluice import config
 from sluice.config import ApplyOptions, Endpoint, InitialOptions, SlaveConfig, TablePattern, ThrottleOptions
-from sluice.domain.names import Prefix
+from sluice.model.names import Prefix
 
 FULL = """\
 prefix: demo_

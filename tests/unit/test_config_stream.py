@@ -7,7 +7,7 @@ import pytest
 from sluice import config
 from sluice.config import ConfigError
 from sluice.database.registry import NoDatabase, reach
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 from sluice.pair import Pair
 
 SLAVE = ConnectionInfo("postgres", "h", 5432, "d", "u", "")

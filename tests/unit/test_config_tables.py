@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sluice import sql_files
 from sluice.config import Endpoint, OwnTable, Replication, ResolvedTable, TablePattern, TableRule, TablesMissing
 from sluice.configuration.resolve import MASTER_TABLES, SLAVE_TABLES
-from sluice.domain.names import InvalidName, Prefix, TableName
+from sluice.model.names import InvalidName, Prefix, TableName
 
 
 def replication(*rules: TableRule) -> Replication:

@@ -9,8 +9,8 @@ import pytest
 from sluice import config
 from sluice.config import ConfigError, Endpoint, SlaveConfig, ThrottleOptions
 from sluice.configuration.watched import WatchedFile
-from sluice.domain.names import Prefix
 from sluice.failover import reversal
+from sluice.model.names import Prefix
 
 MASTER = """\
 # of a ReplicationAgent, as it was run with -master

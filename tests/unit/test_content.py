@@ -5,9 +5,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sluice.apply import content as arrow
-from sluice.domain import content
-from sluice.domain.content import MalformedContent
+from sluice.apply import content_decoder as arrow
+from sluice.model import content
+from sluice.model.content import MalformedContent
 from tests.examples import examples
 
 # What a database can hold: any text without NUL and without surrogates.

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.vendors.postgres.stage import copy_text
+from sluice.vendors.postgres.target.stage import copy_text
 
 TEXTS = st.none() | st.text(st.sampled_from("ab\\\t\n\rN.ü\x01"), max_size=6)
 CODED = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r"}

@@ -14,7 +14,7 @@ from embedded.demo.heartbeat import Beats, Pulse, percentile
 from embedded.demo.lifecycle import running_task
 from embedded.demo.start import NotEnoughDisk, require_disk
 from embedded.demo.zoo import array, record
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 
 NOBODY = ConnectionInfo("postgres", "127.0.0.1", 1, "demo", "nobody", "")
 

@@ -10,7 +10,7 @@ from embedded.demo.compare import Difference, Side, Verdict
 from embedded.demo.events import Event, Events
 from embedded.demo.lifecycle import RunSight
 from embedded.demo.observer import Sight, TableProgress
-from sluice.domain.names import TableName
+from sluice.model.names import TableName
 
 LOADING = view.SlavePicture(
     name="dr1",

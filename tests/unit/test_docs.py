@@ -14,7 +14,7 @@ import yaml
 from embedded import cli
 from sluice.config import ApplyOptions, Endpoint, InitialOptions, SlaveConfig, ThrottleOptions, VerifyOptions
 from sluice.configuration.rule import TableRule
-from sluice.domain.state import SlaveState
+from sluice.model.slave_state import SlaveState
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -17,7 +17,7 @@ from embedded.ports import PortInUse, free_port
 from embedded.postgres import PostgresServer
 from embedded.redis import RedisServer
 from embedded.server import Server, ServerDidNotStart
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 
 KINDS = {"postgres": PostgresServer, "redis": RedisServer}
 

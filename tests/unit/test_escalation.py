@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sluice.apply.escalation import Attempt, Escalation
 from sluice.database.conflicts import Unsettled
-from sluice.domain.names import TableName
+from sluice.model.names import TableName
 
 A, B, C = (TableName("app", name) for name in "abc")
 TABLES = frozenset({A, B, C})

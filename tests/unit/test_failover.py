@@ -2,9 +2,9 @@
 
 import pytest
 
-from sluice.domain.definitions import Definition
-from sluice.domain.failover import MOVES, Phase, SequenceValue, Sheet, passed, under_way
-from sluice.domain.names import TableName
+from sluice.model.failover import MOVES, Phase, SequenceValue, Sheet, passed, under_way
+from sluice.model.names import TableName
+from sluice.model.schema_definitions import Definition
 
 
 def test_every_phase_leads_to_an_end() -> None:

@@ -8,27 +8,26 @@ from pathlib import Path
 
 import pytest
 
-from sluice.domain.vendors import SOURCES, VENDORS
+from sluice.model.vendors import SOURCES, VENDORS
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "plugins" / "sluice"
 
 LAYERS: dict[str, int] = {
-    "orchestration": 4,
-    "monitor": 4,
+    "airflow": 4,
     "cli": 4,
-    "install": 3,
     "capture": 3,
     "redo": 3,
-    "initial": 3,
+    "load": 3,
     "apply": 3,
     "verify": 3,
     "failover": 3,
     "preflight": 3,
     "vendors": 2,
-    "stores": 2,
+    "coordination": 2,
+    "storage": 2,
     "database": 1,
-    "domain": 0,
+    "model": 0,
     "config": 0,
     "counted": 0,
     "configuration": 0,
@@ -144,7 +143,7 @@ def test_vendors_never_import_each_other() -> None:
 
 LOOKS_UP_BY_NAME = {
     "database/registry.py": "finds a vendor by the word that the configuration uses",
-    "orchestration/notify.py": "the configuration names notifiers of Airflow",
+    "airflow/notify.py": "the configuration names notifiers of Airflow",
 }
 """Files that may import a module whose name is a value."""
 
@@ -161,7 +160,7 @@ def test_a_vendor_is_reached_through_the_registry_alone() -> None:
             elif isinstance(node, ast.Constant) and str(node.value).startswith("sluice.vendors"):
                 named.append(name)
     assert looking == set(LOOKS_UP_BY_NAME)
-    assert named == ["domain/vendors.py"] * len({**VENDORS, **SOURCES})
+    assert named == ["model/vendors.py"] * len({**VENDORS, **SOURCES})
     wrong = [
         found
         for found in all_imports(LIBRARY)
@@ -197,8 +196,8 @@ def test_the_core_needs_only_the_standard_library_and_yaml() -> None:
     ("modules", "places"),
     [
         (DRIVERS, {"vendors"}),
-        (STORES - {"redis"}, {"stores"}),
-        ({"airflow"}, {"orchestration", "monitor"}),
+        (STORES - {"redis"}, {"storage"}),
+        ({"airflow"}, {"airflow"}),
         ({"pyspark"}, set()),
         ({"embedded", "spark_jobs", "tests", "dags"}, set()),
     ],
@@ -216,7 +215,7 @@ def test_services_name_the_types_of_redis_but_never_connect() -> None:
     driver, names = "redis", {"Redis"}
     wrong = []
     for file in files(LIBRARY):
-        if part_of(file) == "stores":
+        if part_of(file) == "coordination":
             continue
         for node in ast.walk(tree(file)):
             if isinstance(node, ast.ImportFrom) and root_of(node.module or "") == driver:
@@ -279,7 +278,7 @@ def test_pyspark_is_imported_only_by_spark_jobs() -> None:
 def test_spark_jobs_do_without_airflow_and_the_embedded_servers() -> None:
     wrong = []
     for file, line, module in all_imports(ROOT / "spark_jobs"):
-        above = module.split(".")[:2] in (["sluice", "orchestration"], ["sluice", "monitor"])
+        above = module.split(".")[:2] == ["sluice", "airflow"]
         if above or root_of(module) in {"airflow", "embedded", "dags", "tests"}:
             wrong.append((file, line, module))
     assert not wrong, told(wrong)

@@ -5,13 +5,13 @@ import re
 
 import pytest
 
-from sluice.apply.joining import joined
-from sluice.domain import joining
-from sluice.domain.definition import parse
-from sluice.domain.joining import Rows, Slave
-from sluice.domain.names import Prefix, TableName
-from sluice.domain.state import SlaveState
-from sluice.domain.table_state import ALL_READY, TableState, TableStates, how_to_load
+from sluice.apply.table_state_tracker import state_after_create
+from sluice.model import joining
+from sluice.model.joining import Rows, Slave
+from sluice.model.names import Prefix, TableName
+from sluice.model.slave_state import SlaveState
+from sluice.model.table_definition import parse
+from sluice.model.table_state import ALL_READY, TableState, TableStates, how_to_load
 
 T, U = TableName("public", 'T "1"'), TableName("a.b", "u")
 SHOP = Prefix("SHOP_")
@@ -34,7 +34,7 @@ def test_a_table_takes_its_state_along_to_its_new_name() -> None:
 
 @pytest.mark.parametrize(("complete", "loading", "filled"), list(itertools.product([True, False], repeat=3)))
 def test_a_table_is_ready_only_where_all_its_rows_come(complete: bool, loading: bool, filled: bool) -> None:
-    state = joined(complete=complete, loading=loading, filled=filled)
+    state = state_after_create(complete=complete, loading=loading, filled=filled)
     if loading:
         assert state is TableState.LOADING
     else:

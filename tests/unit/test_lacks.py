@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.domain.lack import Lack, Severity, errors, script
+from sluice.model.lack import Lack, Severity, errors, script
 from sluice.preflight.checks import NotReady, settle
 from sluice.vendors.postgres.lacks import of_account, of_schemas, silence_lacking
 from sluice.vendors.postgres.preflight import Account, Schema

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.domain.location import Location, NoLocation
-from sluice.stores.allowed_locations import LocationNotAllowed, allowed
+from sluice.model.location import Location, NoLocation
+from sluice.storage.allowed_locations import LocationNotAllowed, allowed
 
 SOURCE = Path("DEMO.yaml")
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.database import positions
-from sluice.domain.blocks import Block, BlockState
-from sluice.domain.location import Location, NoLocation, file_name, folder_name, is_file_name, is_folder_name
-from sluice.domain.manifest import Addressee, File, FileBlock, FileTable, Manifest, ManifestDamaged, faults
-from sluice.domain.names import Prefix, TableName
-from sluice.domain.shape import Column, TableShape
+from sluice.model.blocks import Block, BlockState
+from sluice.model.location import Location, NoLocation, file_name, folder_name, is_file_name, is_folder_name
+from sluice.model.manifest import Addressee, File, FileBlock, FileTable, Manifest, ManifestDamaged, faults
+from sluice.model.names import Prefix, TableName
+from sluice.model.shape import Column, TableShape
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 SECOND = 1_000_000_000

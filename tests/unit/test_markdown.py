@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from sluice.orchestration.approval import _question
-from sluice.orchestration.markdown import code
-from sluice.orchestration.steps_failover import question as failover_question
-from sluice.orchestration.steps_resync import question
+from sluice.airflow.approval import _question
+from sluice.airflow.markdown import code
+from sluice.airflow.steps_failover import question as failover_question
+from sluice.airflow.steps_resync import question
 
 HOSTILE = [
     "[Approve here](http://evil.example)", "`x` [a](http://evil.example)", "``` [a](http://evil.example)", "``",

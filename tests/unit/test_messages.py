@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from sluice.database.conflicts import Drift
-from sluice.domain.names import TableName
 from sluice.errors import RESTART_APPLY
+from sluice.model.names import TableName
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.domain.checkpoint import Checkpoint
-from sluice.domain.names import Prefix, TableName
-from sluice.domain.state import SlaveState
-from sluice.domain.table_state import TableState, TableStates
-from sluice.monitor.overview import Shown, overview
-from sluice.orchestration.notices import Notice, of_age, of_comparisons, of_tables
+from sluice.airflow.notices import Notice, of_age, of_comparisons, of_tables
+from sluice.airflow.pages.overview import Shown, overview
+from sluice.model.checkpoint import Checkpoint
+from sluice.model.names import Prefix, TableName
+from sluice.model.slave_state import SlaveState
+from sluice.model.table_state import TableState, TableStates
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

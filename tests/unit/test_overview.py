@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from sluice.airflow.pages.overview import Shown, messages_of, overview, state_of
+from sluice.coordination.gate import ADMIN, ERROR, INITIAL_UPDATE, Closure
 from sluice.counted import duration
-from sluice.monitor.overview import Shown, messages_of, overview, state_of
-from sluice.stores.gate import ADMIN, ERROR, INITIAL_UPDATE, Closure
 
 NOW = datetime(2026, 11, 22, 12, 0, 0, tzinfo=UTC)
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from sluice.apply.patience import CHANGE_BYTES, FIRST_SECONDS, PACE, SECONDS, SLACK, TRIES, Patience, size
+from sluice.apply.spark_deadline import CHANGE_BYTES, FIRST_SECONDS, PACE, SECONDS, SLACK, TRIES, SparkDeadline, size
 
 
 def test_a_frozen_worker_is_given_up_within_a_minute_once_windows_came_through() -> None:
-    patience = Patience()
+    patience = SparkDeadline()
     million = size(1_000_000, 150_000_000)
     patience.done(million, 4.0)
     assert patience.limit(size(20_000, 3_000_000)) == pytest.approx(SECONDS, abs=1.0)
@@ -14,14 +14,14 @@ def test_a_frozen_worker_is_given_up_within_a_minute_once_windows_came_through()
 
 
 def test_executors_that_have_yet_to_come_up_are_given_longer() -> None:
-    patience = Patience()
+    patience = SparkDeadline()
     assert patience.limit(0) == FIRST_SECONDS
     patience.done(size(20_000, 0), 5.0)
     assert patience.limit(0) == SECONDS
 
 
 def test_each_failure_doubles_the_limit_until_a_window_comes_through() -> None:
-    patience = Patience()
+    patience = SparkDeadline()
     before = patience.limit(1000)
     patience.failed()
     patience.failed()
@@ -31,7 +31,7 @@ def test_each_failure_doubles_the_limit_until_a_window_comes_through() -> None:
 
 
 def test_what_is_stuck_again_and_again_is_not_waited_for_any_more_unless_a_window_came_through() -> None:
-    patience = Patience()
+    patience = SparkDeadline()
     for _ in range(TRIES - 1):
         patience.failed()
     assert not patience.exhausted
@@ -44,7 +44,7 @@ def test_what_is_stuck_again_and_again_is_not_waited_for_any_more_unless_a_windo
 
 
 def test_the_pace_is_the_best_one_seen_and_a_small_window_says_nothing_of_a_large_one() -> None:
-    patience = Patience()
+    patience = SparkDeadline()
     patience.done(1_000, 2.0)
     assert patience.limit(10**9) == pytest.approx(SECONDS + SLACK * PACE * 10**9)
     patience.done(10**9, 20.0)
@@ -53,6 +53,6 @@ def test_the_pace_is_the_best_one_seen_and_a_small_window_says_nothing_of_a_larg
 
 
 def test_an_empty_window_measures_nothing() -> None:
-    patience = Patience()
+    patience = SparkDeadline()
     patience.done(0, 1.0)
     assert patience.limit(CHANGE_BYTES) > SECONDS

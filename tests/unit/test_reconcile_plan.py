@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.capture.plan import Add, Alter, Remove, Reorder, Repair, plan
 from sluice.configuration.resolve import ResolvedTable
-from sluice.domain.names import TableName
-from sluice.domain.registration import RegisteredTable
-from sluice.install.plan import Add, Alter, Remove, Reorder, Repair, plan
+from sluice.model.names import TableName
+from sluice.model.registration import RegisteredTable
 
 IUD = frozenset("IUD")
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sluice.domain.content import format_row, key_text
-from sluice.domain.names import TableName
-from sluice.domain.reject import MOVES, OPEN, Reject, RejectStatus, before
+from sluice.model.content import format_row, key_text
+from sluice.model.names import TableName
+from sluice.model.reject import MOVES, OPEN, Reject, RejectStatus, before
 
 
 def reject(newer: int | None, *, force: bool = False) -> Reject:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.domain.names import TableName
-from sluice.domain.requests import (
+from sluice.model.names import TableName
+from sluice.model.requests import (
     Refused,
     Repaired,
     RepairRequest,

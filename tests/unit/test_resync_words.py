@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sluice.orchestration.steps_resync import LISTED, _summary, question
+from sluice.airflow.steps_resync import LISTED, _summary, question
 
 
 def table(name: str, outcome: str, differ: int = 0, repaired: int = 0, left: int | None = None) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Safe mode: when it is on and what ends it."""
 
-from sluice.domain.position import Position
-from sluice.domain.safemode import OFF, at_start
+from sluice.model.position import Position
+from sluice.model.safemode import OFF, at_start
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 

@@ -8,11 +8,11 @@ import pytest
 
 from sluice.cli.status import Running, activity, folders, items, not_ready, state, unused
 from sluice.config import Survey
-from sluice.domain.checkpoint import Checkpoint
-from sluice.domain.names import Prefix, TableName
-from sluice.domain.state import SlaveState
-from sluice.domain.table_state import TableState, TableStates
-from sluice.stores.items_state import Found
+from sluice.coordination.items_state import Found
+from sluice.model.checkpoint import Checkpoint
+from sluice.model.names import Prefix, TableName
+from sluice.model.slave_state import SlaveState
+from sluice.model.table_state import TableState, TableStates
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)

@@ -12,9 +12,9 @@ from sluice.database import positions
 from sluice.database.changes import ChangeReader, Share, TooManyBytes
 from sluice.database.registry import NoDatabase, source_of, vendor_of
 from sluice.database.vendor import Source
-from sluice.domain.change import Action
-from sluice.domain.names import Prefix, TableName
-from sluice.domain.position import OtherSource
+from sluice.model.change import Action
+from sluice.model.names import Prefix, TableName
+from sluice.model.position import OtherSource
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.stream import files
 from sluice.vendors.stream.errors import OtherStream, StreamDamaged, StreamUnreachable

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.domain import content, definition
-from sluice.domain.change import ROW_ACTIONS, Action
-from sluice.domain.definition import Bound, Definition, EnumType, format_bound, format_definition, parse_bound
-from sluice.domain.names import TableName
-from sluice.domain.shape import Column, TableShape
+from sluice.model import content, table_definition
+from sluice.model.change import ROW_ACTIONS, Action
+from sluice.model.names import TableName
+from sluice.model.shape import Column, TableShape
+from sluice.model.table_definition import Bound, EnumType, TableDefinition, format_bound, format_definition, parse_bound
 from sluice.vendors.stream.errors import Malformed
 from sluice.vendors.stream.lines import Change, Commit, Header, items_of, parse, write
 from tests.unit.streams import TABLE, defined
@@ -37,7 +37,7 @@ VALUES = st.dictionaries(NAMES, st.none() | TEXTS, max_size=4)
 
 
 @st.composite
-def definitions(draw: st.DrawFn) -> Definition:
+def definitions(draw: st.DrawFn) -> TableDefinition:
     names = draw(st.lists(NAMES, min_size=1, max_size=4, unique=True))
     columns = tuple(
         Column(
@@ -60,7 +60,7 @@ def definitions(draw: st.DrawFn) -> Definition:
             max_size=2,
         )
     )
-    return Definition(TableShape(draw(TABLES), columns), missing, False, tuple(enums))
+    return TableDefinition(TableShape(draw(TABLES), columns), missing, False, tuple(enums))
 
 
 def bounds() -> st.SearchStrategy[Bound]:
@@ -83,15 +83,15 @@ LINES = st.one_of(
 
 
 @given(LINES)
-def test_a_line_reads_back_as_it_was_written(line: Header | Definition | Change | Commit) -> None:
+def test_a_line_reads_back_as_it_was_written(line: Header | TableDefinition | Change | Commit) -> None:
     written = write(line)
     assert written.count(b"\n") == 1
     assert parse(written) == line
 
 
 @given(definitions())
-def test_a_definition_has_one_meaning_as_text_of_an_item(found: Definition) -> None:
-    assert definition.parse(format_definition(found)) == found
+def test_a_definition_has_one_meaning_as_text_of_an_item(found: TableDefinition) -> None:
+    assert table_definition.parse(format_definition(found)) == found
 
 
 @given(bounds())

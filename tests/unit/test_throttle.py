@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.config import ThrottleOptions
-from sluice.domain.restraint import Restraint
-from sluice.initial.pace import within_rate
-from sluice.initial.throttle import Readings, StandbyLag, exceeded, restraint, told
+from sluice.load.block_sizing import within_rate
+from sluice.load.throttle_rules import Readings, StandbyLag, exceeded, load_message, throttle_state
+from sluice.model.throttle_state import ThrottleState
 
 ALL = ThrottleOptions(active_sessions=10, lock_waits=0, replica_lag=5, query="SELECT 1", query_limit=2.5, apply_lag=60)
 
@@ -39,22 +39,24 @@ def test_what_nobody_asked_for_is_not_judged() -> None:
 
 
 def test_a_person_may_pause_a_load() -> None:
-    held = restraint(ThrottleOptions(pause=True), exceeded(ThrottleOptions(pause=True), Readings(), "DEMO.yaml"), 4)
+    held = throttle_state(
+        ThrottleOptions(pause=True), exceeded(ThrottleOptions(pause=True), Readings(), "DEMO.yaml"), 4
+    )
     assert held.holds
-    assert told("u1", held) == "Initial update u1 waits: initial.throttle.pause is set in DEMO.yaml"
+    assert load_message("u1", held) == "Initial update u1 waits: initial.throttle.pause is set in DEMO.yaml"
 
 
 def test_the_message_tells_the_rate() -> None:
-    held = restraint(ThrottleOptions(rows_per_second=10_000, megabytes_per_second=2.5), [], 4)
+    held = throttle_state(ThrottleOptions(rows_per_second=10_000, megabytes_per_second=2.5), [], 4)
     assert not held.holds
     assert held.bytes_per_second == 2_500_000
-    assert told("u1", held) == "Initial update u1 is loading, at most 10,000 rows/s, 2.5 MB/s"
-    assert told("u1", Restraint()) == "Initial update u1 is loading"
+    assert load_message("u1", held) == "Initial update u1 is loading, at most 10,000 rows/s, 2.5 MB/s"
+    assert load_message("u1", ThrottleState()) == "Initial update u1 is loading"
 
 
 def test_a_load_ahead_of_its_rate_holds() -> None:
-    assert Restraint(rows_per_second=1, ahead_seconds=0.1).holds
-    assert not Restraint(rows_per_second=1, ahead_seconds=-0.1).holds
+    assert ThrottleState(rows_per_second=1, ahead_seconds=0.1).holds
+    assert not ThrottleState(rows_per_second=1, ahead_seconds=-0.1).holds
 
 
 @given(
@@ -67,7 +69,7 @@ def test_a_load_ahead_of_its_rate_holds() -> None:
 def test_a_block_is_never_empty_nor_more_than_a_second_of_all_workers(
     rows: int, of_rows: float | None, of_bytes: float | None, loaders: int, row_bytes: float | None
 ) -> None:
-    limited = within_rate(rows, Restraint(False, "", of_rows, of_bytes, loaders), row_bytes)
+    limited = within_rate(rows, ThrottleState(False, "", of_rows, of_bytes, loaders), row_bytes)
     assert 1 <= limited <= rows
     if of_rows is not None and limited > 1:
         assert limited * loaders <= of_rows

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.config import VerifyOptions
-from sluice.domain.mask import Mask
-from sluice.domain.names import TableName
+from sluice.model.mask import Mask
+from sluice.model.names import TableName
 from sluice.verify.compare import sums, unequal
 from sluice.verify.findings import Kind, Outcome, causes
 from sluice.verify.sample import upper_bound

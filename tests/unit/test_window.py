@@ -6,10 +6,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.apply.window import CutItem, by_table, pieces, runs
+from sluice.apply.window_runs import CutItem, by_table, pieces, runs
 from sluice.database.items import ITEMS
-from sluice.domain.change import ROW_ACTIONS
-from sluice.domain.names import TableName
+from sluice.model.change import ROW_ACTIONS
+from sluice.model.names import TableName
 
 NAMES = ("a", "b", 'o"dd', "")
 ITEM = st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES), st.sampled_from(["INSERT", "UPDATE", "DELETE"]))

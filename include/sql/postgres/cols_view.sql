@@ -1,6 +1,6 @@
 -- COLS_VIEW: the live structure of the replicated tables. Made again whenever this text differs from what is installed: a
 -- later release may add columns behind the others, and change what the others say.
--- Called by: sluice.install after the numbered steps; COLS_TABLE (resources_v1.sql) has the same columns.
+-- Called by: sluice.capture after the numbered steps; COLS_TABLE (resources_v1.sql) has the same columns.
 -- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
 -- Privileges: CREATE on the schema. Oldest version: PostgreSQL 14.
 

@@ -1,5 +1,5 @@
 -- Functions of the event triggers that notice DDL on replicated tables (event_triggers.sql).
--- Called by: sluice.install. Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
+-- Called by: sluice.capture. Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
 -- Privileges: CREATE on the schema. Oldest version: PostgreSQL 14.
 
 -- Checks the registered tables that are, were or are named like one of p_relids, or hold one as a partition; all: NULL.

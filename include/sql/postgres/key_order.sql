@@ -1,5 +1,5 @@
 -- How the columns of a key are ordered: the operators of each type's default btree operator class.
--- Called by: sluice.vendors.postgres.ranges, on the master.
+-- Called by: sluice.vendors.postgres.key_order, on the master.
 -- Parameters: schema, name of the table; columns text[] in the key's order.
 -- Result: one row a column, in that order: the operators < and = (for OPERATOR(), schema-qualified), and whether the
 --   order is the same in every database: no collation but C, no type that a database defines itself.

@@ -1,5 +1,5 @@
 -- Rows of the slave that are not as the master had them before the window.
--- Called by: sluice.vendors.postgres.drift.
+-- Called by: sluice.vendors.postgres.target.conflicts.
 -- Placeholders: ${shown} texts of the key; of each column that is compared ${now} the slave's text, ${before} the
 --   master's, ${other} whether they differ; ${target}, ${source}, ${match} of the keys alone, ${same} equality of all.
 -- Result: key texts, the slave's texts, the master's texts, where they differ. At most five rows.

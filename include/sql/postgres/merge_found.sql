@@ -1,5 +1,5 @@
 -- How many rows of the slave each row of the source matches, where that is not ${expected}.
--- Called by: sluice.vendors.postgres.drift, when a statement touched another number of rows than the source has.
+-- Called by: sluice.vendors.postgres.target.conflicts, when a statement touched another number of rows than the source has.
 -- Placeholders: ${shown} texts that tell the row, ${target}, ${source}, ${match}, ${expected} a number or s.copies.
 -- Result: the texts, then the number found. At most five rows.
 -- Privileges: SELECT on the table. Oldest version: PostgreSQL 13.

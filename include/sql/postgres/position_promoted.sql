@@ -1,5 +1,5 @@
 -- What a server that was promoted tells of its past.
--- Called by: sluice.vendors.postgres.position, when the master's timeline is another one than before.
+-- Called by: sluice.vendors.postgres.source.position, when the master's timeline is another one than before.
 -- Result: one row: whether the timeline's history can be read, and up to where the server followed another one before it
 -- was promoted: pg_lsn as text, NULL once it was started anew.
 -- Privileges: none. Oldest version: PostgreSQL 13.

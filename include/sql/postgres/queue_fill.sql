@@ -1,5 +1,5 @@
 -- How many changes of a window, from the lowest key on, hold ${bytes} bytes of contents; one at least.
--- Called by: sluice.vendors.postgres.queue, where a survey found more than that.
+-- Called by: sluice.vendors.postgres.source.queue, where a survey found more than that.
 -- Placeholders: ${window} as in queue_window.sql; ${limit} changes are looked at; ${bytes} a number.
 -- Result: one number, `changes`. Privileges: SELECT on ITEMS. Oldest version: PostgreSQL 14.
 SELECT count(*) AS changes

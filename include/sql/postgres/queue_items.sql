@@ -1,5 +1,5 @@
 -- A window of ITEMS, in REPL_KEY order.
--- Called by: sluice.vendors.postgres.queue, over ADBC and therefore without parameters.
+-- Called by: sluice.vendors.postgres.source.queue, over ADBC and therefore without parameters.
 -- Placeholders: ${schema} quoted schema, ${prefix} e.g. demo_; ${window} as queue_window.sql says; ${old} when
 --   OLDCONTENT is needed.
 -- Result: repl_key, trans_key (an xid8), schema, table, guid, action, content, oldcontent.

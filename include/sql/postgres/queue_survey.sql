@@ -1,5 +1,5 @@
 -- What waits in a window, without reading it: how much, how far, and what cuts the stream.
--- Called by: sluice.vendors.postgres.queue.
+-- Called by: sluice.vendors.postgres.source.queue.
 -- Placeholders: ${window} and ${ceiling} as queue_window.sql says; ${limit}: how many changes are taken from the lowest
 --   key on, a number.
 -- Result: one row: changes taken, their last REPL_KEY (NULL for none), bytes of their contents, number of UPDATEs

@@ -1,6 +1,6 @@
 -- Writes the capture functions of the registered tables anew, as this release writes them: no statement of the application
 -- runs code of an older one after an upgrade. Triggers that should be others are left to reconcile_tables.
--- Called by: sluice.install, after the files of functions. Placeholders: ${prefix}, ${schema} as in resources_v1.sql.
+-- Called by: sluice.capture, after the files of functions. Placeholders: ${prefix}, ${schema} as in resources_v1.sql.
 -- Result: none. Privileges: those of the account that installed. Oldest version: PostgreSQL 14.
 CREATE OR REPLACE FUNCTION ${schema}.${prefix}renew_functions() RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp

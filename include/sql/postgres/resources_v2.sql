@@ -1,5 +1,5 @@
 -- DbResources of one prefix on a PostgreSQL master, step 2: the labels of enums, and the bounds of partitions.
--- Called by: sluice.install, and by hand, as resources_v1.sql.
+-- Called by: sluice.capture, and by hand, as resources_v1.sql.
 -- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
 -- Privileges: those of the account that installed step 1. Oldest version: PostgreSQL 14.
 

@@ -1,5 +1,5 @@
 -- DbResources of one prefix on a PostgreSQL master, step 3: capture functions that nobody's code gains rights by.
--- Called by: sluice.install, and by hand, as resources_v1.sql.
+-- Called by: sluice.capture, and by hand, as resources_v1.sql.
 -- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
 -- Privileges: those of the account that installed step 1. Oldest version: PostgreSQL 14.
 

@@ -1,5 +1,5 @@
 -- The tables of a slave as changes are applied to them, one row a column.
--- Called by: sluice.vendors.postgres.target.
+-- Called by: sluice.vendors.postgres.target.slave_tables.
 -- Parameters: $1 schemas text[], $2 names text[] (pairs, same order).
 -- Result: schema, name, partitioned bool, watched bool (a foreign key points here, or a user's trigger acts), then
 --   column name, type, plain type (of a domain the type below, without length), the same with its length, NOT NULL,

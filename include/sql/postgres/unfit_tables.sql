@@ -1,5 +1,5 @@
 -- Tables that cannot be captured, with the reason and the remedy.
--- Called by: sluice.install, before it registers a table.
+-- Called by: sluice.capture, before it registers a table.
 -- Parameters: schemas text[], names text[] (pairs, same order).
 -- Result: schema, name, reason; no row for a table that is fit.
 -- Privileges: none beyond connecting. Oldest version: PostgreSQL 14.

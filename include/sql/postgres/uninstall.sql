@@ -1,6 +1,6 @@
 -- Removes all DbResources of a prefix, and nothing else: objects are named one by one, so that prefix demo_ leaves
 -- demo_2_ alone. Queued changes go with ITEMS. The schema goes when it is empty then and belongs to the account.
--- Called by: sluice.install, after it removed each table's capture; by hand as resources_v1.sql, after
+-- Called by: sluice.capture, after it removed each table's capture; by hand as resources_v1.sql, after
 --   event_triggers_remove.sql.
 -- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.
 -- Privileges: the account that installed. Oldest version: PostgreSQL 14.

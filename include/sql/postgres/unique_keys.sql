@@ -1,5 +1,5 @@
 -- What must be unique in a table of the slave: unique indexes and exclusion constraints.
--- Called by: sluice.vendors.postgres.unique, for safe mode: the row that stands in the way of a newer one goes.
+-- Called by: sluice.vendors.postgres.target.unique, for safe mode: the row that stands in the way of a newer one goes.
 -- Parameters: $1 schema, $2 name.
 -- Result: a row an index: expressions text[] (columns by their unqualified names), operators text[] (qualified),
 --   predicate text (NULL: none), NULL equal to NULL bool, columns text[] (NULL where it has expressions),

@@ -1,5 +1,5 @@
 -- Functions on values: protection, XML content, numbers, debug lines, positions.
--- Called by: sluice.install after the numbered steps; the functions call one another and are called by the
+-- Called by: sluice.capture after the numbered steps; the functions call one another and are called by the
 --   generated capture functions. Bodies are in SQL-standard form or pin search_path, so that the
 --   search_path of the writing session decides nothing.
 -- Placeholders: ${prefix}, ${schema} as in resources_v1.sql. Result: none.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from sluice.database.conflicts import Unsettled
-from sluice.domain.names import TableName
+from sluice.model.names import TableName
 
 
 @dataclass(frozen=True)

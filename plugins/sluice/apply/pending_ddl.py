@@ -11,7 +11,7 @@ Whatever ends the apply after the first step, the next one begins with the secon
 up: it shows no state of the master.
 """
 
-from sluice.domain.window import Window
+from sluice.model.window import Window
 
 
 def next_part(window: Window, definition: int) -> Window:

@@ -7,28 +7,28 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from sluice.apply import cascades, causes, displaced
-from sluice.apply.aside import Aside, Passed
-from sluice.apply.checkpoints import OnSlave
+from sluice.apply import cascade_order, displaced_rows, slave_foreign_keys
+from sluice.apply.apply_plan import Checks, Rows, Step, Truncation, UnloadedTable, grouped
+from sluice.apply.checkpoint_writer import SlaveCheckpointWriter
 from sluice.apply.escalation import Attempt, Escalation
-from sluice.apply.links import Links
-from sluice.apply.markers import Markers
-from sluice.apply.seldom import Seldom
-from sluice.apply.slices import Slices
-from sluice.apply.steps import Checks, LeftOut, Rows, Step, Truncation, grouped
-from sluice.apply.window import CutItem
-from sluice.database.apply import Displaced, Texts
+from sluice.apply.load_filter import LoadFilter
+from sluice.apply.log_limiter import LogLimiter
+from sluice.apply.pair_sessions import PairSessions
+from sluice.apply.rejects import Overlaps, PairRejects
+from sluice.apply.window_runs import CutItem
+from sluice.apply.window_slicer import WindowSlicer
+from sluice.database.apply import DisplacedRow, Texts
 from sluice.database.conflicts import Collision, Conflict
 from sluice.database.errors import StatementFailed
 from sluice.database.registry import vendor_of
-from sluice.domain.blocks import Decision
-from sluice.domain.change import Action
-from sluice.domain.checkpoint import Checkpoint
-from sluice.domain.names import TableName
-from sluice.domain.position import Position
-from sluice.domain.reject import Rejected
-from sluice.domain.table_state import how_to_load
 from sluice.errors import Terminal, Transient
+from sluice.model.blocks import Decision
+from sluice.model.change import Action
+from sluice.model.checkpoint import Checkpoint
+from sluice.model.names import TableName
+from sluice.model.position import Position
+from sluice.model.reject import Rejected
+from sluice.model.table_state import how_to_load
 from sluice.pair import Pair
 
 log = logging.getLogger("sluice.apply")
@@ -53,9 +53,9 @@ class Plan:
     after: Checkpoint
     steps: Sequence[Step]
     checks: Checks
-    passed: Passed
+    overlaps: Overlaps
     """Changes of rows of which something is set aside."""
-    markers: Markers | None
+    load_filter: LoadFilter | None
     """While blocks load: what has been read of which table, and where."""
 
     @property
@@ -71,7 +71,7 @@ class Plan:
         return end
 
     @property
-    def definitions(self) -> list[CutItem]:
+    def schema_history(self) -> list[CutItem]:
         return [step for step in self.steps if isinstance(step, CutItem)]
 
     @property
@@ -104,36 +104,41 @@ class Outcome:
     """What an attempt found besides changes that fit."""
 
     rejects: list[Rejected] = field(default_factory=list)
-    displaced: dict[tuple[TableName, Texts], Displaced] = field(default_factory=dict)
+    displaced: dict[tuple[TableName, Texts], DisplacedRow] = field(default_factory=dict)
 
 
 class WindowTransaction:
     """Commits plans to the slave of one pair. `keep_lease` raises when the lease is lost."""
 
     def __init__(
-        self, links: Links, checkpoints: OnSlave, aside: Aside, slices: Slices, keep_lease: Callable[[], None]
+        self,
+        sessions: PairSessions,
+        checkpoints: SlaveCheckpointWriter,
+        pair_rejects: PairRejects,
+        slicer: WindowSlicer,
+        keep_lease: Callable[[], None],
     ):
-        self.pair = links.pair
-        self.links = links
+        self.pair = sessions.pair
+        self.sessions = sessions
         self.checkpoints = checkpoints
-        self.aside = aside
-        self.slices = slices
+        self.pair_rejects = pair_rejects
+        self.slicer = slicer
         self._keep_lease = keep_lease
-        self._rejecting = links.pair.slave.on_conflict == "reject"
-        self._transactional_ddl = vendor_of(links.pair.slave_info.vendor).applying.transactional_ddl
-        self._seldom = Seldom(log)
+        self._rejecting = sessions.pair.slave.on_conflict == "reject"
+        self._transactional_ddl = vendor_of(sessions.pair.slave_info.vendor).applying.transactional_ddl
+        self._limiter = LogLimiter(log)
 
     def commit(self, plan: Plan) -> Checkpoint:
         """The checkpoint that is committed with the plan's changes, after as many attempts as that takes.
 
         Raises `Conflict` where a change does not fit the slave's row, `CannotReplay`, `SliceTooSmall`, outages.
         """
-        if not self._transactional_ddl and plan.definitions:
+        if not self._transactional_ddl and plan.schema_history:
             return self._change_definition(plan)
-        if plan.definitions:
+        if plan.schema_history:
             # A label can be used only after the transaction that added it.
-            with self.links.slave_transaction():
-                self.links.alterer.prepare(plan.definitions)
+            with self.sessions.slave_transaction():
+                self.sessions.alterer.prepare(plan.schema_history)
         escalation, attempt = self._escalation(plan), Attempt()
         while True:
             try:
@@ -143,36 +148,36 @@ class WindowTransaction:
                 following = escalation.after_collision(attempt, collision.table)
                 if following is None:
                     raise CannotReplay(str(collision)) from collision
-                self._seldom.say(logging.INFO, f"collision {collision.table}", f"{self.pair}: {collision}")
+                self._limiter.log(logging.INFO, f"collision {collision.table}", f"{self.pair}: {collision}")
             except Conflict as conflict:
                 following = escalation.after_conflict(attempt, conflict.table)
                 if following is None:
                     raise
-                told = f"{self.pair}: {conflict.finding} The changes are now taken one by one."
-                self._seldom.say(logging.INFO, f"conflict {conflict.table}", told)
+                message = f"{self.pair}: {conflict.finding} The changes are now taken one by one."
+                self._limiter.log(logging.INFO, f"conflict {conflict.table}", message)
             except StatementFailed as failure:
                 following = self._after_commit(plan, escalation, attempt, failure)
             attempt = following
-        self.slices.committed()
-        self.aside.committed(outcome.rejects)
+        self.slicer.committed()
+        self.pair_rejects.committed(outcome.rejects)
         if not self._transactional_ddl:
             with self._own_ddl(plan.after):
-                self.links.alterer.settle(plan.written)
+                self.sessions.alterer.settle(plan.written)
         return plan.after
 
     def _change_definition(self, plan: Plan) -> Checkpoint:
         """The steps 2 and 3 of `sluice.apply.pending_ddl`."""
         with self._own_ddl(plan.before):
-            self.links.alterer.prepare(plan.definitions)
+            self.sessions.alterer.prepare(plan.schema_history)
         with self._own_ddl(plan.before):
-            for change in plan.definitions:
-                self.links.alterer.apply(change)
-        with self.links.slave_transaction() as slave:
+            for change in plan.schema_history:
+                self.sessions.alterer.apply(change)
+        with self.sessions.slave_transaction() as slave:
             self.checkpoints.lock(plan.before)
-            cascades.check(self.links, slave)
-            for change in plan.definitions:
-                if plan.markers is not None and change.action is Action.DROP:
-                    plan.markers.forget(change.table)
+            slave_foreign_keys.require_known_actions(self.sessions, slave)
+            for change in plan.schema_history:
+                if plan.load_filter is not None and change.action is Action.DROP:
+                    plan.load_filter.forget(change.table)
             self._still_valid(plan)
             self.checkpoints.advance(plan.before, plan.after, cut=True)
         return plan.after
@@ -186,26 +191,26 @@ class WindowTransaction:
         """
         self._keep_lease()
         sessions = vendor_of(self.pair.slave_info.vendor).sessions
-        with sessions.named_lock(self.links.slave, f"sluice ddl {self.pair.prefix} {self.pair.slave.name}"):
-            with self.links.slave_transaction():
+        with sessions.named_lock(self.sessions.slave, f"sluice ddl {self.pair.prefix} {self.pair.slave.name}"):
+            with self.sessions.slave_transaction():
                 self.checkpoints.lock(mine)
-            with self.links.slave_transaction():
+            with self.sessions.slave_transaction():
                 yield
 
     def _try(self, plan: Plan, attempt: Attempt) -> Outcome:
         """One transaction. Its rollback leaves nothing of the plan on the slave."""
         outcome = Outcome()
         self._keep_lease()
-        with self.links.slave_transaction() as slave:
-            self.links.merger.begin(attempt.immediate)
+        with self.sessions.slave_transaction() as slave:
+            self.sessions.merger.begin(attempt.immediate)
             self.checkpoints.lock(plan.before)
             for step in grouped(plan.steps):
-                self._carry_out(step, plan, attempt, outcome)
-            self._bring_back(plan, attempt, outcome)
+                self._do_step(step, plan, attempt, outcome)
+            self._restore_displaced(plan, attempt, outcome)
             self._set_aside(plan, outcome)
             if self._transactional_ddl:
-                self.links.alterer.settle(plan.written)
-            cascades.check(self.links, slave)
+                self.sessions.alterer.settle(plan.written)
+            slave_foreign_keys.require_known_actions(self.sessions, slave)
             self._still_valid(plan)
             self.checkpoints.advance(plan.before, plan.after, cut=plan.cuts or bool(outcome.rejects))
         return outcome
@@ -214,12 +219,12 @@ class WindowTransaction:
         """What must hold when the slave commits, looked at as late as can be."""
         self._keep_lease()
         # By now the master's own commits have usually taken it to the disk.
-        self.links.secure(plan.end)
+        self.sessions.secure(plan.end)
         # A slave that is dropped at items_limit while its apply runs must not pass over what was purged unread.
-        self.links.check_purged(plan.start)
+        self.sessions.check_purged(plan.start)
 
     def _escalation(self, plan: Plan) -> Escalation:
-        merger, tables = self.links.merger, plan.changed
+        merger, tables = self.sessions.merger, plan.changed
         return Escalation(
             tables=tables,
             related=lambda table: merger.targets.kin(table, tables) if merger.cascades else {table},
@@ -233,7 +238,7 @@ class WindowTransaction:
     def _after_commit(self, plan: Plan, escalation: Escalation, attempt: Attempt, failure: StatementFailed) -> Attempt:
         """The next attempt after a statement failed, mostly COMMIT. Raises what stops the window."""
         applying = vendor_of(self.pair.slave_info.vendor).applying
-        refused = applying.at_commit(failure, self.links.merger.targets.hides)
+        refused = applying.at_commit(failure, self.sessions.merger.targets.hides)
         if refused is None:
             raise failure
         following = escalation.after_commit(attempt, refused)
@@ -245,53 +250,53 @@ class WindowTransaction:
         raise refused from failure
 
     def _too_small(self, reason: Exception) -> SliceTooSmall:
-        self.slices.grow()
+        self.slicer.grow()
         return SliceTooSmall(self.pair, reason)
 
     # The steps
 
-    def _carry_out(
-        self, step: Rows | CutItem | LeftOut | list[Truncation], plan: Plan, attempt: Attempt, outcome: Outcome
+    def _do_step(
+        self, step: Rows | CutItem | UnloadedTable | list[Truncation], plan: Plan, attempt: Attempt, outcome: Outcome
     ) -> None:
         if isinstance(step, Rows):
             self._merge(step, plan.checks, attempt, outcome)
         elif isinstance(step, list):
-            self._truncate(step, plan.markers)
-        elif isinstance(step, LeftOut):
-            self._leave_out(step.table, plan.markers)
+            self._truncate(step, plan.load_filter)
+        elif isinstance(step, UnloadedTable):
+            self._note_unloaded(step.table, plan.load_filter)
         elif step.action is Action.DIFFER:
-            outcome.rejects.append(self.aside.differing(step))
+            outcome.rejects.append(self.pair_rejects.differing(step))
         else:
-            self.links.alterer.apply(step)
-            if plan.markers is not None and step.action is Action.DROP:
-                plan.markers.forget(step.table)
+            self.sessions.alterer.apply(step)
+            if plan.load_filter is not None and step.action is Action.DROP:
+                plan.load_filter.forget(step.table)
 
     def _merge(self, rows: Rows, checks: Checks, attempt: Attempt, outcome: Outcome) -> None:
         """Net changes as sets of rows, those of the attempt's replayed tables one by one."""
         replayed = attempt.replayed | rows.ordered
-        merger = self.links.merger
+        merger = self.sessions.merger
         merger.merge([change for change in rows.changes if change.table not in replayed], safe=checks.safe)
         present = sorted(replayed & ({change.table for change in rows.changes} | rows.ordered))
         if not present:
             return
         items = pa.concat_tables([rows.items(table) for table in present]).sort_by("repl_key")
         if merger.cascades:
-            items = causes.ordered(items, rows.keys, merger.targets.foreign_keys(present))
-        done = self.links.replayer.replay(
+            items = cascade_order.in_cascade_order(items, rows.keys, merger.targets.foreign_keys(present))
+        done = self.sessions.replayer.replay(
             items,
             rows.keys,
             safe=checks.safe,
             images=[table for table in rows.keys if checks.compares(table)],
             reject=self._rejecting,
-            aside=outcome.rejects,
+            earlier_rejects=outcome.rejects,
             deferrable=attempt.deferrable,
         )
         outcome.rejects = done.rejects
         outcome.displaced.update(done.displaced)
 
-    def _truncate(self, truncations: Sequence[Truncation], markers: Markers | None) -> None:
+    def _truncate(self, truncations: Sequence[Truncation], load_filter: LoadFilter | None) -> None:
         """All that follow one another: tables that refer to each other can only be emptied together."""
-        alterer = self.links.alterer
+        alterer = self.sessions.alterer
         applied = [each.cut for each in truncations if each.decision is Decision.APPLY]
         whole = [cut.table for cut in applied if cut.action is Action.TRUNCATE]
         if whole:
@@ -300,31 +305,33 @@ class WindowTransaction:
             if cut.action is Action.DELETE_WHERE:
                 alterer.delete_where(cut)
         for each in truncations:
-            if each.decision is Decision.WAIT and markers is not None:
+            if each.decision is Decision.WAIT and load_filter is not None:
                 table, keys = each.cut.table, alterer.keys(each.cut)
-                alterer.delete(table, markers.keys_to_truncate(table, each.cut.transaction, keys))
+                alterer.delete(table, load_filter.keys_to_truncate(table, each.cut.transaction, keys))
 
-    def _leave_out(self, table: TableName, markers: Markers | None) -> None:
-        if markers is not None:
-            markers.forget(table)
-        self.aside.drop(table)
-        told = f"{self.pair}: {table} joins with rows that this slave lacks. Its changes are left out until a load."
-        self._seldom.say(
-            logging.WARNING, f"absent {table}", f"{told} {how_to_load(self.pair.prefix, self.pair.slave.name, [table])}"
+    def _note_unloaded(self, table: TableName, load_filter: LoadFilter | None) -> None:
+        if load_filter is not None:
+            load_filter.forget(table)
+        self.pair_rejects.drop(table)
+        message = f"{self.pair}: {table} joins with rows that this slave lacks. Its changes are left out until a load."
+        self._limiter.log(
+            logging.WARNING,
+            f"absent {table}",
+            f"{message} {how_to_load(self.pair.prefix, self.pair.slave.name, [table])}",
         )
 
-    def _bring_back(self, plan: Plan, attempt: Attempt, outcome: Outcome) -> None:
+    def _restore_displaced(self, plan: Plan, attempt: Attempt, outcome: Outcome) -> None:
         """Rows that went for others' unique values are there again, if the master has them."""
         if not outcome.displaced:
             return
         try:
-            displaced.bring_back(
-                self.links,
+            displaced_rows.restore_displaced(
+                self.sessions,
                 outcome.displaced.values(),
                 plan.end,
                 self._keep_lease,
                 # While blocks load, a row may be later than the window; its changes up to there are dropped.
-                may_write=plan.markers is None,
+                may_write=plan.load_filter is None,
                 deferrable=attempt.deferrable,
             )
         except Conflict as conflict:
@@ -334,5 +341,5 @@ class WindowTransaction:
 
     def _set_aside(self, plan: Plan, outcome: Outcome) -> None:
         """Rejects go to REJECTS; those that this window outdates are marked."""
-        if outcome.rejects or plan.passed or (plan.emptied and self.aside.any):
-            self.aside.put(outcome.rejects, plan.passed, plan.emptied)
+        if outcome.rejects or plan.overlaps or (plan.emptied and self.pair_rejects.any):
+            self.pair_rejects.put(outcome.rejects, plan.overlaps, plan.emptied)

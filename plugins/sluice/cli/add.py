@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sluice import config
+from sluice.capture.resources import install
 from sluice.cli import airflow, grants, replication_file, sides
 from sluice.cli.airflow import Api
 from sluice.cli.console import Console
@@ -15,10 +16,9 @@ from sluice.cli.status import Connections
 from sluice.config import Replication
 from sluice.counted import counted
 from sluice.database.registry import NoDatabase
-from sluice.domain.lack import Severity, errors
-from sluice.domain.names import Prefix, TableName
 from sluice.errors import SluiceError, Terminal
-from sluice.install.resources import install
+from sluice.model.lack import Severity, errors
+from sluice.model.names import Prefix, TableName
 from sluice.preflight.checks import NotReady
 
 RUNS = 4

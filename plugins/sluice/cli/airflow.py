@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import Prefix
 from sluice.errors import SluiceError, Terminal
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix
 
 APPLY, INITIAL_UPDATE = "cdc_apply", "initial_update"
 ACTIVE = ("queued", "running")

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from sluice.cli.sides import Side, accounts, elsewhere, session
 from sluice.config import Replication
 from sluice.database.session import Session
-from sluice.domain.lack import Lack, Severity
+from sluice.model.lack import Lack, Severity
 from sluice.preflight.checks import of_master, of_slave
 
 ROUNDS = 4

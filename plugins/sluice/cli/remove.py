@@ -10,19 +10,19 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 
 from sluice import config
+from sluice.capture.uninstall import uninstall
 from sluice.cli import airflow, replication_file, sides
 from sluice.cli.add import Where, existing, named
 from sluice.cli.console import Console
 from sluice.cli.sides import MASTER, VENDOR, Side
 from sluice.config import Replication
+from sluice.coordination import lease, redis_store
+from sluice.coordination.forget import forget
 from sluice.counted import counted
 from sluice.database.registry import NoDatabase
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.vendors import VENDORS
 from sluice.errors import SluiceError, Terminal
-from sluice.install.uninstall import uninstall
-from sluice.stores import lease, redis_store
-from sluice.stores.forget import forget
+from sluice.model.connection import ConnectionInfo
+from sluice.model.vendors import VENDORS
 
 END_SECONDS = 90.0
 """So long an apply that was told to end may take; a lease that nobody renews runs out meanwhile."""

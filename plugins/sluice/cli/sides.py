@@ -11,9 +11,9 @@ from sluice.database.accounts import Accounts
 from sluice.database.errors import ServerUnproved
 from sluice.database.registry import reach, vendor_of
 from sluice.database.session import Session
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.vendors import FIRST
 from sluice.errors import Terminal
+from sluice.model.connection import ConnectionInfo
+from sluice.model.vendors import FIRST
 
 APPLICATION = "sluice add"
 ACCOUNT = "sluice"

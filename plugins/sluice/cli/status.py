@@ -14,35 +14,35 @@ from pathlib import Path
 from sluice import config
 from sluice.cli import verified
 from sluice.config import Replication, Survey
+from sluice.coordination import lease, redis_store
+from sluice.coordination.gate import Gate
+from sluice.coordination.items_state import Found, ItemsState
+from sluice.coordination.lacks import Lacks
+from sluice.coordination.status import Status
+from sluice.coordination.verification_log import VerificationLog
 from sluice.counted import counted, duration
 from sluice.database.registry import reach, rejects_of, source_of, vendor_of
-from sluice.domain.change import Action
-from sluice.domain.checkpoint import Checkpoint
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import Prefix
-from sluice.domain.reject import how_to_settle
-from sluice.domain.state import SlaveState
-from sluice.domain.table_state import how_to_capture, how_to_load
 from sluice.errors import SluiceError
-from sluice.initial.progress import progress
-from sluice.initial.sides import checkpoints_of
-from sluice.initial.update import Update
+from sluice.load.progress import progress
+from sluice.load.sessions import checkpoints_of
+from sluice.load.update import Update
+from sluice.model.change import Action
+from sluice.model.checkpoint import Checkpoint
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix
+from sluice.model.reject import how_to_settle
+from sluice.model.slave_state import SlaveState
+from sluice.model.table_state import how_to_capture, how_to_load
 from sluice.pair import Pair
-from sluice.stores import lease, redis_store
-from sluice.stores.gate import Gate
-from sluice.stores.items_state import Found, ItemsState
-from sluice.stores.lacks import Lacks
-from sluice.stores.status import Status
-from sluice.stores.verified import Verified
-from sluice.verify.lacking import not_captured
+from sluice.verify.definition_gaps import not_captured
 
 APPLICATION = "sluice status"
 LOADING = (SlaveState.INITIAL, SlaveState.TRANSITION)
 LOOK_SECONDS = 3
 """So long a connection, and each statement, may take."""
 SIDE_BY_SIDE = 16
-FAULTS_TOLD = 5
-TABLES_TOLD = 20
+FAULTS_SHOWN = 5
+TABLES_SHOWN = 20
 
 Connections = Callable[[str, str], ConnectionInfo]
 """The database that a connection of Airflow leads to, by its id and vendor. Raises `SluiceError`."""
@@ -91,11 +91,11 @@ def replications(found: Survey, connections: Connections, store_url: str) -> lis
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         looks = []
         for one in found.replications:
-            looks.append(pool.submit(_told, f"{one.prefix} from", partial(master, one, connections)))
-            looks.append(pool.submit(_told, f"{one.prefix}:", partial(_items, store_url, one.prefix)))
+            looks.append(pool.submit(_lines_or_error, f"{one.prefix} from", partial(master, one, connections)))
+            looks.append(pool.submit(_lines_or_error, f"{one.prefix}:", partial(_items, store_url, one.prefix)))
             for name in one.slaves:
                 of_slave = partial(slave, one, name, connections, store_url)
-                looks.append(pool.submit(_told, f"{one.prefix} → {name}:", of_slave))
+                looks.append(pool.submit(_lines_or_error, f"{one.prefix} → {name}:", of_slave))
         for look in looks:
             lines += look.result()
     return lines or ["no replication is configured: ./sluice add makes one"]
@@ -127,9 +127,9 @@ def master(replication: Replication, connections: Connections) -> list[str]:
     except SluiceError as error:
         return [*lines, f"    {error}"]
     faults = [f"    {table}: {why}" for table, why in sorted(lost.items())]
-    more = [f"    and {len(faults) - FAULTS_TOLD} more"] if len(faults) > FAULTS_TOLD else []
+    more = [f"    and {len(faults) - FAULTS_SHOWN} more"] if len(faults) > FAULTS_SHOWN else []
     remedy = [f"    {how_to_capture(replication.prefix)}"] if lost else []
-    return lines + faults[:FAULTS_TOLD] + more + remedy
+    return lines + faults[:FAULTS_SHOWN] + more + remedy
 
 
 def stream(prefix: Prefix, info: ConnectionInfo) -> str:
@@ -214,7 +214,7 @@ def not_ready(prefix: Prefix, slave: str, checkpoint: Checkpoint) -> list[str]:
     tables = checkpoint.tables
     if checkpoint.state is not SlaveState.NORMAL or not tables:
         return []
-    listed = [f"        {table}: {tables.not_ready[table]}" for table in list(tables)[:TABLES_TOLD]]
+    listed = [f"        {table}: {tables.not_ready[table]}" for table in list(tables)[:TABLES_SHOWN]]
     rest = len(tables) - len(listed)
     return [
         f"    {counted(len(tables), 'table')} not loaded: what changes there is left out. "
@@ -238,7 +238,7 @@ def activity(state: SlaveState, running: Running | None) -> list[str]:
     return lines + list(running.verified)
 
 
-def _told(head: str, look: Callable[[], list[str]]) -> list[str]:
+def _lines_or_error(head: str, look: Callable[[], list[str]]) -> list[str]:
     try:
         return look()
     except SluiceError as error:
@@ -255,7 +255,7 @@ def _running(store_url: str, prefix: Prefix, name: str) -> tuple[Running | None,
                 str(said.get("safe_mode") or ""),
                 datetime.fromisoformat(str(moment)) if moment else None,
                 tuple(str(closure) for closure in Gate(client, prefix, name).closures()),
-                tuple(verified.told(Verified(client, prefix, name).read())),
+                tuple(verified.summary_lines(VerificationLog(client, prefix, name).read())),
                 tuple(found.on_slave for found in Lacks(client, prefix, name).read()),
             ), []
     except SluiceError as error:

@@ -5,17 +5,17 @@ from contextlib import closing
 from typing import Any
 
 from sluice.config import Survey
+from sluice.coordination import redis_store
+from sluice.coordination.verification_log import VerificationLog
 from sluice.database import positions
 from sluice.database.registry import UnknownVendor
 from sluice.errors import SluiceError
-from sluice.stores import redis_store
-from sluice.stores.verified import Verified
 
 LISTED = 40
 """Tables of a pair that are listed; `--json` has all."""
 
 Tables = Mapping[str, Mapping[str, Any]]
-"""As `stores.verified` has them."""
+"""As `coordination.verification_log` has them."""
 
 
 def of_pairs(found: Survey, store_url: str) -> list[dict[str, Any]]:
@@ -23,7 +23,7 @@ def of_pairs(found: Survey, store_url: str) -> list[dict[str, Any]]:
     try:
         with closing(redis_store.connect(store_url)) as client:
             return [
-                {"prefix": str(one.prefix), "slave": slave, "tables": Verified(client, one.prefix, slave).read()}
+                {"prefix": str(one.prefix), "slave": slave, "tables": VerificationLog(client, one.prefix, slave).read()}
                 for one in found.replications
                 for slave in one.slaves
             ]
@@ -31,7 +31,7 @@ def of_pairs(found: Survey, store_url: str) -> list[dict[str, Any]]:
         return []
 
 
-def told(found: Tables) -> list[str]:
+def summary_lines(found: Tables) -> list[str]:
     """A line a table."""
     if not found:
         return []

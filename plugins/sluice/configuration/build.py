@@ -21,11 +21,11 @@ from sluice.configuration.model import (
 )
 from sluice.configuration.nodes import Node, Section
 from sluice.configuration.rule import ALL_ACTIONS, TablePattern, TableRule
-from sluice.domain.items_limit import ItemsLimit
-from sluice.domain.joining import LOAD, WAIT
-from sluice.domain.location import Location, NoLocation
-from sluice.domain.names import LONGEST_TRIGGER, InvalidName, Prefix
-from sluice.domain.vendors import FIRST, STREAM, VENDORS
+from sluice.model.items_limit import ItemsLimit
+from sluice.model.joining import LOAD, WAIT
+from sluice.model.location import Location, NoLocation
+from sluice.model.names import LONGEST_TRIGGER, InvalidName, Prefix
+from sluice.model.vendors import FIRST, STREAM, VENDORS
 
 _SLAVE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}\Z")
 _A_LOCATION = "write an absolute folder without .., or s3://bucket/key with a bucket's name as S3 wants it"

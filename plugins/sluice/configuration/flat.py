@@ -22,7 +22,7 @@ from pathlib import Path
 
 from sluice.configuration.mistakes import Mistake
 from sluice.configuration.nodes import Node, suggestion
-from sluice.domain.names import InvalidName, split_qualified
+from sluice.model.names import InvalidName, split_qualified
 
 _REFERENCE = re.compile(r"\$\{([^${}]+)\}")
 _SECTIONS = {"master": "master", "slave": "slaves", "apply": "apply", "initial": "initial", "verify": "verify",

@@ -8,11 +8,11 @@ from typing import Any
 
 from sluice.configuration.resolve import ResolvedTable, resolve, rule_for
 from sluice.configuration.rule import TableRule
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.items_limit import ItemsLimit
-from sluice.domain.names import Prefix, TableName
-from sluice.domain.vendors import FIRST, STREAM
 from sluice.errors import Terminal
+from sluice.model.connection import ConnectionInfo
+from sluice.model.items_limit import ItemsLimit
+from sluice.model.names import Prefix, TableName
+from sluice.model.vendors import FIRST, STREAM
 
 READS = ("committed", "snapshot", "locked")
 """Values of `initial.read`."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sluice.configuration.rule import TableRule
-from sluice.domain.names import Prefix, TableName
 from sluice.errors import Terminal
+from sluice.model.names import Prefix, TableName
 
 MASTER_TABLES = frozenset(
     {"items", "tables", "current_tables", "longs_table", "debug_table", "cols_table", "captures", "partitions", "info"}

@@ -4,7 +4,7 @@ import fnmatch
 import re
 from dataclasses import dataclass
 
-from sluice.domain.names import InvalidName, TableName, split_qualified
+from sluice.model.names import InvalidName, TableName, split_qualified
 
 ALL_ACTIONS = frozenset("IUD")
 

@@ -19,7 +19,7 @@ from sluice.configuration import flat, properties_file, xml_file, yaml_file
 from sluice.configuration.mistakes import Mistake
 from sluice.configuration.nodes import Node, suggestion
 from sluice.configuration.rule import TablePattern
-from sluice.domain.names import InvalidName
+from sluice.model.names import InvalidName
 
 YAML = (".yaml", ".yml")
 SUFFIXES = (*YAML, ".properties", ".xml")

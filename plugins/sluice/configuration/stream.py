@@ -5,8 +5,8 @@ from dataclasses import replace
 from sluice.configuration.mistakes import Mistake
 from sluice.configuration.model import Endpoint, VerifyOptions
 from sluice.configuration.nodes import Section
-from sluice.domain.location import Location, NoLocation
-from sluice.domain.vendors import FIRST, VENDORS
+from sluice.model.location import Location, NoLocation
+from sluice.model.vendors import FIRST, VENDORS
 
 _FOLDER = "write the absolute folder of the recorded files, without .."
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sluice.database.session import Session
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import Prefix
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix
 
 
 @dataclass(frozen=True)

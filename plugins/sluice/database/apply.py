@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from sluice.database.conflicts import Conflict, Unsettled
 from sluice.database.session import Session
-from sluice.domain.change import Action, NetChanges, RowChange
-from sluice.domain.foreign_key import ForeignKey
-from sluice.domain.mask import NO_PATTERNS, Mask
-from sluice.domain.names import Prefix, TableName
-from sluice.domain.reject import Rejected
+from sluice.model.change import Action, NetChanges, RowChange
+from sluice.model.foreign_key import ForeignKey
+from sluice.model.mask import NO_PATTERNS, Mask
+from sluice.model.names import Prefix, TableName
+from sluice.model.reject import Rejected
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +30,7 @@ class Acting:
 
 
 @dataclass(frozen=True)
-class Displaced:
+class DisplacedRow:
     """A row that had to go because `change` needs a unique value that it held."""
 
     change: RowChange
@@ -57,7 +57,7 @@ class Replayed:
 
     changes: int = 0
     rejects: list[Rejected] = field(default_factory=list)
-    displaced: dict[tuple[TableName, tuple[str | None, ...]], Displaced] = field(default_factory=dict)
+    displaced: dict[tuple[TableName, tuple[str | None, ...]], DisplacedRow] = field(default_factory=dict)
     """Safe mode: rows that had to go, whatever became of them later."""
 
     def passed(self, changes: Iterable[RowChange]) -> None:
@@ -154,14 +154,14 @@ class Replayer(Protocol):
         safe: bool = False,
         images: Collection[TableName] = (),
         reject: bool = False,
-        aside: Sequence[Rejected] = (),
+        earlier_rejects: Sequence[Rejected] = (),
         deferrable: bool = False,
     ) -> Replayed:
         """Applies `items` (columns of `items.ITEMS`), whose tables have these `keys`.
 
         `images`: tables whose former values are compared. `reject`: what does not fit is set aside, beside what is
-        `aside` already. `deferrable`: in safe mode unique values that are checked at the commit displace rows as well.
-        Raises `Conflict`, `ColumnMissing`.
+        `earlier_rejects` already. `deferrable`: in safe mode unique values that are checked at the commit displace
+        rows as well. Raises `Conflict`, `ColumnMissing`.
         """
         ...
 
@@ -169,7 +169,7 @@ class Replayer(Protocol):
         """The same of changes that are no items."""
         ...
 
-    def missing(self, displaced: Iterable[Displaced]) -> list[Displaced]:
+    def missing(self, displaced: Iterable[DisplacedRow]) -> list[DisplacedRow]:
         """Those that are not on the slave now."""
         ...
 

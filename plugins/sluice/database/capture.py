@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sluice.database.session import Session
-from sluice.domain.names import Prefix, TableName
-from sluice.domain.registration import RegisteredTable
 from sluice.errors import Terminal
+from sluice.model.names import Prefix, TableName
+from sluice.model.registration import RegisteredTable
 
 
 class TablesUnfit(Terminal):

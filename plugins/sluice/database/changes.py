@@ -6,17 +6,17 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from sluice.database.session import Session
-from sluice.domain.backlog import Backlog
-from sluice.domain.change import Action
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.foreign_key import ForeignKey
-from sluice.domain.joining import Rows
-from sluice.domain.names import Prefix, TableName
-from sluice.domain.position import Position
-from sluice.domain.purging import SlaveNote
-from sluice.domain.shape import TableShape
-from sluice.domain.window import Window
 from sluice.errors import SluiceError
+from sluice.model.backlog import Backlog
+from sluice.model.change import Action
+from sluice.model.connection import ConnectionInfo
+from sluice.model.foreign_key import ForeignKey
+from sluice.model.joining import Rows
+from sluice.model.names import Prefix, TableName
+from sluice.model.position import Position
+from sluice.model.purging import SlaveNote
+from sluice.model.shape import TableShape
+from sluice.model.window import Window
 
 if TYPE_CHECKING:
     import pyarrow as pa

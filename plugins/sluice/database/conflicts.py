@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 
 from sluice.counted import counted
-from sluice.domain.mask import Mask
-from sluice.domain.names import TableName
 from sluice.errors import RESTART_APPLY, SluiceError, Terminal
+from sluice.model.mask import Mask
+from sluice.model.names import TableName
 
 
 class ColumnMissing(Terminal):
@@ -34,7 +34,7 @@ class Conflict(Terminal):
 
 
 class Drift(Conflict):
-    """In normal mode a row of the slave is not what the master had: it was changed by another hand.
+    """In normal mode a row of the slave is not what the master had: it was changed locally.
 
     `key` names the row (all columns for a keyless table); `differing` maps columns to (slave's
     value, master's former value).

@@ -10,17 +10,17 @@ from datetime import datetime
 from typing import Protocol
 
 from sluice.database.session import Session
-from sluice.domain.blocks import Block, BlockMap, Key
-from sluice.domain.change import RowChange
-from sluice.domain.checkpoint import Checkpoint
-from sluice.domain.names import Prefix, TableName
-from sluice.domain.parts import Part
-from sluice.domain.position import Position
-from sluice.domain.reject import Reject, Rejected, RejectStatus
-from sluice.domain.restraint import Restraint
-from sluice.domain.state import SlaveState
-from sluice.domain.table_state import TableStates
 from sluice.errors import Transient
+from sluice.model.blocks import Block, BlockMap, Key
+from sluice.model.change import RowChange
+from sluice.model.checkpoint import Checkpoint
+from sluice.model.key_ranges import Part
+from sluice.model.names import Prefix, TableName
+from sluice.model.position import Position
+from sluice.model.reject import Reject, Rejected, RejectStatus
+from sluice.model.slave_state import SlaveState
+from sluice.model.table_state import TableStates
+from sluice.model.throttle_state import ThrottleState
 
 
 class LoadRuns(Transient):
@@ -281,7 +281,7 @@ class RejectTable(Protocol):
         """Removes those that were settled more than `days` ago. Returns how many."""
         ...
 
-    def passed(self, table: TableName, newer: Mapping[str, int] | int) -> None:
+    def mark_outdated(self, table: TableName, newer: Mapping[str, int] | int) -> None:
         """Newer changes of rows of `table` were applied: by key text, or of all rows."""
         ...
 
@@ -297,11 +297,11 @@ class ThrottleTable(Protocol):
         """Nothing holds the slave's load back."""
         ...
 
-    def read(self) -> Restraint:
+    def read(self) -> ThrottleState:
         """What the load is held to just now; nothing where no job said so."""
         ...
 
-    def write(self, restraint: Restraint) -> None:
+    def write(self, state: ThrottleState) -> None:
         """From now on. A rate that changes counts from here."""
         ...
 

@@ -5,8 +5,8 @@ from enum import StrEnum
 from typing import Protocol
 
 from sluice.database.session import Session
-from sluice.domain.blocks import Key
-from sluice.domain.shape import TableShape
+from sluice.model.blocks import Key
+from sluice.model.shape import TableShape
 
 ROWS_A_BLOCK = 1_000
 MOST_BLOCKS = 8_192

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sluice.database.session import Session
-from sluice.domain.definitions import Definition, Difference
-from sluice.domain.failover import Action, Made, Phase, Record, SequenceValue, Sheet
-from sluice.domain.lack import Lack
-from sluice.domain.names import Prefix, TableName
-from sluice.domain.position import Position
+from sluice.model.failover import Action, Made, Phase, Record, SequenceValue, Sheet
+from sluice.model.lack import Lack
+from sluice.model.names import Prefix, TableName
+from sluice.model.position import Position
+from sluice.model.schema_definitions import Definition, Difference
 
 
 @dataclass(frozen=True)

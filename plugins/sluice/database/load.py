@@ -14,9 +14,9 @@ from sluice.database.schema import (
     TypeDefinition,
 )
 from sluice.database.session import Session
-from sluice.domain.blocks import Block, Key
-from sluice.domain.names import TableName
-from sluice.domain.shape import Column, TableShape
+from sluice.model.blocks import Block, Key
+from sluice.model.names import TableName
+from sluice.model.shape import Column, TableShape
 
 
 @dataclass(frozen=True)

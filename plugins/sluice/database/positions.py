@@ -3,8 +3,8 @@
 import json
 
 from sluice.database.registry import source_of
-from sluice.domain.position import Position
-from sluice.domain.vendors import FIRST
+from sluice.model.position import Position
+from sluice.model.vendors import FIRST
 
 
 def parse(text: str) -> Position:

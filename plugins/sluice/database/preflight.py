@@ -7,9 +7,9 @@ from typing import Protocol
 from sluice.configuration.model import Replication, SlaveConfig
 from sluice.database.schema import CollationDefinition, TableDefinition, TypeDefinition
 from sluice.database.session import Session
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.lack import Lack
-from sluice.domain.names import TableName
+from sluice.model.connection import ConnectionInfo
+from sluice.model.lack import Lack
+from sluice.model.names import TableName
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import Any
 from sluice.database.control import RejectTable
 from sluice.database.session import Session, SessionOptions
 from sluice.database.vendor import Source, Vendor
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.vendors import SOURCES, VENDORS
 from sluice.errors import Terminal
+from sluice.model.connection import ConnectionInfo
+from sluice.model.vendors import SOURCES, VENDORS
 from sluice.pair import Pair
 
 

@@ -7,11 +7,11 @@ from enum import StrEnum
 from typing import Protocol
 
 from sluice.database.session import Session
-from sluice.domain.blocks import Key
-from sluice.domain.names import Prefix, TableName
-from sluice.domain.position import Position
-from sluice.domain.shape import Column, TableShape
 from sluice.errors import Transient
+from sluice.model.blocks import Key
+from sluice.model.names import Prefix, TableName
+from sluice.model.position import Position
+from sluice.model.shape import Column, TableShape
 
 
 class SnapshotGone(Transient):

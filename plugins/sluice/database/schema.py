@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sluice.database.session import Session
-from sluice.domain.lack import Lack
-from sluice.domain.names import TableName
-from sluice.domain.shape import TableShape
+from sluice.model.lack import Lack
+from sluice.model.names import TableName
+from sluice.model.shape import TableShape
 
 
 @dataclass(frozen=True)

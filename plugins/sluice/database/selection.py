@@ -5,13 +5,13 @@ from typing import Protocol
 
 from sluice.database.rows import KeyOrder
 from sluice.database.session import Session
-from sluice.domain.blocks import Key
-from sluice.domain.parts import Range
-from sluice.domain.shape import TableShape
 from sluice.errors import Terminal, Transient
+from sluice.model.blocks import Key
+from sluice.model.key_ranges import Range
+from sluice.model.shape import TableShape
 
 
-class NoSuchPart(Terminal):
+class SelectionInvalid(Terminal):
     """What a person wrote names no part of the table."""
 
 
@@ -20,17 +20,17 @@ class NotEvaluated(Transient):
 
 
 class RowSelection(Protocol):
-    """Over a session in autocommit. A condition that cannot be evaluated raises `NoSuchPart`, or `NotEvaluated`."""
+    """Over a session in autocommit. Raises `SelectionInvalid` or `NotEvaluated` for a condition it cannot evaluate."""
 
     def key_of(self, connection: Session, shape: TableShape, text: str) -> Key:
         """A key as a person writes it: the value, or a JSON list of one value a key column; its canonical texts.
 
-        Raises `NoSuchPart`.
+        Raises `SelectionInvalid`.
         """
         ...
 
     def check(self, connection: Session, order: KeyOrder, where: str, place: str) -> None:
-        """Raises `NoSuchPart` for a condition that this database, named `place`, does not understand."""
+        """Raises `SelectionInvalid` for a condition that this database, named `place`, does not understand."""
         ...
 
     def runs(self, connection: Session, order: KeyOrder, where: str, lo: Key | None, hi: Key | None) -> Iterator[Range]:

@@ -7,7 +7,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, LiteralString, Protocol, Self
 
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 
 
 class Rows(Protocol):

@@ -16,7 +16,7 @@ from sluice.database.schema import Schemas
 from sluice.database.selection import RowSelection
 from sluice.database.server_load import ServerLoadMeter
 from sluice.database.session import Connector, Sessions
-from sluice.domain.position import Position
+from sluice.model.position import Position
 
 
 class Source(Protocol):

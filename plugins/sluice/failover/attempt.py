@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 from redis import Redis
 
+from sluice.coordination.redis_checkpoint import StoredCheckpoint
 from sluice.database.control import CheckpointTable
 from sluice.database.failover import FailoverTable
 from sluice.database.registry import NoDatabase, reach, vendor_of
 from sluice.database.session import Session
-from sluice.domain.checkpoint import Checkpoint
-from sluice.domain.failover import Action, Record, Sheet
-from sluice.domain.position import Position
-from sluice.domain.resumption import resume
+from sluice.model.checkpoint import Checkpoint
+from sluice.model.checkpoint_recovery import resume
+from sluice.model.failover import Action, Record, Sheet
+from sluice.model.position import Position
 from sluice.pair import Pair
-from sluice.stores.checkpoint import StoredCheckpoint
 
 ANSWER_SECONDS = 5
 """How long a master is given to take a connection before it counts as unreachable."""

@@ -12,21 +12,21 @@ import time
 
 from redis import Redis
 
+from sluice.coordination import lease
+from sluice.coordination.failover_claim import FailoverClaim
+from sluice.coordination.gate import Gate
 from sluice.database import positions
 from sluice.database.errors import LockNotAvailable
 from sluice.database.failover import MasterGuard
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
-from sluice.domain.failover import Action, Phase, Record, passed
-from sluice.domain.position import Position
-from sluice.domain.state import SlaveState
 from sluice.errors import Terminal, Transient
 from sluice.failover import survey
 from sluice.failover.attempt import Failover, applied
 from sluice.failover.survey import NotReady
-from sluice.stores import lease
-from sluice.stores.failover import FailoverClaim
-from sluice.stores.gate import Gate
+from sluice.model.failover import Action, Phase, Record, passed
+from sluice.model.position import Position
+from sluice.model.slave_state import SlaveState
 
 log = logging.getLogger("sluice.failover")
 

@@ -9,25 +9,25 @@ from typing import Any
 from redis import Redis
 
 from sluice import config
+from sluice.coordination import lease
+from sluice.coordination.gate import ADMIN, Gate
+from sluice.coordination.status import Status
+from sluice.coordination.verification_log import VerificationLog
 from sluice.counted import counted, listed
 from sluice.database.failover import Claim
 from sluice.database.registry import rejects_of, vendor_of
 from sluice.database.session import Session
-from sluice.domain.checkpoint import Checkpoint
-from sluice.domain.definitions import TREATMENTS, Difference, differences
-from sluice.domain.failover import Action, Phase, Record, Sheet
-from sluice.domain.lack import MASTER, Lack, Severity, errors, slave_side
-from sluice.domain.names import TableName
-from sluice.domain.position import Position
-from sluice.domain.state import SlaveState
-from sluice.domain.table_state import ALL_READY
 from sluice.errors import Terminal, Transient
 from sluice.failover.attempt import Failover, applied
 from sluice.failover.reversal import turned
-from sluice.stores import lease
-from sluice.stores.gate import ADMIN, Gate
-from sluice.stores.status import Status
-from sluice.stores.verified import Verified
+from sluice.model.checkpoint import Checkpoint
+from sluice.model.failover import Action, Phase, Record, Sheet
+from sluice.model.lack import MASTER, Lack, Severity, errors, slave_side
+from sluice.model.names import TableName
+from sluice.model.position import Position
+from sluice.model.schema_definitions import TREATMENTS, Difference, differences
+from sluice.model.slave_state import SlaveState
+from sluice.model.table_state import ALL_READY
 
 log = logging.getLogger("sluice.failover")
 
@@ -89,7 +89,7 @@ def look(failover: Failover, store: "Redis") -> Facts:
     facts = Facts(str(failover), failover.master_info.place, failover.slave.name)
     facts.applying = lease.held(store, failover.prefix, failover.slave.name)
     facts.closures = [str(one) for one in Gate(store, failover.prefix, failover.slave.name).closures()]
-    facts.verified = Verified(store, failover.prefix, failover.slave.name).read()
+    facts.verified = VerificationLog(store, failover.prefix, failover.slave.name).read()
     facts.heard = str(Status(store, failover.prefix, failover.slave.name).read().get("current_as_of") or "")
     with failover.on_slave() as slave:
         _look_at_slave(failover, facts, slave, store)

@@ -5,18 +5,18 @@ from collections.abc import Callable
 
 from redis import Redis
 
+from sluice.coordination.failover_claim import FailoverClaim
+from sluice.coordination.redis_checkpoint import StoredCheckpoint
 from sluice.database import positions
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
-from sluice.domain.failover import Action, Made, Phase, Sheet, passed
-from sluice.domain.position import Position
-from sluice.domain.state import SlaveState
 from sluice.errors import SluiceError, Terminal, Transient
 from sluice.failover import survey
 from sluice.failover.attempt import Failover
 from sluice.failover.steps import done, guard_of, last_of, move, own_guard, position_of
-from sluice.stores.checkpoint import StoredCheckpoint
-from sluice.stores.failover import FailoverClaim
+from sluice.model.failover import Action, Made, Phase, Sheet, passed
+from sluice.model.position import Position
+from sluice.model.slave_state import SlaveState
 
 log = logging.getLogger("sluice.failover")
 

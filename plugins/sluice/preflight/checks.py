@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Sequence
 from sluice.config import Replication, SlaveConfig
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.lack import MASTER, Lack, Severity, errors, slave_side
-from sluice.domain.names import TableName
 from sluice.errors import Terminal
+from sluice.model.connection import ConnectionInfo
+from sluice.model.lack import MASTER, Lack, Severity, errors, slave_side
+from sluice.model.names import TableName
 
 log = logging.getLogger("sluice.preflight")
 

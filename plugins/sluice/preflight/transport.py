@@ -2,10 +2,10 @@
 
 from contextlib import closing
 
-from sluice.domain.connection import ConnectionInfo, stays_on_machine
-from sluice.domain.lack import Lack, Severity
+from sluice.coordination import redis_store
 from sluice.errors import SluiceError
-from sluice.stores import redis_store
+from sluice.model.connection import ConnectionInfo, stays_on_machine
+from sluice.model.lack import Lack, Severity
 
 REDIS = "Redis"
 
@@ -18,7 +18,7 @@ def of_database(side: str, info: ConnectionInfo) -> list[Lack]:
         Lack(
             side,
             f"sslmode verify-full (the connection says {info.tls_mode})",
-            "whoever stands between could pose as the server, and read or change all rows and the password",
+            "somebody between could pose as the server, and read or change all rows and the password",
             None,
             Severity.WARNING,
             remedy="Remove the connection's extra sslmode; docs/connections.md says what the server needs.",
@@ -35,7 +35,7 @@ def of_redis(address: str) -> list[Lack]:
     with closing(redis_store.connect(address)) as client, redis_store.classified():
         client.ping()
         found = []
-        way = redis_store.way(address)
+        way = redis_store.address_of(address)
         place = way.place
         if not way.secure and not stays_on_machine(way.host):
             found.append(
@@ -49,7 +49,7 @@ def of_redis(address: str) -> list[Lack]:
                     place=place,
                 )
             )
-        if redis_store.obeys_strangers(address):
+        if redis_store.serves_anonymous_clients(address):
             found.append(
                 Lack(
                     REDIS,

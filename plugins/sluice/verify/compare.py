@@ -15,14 +15,14 @@ from sluice.database.errors import DatabaseError
 from sluice.database.registry import vendor_of
 from sluice.database.rows import Estimate
 from sluice.database.session import Session
-from sluice.domain.compatibility import differences
-from sluice.domain.names import TableName
-from sluice.domain.shape import TableShape
-from sluice.domain.window import Window
-from sluice.verify import standing
+from sluice.model.compatibility import differences
+from sluice.model.names import TableName
+from sluice.model.shape import TableShape
+from sluice.model.window import Window
+from sluice.verify import offline_compare
 from sluice.verify.findings import MOST_KEYS, CouldNotCompare, Example, Kind, Outcome, Row, TableFinding, causes
+from sluice.verify.pinned_sessions import PinnedView, Side, gathered
 from sluice.verify.sample import upper_bound
-from sluice.verify.snapshots import Side, Sight, gathered
 
 EXAMPLES = 10
 """Rows of each kind shown in the report."""
@@ -41,21 +41,21 @@ Sum = tuple[int, int]
 
 
 def compare(
-    sight: Sight, table: TableName, actions: frozenset[str] = frozenset("IUD"), sample: int = 0
+    view: PinnedView, table: TableName, actions: frozenset[str] = frozenset("IUD"), sample: int = 0
 ) -> TableFinding:
     """Compares `table`, of which `actions` are replicated. Raises `CouldNotCompare`.
 
     `sample`: about how many rows to draw on each side, 0 for all. A table without a key is compared whole.
     """
     begun = time.monotonic()
-    comparison = _Comparison(sight, table)
+    comparison = _Comparison(view, table)
     comparison.run(sample)
     finding = comparison.finding
     for kind, why in causes(actions, keyed=bool(finding.key)).items():
         finding.found[kind].cause = why if finding.found[kind].count else ""
     finding.outcome = Outcome.DIFFERENT if finding.faults else Outcome.IDENTICAL
-    finding.position, finding.time = sight.position.text(), sight.position.time
-    finding.paused, finding.seconds = sight.paused, time.monotonic() - begun
+    finding.position, finding.time = view.position.text(), view.position.time
+    finding.paused, finding.seconds = view.paused, time.monotonic() - begun
     return finding
 
 
@@ -76,12 +76,12 @@ def unequal(master: Mapping[T, object], slave: Mapping[T, object]) -> list[T]:
 
 
 class _Comparison:
-    def __init__(self, sight: Sight, table: TableName):
-        self.sight = sight
+    def __init__(self, view: PinnedView, table: TableName):
+        self.sight = view
         self.finding = TableFinding(table)
-        self.sides = (sight.master, sight.slave)
-        self.before: dict[Row, standing.Image | None] = {}
-        """By the keys of rows that waiting changes touch: the master's row before them, see `standing`."""
+        self.sides = (view.master, view.slave)
+        self.before: dict[Row, offline_compare.Image | None] = {}
+        """By the keys of rows that waiting changes touch: the master's row before them, see `offline_compare`."""
 
     def run(self, sample: int) -> None:
         digests = self._prepare()
@@ -127,25 +127,25 @@ class _Comparison:
 
     def _take_back(self, digests: Digests) -> None:
         """The master's rows as they were where the slave stands, of those that changed since."""
-        sight, finding, digest = self.sight, self.finding, digests[0]
-        assert sight.seen is not None
-        seen = sight.seen
+        view, finding, digest = self.sight, self.finding, digests[0]
+        assert view.seen is not None
+        seen = view.seen
         items = self._with(
-            sight.master,
-            lambda _: standing.waiting(sight.pair, sight.master, Window(sight.position, seen), finding.table),
-            sight.master.first,
+            view.master,
+            lambda _: offline_compare.waiting(view.pair, view.master, Window(view.position, seen), finding.table),
+            view.master.first,
         )
         finding.waiting = len(items)
         if items and not finding.key:
-            raise standing.ChangesWait("changes of the table, which has no key, wait for it")
+            raise offline_compare.ChangesWait("changes of the table, which has no key, wait for it")
         for name, wanted in digest.columns:
             own = digest.shape.column(name).type
             if own != wanted:
                 rows = [row for _, *both in items for row in both if row is not None]
-                texts = self._converted(sight.master, [row[name] for row in rows], own, wanted)
+                texts = self._converted(view.master, [row[name] for row in rows], own, wanted)
                 for row, text in zip(rows, texts, strict=True):
                     row[name] = text
-        self.before = standing.before(items, finding.key)
+        self.before = offline_compare.before(items, finding.key)
 
     def _judge(self, digests: Digests, keys: Sequence[Row]) -> None:
         """Rows that waiting changes touch: the slave's against the master's before these."""

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from sluice.domain.names import TableName
-from sluice.domain.reject import Reject
-from sluice.domain.reject import Row as Row
 from sluice.errors import SluiceError
+from sluice.model.names import TableName
+from sluice.model.reject import Reject
+from sluice.model.reject import Row as Row
 
 
 class CouldNotCompare(SluiceError):

@@ -1,7 +1,8 @@
 """Making rows of a slave equal to the master's again, through its apply.
 
 The rows are not written here: the apply is told which ones, reads them on the master at the end of a window and
-writes them before the next begins (`sluice.apply.asked`). So they are right whatever happened since the comparison.
+writes them before the next begins (`sluice.apply.request_handler`). So they are right whatever happened
+since the comparison.
 """
 
 import logging
@@ -10,11 +11,11 @@ from collections.abc import Iterator
 from redis import Redis
 
 from sluice.counted import counted
-from sluice.domain.names import TableName
-from sluice.domain.requests import Refused, Repaired, RepairRequest
 from sluice.errors import SluiceError, Terminal, Transient
+from sluice.model.names import TableName
+from sluice.model.requests import Refused, Repaired, RepairRequest
 from sluice.pair import Pair
-from sluice.verify.asking import asked
+from sluice.verify.apply_client import ask_apply
 from sluice.verify.findings import TableFinding
 
 log = logging.getLogger("sluice.verify")
@@ -55,7 +56,7 @@ def repair(pair: Pair, store: "Redis", finding: TableFinding, limit: int | None 
     done, refusals = 0, []
     try:
         for part in _parts(finding):
-            with asked(pair, store, part, Repaired.read) as answer:
+            with ask_apply(pair, store, part, Repaired.read) as answer:
                 if isinstance(answer, Refused):
                     refusals.append(answer.reason)
                 else:

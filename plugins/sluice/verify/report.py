@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sluice.domain.mask import Mask
-from sluice.domain.names import TableName
+from sluice.model.mask import Mask
+from sluice.model.names import TableName
 from sluice.verify.findings import Example, Kind, Outcome, TableFinding
 from sluice.verify.resync import TableResult
 
@@ -83,10 +83,10 @@ def _finding(finding: TableFinding, mask: Mask) -> dict[str, Any]:
 
 def _reasons(finding: TableFinding, mask: Mask) -> dict[str, int]:
     """The commonest reasons first."""
-    told: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for reason, count in finding.rejects.items():
-        told[_reason(reason, finding, mask)] += count
-    return dict(told.most_common(MOST_REASONS))
+        counts[_reason(reason, finding, mask)] += count
+    return dict(counts.most_common(MOST_REASONS))
 
 
 def _reason(text: str, finding: TableFinding, mask: Mask) -> str:

@@ -8,16 +8,16 @@ from enum import StrEnum
 from redis import Redis
 
 from sluice.database.registry import reach, rejects_of
-from sluice.domain.names import TableName
-from sluice.domain.reject import Reject, RejectStatus
-from sluice.domain.table_state import how_to_load
 from sluice.errors import SluiceError
+from sluice.model.names import TableName
+from sluice.model.reject import Reject, RejectStatus
+from sluice.model.table_state import how_to_load
 from sluice.pair import Pair
-from sluice.verify import standing
+from sluice.verify import offline_compare
 from sluice.verify.compare import compare
 from sluice.verify.findings import CouldNotCompare, Outcome, TableFinding
+from sluice.verify.pinned_sessions import Side, at_one_position
 from sluice.verify.repair import NotRepaired, RepairTooLarge, repair
-from sluice.verify.snapshots import Side, at_one_position
 
 log = logging.getLogger("sluice.verify")
 
@@ -75,9 +75,9 @@ def look(
         if number:
             time.sleep(PAUSE_SECONDS)
         try:
-            with at_one_position(pair, store, sessions=sessions) as sight:
-                _expect_loaded(pair, sight.slave, table)
-                finding = compare(sight, table, actions, sample)
+            with at_one_position(pair, store, sessions=sessions) as view:
+                _expect_loaded(pair, view.slave, table)
+                finding = compare(view, table, actions, sample)
             if finding.faults:
                 finding.explain(_rejects(pair, table))
             elif finding.outcome is Outcome.IDENTICAL:
@@ -119,7 +119,7 @@ def resync(
 
 def _expect_loaded(pair: Pair, slave: Side, table: TableName) -> None:
     """Raises `NotLoaded`, as of the position at which the slave is seen."""
-    found = standing.checkpoint(pair, slave, slave.first)
+    found = offline_compare.checkpoint(pair, slave, slave.first)
     if found is not None and table in found.tables:
         raise NotLoaded(pair, table)
 

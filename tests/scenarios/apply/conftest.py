@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 from tests.scenarios.apply.rig import Rig
 
 

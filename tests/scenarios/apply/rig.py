@@ -11,20 +11,20 @@ from typing import Any
 import psycopg
 
 from sluice import config
-from sluice.apply.loop import Apply
-from sluice.apply.spread import InThreads
-from sluice.domain.checkpoint import Checkpoint
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import TableName
-from sluice.domain.position import Position
-from sluice.domain.state import SlaveState
-from sluice.install import resources
+from sluice.apply.apply_loop import ApplyLoop
+from sluice.apply.executor import ThreadExecutor
+from sluice.capture import resources
+from sluice.coordination import redis_store
+from sluice.model.checkpoint import Checkpoint
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
+from sluice.model.position import Position
+from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
-from sluice.stores import redis_store
-from sluice.vendors.postgres import position
-from sluice.vendors.postgres.checkpoint import CheckpointStore
 from sluice.vendors.postgres.connection import connect, quoted
-from sluice.vendors.postgres.tables_registry import Registry
+from sluice.vendors.postgres.source import position
+from sluice.vendors.postgres.source.tables_registry import Registry
+from sluice.vendors.postgres.target.checkpoint import CheckpointStore
 
 CONFIG = """
 prefix: DEMO_
@@ -207,7 +207,7 @@ class Running(AbstractContextManager["Running"]):
     def __init__(self, rig: Rig, parallelism: int = 2):
         self.rig = rig
         self.stop = threading.Event()
-        self.loop = Apply(rig.pair, redis_store.connect(rig.redis_url), InThreads(parallelism), self.stop)
+        self.loop = ApplyLoop(rig.pair, redis_store.connect(rig.redis_url), ThreadExecutor(parallelism), self.stop)
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.failure: BaseException | None = None
 

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.apply import patience
-from sluice.apply.links import ChangesPurged
-from sluice.apply.spread import ExecutorsFailed, InThreads, SpreadLost, T
+from sluice.apply import spark_deadline
+from sluice.apply.executor import ExecutorLost, ExecutorsFailed, T, ThreadExecutor
+from sluice.apply.pair_sessions import ChangesPurged
+from sluice.coordination import redis_store
+from sluice.coordination.gate import ADMIN, ERROR, Gate
 from sluice.database.conflicts import Drift
-from sluice.domain.checkpoint import Fenced
-from sluice.domain.origin import MasterReplaced
-from sluice.domain.state import SlaveState
-from sluice.stores import redis_store
-from sluice.stores.gate import ADMIN, ERROR, Gate
-from sluice.vendors.postgres import purge
+from sluice.model.checkpoint import Fenced
+from sluice.model.server_identity import MasterReplaced
+from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+from sluice.vendors.postgres.source import purge
 from tests.scenarios.apply.rig import Rig
 
 TABLES = """
@@ -259,7 +259,7 @@ def test_an_apply_that_runs_while_its_slave_is_dropped_passes_over_nothing(
     assert pair.slave.execute("SELECT count(*) FROM public.account").fetchone() == (0,)
 
 
-class Counting(InThreads):
+class Counting(ThreadExecutor):
     """Knows how often it was asked."""
 
     jobs = 0
@@ -272,7 +272,7 @@ class Counting(InThreads):
 def test_a_window_with_many_truncations_is_one_job(rig: Callable[..., Rig]) -> None:
     pair = rig(TABLES, stage=500)
     running = pair.apply()
-    counting = running.loop.batch.stages.spread = Counting()
+    counting = running.loop.applier.stage_driver.executor = Counting()
     with pair.master.transaction():
         for number in range(60):
             rows = 400 if number % 20 == 7 else 5
@@ -289,7 +289,7 @@ def test_a_window_with_many_truncations_is_one_job(rig: Callable[..., Rig]) -> N
     assert len(pair.rows(pair.slave, pair.tables(pair.slave)[-1])) == 9 + 9
 
 
-class Frozen(InThreads):
+class Frozen(ThreadExecutor):
     """Executors that never come to an end; cancelled, they are, or are `stuck`."""
 
     def __init__(self, *, stuck: bool = False) -> None:
@@ -310,7 +310,7 @@ def test_an_apply_that_waits_for_spark_says_so_and_heeds_a_wish_to_stop(rig: Cal
     pair = rig(TABLES, stage=1000)
     pair.master.execute("INSERT INTO public.account SELECT g, 'o', g FROM generate_series(1, 5000) g")
     frozen, running = Frozen(), pair.apply()
-    running.loop.batch.stages.spread = frozen
+    running.loop.applier.stage_driver.executor = frozen
     with running:
         pair.await_that(frozen.begun.is_set)
         pair.await_that(lambda: "Spark stages" in str(running.loop.status.read().get("activity")))
@@ -324,12 +324,12 @@ def test_a_spark_that_is_stuck_again_and_again_is_started_anew(
     rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one that cannot start Python workers any more, while its JVM answers."""
-    monkeypatch.setattr(patience, "FIRST_SECONDS", 0.2)
+    monkeypatch.setattr(spark_deadline, "FIRST_SECONDS", 0.2)
     pair = rig(TABLES, stage=1000)
     pair.master.execute("INSERT INTO public.account SELECT g, 'o', g FROM generate_series(1, 5000) g")
     running = pair.apply()
-    running.loop.batch.stages.spread = Frozen(stuck=True)
-    with pytest.raises(SpreadLost, match="After 3 times in a row the job starts again"):
+    running.loop.applier.stage_driver.executor = Frozen(stuck=True)
+    with pytest.raises(ExecutorLost, match="After 3 times in a row the job starts again"):
         running.loop.run()
     with pair.apply():
         pair.await_current()

@@ -14,18 +14,19 @@ from typing import Any
 import pytest
 
 from embedded.redis import RedisServer
-from sluice.apply.definitions import KeyNeeded
-from sluice.apply.repeatable import TriggersAct
+from sluice.apply.redis_preconditions import TriggersAct
+from sluice.apply.schema_history import KeyNeeded
+from sluice.coordination import redis_store
+from sluice.coordination.redis_checkpoint import StoredCheckpoint
 from sluice.database.conflicts import Drift
-from sluice.domain.checkpoint import Fenced
-from sluice.domain.names import TableName
-from sluice.domain.position import Position
-from sluice.domain.reject import RejectStatus
-from sluice.stores import redis_store
-from sluice.stores.checkpoint import StoredCheckpoint
-from sluice.vendors.postgres import purge, session
-from sluice.vendors.postgres.rejects import RejectStore
+from sluice.model.checkpoint import Fenced
+from sluice.model.names import TableName
+from sluice.model.position import Position
+from sluice.model.reject import RejectStatus
+from sluice.vendors.postgres import session_settings
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+from sluice.vendors.postgres.source import purge
+from sluice.vendors.postgres.target.rejects import RejectStore
 from tests.scenarios.apply.rig import Rig
 from tests.scenarios.apply.shapes import AGAIN, SHAPES
 
@@ -424,7 +425,7 @@ def test_a_table_that_loses_its_key_is_refused(kept: Callable[..., Rig]) -> None
 def test_foreign_keys_that_act_are_refused(kept: Callable[..., Rig]) -> None:
     tables = TABLE + "; CREATE TABLE public.child (id int PRIMARY KEY, t int REFERENCES public.t ON DELETE CASCADE)"
     pair = kept(tables, slave_role=True)
-    allow = re.escape(session.allow_silence(pair.slave))
+    allow = re.escape(session_settings.allow_silence(pair.slave))
     with pair.apply() as running, pytest.raises(TriggersAct, match=allow):
         pair.await_applied(running)
 

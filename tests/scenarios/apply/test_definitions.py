@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.domain.state import SlaveState
-from sluice.vendors.postgres import position
+from sluice.model.slave_state import SlaveState
+from sluice.vendors.postgres.source import position
 from tests.scenarios.apply.rig import Rig
 
 KEYED = "CREATE TABLE public.t (id int PRIMARY KEY, n int NOT NULL, v text)"

@@ -6,16 +6,16 @@ from contextlib import contextmanager
 
 import pytest
 
-from sluice.apply import displaced
-from sluice.apply.links import Links
-from sluice.database.apply import Displaced
+from sluice.apply import displaced_rows
+from sluice.apply.pair_sessions import PairSessions
+from sluice.database.apply import DisplacedRow
 from sluice.database.conflicts import Drift
-from sluice.domain.change import Action, RowChange
-from sluice.domain.names import TableName
-from sluice.domain.reject import RejectStatus
-from sluice.vendors.postgres import position
-from sluice.vendors.postgres.rejects import RejectStore
-from sluice.vendors.postgres.replay import RowStays
+from sluice.model.change import Action, RowChange
+from sluice.model.names import TableName
+from sluice.model.reject import RejectStatus
+from sluice.vendors.postgres.source import position
+from sluice.vendors.postgres.target.rejects import RejectStore
+from sluice.vendors.postgres.target.replay import RowStays
 from tests.scenarios.apply.rig import Rig
 
 TABLES = """
@@ -187,11 +187,11 @@ def test_a_row_is_read_as_it_was_where_the_window_ends(rig: Callable[..., Rig], 
     pair.master.execute(f"{since}; INSERT INTO public.t VALUES (9, 'new')".encode())
     table = TableName("public", "t")
     change = RowChange(1, table, Action.INSERT, ("id",), {"id": "1", "v": "one"}, {}, None, None)
-    links = Links(pair.pair)
+    links = PairSessions(pair.pair)
     links.open()
     try:
-        with displaced.reading(links, at) as master:
-            found = master.rows([Displaced(change, (key,)) for key in ("2", "9", "1")])
+        with displaced_rows.reading_master(links, at) as master:
+            found = master.rows([DisplacedRow(change, (key,)) for key in ("2", "9", "1")])
     finally:
         links.close()
     assert found == [{"id": "2", "v": "<two & more>"}, None, {"id": "1", "v": "one"}]

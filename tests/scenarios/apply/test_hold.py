@@ -5,21 +5,21 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.apply.hold import Hold, NotKept
+from sluice.apply.admin_closure import AdminClosure, NotKept
+from sluice.coordination import redis_store
+from sluice.coordination.redis_store import StoreUnreachable
 from sluice.database.errors import DatabaseUnreachable
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import TableName
-from sluice.stores import redis_store
-from sluice.stores.redis_store import StoreUnreachable
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
 from tests.scenarios.apply.rig import Rig, Running
 
 TABLE = "CREATE TABLE public.t (id int PRIMARY KEY, v text)"
 WHY = 'anna\'s "index" maintenance, 100 %'
 
 
-def hold(pair: Rig, info: ConnectionInfo | None = None, redis_url: str = "") -> Hold:
+def hold(pair: Rig, info: ConnectionInfo | None = None, redis_url: str = "") -> AdminClosure:
     store = redis_store.connect(redis_url or pair.redis_url)
-    return Hold(store, pair.pair.prefix, pair.pair.slave, info or pair.pair.slave_info)
+    return AdminClosure(store, pair.pair.prefix, pair.pair.slave, info or pair.pair.slave_info)
 
 
 def down(pair: Rig) -> ConnectionInfo:

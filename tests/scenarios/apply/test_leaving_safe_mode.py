@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from embedded.postgres import PostgresServer
-from sluice.domain.checkpoint import Checkpoint
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.checkpoint import Checkpoint
+from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres.connection import connect
 from tests.scenarios.apply.rig import Rig
 from tests.standby import servers

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from sluice.domain.checkpoint import Checkpoint
-from sluice.domain.names import TableName
-from sluice.domain.reject import RejectStatus
-from sluice.vendors.postgres.rejects import RejectStore
+from sluice.model.checkpoint import Checkpoint
+from sluice.model.names import TableName
+from sluice.model.reject import RejectStatus
+from sluice.vendors.postgres.target.rejects import RejectStore
 from tests.scenarios.apply.rig import Rig
 
 MASTER = (

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import pytest
 
-from sluice.apply.links import Links
+from sluice.apply.pair_sessions import PairSessions
 from sluice.database.session import Session
 from sluice.errors import Transient
 from tests.scenarios.apply.rig import Rig
@@ -69,23 +69,23 @@ class Strikes:
 @pytest.fixture
 def strikes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Strikes:
     found = Strikes(request.param == "after each commit")
-    transaction = Links.slave_transaction
+    transaction = PairSessions.slave_transaction
 
     @contextmanager
-    def struck(links: Links, *, durable: bool | None = None) -> Iterator[Session]:
+    def struck(links: PairSessions, *, durable: bool | None = None) -> Iterator[Session]:
         with transaction(links, durable=durable) as slave:
             yield slave
             found.strike(committed=False)
         found.strike(committed=True)
 
-    monkeypatch.setattr(Links, "slave_transaction", struck)
-    monkeypatch.setattr("sluice.apply.loop.LONGEST_BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr(PairSessions, "slave_transaction", struck)
+    monkeypatch.setattr("sluice.apply.apply_loop.LONGEST_BACKOFF_SECONDS", 0.01)
     return found
 
 
 @pytest.fixture(autouse=True)
 def ddl_commits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sluice.vendors.postgres.apply_target.transactional_ddl", False)
+    monkeypatch.setattr("sluice.vendors.postgres.target.apply_target.transactional_ddl", False)
 
 
 def waiting(rig: Callable[..., Rig], tables: str, statements: list[str], rows: int = 20, **options: object) -> Rig:
@@ -128,16 +128,16 @@ def test_until_a_change_of_definition_is_done_the_slave_is_catching_up(
 ) -> None:
     pair = waiting(rig, *CASES["a column is added and used"], kept=kept)
     seen: list[tuple[bool, list[str]]] = []
-    transaction = Links.slave_transaction
+    transaction = PairSessions.slave_transaction
 
     @contextmanager
-    def watched(links: Links, *, durable: bool | None = None) -> Iterator[Session]:
+    def watched(links: PairSessions, *, durable: bool | None = None) -> Iterator[Session]:
         with transaction(links, durable=durable) as slave:
             yield slave
         columns = pair.slave.execute(COLUMNS).fetchall()
         seen.append((pair.checkpoint.catching_up, [name for (name,) in columns]))
 
-    monkeypatch.setattr(Links, "slave_transaction", watched)
+    monkeypatch.setattr(PairSessions, "slave_transaction", watched)
     with pair.apply() as running:
         pair.await_applied(running)
     definitions = [columns for _, columns in seen]

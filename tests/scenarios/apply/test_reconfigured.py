@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from sluice.apply import reconfigured
-from sluice.apply.loop import Apply
-from sluice.apply.reconfigured import keep_applying
-from sluice.apply.spread import InThreads
-from sluice.domain.checkpoint import Fenced
-from sluice.stores import redis_store
-from sluice.stores.lease import LeaseHeld
-from sluice.stores.status import Status
+from sluice.apply import config_reload
+from sluice.apply.apply_loop import ApplyLoop
+from sluice.apply.config_reload import keep_applying
+from sluice.apply.executor import ThreadExecutor
+from sluice.coordination import redis_store
+from sluice.coordination.lease import LeaseHeld
+from sluice.coordination.status import Status
+from sluice.model.checkpoint import Fenced
 from tests.scenarios.apply.rig import Rig
 from tests.waiting import until
 
@@ -30,7 +30,7 @@ def applying(pair: Rig) -> Iterator[threading.Thread]:
 
     def run() -> None:
         try:
-            keep_applying(pair.pair, connections, redis_store.connect(pair.redis_url), InThreads(2), stop)
+            keep_applying(pair.pair, connections, redis_store.connect(pair.redis_url), ThreadExecutor(2), stop)
         except BaseException as error:
             pair.failure = error
 
@@ -164,16 +164,16 @@ def test_an_apply_that_waited_takes_over_while_the_other_begins_anew(
     rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pair = rig(KEYLESS)
-    made: list[Apply] = []
+    made: list[ApplyLoop] = []
     taken = threading.Event()
 
-    def second_in_line(*arguments: Any) -> Apply:
-        made.append(Apply(*arguments))
+    def second_in_line(*arguments: Any) -> ApplyLoop:
+        made.append(ApplyLoop(*arguments))
         if len(made) == 2:  # its lease is given back
             assert taken.wait(60)
         return made[-1]
 
-    monkeypatch.setattr(reconfigured, "Apply", second_in_line)
+    monkeypatch.setattr(config_reload, "ApplyLoop", second_in_line)
     with applying(pair) as one:
         pair.await_current()
         epoch = pair.checkpoint.epoch

@@ -10,10 +10,10 @@ import psycopg
 import pytest
 
 from sluice.database.conflicts import Drift
-from sluice.domain.names import TableName
-from sluice.domain.reject import Reject, RejectStatus
-from sluice.vendors.postgres.rejects import RejectStore
-from sluice.vendors.postgres.replay import ChangeRefused
+from sluice.model.names import TableName
+from sluice.model.reject import Reject, RejectStatus
+from sluice.vendors.postgres.target.rejects import RejectStore
+from sluice.vendors.postgres.target.replay import ChangeRefused
 from tests.scenarios.apply.rig import Rig
 
 TABLE = "CREATE TABLE public.t (id int PRIMARY KEY, a text, b int)"

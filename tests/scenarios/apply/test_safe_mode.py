@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice.domain.position import Position
+from sluice.model.position import Position
 from tests.scenarios.apply.rig import Rig
 from tests.scenarios.apply.shapes import AGAIN, EXAMPLE, SHAPES
 

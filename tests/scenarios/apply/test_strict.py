@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sluice.database.conflicts import Drift
-from sluice.domain.names import TableName
+from sluice.model.names import TableName
 from sluice.vendors.postgres import catalog
 from tests.scenarios.apply.rig import Rig
 

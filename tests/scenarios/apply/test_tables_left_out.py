@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from sluice.domain.names import TableName
-from sluice.domain.state import SlaveState
-from sluice.domain.table_state import TableState
-from sluice.stores import redis_store
+from sluice.coordination import redis_store
+from sluice.model.names import TableName
+from sluice.model.slave_state import SlaveState
+from sluice.model.table_state import TableState
 from sluice.vendors.postgres import catalog
 from tests.scenarios.apply.rig import Rig
 

@@ -8,7 +8,7 @@ import pytest
 from tests import airflow_home  # noqa: F401  before the shop, which imports Airflow
 
 from failover.shop import Shop  # isort: skip
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from embedded.postgres import PostgresServer
 from failover.shop import ODD, Ends
 from sluice import sql_files
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres.connection import quoted
 
 ACCOUNT, OWNER, WRITER = "sluice", '"Shop ""Owner"""', "shop_writer"

@@ -17,25 +17,26 @@ from initial_load.loaders import in_threads
 from initial_load.pair import rows_of
 
 from sluice import config
+from sluice.airflow import steps_failover
+from sluice.airflow.task_context import TaskContext
+from sluice.capture import reconcile, resources
 from sluice.config import Replication
-from sluice.domain.checkpoint import Checkpoint
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.definitions import Difference, differences
-from sluice.domain.failover import Record
-from sluice.domain.names import Prefix, TableName
-from sluice.domain.state import SlaveState
-from sluice.initial import steps as initial
-from sluice.initial.job import LoadJob
-from sluice.initial.loader import load_worker
-from sluice.initial.update import Update
-from sluice.install import reconcile, resources
-from sluice.orchestration import steps_failover
-from sluice.orchestration.work import Work
+from sluice.coordination import lease, redis_store
+from sluice.load import steps as initial
+from sluice.load.load_job import LoadJob
+from sluice.load.loader import load_worker
+from sluice.load.update import Update
+from sluice.model.checkpoint import Checkpoint
+from sluice.model.connection import ConnectionInfo
+from sluice.model.failover import Record
+from sluice.model.names import Prefix, TableName
+from sluice.model.schema_definitions import Difference, differences
+from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
-from sluice.stores import lease, redis_store
-from sluice.vendors.postgres import catalog, failover, position
-from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.vendors.postgres import catalog, failover
 from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.source import position
+from sluice.vendors.postgres.target.checkpoint import CheckpointStore
 from tests.airflow_connections import connect_airflow
 from tests.waiting import until
 
@@ -222,7 +223,7 @@ class Shop:
         if running.failure:
             raise running.failure
 
-    def work(self, action: str, run: str = "run 1", **params: Any) -> Work:
+    def work(self, action: str, run: str = "run 1", **params: Any) -> TaskContext:
         """What the tasks of a run of the DAG are given."""
         context: dict[str, Any] = {
             "dag": SimpleNamespace(dag_id="failover"),
@@ -233,7 +234,7 @@ class Shop:
                 "sequence_gap": 1000, **params,
             },
         }  # fmt: skip
-        return Work(self.replication, "dr1", context, ("dr1",))
+        return TaskContext(self.replication, "dr1", context, ("dr1",))
 
     def run(self, action: str, tasks: Sequence[str], run: str = "run 1", **params: Any) -> dict[str, str]:
         """Runs these tasks of the DAG, one after another; what each says."""

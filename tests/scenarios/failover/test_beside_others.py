@@ -10,14 +10,14 @@ from initial_load.loaders import Background
 
 from failover.shop import FORCED, ODD, PLANNED, TABLES, VISITS, Shop
 from failover.writer import Writers
-from sluice.domain.checkpoint import IsMaster
-from sluice.domain.failover import Phase
-from sluice.domain.state import SlaveState
+from sluice.coordination.failover_claim import FailoverClaim
 from sluice.failover.steps import Taken
 from sluice.failover.survey import NotReady
-from sluice.stores.failover import FailoverClaim
+from sluice.model.checkpoint import IsMaster
+from sluice.model.failover import Phase
+from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres import digester
-from sluice.vendors.postgres.guard import Guard
+from sluice.vendors.postgres.source.write_guard import Guard
 from sluice.verify.resync import look
 from tests.waiting import until
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from failover.shop import ODD, Shop
-from sluice.orchestration.steps_failover import brief, check
-from sluice.orchestration.steps_housekeeping import keep_definitions
-from sluice.stores.gate import ERROR, Gate
+from sluice.airflow.steps_failover import brief, check
+from sluice.airflow.steps_housekeeping import keep_definitions
+from sluice.coordination.gate import ERROR, Gate
 
 
 def test_it_lists_readiness_and_every_difference_with_its_remedy(shop_of: Callable[..., Shop]) -> None:

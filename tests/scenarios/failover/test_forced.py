@@ -5,12 +5,12 @@ from collections.abc import Callable
 import pytest
 
 from failover.shop import FORCED, Shop
-from sluice.domain.checkpoint import IsMaster
-from sluice.domain.failover import Phase
-from sluice.domain.names import Prefix
-from sluice.domain.state import SlaveState
-from sluice.orchestration.steps_housekeeping import keep_definitions
-from sluice.stores.status import Status
+from sluice.airflow.steps_housekeeping import keep_definitions
+from sluice.coordination.status import Status
+from sluice.model.checkpoint import IsMaster
+from sluice.model.failover import Phase
+from sluice.model.names import Prefix
+from sluice.model.slave_state import SlaveState
 from tests.waiting import until
 
 

@@ -10,11 +10,11 @@ from failover.killing import Killed, killed_at
 from failover.shop import PLANNED, Shop
 from failover.writer import Writers
 from sluice import sql_files
-from sluice.domain.checkpoint import IsMaster
-from sluice.domain.failover import Phase
-from sluice.domain.state import SlaveState
 from sluice.failover.switch import MasterChanged
-from sluice.vendors.postgres.guard import Guard
+from sluice.model.checkpoint import IsMaster
+from sluice.model.failover import Phase
+from sluice.model.slave_state import SlaveState
+from sluice.vendors.postgres.source.write_guard import Guard
 from tests.waiting import until
 
 

@@ -10,13 +10,13 @@ from embedded.postgres_releases import NEWEST, OLDEST
 from failover.least import least
 from failover.shop import PLANNED, Shop
 from failover.writer import Writers
-from sluice.domain.checkpoint import IsMaster
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.lack import script
-from sluice.domain.state import SlaveState
+from sluice.airflow.steps_failover import failover_of
 from sluice.failover import survey
 from sluice.failover.survey import NotReady
-from sluice.orchestration.steps_failover import failover_of
+from sluice.model.checkpoint import IsMaster
+from sluice.model.connection import ConnectionInfo
+from sluice.model.lack import script
+from sluice.model.slave_state import SlaveState
 from tests.waiting import until
 
 pytestmark = pytest.mark.long

@@ -7,13 +7,13 @@ import pytest
 
 from failover.shop import ODD, PLANNED, Shop
 from failover.writer import Writers
-from sluice.domain.checkpoint import IsMaster
-from sluice.domain.failover import Phase
-from sluice.domain.state import ForbiddenMove, SlaveState
+from sluice.airflow.steps_failover import NotIdentical
 from sluice.failover.survey import NotReady
 from sluice.failover.switch import MasterChanged, TooLate
-from sluice.initial import steps as initial
-from sluice.orchestration.steps_failover import NotIdentical
+from sluice.load import steps as initial
+from sluice.model.checkpoint import IsMaster
+from sluice.model.failover import Phase
+from sluice.model.slave_state import ForbiddenMove, SlaveState
 from tests.waiting import until
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from failover.shop import PLANNED, Shop
 from failover.writer import Writers
-from sluice.domain.checkpoint import IsMaster
-from sluice.domain.state import SlaveState
 from sluice.failover.reversal import reversed_text
+from sluice.model.checkpoint import IsMaster
+from sluice.model.slave_state import SlaveState
 from tests.waiting import until
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres.connection import connect
 
 REFUSED = (psycopg.errors.ReadOnlySqlTransaction,)

@@ -1,7 +1,7 @@
 """The apply of a run as a process: `spark_jobs.apply` itself, or the same without Spark.
 
 Further keys of the input on stdin: `executors`, whether Spark's executors stage (else threads of this process), and
-in that case `patience`, how many seconds Spark is given beside what a window's size needs, and for an answer.
+in that case `spark_deadline`, how many seconds Spark is given beside what a window's size needs, and for an answer.
 """
 
 import os
@@ -10,11 +10,11 @@ import threading
 import time
 
 from sluice import config
-from sluice.apply import patience
-from sluice.apply.loop import Apply
-from sluice.apply.spread import InThreads
+from sluice.apply import spark_deadline
+from sluice.apply.apply_loop import ApplyLoop
+from sluice.apply.executor import ThreadExecutor
+from sluice.coordination import redis_store
 from sluice.pair import Pair
-from sluice.stores import redis_store
 from spark_jobs import apply, session
 from spark_jobs.job import JobInput, main
 
@@ -22,12 +22,12 @@ from spark_jobs.job import JobInput, main
 def run(job: JobInput, stop: threading.Event) -> None:
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     if job.extra["executors"]:
-        patience.FIRST_SECONDS = 4 * job.extra["patience"]
-        patience.SECONDS = session.ANSWER_SECONDS = job.extra["patience"]
+        spark_deadline.FIRST_SECONDS = 4 * job.extra["patience"]
+        spark_deadline.SECONDS = session.ANSWER_SECONDS = job.extra["patience"]
         apply.run(job, stop)
         return
     pair = Pair.of(config.load(job.prefix), job.slave, job.connections)
-    Apply(pair, redis_store.connect(job.redis_url), InThreads(2), stop).run()
+    ApplyLoop(pair, redis_store.connect(job.redis_url), ThreadExecutor(2), stop).run()
 
 
 def _end_with(parent: int) -> None:

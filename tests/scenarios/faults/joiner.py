@@ -8,19 +8,19 @@ from functools import partial
 import psycopg
 
 from sluice import pair
-from sluice.domain.checkpoint import Checkpoint
-from sluice.domain.state import SlaveState
+from sluice.capture import reconcile
+from sluice.coordination import redis_store
 from sluice.errors import SluiceError
-from sluice.initial import steps
-from sluice.initial.choice import Choice
-from sluice.initial.job import LoadJob
-from sluice.initial.loader import load_worker
-from sluice.initial.update import Update
-from sluice.install import reconcile
-from sluice.stores import redis_store
+from sluice.load import steps
+from sluice.load.load_job import LoadJob
+from sluice.load.loader import load_worker
+from sluice.load.selection import Selection
+from sluice.load.update import Update
+from sluice.model.checkpoint import Checkpoint
+from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres import catalog
-from sluice.vendors.postgres.checkpoint import CheckpointStore
 from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.target.checkpoint import CheckpointStore
 from tests.scenarios.faults.tables import JOINING, JOINING_NAME
 from tests.scenarios.initial_load.loaders import in_threads
 
@@ -105,7 +105,7 @@ class Joiner(Steps):
         yield self._make
         yield self._capture
         yield partial(self._await, lambda found: JOINING_NAME in found.tables)
-        choice = Choice.from_dict({"tables": [str(JOINING_NAME)]})
+        choice = Selection.from_dict({"tables": [str(JOINING_NAME)]})
         yield from self._of_update(Update.named(self._pair, "joining", choice))
 
     def _make(self) -> None:

@@ -1,4 +1,4 @@
-"""What a transaction may do. Each operation works through a `Work`, which keeps account of the digests."""
+"""What a transaction may do. Each operation works through a `TaskContext`, which keeps account of the digests."""
 
 from collections.abc import Callable
 from random import Random

@@ -149,7 +149,7 @@ DEALT = {(False, False): 4, (False, True): 2, (True, False): 1}
 """By kind of run: how many of its faults are dealt from a deck, so that all have their turn, at every place."""
 PAUSES = (0.0, 1.2)
 PATIENCE = 2.0
-"""Seconds that Spark is given in these runs, instead of half a minute and more (`sluice.apply.patience`)."""
+"""Seconds that Spark is given in these runs, instead of half a minute and more (`sluice.apply.spark_deadline`)."""
 LASTING = frozenset({Fault.FREEZE_WORKER, Fault.FREEZE_JVM, Fault.FREEZE_DAEMON})
 """What is never mended, in one of two cases: the apply must get over it by itself."""
 

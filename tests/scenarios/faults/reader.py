@@ -6,8 +6,8 @@ from typing import Any
 
 import psycopg
 
-from sluice.domain.connection import ConnectionInfo
 from sluice.errors import SluiceError
+from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from tests.scenarios.faults.tables import EVERY, IMBALANCE

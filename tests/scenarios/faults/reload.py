@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sluice import pair
 from sluice.errors import Transient
-from sluice.initial.update import Update
+from sluice.load.update import Update
 from sluice.vendors.postgres.connection import connect
 from tests.scenarios.faults.applies import REPOSITORY
 from tests.scenarios.faults.joiner import PAUSE_SECONDS, Steps

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sluice.vendors.postgres import position
+from sluice.vendors.postgres.source import position
 from tests.scenarios.apply.rig import Rig
 from tests.scenarios.faults import audit, verdict
 from tests.scenarios.faults.applies import Applies

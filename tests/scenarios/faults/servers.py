@@ -9,7 +9,7 @@ from embedded.account import new_folder
 from embedded.postgres import PostgresServer
 from embedded.redis import RedisServer
 from embedded.server import Server
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 from tests.scenarios.faults.proxy import Proxy
 
 SETTINGS = {

@@ -7,7 +7,7 @@ not add up, whenever one looks.
 
 from dataclasses import dataclass
 
-from sluice.domain.names import TableName
+from sluice.model.names import TableName
 from sluice.vendors.postgres.connection import quoted
 
 

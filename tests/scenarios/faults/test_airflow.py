@@ -23,8 +23,8 @@ from embedded.demo.strikes import victim_of
 from embedded.process import ProcessId, await_true, descendants
 from embedded.stack import Stack
 from sluice import config
-from sluice.orchestration import jobs
-from sluice.orchestration.job import JobState, Kind
+from sluice.airflow import jobs
+from sluice.airflow.job import JobState, Kind
 from sluice.pair import Pair
 from tests.scenarios.apply.rig import Rig
 from tests.scenarios.faults import audit, tables, verdict

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from sluice.vendors.postgres import position
 from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.source import position
 from tests.scenarios.apply.rig import Rig
 from tests.scenarios.faults.pair import pair, reopened
 from tests.scenarios.faults.plan import plan

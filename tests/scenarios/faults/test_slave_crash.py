@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sluice.vendors.postgres import stage
+from sluice.vendors.postgres.target import stage
 from tests.scenarios.apply.rig import Rig
 from tests.scenarios.faults.pair import pair, reopened
 from tests.scenarios.faults.plan import plan

@@ -14,8 +14,8 @@ from typing import Any
 
 import psycopg
 
-from sluice.domain.connection import ConnectionInfo
 from sluice.errors import SluiceError
+from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres.connection import connect
 from tests.scenarios.faults import operations
 from tests.scenarios.faults.operations import Work

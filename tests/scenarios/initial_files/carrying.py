@@ -9,14 +9,15 @@ from initial_load.loaders import in_threads
 from initial_load.pair import Pair
 from initial_load.shop import make_shop
 
-from sluice.domain.location import Location, S3Access
-from sluice.domain.manifest import Manifest
-from sluice.initial import steps, transfer
-from sluice.initial.carried import Carried
-from sluice.initial.exporter import export_worker
-from sluice.initial.job import LoadJob
-from sluice.initial.update import Update
-from sluice.initial.worker import LoadReport
+from sluice.load import steps
+from sluice.load.load_job import LoadJob
+from sluice.load.transfer import transfer_steps
+from sluice.load.transfer.exporter import export_worker
+from sluice.load.transfer.transfer_folder import TransferFolder
+from sluice.load.update import Update
+from sluice.load.worker import LoadReport
+from sluice.model.location import Location, S3Access
+from sluice.model.manifest import Manifest
 
 KEY = bytes(range(32))
 
@@ -26,11 +27,11 @@ def prepare(pair: Pair, update: Update) -> None:
     pair.capture()
     steps.begin(update, pair.store)
     steps.create_tables(update)
-    steps.plan(update, pair.store, transfer.QUEUEING)
+    steps.plan(update, pair.store, transfer_steps.QUEUEING)
 
 
 def export(
-    update: Update, carried: Carried, loaders: int = 2, stopped: Callable[[], bool] = lambda: False
+    update: Update, carried: TransferFolder, loaders: int = 2, stopped: Callable[[], bool] = lambda: False
 ) -> list[LoadReport]:
     """An export job with its loaders in threads."""
     with LoadJob(update) as job:
@@ -41,19 +42,19 @@ def export(
 
 def exported(
     pair: Pair, update: Update, out: Location, access: S3Access | None = None, key: bytes | None = None
-) -> tuple[Carried, Manifest]:
+) -> tuple[TransferFolder, Manifest]:
     """Everything until the folder may travel."""
     prepare(pair, update)
-    carried = transfer.folder_of(update, out, access or S3Access(), key)
+    carried = transfer_steps.folder_of(update, out, access or S3Access(), key)
     export(update, carried)
-    return carried, transfer.seal(update, carried)
+    return carried, transfer_steps.seal(update, carried)
 
 
-def moved(carried: Carried, to: Path) -> Carried:
+def moved(carried: TransferFolder, to: Path) -> TransferFolder:
     """The folder carried to another location by hand."""
     to.mkdir(exist_ok=True)
     shutil.move(carried.location.path, to)
-    return Carried(Location.parse(str(to / carried.location.name)), carried.access, carried.key)
+    return TransferFolder(Location.parse(str(to / carried.location.name)), carried.access, carried.key)
 
 
 def location(folder: Path) -> Location:

@@ -12,7 +12,7 @@ from queue import Empty, Queue
 import pytest
 from initial_load.conftest import pair_of
 
-from sluice.domain.location import Location, S3Access
+from sluice.model.location import Location, S3Access
 
 __all__ = ["pair_of"]
 

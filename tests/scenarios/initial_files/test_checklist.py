@@ -15,13 +15,13 @@ import pytest
 from embedded.commands import pairs
 from embedded.stack import Stack
 from initial_files.runs import DAG, Run, content, make_tables
-from sluice.domain.checkpoint import Checkpoint
-from sluice.domain.names import Prefix
-from sluice.domain.state import SlaveState
-from sluice.stores import redis_store
-from sluice.stores.gate import Gate
-from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.coordination import redis_store
+from sluice.coordination.gate import Gate
+from sluice.model.checkpoint import Checkpoint
+from sluice.model.names import Prefix
+from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.target.checkpoint import CheckpointStore
 from tests.stacks import running_stack, until
 
 CONFIG = """

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from sluice.domain.location import INCOMPLETE, Location, S3Access, file_name, is_folder_name
-from sluice.domain.manifest import File
-from sluice.initial.carried import Carried, FileDamaged, NotComplete, new_folder
-from sluice.initial.transfer import damaged, probe
-from sluice.stores.transfer_folder import FileGone, FileThere, LocationFull, LocationUnusable
+from sluice.load.transfer.transfer_folder import FileDamaged, NotComplete, TransferFolder, new_folder
+from sluice.load.transfer.transfer_steps import damaged, probe
+from sluice.model.location import INCOMPLETE, Location, S3Access, file_name, is_folder_name
+from sluice.model.manifest import File
+from sluice.storage.folder import FileGone, FileThere, LocationFull, LocationUnusable
 
 KEY = bytes(range(32))
 NAME = file_name(7, 1)
 
 
-def carried_at(location: tuple[Location, S3Access], key: bytes | None = None) -> Carried:
+def carried_at(location: tuple[Location, S3Access], key: bytes | None = None) -> TransferFolder:
     return new_folder(*location, key, "DEMO_ dr1 update")
 
 

@@ -14,9 +14,10 @@ from initial_load.pair import Pair
 
 from embedded import cli
 from initial_files.carrying import KEY, exported, location, moved, shop
-from sluice.domain.location import Location, S3Access
-from sluice.initial import steps, transfer
-from sluice.initial.import_job import import_in_threads
+from sluice.load import steps
+from sluice.load.transfer import transfer_steps
+from sluice.load.transfer.import_job import import_in_threads
+from sluice.model.location import Location, S3Access
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -44,7 +45,7 @@ def test_an_import_killed_anywhere_goes_on_and_loads_nothing_twice(pair_of: Make
     chance = random.Random(11)
     kills = 0
     command = importing(pair, carried.location)
-    while transfer.left_to_import(update):
+    while transfer_steps.left_to_import(update):
         process = subprocess.Popen(**command, stdout=subprocess.DEVNULL)
         try:
             # Later each time: on a busy machine the command may only have started after two seconds.
@@ -83,16 +84,16 @@ def test_the_command_needs_nothing_but_the_slave_and_the_folder(pair_of: MakePai
     assert refused.returncode == 1
     assert f"{damaged.name} has {len(whole) - 1:,} bytes instead of {len(whole):,}" in refused.stderr
     assert f"{manifest.blocks[5].file.name} is missing" in refused.stderr
-    assert transfer.left_to_import(update) == len(manifest.blocks), "nothing was loaded"
+    assert transfer_steps.left_to_import(update) == len(manifest.blocks), "nothing was loaded"
     damaged.write_bytes(whole)
     (tmp_path / "away").rename(Path(there.location.path) / manifest.blocks[5].file.name)
     checked = run("--check")
     assert checked.returncode == 0, checked.stderr
-    assert transfer.left_to_import(update) == len(manifest.blocks)
+    assert transfer_steps.left_to_import(update) == len(manifest.blocks)
     done = run()
     assert done.returncode == 0, done.stderr
     assert "approve the transfer in Airflow" in done.stdout
-    assert transfer.left_to_import(update) == 0
+    assert transfer_steps.left_to_import(update) == 0
     pair.assert_equal()
     assert pair.slave_info.password not in done.stdout + done.stderr
 
@@ -160,7 +161,7 @@ def test_through_s3(pair_of: MakePair, tmp_path: Path, s3: S3Access, monkeypatch
     pair = shop(pair_of)
     update = pair.update()
     carried, manifest = exported(pair, update, Location.parse("s3://carried/through"), s3)
-    assert transfer.examine(update, carried) == manifest
+    assert transfer_steps.examine(update, carried) == manifest
     for name, value in (
         ("AWS_ACCESS_KEY_ID", s3.key_id), ("AWS_SECRET_ACCESS_KEY", s3.secret),
         ("AWS_ENDPOINT_URL", s3.endpoint), ("AWS_DEFAULT_REGION", s3.region),

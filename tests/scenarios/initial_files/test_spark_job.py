@@ -12,10 +12,10 @@ from initial_load.conftest import MakePair
 from initial_load.pair import Pair
 
 from initial_files.carrying import KEY, prepare, shop
-from sluice.domain.location import Location, S3Access
-from sluice.initial import transfer
-from sluice.initial.sealing import MAGIC
-from sluice.initial.update import Update
+from sluice.load.transfer import transfer_steps
+from sluice.load.transfer.encryption import MAGIC
+from sluice.load.update import Update
+from sluice.model.location import Location, S3Access
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -48,12 +48,12 @@ def test_a_job_exports_and_another_one_imports(pair_of: MakePair, s3: S3Access) 
     pair = shop(pair_of)
     update = pair.update()
     prepare(pair, update)
-    carried = transfer.folder_of(update, Location.parse("s3://carried/by-spark"), s3, KEY)
+    carried = transfer_steps.folder_of(update, Location.parse("s3://carried/by-spark"), s3, KEY)
     run(pair, update, carried.location, s3, "export")
-    assert pair.checkpoint().read().message == transfer.WAITING.format(carried.location)  # type: ignore[union-attr]
-    manifest = transfer.examine(update, carried)
+    assert pair.checkpoint().read().message == transfer_steps.WAITING.format(carried.location)  # type: ignore[union-attr]
+    manifest = transfer_steps.examine(update, carried)
     assert manifest.encrypted
     assert all(next(carried.folder.read(name)).startswith(MAGIC) for name in carried.folder.sizes())
     run(pair, update, carried.location, s3, "import")
-    assert transfer.left_to_import(update) == 0
+    assert transfer_steps.left_to_import(update) == 0
     pair.assert_equal()

@@ -20,17 +20,18 @@ from initial_load.shop import HEAP, NOTES, ORDERS, make_shop
 from initial_load.traffic import Traffic
 
 from initial_files.carrying import KEY, export, exported, location, moved, prepare, shop
-from sluice.domain.blocks import BlockState
-from sluice.domain.location import S3Access
-from sluice.domain.state import SlaveState
-from sluice.initial import carried as carried_module
-from sluice.initial import steps, transfer
-from sluice.initial.carried import FileDamaged, NotComplete
-from sluice.initial.exporter import GoneMeanwhile
-from sluice.initial.import_job import import_in_threads
-from sluice.initial.importer import NeverFits
-from sluice.initial.owner import LoadEnded
-from sluice.stores.transfer_folder import FileGone
+from sluice.load import steps
+from sluice.load.load_ownership import LoadEnded
+from sluice.load.transfer import transfer_folder as carried_module
+from sluice.load.transfer import transfer_steps
+from sluice.load.transfer.exporter import GoneMeanwhile
+from sluice.load.transfer.import_job import import_in_threads
+from sluice.load.transfer.importer import NeverFits
+from sluice.load.transfer.transfer_folder import FileDamaged, NotComplete
+from sluice.model.blocks import BlockState
+from sluice.model.location import S3Access
+from sluice.model.slave_state import SlaveState
+from sluice.storage.folder import FileGone
 from tests.waiting import until
 
 
@@ -43,9 +44,9 @@ def test_changes_made_while_the_folder_travels_are_applied_by_marker(
     update = pair.update()
     prepare(pair, update)
     with applying(pair) as running, Traffic(pair.master_info, [ORDERS, NOTES, HEAP], writers=2) as traffic:
-        carried = transfer.folder_of(update, location(tmp_path / "out"), S3Access(), key)
+        carried = transfer_steps.folder_of(update, location(tmp_path / "out"), S3Access(), key)
         export(update, carried)
-        manifest = transfer.seal(update, carried)
+        manifest = transfer_steps.seal(update, carried)
         # As many as the sizes come to that the pace of the machine chose; more than a worker takes, though.
         assert len(manifest.blocks) > 6
         assert pair.checkpoint().read().message == f"Manual Data transfer: WAITING (stored on '{carried.location}')"  # type: ignore[union-attr]
@@ -53,7 +54,7 @@ def test_changes_made_while_the_folder_travels_are_applied_by_marker(
         until(lambda: traffic.transactions > before + 50)
         assert pair.state() is SlaveState.TRANSITION
         there = moved(carried, tmp_path / "in")
-        assert transfer.examine(update, there) == manifest
+        assert transfer_steps.examine(update, there) == manifest
         steps.open_gate(update, pair.store)
         report = import_in_threads(update, there, manifest, 3)
         assert report.blocks == len(manifest.blocks) and report.rows == sum(block.rows for block in manifest.blocks)
@@ -62,7 +63,7 @@ def test_changes_made_while_the_folder_travels_are_applied_by_marker(
         await_current(pair, running)
     pair.assert_equal()
     assert steps.finish(update).left_out == []
-    assert transfer.left_to_import(update) == 0
+    assert transfer_steps.left_to_import(update) == 0
 
 
 def test_an_open_gate_loses_nothing_while_the_files_travel(pair_of: MakePair, tmp_path: Path) -> None:
@@ -73,9 +74,9 @@ def test_an_open_gate_loses_nothing_while_the_files_travel(pair_of: MakePair, tm
     prepare(pair, update)
     pair.store.flushall()
     with applying(pair) as running, Traffic(pair.master_info, [ORDERS, NOTES, HEAP], writers=2):
-        carried = transfer.folder_of(update, location(tmp_path / "out"), S3Access(), None)
+        carried = transfer_steps.folder_of(update, location(tmp_path / "out"), S3Access(), None)
         export(update, carried)
-        manifest = transfer.seal(update, carried)
+        manifest = transfer_steps.seal(update, carried)
         pair.master.execute("TRUNCATE public.scratch")
         pair.master.execute("INSERT INTO public.scratch VALUES (1, 'after the truncate')")
         import_in_threads(update, carried, manifest, 2)
@@ -90,12 +91,12 @@ def test_tables_altered_during_the_export_and_the_journey(pair_of: MakePair, tmp
     make_shop(pair)
     update = pair.update()
     prepare(pair, update)
-    carried = transfer.folder_of(update, location(tmp_path / "out"), S3Access(), None)
+    carried = transfer_steps.folder_of(update, location(tmp_path / "out"), S3Access(), None)
     export(update, carried, 1, lambda: any(block.state is BlockState.EXPORTED for block in pair.blocks("orders")))
     pair.master.execute("ALTER TABLE public.orders ADD COLUMN extra text DEFAULT 'x', DROP COLUMN v")
     pair.master.execute("INSERT INTO public.orders VALUES (100000, 'y')")
     export(update, carried, 1)
-    manifest = transfer.seal(update, carried)
+    manifest = transfer_steps.seal(update, carried)
     pair.master.execute("ALTER TABLE public.notes ADD COLUMN late int DEFAULT 3")
     pair.master.execute("DROP TABLE public.doomed")
     with pytest.raises(NeverFits, match="the slave's table lacks extra"):
@@ -113,7 +114,7 @@ def test_a_table_that_goes_during_the_export_ends_it_and_says_why(pair_of: MakeP
     update = pair.update()
     prepare(pair, update)
     pair.master.execute("DROP TABLE public.doomed")
-    carried = transfer.folder_of(update, location(tmp_path / "out"), S3Access(), None)
+    carried = transfer_steps.folder_of(update, location(tmp_path / "out"), S3Access(), None)
     with pytest.raises(GoneMeanwhile, match=r"public\.doomed was dropped or renamed"):
         export(update, carried, 1)
 
@@ -206,8 +207,8 @@ def test_an_export_goes_on_where_it_was_and_reads_no_block_twice(
     pair = shop(pair_of)
     update, out = pair.update(), location(tmp_path / "out")
     prepare(pair, update)
-    carried = transfer.folder_of(update, out, S3Access(), None)
-    written = carried_module.Carried.write
+    carried = transfer_steps.folder_of(update, out, S3Access(), None)
+    written = carried_module.TransferFolder.write
     names: list[str] = []
 
     def failing(self: Any, name: str, *args: Any, **options: Any) -> Any:
@@ -218,20 +219,20 @@ def test_an_export_goes_on_where_it_was_and_reads_no_block_twice(
         return file
 
     with monkeypatch.context() as patched:
-        patched.setattr(carried_module.Carried, "write", failing)
+        patched.setattr(carried_module.TransferFolder, "write", failing)
         with pytest.raises(FileGone):
             export(update, carried, 1)
     first = set(carried.folder.sizes())
     with pytest.raises(NotComplete, match="lacks"):
-        transfer.seal(update, carried)
-    assert transfer.folder_of(update, out, S3Access(), None) == carried
+        transfer_steps.seal(update, carried)
+    assert transfer_steps.folder_of(update, out, S3Access(), None) == carried
     # As if a loader had died between its file and BLOCKS.
     shutil.copy(Path(carried.location.path) / names[0], Path(carried.location.path) / "7-20200101T000000.000000000Z")
     export(update, carried)
-    manifest = transfer.seal(update, carried)
+    manifest = transfer_steps.seal(update, carried)
     assert first - {"INCOMPLETE"} <= {block.file.name for block in manifest.blocks}
     assert "7-20200101T000000.000000000Z" not in carried.folder.sizes()
-    assert transfer.seal(update, carried) == manifest, "twice is once"
+    assert transfer_steps.seal(update, carried) == manifest, "twice is once"
     import_in_threads(update, carried, manifest, 2)
     pair.assert_equal()
 
@@ -249,21 +250,21 @@ def test_everything_wrong_is_listed_at_once_and_nothing_is_loaded(pair_of: MakeP
     link.rename(tmp_path / "elsewhere")
     link.symlink_to(tmp_path / "elsewhere")
     (folder / manifest.end.name).write_text("The end?")
-    with pytest.raises(transfer.NotAsSent) as raised:
-        transfer.examine(update, carried)
+    with pytest.raises(transfer_steps.NotAsSent) as raised:
+        transfer_steps.examine(update, carried)
     problems = raised.value.problems
     assert len(problems) == 5
     for path, words in ((cut, "bytes instead of"), (altered, "SHA-256"), (gone, "missing"), (link, "is a link")):
         assert any(path.name in problem and words in problem for problem in problems), (path.name, problems)
-    assert transfer.left_to_import(update) == len(manifest.blocks)
+    assert transfer_steps.left_to_import(update) == len(manifest.blocks)
     link.unlink()
     for path, content in contents.items():
         path.write_bytes(content)
     (folder / ".DS_Store").write_bytes(b"left by a file manager")
-    assert transfer.examine(update, carried) == manifest
+    assert transfer_steps.examine(update, carried) == manifest
     steps.cancel(update, pair.store)
     with pytest.raises(LoadEnded):
-        transfer.examine(update, carried)
+        transfer_steps.examine(update, carried)
 
 
 @pytest.mark.parametrize(
@@ -280,11 +281,11 @@ def test_random_bytes_flipped_in_every_file_are_found(pair_of: MakePair, tmp_pat
         content = path.read_bytes()
         for place in {0, len(content) - 1, *(chance.randrange(len(content)) for _ in range(2))}:
             path.write_bytes(content[:place] + bytes([content[place] ^ chance.randint(1, 255)]) + content[place + 1 :])
-            with pytest.raises(transfer.NotAsSent) as raised:
-                transfer.examine(update, carried)
+            with pytest.raises(transfer_steps.NotAsSent) as raised:
+                transfer_steps.examine(update, carried)
             assert path.name in str(raised.value)
         path.write_bytes(content)
-    assert transfer.examine(update, carried) == manifest
+    assert transfer_steps.examine(update, carried) == manifest
 
 
 def test_a_file_that_goes_bad_after_the_check_is_not_stored(pair_of: MakePair, tmp_path: Path) -> None:
@@ -312,14 +313,14 @@ def test_an_older_folder_is_not_taken_for_the_newer_one(pair_of: MakePair, tmp_p
     update = pair.update("new")
     new, manifest = exported(pair, update, location(tmp_path / "out"))
     assert new.location != old.location
-    with pytest.raises(transfer.NotAsSent, match="is of initial update old, the slave waits for new"):
-        transfer.examine(update, old)
+    with pytest.raises(transfer_steps.NotAsSent, match="is of initial update old, the slave waits for new"):
+        transfer_steps.examine(update, old)
     # Under the new folder's name it is not taken either.
     shutil.rmtree(new.location.path)
     shutil.move(old.location.path, new.location.path)
-    with pytest.raises(transfer.NotAsSent, match="give the folder that name again"):
-        transfer.examine(update, new)
-    assert transfer.left_to_import(update) == len(manifest.blocks)
+    with pytest.raises(transfer_steps.NotAsSent, match="give the folder that name again"):
+        transfer_steps.examine(update, new)
+    assert transfer_steps.left_to_import(update) == len(manifest.blocks)
 
 
 def test_cancelled_while_it_waits_and_while_it_imports(pair_of: MakePair, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A small apply for tests: nothing but the decision rules of `sluice.domain.blocks`, change by change.
+"""A small apply for tests: nothing but the decision rules of `sluice.model.blocks`, change by change.
 
 It has none of the real apply's speed, net changes or safe mode. It is strict where that matters
 here: an INSERT must be new, an UPDATE or DELETE must find exactly one row, so that any change that
@@ -11,14 +11,16 @@ from typing import Any
 import psycopg
 
 from initial_load.pair import Pair
-from sluice.domain import content
-from sluice.domain.blocks import BlockMap, Decision, Key, TableBlocks, decide
-from sluice.domain.names import TableName
-from sluice.domain.shape import TableShape
-from sluice.domain.state import APPLYING, SlaveState
-from sluice.vendors.postgres import blocks, catalog, position
+from sluice.model import content
+from sluice.model.blocks import BlockMap, Decision, Key, TableBlocks, decide
+from sluice.model.names import TableName
+from sluice.model.shape import TableShape
+from sluice.model.slave_state import APPLYING, SlaveState
+from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+from sluice.vendors.postgres.source import position
+from sluice.vendors.postgres.target import blocks
 
 Row = dict[str, str | None]
 

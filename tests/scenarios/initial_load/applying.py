@@ -8,12 +8,12 @@ import redis
 
 from initial_load.loaders import Background
 from initial_load.pair import Pair
-from sluice.apply.loop import Apply
-from sluice.apply.spread import InThreads
-from sluice.domain.state import SlaveState
-from sluice.initial.update import Update
+from sluice.apply.apply_loop import ApplyLoop
+from sluice.apply.executor import ThreadExecutor
+from sluice.load.update import Update
+from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair as Ends
-from sluice.vendors.postgres import position
+from sluice.vendors.postgres.source import position
 from tests.waiting import until
 
 
@@ -22,7 +22,7 @@ class Applying:
 
     def __init__(self, pair: Ends, store: redis.Redis):
         self._stop = threading.Event()
-        self._loop = Apply(pair, store, InThreads(2), self._stop)
+        self._loop = ApplyLoop(pair, store, ThreadExecutor(2), self._stop)
         self._thread: Background | None = None
 
     @property

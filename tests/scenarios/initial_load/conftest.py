@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from initial_load.pair import Pair, make_pair
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 
 MakePair = Callable[..., Pair]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from initial_load import load_process
 from initial_load.pair import Pair
-from sluice.domain.blocks import BlockState
-from sluice.initial.update import Update
+from sluice.load.update import Update
+from sluice.model.blocks import BlockState
 
 
 def killable(update: Update) -> "subprocess.Popen[bytes]":

@@ -5,13 +5,13 @@ import sys
 import threading
 
 from sluice.errors import Transient
-from sluice.initial.held import HeldSnapshot
-from sluice.initial.job import LoadJob
-from sluice.initial.loader import load_worker
+from sluice.load.load_job import LoadJob
+from sluice.load.load_snapshot import LoadSnapshot
+from sluice.load.loader import load_worker
 
 if __name__ == "__main__":
     update = pickle.load(sys.stdin.buffer)
-    with LoadJob(update) as job, HeldSnapshot(update):
+    with LoadJob(update) as job, LoadSnapshot(update):
 
         def run(number: int) -> None:
             try:

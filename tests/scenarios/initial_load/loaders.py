@@ -3,8 +3,8 @@
 import threading
 from collections.abc import Callable
 
-from sluice.initial.job import LoadJob
-from sluice.initial.worker import LoadReport
+from sluice.load.load_job import LoadJob
+from sluice.load.worker import LoadReport
 
 Worker = Callable[[str, Callable[[], bool]], LoadReport]
 """Takes a loader's name and whether it is to stop."""

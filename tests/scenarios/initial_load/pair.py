@@ -14,24 +14,25 @@ import redis
 
 from initial_load.loaders import in_threads
 from sluice import config
+from sluice.capture import resources
 from sluice.config import Replication
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import TableName
-from sluice.domain.state import SlaveState
-from sluice.initial import steps
-from sluice.initial.choice import Choice
-from sluice.initial.held import HeldSnapshot
-from sluice.initial.job import LoadJob
-from sluice.initial.loader import load_worker
-from sluice.initial.update import Update
-from sluice.initial.worker import LoadReport
-from sluice.install import resources
+from sluice.coordination import redis_store
+from sluice.load import steps
+from sluice.load.load_job import LoadJob
+from sluice.load.load_snapshot import LoadSnapshot
+from sluice.load.loader import load_worker
+from sluice.load.selection import Selection
+from sluice.load.update import Update
+from sluice.load.worker import LoadReport
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
+from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair as Ends
-from sluice.stores import redis_store
-from sluice.vendors.postgres import blocks, catalog
-from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect, quoted
-from sluice.vendors.postgres.tables_registry import Registry
+from sluice.vendors.postgres.source.tables_registry import Registry
+from sluice.vendors.postgres.target import blocks
+from sluice.vendors.postgres.target.checkpoint import CheckpointStore
 
 HELD = 7
 """Of an advisory lock."""
@@ -63,7 +64,7 @@ class Pair:
         return Update.named(
             Ends.of(self.replication, self.name, connections),
             update_id or f"update {uuid.uuid4().hex[:6]}",
-            Choice.from_dict(choice),
+            Selection.from_dict(choice),
         )
 
     @property
@@ -95,7 +96,7 @@ class Pair:
 
     def load(self, update: Update, loaders: int = 2) -> list[LoadReport]:
         """A load job with its loaders in threads; raises what the first failing one raised."""
-        with LoadJob(update) as job, HeldSnapshot(update) as held:
+        with LoadJob(update) as job, LoadSnapshot(update) as held:
             reports = in_threads(job, partial(load_worker, update), loaders, lambda: (job.tick(), held.check()))
         steps.arrive(update, self.store)
         return reports

@@ -7,15 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sluice.domain.location import Location, S3Access
-from sluice.initial import steps, transfer
-from sluice.initial.exporter import export_worker
-from sluice.initial.importer import import_worker
-from sluice.initial.job import LoadJob
-from sluice.initial.loader import load_worker
-from sluice.initial.throttler import Throttler
-from sluice.initial.update import Update
-from sluice.stores import redis_store
+from sluice.coordination import redis_store
+from sluice.load import steps
+from sluice.load.load_job import LoadJob
+from sluice.load.loader import load_worker
+from sluice.load.throttle import Throttle
+from sluice.load.transfer import transfer_steps
+from sluice.load.transfer.exporter import export_worker
+from sluice.load.transfer.importer import import_worker
+from sluice.load.update import Update
+from sluice.model.location import Location, S3Access
 
 
 @dataclass(frozen=True)
@@ -35,22 +36,22 @@ def work(errand: Errand) -> None:
         return steps.begin(update, redis_store.connect(errand.redis_url))
 
     def by_two(worker: Callable[[str], Any]) -> None:
-        with LoadJob(update) as job, Throttler(update, 2):
+        with LoadJob(update) as job, Throttle(update, 2):
             other = threading.Thread(target=worker, args=[job.loader(2)], daemon=True)
             other.start()
             worker(job.loader(1))
             other.join()
 
     def folder() -> Any:
-        return transfer.folder_of(update, Location.parse(errand.location), S3Access(), None)
+        return transfer_steps.folder_of(update, Location.parse(errand.location), S3Access(), None)
 
     def importing() -> None:
         # Sealed, the folder is found by its name.
         place = Location.parse(errand.location)
-        from sluice.initial.carried import Carried
-        from sluice.stores.transfer_folder import open_location
+        from sluice.load.transfer.transfer_folder import TransferFolder
+        from sluice.storage.folder import open_location
 
-        carried = Carried(place.below(open_location(place, S3Access()).folders()[-1]), S3Access(), None)
+        carried = TransferFolder(place.below(open_location(place, S3Access()).folders()[-1]), S3Access(), None)
         manifest = carried.manifest()
         by_two(lambda loader: import_worker(update, loader, carried, manifest))
 

@@ -13,7 +13,7 @@ from initial_load.conftest import MakePair
 from initial_load.killable import begun_or_ended, killable
 from initial_load.loaders import Background
 from initial_load.pair import Pair
-from sluice.domain.blocks import BlockState
+from sluice.model.blocks import BlockState
 from sluice.vendors.postgres.connection import connect
 from tests.waiting import until
 

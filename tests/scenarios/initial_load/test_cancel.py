@@ -19,15 +19,16 @@ import pytest
 from initial_load.conftest import MakePair
 from initial_load.pair import Pair
 from initial_load.step_process import Errand
-from sluice.domain.blocks import BlockState
-from sluice.domain.location import Location, S3Access
-from sluice.domain.state import SlaveState
-from sluice.initial import steps, transfer
-from sluice.initial.exporter import export_worker
-from sluice.initial.job import LoadJob
-from sluice.initial.owner import LoadEnded
-from sluice.initial.update import Update
-from sluice.stores.gate import Gate
+from sluice.coordination.gate import Gate
+from sluice.load import steps
+from sluice.load.load_job import LoadJob
+from sluice.load.load_ownership import LoadEnded
+from sluice.load.transfer import transfer_steps
+from sluice.load.transfer.exporter import export_worker
+from sluice.load.update import Update
+from sluice.model.blocks import BlockState
+from sluice.model.location import Location, S3Access
+from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
 from tests.waiting import until
 
@@ -108,12 +109,12 @@ def reach(pair: Pair, update: Update, step: str, files: Path) -> None:
     if step == "plan":
         return
     by_files = step in ("export", "import")
-    steps.plan(update, pair.store, transfer.QUEUEING if by_files else "")
+    steps.plan(update, pair.store, transfer_steps.QUEUEING if by_files else "")
     if step == "import":
-        carried = transfer.folder_of(update, Location.parse(str(files)), S3Access(), None)
+        carried = transfer_steps.folder_of(update, Location.parse(str(files)), S3Access(), None)
         with LoadJob(update) as job:
             export_worker(update, job.loader(1), carried)
-        transfer.seal(update, carried)
+        transfer_steps.seal(update, carried)
         steps.open_gate(update, pair.store)
 
 

@@ -18,15 +18,15 @@ from initial_load.pair import Pair
 from initial_load.shop import HEAP, NOTES, ORDERS, SCRATCH, make_shop
 from initial_load.traffic import Traffic
 from sluice.configuration.model import READS
+from sluice.coordination.gate import Gate
 from sluice.database.selection import NotEvaluated
-from sluice.domain.blocks import BlockState
-from sluice.domain.names import TableName
-from sluice.domain.reject import RejectStatus
-from sluice.domain.state import SlaveState
-from sluice.initial import chosen, steps
-from sluice.initial.chosen import CannotChoose
-from sluice.stores.gate import Gate
-from sluice.vendors.postgres.rejects import RejectStore
+from sluice.load import partial_load, steps
+from sluice.load.partial_load import SelectionRefused
+from sluice.model.blocks import BlockState
+from sluice.model.names import TableName
+from sluice.model.reject import RejectStatus
+from sluice.model.slave_state import SlaveState
+from sluice.vendors.postgres.target.rejects import RejectStore
 from tests.waiting import until
 
 TRAFFIC = [ORDERS, NOTES, SCRATCH, HEAP]
@@ -211,7 +211,7 @@ def test_a_choice_that_cannot_be_loaded_is_answered_before_anything_changes(
     pair.load(first)
     pair.declare_normal()
     before = pair.checkpoint().read(), pair.blocks()
-    with pytest.raises(CannotChoose) as raised:
+    with pytest.raises(SelectionRefused) as raised:
         steps.begin(pair.update(**choice), pair.store)
     assert said in str(raised.value) and "Nothing was changed" in str(raised.value)
     assert (pair.checkpoint().read(), pair.blocks()) == before
@@ -248,7 +248,7 @@ def test_an_error_of_a_condition_shows_no_value_of_the_database(
     for connection in (pair.master, pair.slave):
         connection.execute("UPDATE hr.secrets SET v = 'hunter2'")
         for name, where in LEAKS.items():
-            with pytest.raises((CannotChoose, NotEvaluated)) as raised:
+            with pytest.raises((SelectionRefused, NotEvaluated)) as raised:
                 steps.begin(pair.update(tables=["public.orders"], where=where), pair.store)
             said = "".join(traceback.format_exception(raised.value)) + caplog.text
             assert "hunter2" not in said, name
@@ -260,21 +260,21 @@ def test_a_condition_is_sql_that_the_configuration_must_allow(pair_of: MakePair)
     pair = settled(pair_of)
     strict = replace(pair.replication, initial=replace(pair.replication.initial, where=False))
     update = replace(pair, replication=strict).update(tables=["public.orders"], where="id = 1")
-    with pytest.raises(CannotChoose, match=r"DEMO\.yaml allows none.*initial: \{where: true\}"):
+    with pytest.raises(SelectionRefused, match=r"DEMO\.yaml allows none.*initial: \{where: true\}"):
         steps.begin(update, pair.store)
-    with pytest.raises(CannotChoose, match=r"allows none"):
-        chosen.check(update, pair.master, pair.slave)
+    with pytest.raises(SelectionRefused, match=r"allows none"):
+        partial_load.check(update, pair.master, pair.slave)
 
 
 def test_a_part_can_be_loaded_only_where_the_rest_is_right(pair_of: MakePair) -> None:
     pair = pair_of()
     make_shop(pair)
     pair.capture()
-    with pytest.raises(CannotChoose, match=r"the slave is UNCONFIGURED, .* Start an initial update without tables"):
+    with pytest.raises(SelectionRefused, match=r"the slave is UNCONFIGURED, .* Start an initial update without tables"):
         steps.begin(pair.update(tables=["public.orders"]), pair.store)
     pair.prepare(first := pair.update("first"))
     assert steps.cancel(first, pair.store)
-    with pytest.raises(CannotChoose, match="the slave is INCONSISTENT"):
+    with pytest.raises(SelectionRefused, match="the slave is INCONSISTENT"):
         steps.begin(pair.update(tables=["public.orders"]), pair.store)
 
 

@@ -9,8 +9,8 @@ from initial_load.applying import applying, await_current, normal
 from initial_load.conftest import MakePair
 from initial_load.loaders import Background
 from initial_load.pair import Pair
-from sluice.domain.blocks import BlockState
-from sluice.domain.state import SlaveState
+from sluice.model.blocks import BlockState
+from sluice.model.slave_state import SlaveState
 from tests.waiting import until
 
 TABLE = 'public."Parted ""by"""'

@@ -3,17 +3,17 @@
 import pytest
 
 from initial_load.conftest import MakePair
-from sluice.domain.blocks import BlockState
-from sluice.domain.state import MOVES, ForbiddenMove, SlaveState
+from sluice.coordination.gate import Gate
 from sluice.errors import Terminal
-from sluice.initial import steps
-from sluice.initial.job import LoadJob
-from sluice.initial.loader import load_worker
-from sluice.initial.owner import LoadEnded
-from sluice.initial.preparation import NotCaptured
-from sluice.initial.progress import progress
-from sluice.initial.steps import UpdateUnderWay
-from sluice.stores.gate import Gate
+from sluice.load import steps
+from sluice.load.load_job import LoadJob
+from sluice.load.load_ownership import LoadEnded
+from sluice.load.loader import load_worker
+from sluice.load.preparation import NotCaptured
+from sluice.load.progress import progress
+from sluice.load.steps import UpdateUnderWay
+from sluice.model.blocks import BlockState
+from sluice.model.slave_state import MOVES, ForbiddenMove, SlaveState
 from sluice.vendors.postgres.connection import connect
 
 

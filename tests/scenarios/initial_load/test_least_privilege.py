@@ -14,11 +14,11 @@ from embedded.postgres import PostgresServer, binary
 from initial_load.applying import applying, await_current, load
 from initial_load.conftest import MakePair
 from initial_load.pair import Pair
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.lack import Severity
-from sluice.domain.names import TableName
-from sluice.initial import steps
-from sluice.install import uninstall
+from sluice.capture import uninstall
+from sluice.load import steps
+from sluice.model.connection import ConnectionInfo
+from sluice.model.lack import Severity
+from sluice.model.names import TableName
 from sluice.pair import Pair as Ends
 from sluice.preflight import checks
 from sluice.vendors.postgres.connection import connect, quoted

@@ -8,7 +8,7 @@ import pytest
 from initial_load.applier import Applier
 from initial_load.conftest import MakePair
 from initial_load.traffic import Traffic, Writable
-from sluice.domain.state import SlaveState
+from sluice.model.slave_state import SlaveState
 
 KEYS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "bigint": ("id bigint PRIMARY KEY", ("id",), "floor(random() * 6000)::bigint"),

@@ -15,11 +15,11 @@ import pytest
 
 from initial_load.conftest import MakePair
 from initial_load.pair import Pair
-from sluice.domain.blocks import BlockState
-from sluice.domain.state import SlaveState
-from sluice.initial import steps
-from sluice.initial.update import Update
-from sluice.stores.gate import Gate
+from sluice.coordination.gate import Gate
+from sluice.load import steps
+from sluice.load.update import Update
+from sluice.model.blocks import BlockState
+from sluice.model.slave_state import SlaveState
 from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -70,7 +70,7 @@ class Job:
             "connections": {name: info.to_dict() for name, info in infos.items()},
             "redis_url": redis_url,
             "update_id": update.update_id,
-            "choice": update.choice.to_dict(),
+            "choice": update.selection.to_dict(),
             "spark": spark or {},
         }
         self.process.stdin.write(json.dumps(text))

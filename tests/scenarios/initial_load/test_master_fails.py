@@ -9,10 +9,10 @@ from embedded.postgres import PostgresServer
 from initial_load.conftest import MakePair
 from initial_load.pair import Pair, rows_of
 from initial_load.throttled import Throttled, limit
-from sluice.domain.names import TableName
-from sluice.domain.state import SlaveState
 from sluice.errors import Terminal
-from sluice.initial import throttler
+from sluice.load import throttle
+from sluice.model.names import TableName
+from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
 from tests.standby import servers, standby_of
 
@@ -26,7 +26,7 @@ def server() -> Iterator[Callable[[str], PostgresServer]]:
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(throttler, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(throttle, "LOOK_SECONDS", 0.1)
 
 
 def shop(pair_of: MakePair, master: PostgresServer) -> Pair:

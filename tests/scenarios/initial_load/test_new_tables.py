@@ -14,19 +14,21 @@ from initial_load.conftest import MakePair
 from initial_load.killable import begun_or_ended, killable
 from initial_load.pair import Pair, rows_of
 from initial_load.traffic import Traffic, Writable
-from sluice.domain.names import TableName
-from sluice.domain.position import Position
-from sluice.domain.state import SlaveState
-from sluice.domain.table_state import TableState
-from sluice.initial import steps
-from sluice.initial.chosen import CannotChoose
-from sluice.initial.owner import LoadEnded
-from sluice.install import reconcile as reconciling
-from sluice.install import resources
-from sluice.stores.gate import Gate
-from sluice.vendors.postgres import blocks, catalog, change_source, position, updates
+from sluice.capture import reconcile as reconciling
+from sluice.capture import resources
+from sluice.coordination.gate import Gate
+from sluice.load import steps
+from sluice.load.load_ownership import LoadEnded
+from sluice.load.partial_load import SelectionRefused
+from sluice.model.names import TableName
+from sluice.model.position import Position
+from sluice.model.slave_state import SlaveState
+from sluice.model.table_state import TableState
+from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect, quoted
-from sluice.vendors.postgres.tables_registry import Registry
+from sluice.vendors.postgres.source import change_source, position
+from sluice.vendors.postgres.source.tables_registry import Registry
+from sluice.vendors.postgres.target import blocks, load_ownership
 from tests.waiting import until
 
 ORDERS = Writable("public.orders", ("id",), "floor(random() * 900)::int")
@@ -241,7 +243,7 @@ def test_it_joins_while_the_slave_is_loaded_and_comes_afterwards(pair_of: MakePa
         await_current(pair, running)
         assert absent(pair) == [JOINING] and not there(pair, JOINING)
         # A part of it is not enough.
-        with pytest.raises(CannotChoose, match="as a whole first"):
+        with pytest.raises(SelectionRefused, match="as a whole first"):
             steps.begin(pair.update(tables=[COUPONS.name], key_from="7"), pair.store)
         update = pair.update(tables=[COUPONS.name])
         pair.prepare(update)
@@ -283,7 +285,7 @@ def test_a_block_that_is_claimed_while_its_load_is_cancelled_leaves_no_block_beh
     cancel = threading.Thread(target=steps.cancel, args=(update, pair.store))
     with connect(pair.slave_info, application="look", autocommit=True) as look:
         with pair.slave.transaction():
-            updates.claiming(pair.slave, update.prefix, update.slave.name, "job")
+            load_ownership.claiming(pair.slave, update.prefix, update.slave.name, "job")
             claim = store.claim()
             assert claim is not None
             cancel.start()

@@ -13,15 +13,15 @@ from initial_load.pair import Pair
 from initial_load.shop import HEAP, NOTES, ORDERS, SCRATCH, disturb, make_shop
 from initial_load.traffic import Traffic, Writable
 from sluice.configuration.model import READS
-from sluice.domain.blocks import BlockState
-from sluice.domain.state import SlaveState
-from sluice.initial import access, pace, steps
-from sluice.initial.access import SnapshotLost
-from sluice.initial.held import HeldSnapshot
-from sluice.initial.job import LoadJob
-from sluice.initial.loader import load_worker
-from sluice.initial.update import Update
-from sluice.stores.gate import Gate
+from sluice.coordination.gate import Gate
+from sluice.load import block_sizing, read_modes, steps
+from sluice.load.load_job import LoadJob
+from sluice.load.load_snapshot import LoadSnapshot
+from sluice.load.loader import load_worker
+from sluice.load.read_modes import SnapshotLost
+from sluice.load.update import Update
+from sluice.model.blocks import BlockState
+from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
 from tests.waiting import until
 
@@ -86,7 +86,7 @@ def test_a_load_from_one_snapshot_is_consistent_at_once(pair_of: MakePair) -> No
     update = pair.update(read="snapshot")
     pair.prepare(update)
     tables = [ORDERS, NOTES, SCRATCH, PARTED, HEAP]
-    with Traffic(pair.master_info, tables) as traffic, LoadJob(update) as job, HeldSnapshot(update):
+    with Traffic(pair.master_info, tables) as traffic, LoadJob(update) as job, LoadSnapshot(update):
         before = traffic.transactions
         until(lambda: traffic.transactions > before + 20)
         load_worker(update, job.loader(1))
@@ -125,7 +125,7 @@ def test_a_load_whose_snapshot_is_lost_starts_over_and_says_so(
     assert ended == (1,)
     lost = loading.end(30)
     assert isinstance(lost, SnapshotLost) and "the load starts over with a new snapshot" in str(lost)
-    with caplog.at_level("WARNING", "sluice.initial"):
+    with caplog.at_level("WARNING", "sluice.load"):
         pair.load(update, 2)
     assert "it starts over with a new one" in caplog.text
     second = {block.marker for block in pair.blocks()}
@@ -151,7 +151,7 @@ def test_a_snapshot_is_never_read_past_what_emptied_or_altered_a_table_since(pai
     pair.capture()
     update = pair.update(read="snapshot")
     pair.prepare(update)
-    with LoadJob(update) as job, HeldSnapshot(update):
+    with LoadJob(update) as job, LoadSnapshot(update):
         pair.master.execute(statement.encode())
         with pytest.raises(SnapshotLost, match="starts over with a new snapshot"):
             load_worker(update, job.loader(1))
@@ -167,7 +167,7 @@ def test_a_column_that_is_added_does_not_disturb_a_snapshot(pair_of: MakePair) -
     pair.capture()
     update = pair.update(read="snapshot")
     pair.prepare(update)
-    with LoadJob(update) as job, HeldSnapshot(update):
+    with LoadJob(update) as job, LoadSnapshot(update):
         pair.master.execute("ALTER TABLE public.notes ADD COLUMN w int DEFAULT 7")
         pair.master.execute("INSERT INTO public.notes VALUES ('new', 1, 'x', 8)")
         load_worker(update, job.loader(1))
@@ -180,7 +180,7 @@ def test_a_column_that_is_added_does_not_disturb_a_snapshot(pair_of: MakePair) -
 def test_locks_give_way_to_the_application_and_come_back(
     pair_of: MakePair, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pace, "rest_seconds", lambda tries: 0.1)
+    monkeypatch.setattr(block_sizing, "rest_seconds", lambda tries: 0.1)
     pair = pair_of(block_rows=1000, seconds=0.5)
     make_shop(pair)
     pair.capture()
@@ -188,7 +188,7 @@ def test_locks_give_way_to_the_application_and_come_back(
     pair.prepare(update)
     holder = connect(pair.master_info, application="holder")
     holder.execute("UPDATE public.orders SET v = 'held' WHERE id = 1500")
-    caplog.set_level("INFO", "sluice.initial")
+    caplog.set_level("INFO", "sluice.load")
     loading = Background(lambda: pair.load(update, 2))
 
     def others_stored() -> bool:
@@ -203,7 +203,7 @@ def test_locks_give_way_to_the_application_and_come_back(
     found = tries.fetchone()
     assert found is not None and found[0] >= 3 and found[1]
     assert loading.is_alive()
-    assert "of public.orders gives way: " in caplog.text
+    assert "of public.orders waits for the application: " in caplog.text
     holder.commit()
     assert loading.end() is None
     pair.assert_equal()
@@ -238,7 +238,7 @@ def test_a_locked_block_lets_the_application_go_on_though_the_slave_takes_no_row
 def test_a_table_without_key_whose_rows_stay_locked_is_read_without_locks(
     pair_of: MakePair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(access, "UNLOCKED_AFTER", 2)
+    monkeypatch.setattr(read_modes, "UNLOCKED_AFTER", 2)
     pair = pair_of()
     pair.master.execute("CREATE TABLE public.heap (v text)")
     pair.master.execute("INSERT INTO public.heap SELECT 'v' || g FROM generate_series(1, 300) g")

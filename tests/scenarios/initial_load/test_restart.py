@@ -18,16 +18,18 @@ from initial_load.loaders import Background
 from initial_load.pair import Pair
 from initial_load.traffic import Traffic, Writable
 from sluice.database.control import LoadRuns
-from sluice.domain.blocks import BlockState
-from sluice.domain.names import TableName
-from sluice.domain.state import SlaveState
-from sluice.initial import loader, steps
-from sluice.initial.job import LoadJob
-from sluice.initial.loader import load_worker
-from sluice.initial.owner import LoadEnded
-from sluice.initial.worker import JobOver
-from sluice.vendors.postgres import blocks, catalog, copying, load_target, snapshot, updates
+from sluice.load import loader, steps
+from sluice.load.load_job import LoadJob
+from sluice.load.load_ownership import LoadEnded
+from sluice.load.loader import load_worker
+from sluice.load.worker import JobOver
+from sluice.model.blocks import BlockState
+from sluice.model.names import TableName
+from sluice.model.slave_state import SlaveState
+from sluice.vendors.postgres import catalog, row_copy
 from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.source import snapshot
+from sluice.vendors.postgres.target import blocks, load_ownership, load_target
 from tests.waiting import until
 
 ORDERS = Writable("public.orders", ("id",), "floor(random() * 11000)::int")
@@ -95,7 +97,7 @@ def test_cut_connections_on_either_side_are_made_again(shop: Pair) -> None:
             # Loaders are there for moments only: the first cut of each side must not miss them.
             found = 0
             while not found and not done.wait(0.002):
-                found = updates.end_sessions(connection, update.loader_application)
+                found = load_ownership.end_sessions(connection, update.loader_application)
             cut += found
             if done.wait(0.05 + chance.random() * 0.1):
                 break
@@ -122,7 +124,7 @@ def test_a_loader_that_was_given_up_can_store_nothing(shop: Pair, monkeypatch: p
     update = shop.update()
     shop.prepare(update)
     reading, go_on = threading.Event(), threading.Event()
-    real = copying.write
+    real = row_copy.write
 
     def slow(*args: Any, **options: Any) -> Any:
         if threading.current_thread().name == "zombie":
@@ -131,7 +133,7 @@ def test_a_loader_that_was_given_up_can_store_nothing(shop: Pair, monkeypatch: p
         return real(*args, **options)
 
     monkeypatch.setattr(load_target, "write", slow)
-    monkeypatch.setattr(updates, "end_sessions", lambda *_: 0)
+    monkeypatch.setattr(load_ownership, "end_sessions", lambda *_: 0)
     dead = LoadJob(update)
     dead.__enter__()
     ends: list[BaseException] = []
@@ -162,7 +164,7 @@ def test_a_loader_that_was_given_up_can_store_nothing(shop: Pair, monkeypatch: p
 
 
 def test_two_jobs_never_load_together(shop: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sluice.initial.job.LOCK_PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr("sluice.load.load_job.LOCK_PATIENCE_SECONDS", 0.3)
     shop.capture()
     update = shop.update()
     shop.prepare(update)
@@ -179,7 +181,7 @@ def test_cancelling_stops_a_loader_in_the_middle_of_a_block(shop: Pair, monkeypa
     update = shop.update()
     shop.prepare(update)
     copied = threading.Event()
-    real = copying._pieces
+    real = row_copy._pieces
 
     def slow(*args: Any) -> Any:
         for piece in real(*args):
@@ -187,7 +189,7 @@ def test_cancelling_stops_a_loader_in_the_middle_of_a_block(shop: Pair, monkeypa
             threading.Event().wait(0.2)
             yield piece
 
-    monkeypatch.setattr(copying, "_pieces", slow)
+    monkeypatch.setattr(row_copy, "_pieces", slow)
     loading = Background(lambda: shop.load(update, 1))
     assert copied.wait(30)
     assert steps.cancel(update, shop.store)

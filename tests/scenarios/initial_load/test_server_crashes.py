@@ -11,8 +11,8 @@ from initial_load.conftest import MakePair
 from initial_load.killable import killable
 from initial_load.pair import Pair
 from sluice.configuration.model import READS
-from sluice.domain.blocks import BlockState
-from sluice.initial import steps
+from sluice.load import steps
+from sluice.model.blocks import BlockState
 from sluice.vendors.postgres.connection import connect
 from tests.standby import servers
 from tests.waiting import until

@@ -11,13 +11,14 @@ from embedded.postgres import PostgresServer
 from initial_load.conftest import MakePair
 from initial_load.pair import Pair
 from sluice.database.schema import Constraint
-from sluice.domain.compatibility import TablesDiffer
-from sluice.domain.names import TableName
-from sluice.domain.state import SlaveState
-from sluice.initial import steps
-from sluice.initial.preparation import TablesExist
-from sluice.vendors.postgres import catalog, constraints, session
+from sluice.load import steps
+from sluice.load.preparation import TablesExist
+from sluice.model.compatibility import TablesDiffer
+from sluice.model.names import TableName
+from sluice.model.slave_state import SlaveState
+from sluice.vendors.postgres import catalog, session_settings
 from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.target import constraints
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def demo(postgres: PostgresServer, pair_of: MakePair) -> Iterator[Pair]:
     reader = postgres.info(accounts.DATABASE, accounts.ACCOUNT)
     pair = pair_of("public.*", '"Mixed Case".*', master=reader, role=True, block_rows=40_000, schema=accounts.SCHEMA)
     with postgres.connect() as admin:
-        admin.execute(session.allow_silence(pair.slave).encode())
+        admin.execute(session_settings.allow_silence(pair.slave).encode())
     yield pair
     pair.master.close()
     with postgres.connect() as admin:
@@ -305,7 +306,7 @@ def test_a_role_without_replica_rights_is_told_which_foreign_keys_stand_in_its_w
     pair.capture()
     update = pair.update()
     steps.begin(update, pair.store)
-    allow = re.escape(session.allow_silence(pair.slave))
+    allow = re.escape(session_settings.allow_silence(pair.slave))
     with pytest.raises(TablesDiffer, match=rf"c_p_fkey → public\.p would be violated .* {allow}"):
         steps.create_tables(update)
     pair.slave.execute("ALTER TABLE public.c DROP CONSTRAINT c_p_fkey")

@@ -14,14 +14,14 @@ from initial_load.conftest import MakePair
 from initial_load.pair import Pair
 from initial_load.throttled import Throttled, limit
 from sluice import config
-from sluice.domain.resumption import Stored
-from sluice.domain.state import SlaveState
-from sluice.initial import gauges, throttler
-from sluice.initial.gauges import ThrottleUnusable, try_out
-from sluice.initial.progress import progress
-from sluice.stores.checkpoint import StoredCheckpoint
-from sluice.vendors.postgres import position, pressure
+from sluice.coordination.redis_checkpoint import StoredCheckpoint
+from sluice.load import load_metrics, throttle
+from sluice.load.load_metrics import ThrottleUnusable, require_measurable
+from sluice.load.progress import progress
+from sluice.model.checkpoint_recovery import Stored
+from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.source import position, server_load
 from tests.waiting import until
 
 ROWS = 5_000
@@ -29,7 +29,7 @@ ROWS = 5_000
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(throttler, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(throttle, "LOOK_SECONDS", 0.1)
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ CAUSES: dict[str, tuple[dict[str, object], Callable[[Pair], object], str]] = {
 def test_a_busy_master_pauses_the_load_until_it_is_calm(
     shop: Pair, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "sluice.initial")
+    caplog.set_level(logging.INFO, "sluice.load")
     limits, cause, reason = CAUSES[name]
     load = begun(shop, **limits)
     load.await_more(0)
@@ -144,7 +144,7 @@ def test_the_lag_of_an_apply_that_keeps_its_position_in_redis_is_that_in_redis(s
     assert start is not None and start.position is not None
     stored = StoredCheckpoint(shop.store, update.prefix, "dr1")
     limits = config.ThrottleOptions(apply_lag=60)
-    with gauges.Gauges(update, redis_url=redis_url) as measuring:
+    with load_metrics.LoadMetrics(update, redis_url=redis_url) as measuring:
         lag = measuring.read(limits).apply_lag
         assert isinstance(lag, float) and lag > 3599
         now = position.take(shop.master, update.prefix, "public", start.position)
@@ -212,7 +212,7 @@ QUERIES = {
 def test_a_query_that_gives_no_number_pauses_the_load_and_is_mended_in_the_file(
     shop: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gauges, "MEASURING", replace(gauges.MEASURING, statement_seconds=0.3))
+    monkeypatch.setattr(load_metrics, "MEASURING", replace(load_metrics.MEASURING, statement_seconds=0.3))
     load = begun(shop, query="SELECT 0")
     load.await_more(0)
     for query, reason in QUERIES.items():
@@ -233,11 +233,11 @@ def test_what_cannot_be_measured_is_said_before_anything_begins(shop: Pair, monk
         active(shop, 1),
         pytest.raises(ThrottleUnusable, match=r"the query of initial\.throttle: it returns 'x'") as told,
     ):
-        try_out(shop.update())
+        require_measurable(shop.update())
     assert len(told.value.reasons) == 1, "busy is no mistake, nor is a pause"
     limit(shop, query="SELECT 1", lock_waits=0)
     shop.replication = config.load("DEMO_")
-    try_out(shop.update())
+    require_measurable(shop.update())
 
 
 def test_an_account_that_sees_no_other_sessions_is_told_what_to_grant(pair_of: MakePair) -> None:
@@ -250,8 +250,8 @@ def test_an_account_that_sees_no_other_sessions_is_told_what_to_grant(pair_of: M
 
 
 def test_a_cancelled_load_does_not_wait_for_its_limits(shop: Pair) -> None:
-    from sluice.initial import steps
-    from sluice.initial.owner import LoadEnded
+    from sluice.load import steps
+    from sluice.load.load_ownership import LoadEnded
 
     load = begun(shop, pause=True)
     load.await_message("waits")
@@ -279,8 +279,8 @@ def test_nothing_is_measured_that_has_no_limit(shop: Pair, monkeypatch: pytest.M
     def never(*_: object) -> None:
         raise AssertionError("measured")
 
-    monkeypatch.setattr(pressure, "read", never)
-    with gauges.Gauges(shop.update()) as found:
+    monkeypatch.setattr(server_load, "read", never)
+    with load_metrics.LoadMetrics(shop.update()) as found:
         assert vars(found.read(config.ThrottleOptions(rows_per_second=5))) == dict.fromkeys(
             ("active_sessions", "lock_waits", "replica_lag", "query", "apply_lag")
         )

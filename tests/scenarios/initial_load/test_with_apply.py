@@ -5,9 +5,9 @@ from initial_load.conftest import MakePair
 from initial_load.loaders import Background
 from initial_load.shop import HEAP, NOTES, ORDERS, SCRATCH, disturb, make_shop
 from initial_load.traffic import Traffic
-from sluice.domain.state import SlaveState
-from sluice.initial import steps
-from sluice.stores.gate import Gate
+from sluice.coordination.gate import Gate
+from sluice.load import steps
+from sluice.model.slave_state import SlaveState
 from tests.waiting import until
 
 

@@ -7,13 +7,13 @@ import yaml
 
 from initial_load.loaders import Worker, in_threads
 from initial_load.pair import Pair
-from sluice.domain.blocks import BlockState
-from sluice.initial.job import LoadJob
-from sluice.initial.loader import load_worker
-from sluice.initial.throttler import Throttler
-from sluice.initial.update import Update
-from sluice.initial.worker import LoadReport
-from sluice.vendors.postgres import blocks
+from sluice.load.load_job import LoadJob
+from sluice.load.loader import load_worker
+from sluice.load.throttle import Throttle
+from sluice.load.update import Update
+from sluice.load.worker import LoadReport
+from sluice.model.blocks import BlockState
+from sluice.vendors.postgres.target import blocks
 from tests.waiting import until
 
 
@@ -39,12 +39,12 @@ class Throttled(threading.Thread):
         self.reports: list[LoadReport] = []
         self.failure: BaseException | None = None
         self.over = False
-        self.throttler: Throttler | None = None
+        self.throttler: Throttle | None = None
         self.start()
 
     def run(self) -> None:
         try:
-            with LoadJob(self.update) as job, Throttler(self.update, 2, **self.sides) as self.throttler:
+            with LoadJob(self.update) as job, Throttle(self.update, 2, **self.sides) as self.throttler:
                 self.reports = in_threads(job, self.worker)
         except BaseException as failure:
             self.failure = failure

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from many.net import Net
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 
 
 @pytest.fixture

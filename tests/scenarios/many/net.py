@@ -18,22 +18,23 @@ from initial_load.loaders import in_threads
 from initial_load.pair import rows_of
 
 from sluice import config
+from sluice.capture import reconcile, resources
 from sluice.config import Endpoint, Replication, SlaveConfig
-from sluice.domain.checkpoint import Checkpoint
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import TableName
-from sluice.domain.state import SlaveState
-from sluice.initial import steps
-from sluice.initial.job import LoadJob
-from sluice.initial.loader import load_worker
-from sluice.initial.update import Update
-from sluice.initial.worker import LoadReport
-from sluice.install import reconcile, resources
+from sluice.coordination import redis_store
+from sluice.load import steps
+from sluice.load.load_job import LoadJob
+from sluice.load.loader import load_worker
+from sluice.load.update import Update
+from sluice.load.worker import LoadReport
+from sluice.model.checkpoint import Checkpoint
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
+from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
-from sluice.stores import redis_store
-from sluice.vendors.postgres import catalog, position
-from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.source import position
+from sluice.vendors.postgres.target.checkpoint import CheckpointStore
 
 
 @dataclass

@@ -12,11 +12,12 @@ import pytest
 from initial_files.carrying import export as export_job
 
 from many.net import Net, until
-from sluice.domain.location import Location, S3Access
-from sluice.domain.state import SlaveState
-from sluice.initial import steps, transfer
-from sluice.initial.carried import Carried
-from sluice.initial.import_job import import_in_threads
+from sluice.load import steps
+from sluice.load.transfer import transfer_steps
+from sluice.load.transfer.import_job import import_in_threads
+from sluice.load.transfer.transfer_folder import TransferFolder
+from sluice.model.location import Location, S3Access
+from sluice.model.slave_state import SlaveState
 
 CONFIG = """
 prefix: DEMO_
@@ -54,11 +55,11 @@ def watched() -> Iterator[list[int]]:
         thread.join()
 
 
-def export(net: Net, update: object, folder: Path) -> Carried:
+def export(net: Net, update: object, folder: Path) -> TransferFolder:
     folder.mkdir()
-    carried = transfer.folder_of(update, Location.parse(str(folder)), S3Access(), None)  # type: ignore[arg-type]
+    carried = transfer_steps.folder_of(update, Location.parse(str(folder)), S3Access(), None)  # type: ignore[arg-type]
     export_job(update, carried, 1)
-    transfer.seal(update, carried)  # type: ignore[arg-type]
+    transfer_steps.seal(update, carried)  # type: ignore[arg-type]
     return carried
 
 
@@ -85,10 +86,10 @@ def test_values_of_many_megabytes_travel_by_every_way(net: Net, tmp_path: Path, 
     two = net.update("DEMO_", "two")
     steps.begin(two, net.store)
     steps.create_tables(two)
-    steps.plan(two, net.store, transfer.QUEUEING)
+    steps.plan(two, net.store, transfer_steps.QUEUEING)
     with watched() as grown:
         carried = export(net, two, tmp_path / "out")
-        import_in_threads(two, carried, transfer.examine(two, carried), 1)
+        import_in_threads(two, carried, transfer_steps.examine(two, carried), 1)
     assert net.at("s2", sums) == net.at("m", sums)
     carrying = grown[0]
 
@@ -115,7 +116,7 @@ def test_a_table_of_1600_columns_goes_through_everything(net: Net, tmp_path: Pat
     net.prepare(one)
     steps.begin(two, net.store)
     steps.create_tables(two)
-    steps.plan(two, net.store, transfer.QUEUEING)
+    steps.plan(two, net.store, transfer_steps.QUEUEING)
     with net.applying(("DEMO_", "one"), ("DEMO_", "two")) as running:
         net.load(one)
         carried = export(net, two, tmp_path / "out")
@@ -123,7 +124,7 @@ def test_a_table_of_1600_columns_goes_through_everything(net: Net, tmp_path: Pat
         net.at("m", "UPDATE public.wide SET c0000 = c0000 + 1, c1598 = 7 WHERE id % 5 = 0")
         net.at("m", "UPDATE public.wide SET id = id + 10000 WHERE id < 5")
         net.at("m", "DELETE FROM public.wide WHERE id % 11 = 0")
-        import_in_threads(two, carried, transfer.examine(two, carried), 2)
+        import_in_threads(two, carried, transfer_steps.examine(two, carried), 2)
         steps.open_gate(two, net.store)
         net.await_current("DEMO_", "one", running, 120)
         net.await_current("DEMO_", "two", running, 120)

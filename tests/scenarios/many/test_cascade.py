@@ -7,7 +7,7 @@ from initial_load.traffic import Traffic, Writable
 
 from many.net import Net, until
 from sluice.configuration.mistakes import ConfigError
-from sluice.domain.state import SlaveState
+from sluice.model.slave_state import SlaveState
 
 ORDERS = Writable("public.orders", ("id",), "floor(random() * 900)::int")
 NOTES = Writable("public.notes", ("a", "b"), "floor(random() * 90)::int, chr(65 + floor(random() * 99)::int)")

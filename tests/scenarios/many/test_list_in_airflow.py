@@ -13,12 +13,12 @@ from initial_files.conftest import BUCKET, s3
 from initial_files.runs import DAG, Run, content, make_tables
 
 from embedded.stack import Stack
-from sluice.domain.location import S3Access
-from sluice.domain.names import Prefix
-from sluice.domain.state import SlaveState
-from sluice.initial import sealing
-from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.load.transfer import encryption
+from sluice.model.location import S3Access
+from sluice.model.names import Prefix
+from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.target.checkpoint import CheckpointStore
 from tests.stacks import running_stack, until
 
 __all__ = ["s3"]
@@ -84,7 +84,7 @@ def test_each_slave_gets_the_one_export_and_its_own_end(stack: Stack, s3: S3Acce
     assert len({name.split("/")[1] for name in names}) == 1 and len(names) > 8, "there is one folder"
     for name in names:
         body = client.get_object(Bucket=BUCKET, Key=name)["Body"].read()
-        assert body.startswith(sealing.MAGIC), f"{name} is encrypted"
+        assert body.startswith(encryption.MAGIC), f"{name} is encrypted"
     with stack.master.connect("demo", "demo") as master:
         master.execute("UPDATE shop.orders SET v = 'after' WHERE id % 7 = 0")
     # One is rejected; the other one goes on to its end.

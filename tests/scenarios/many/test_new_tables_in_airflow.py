@@ -9,11 +9,11 @@ import pytest
 from initial_files.runs import DAG, Run, make_tables
 
 from embedded.stack import Stack
-from sluice.domain.checkpoint import Checkpoint
-from sluice.domain.names import Prefix, TableName
-from sluice.domain.state import SlaveState
-from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.model.checkpoint import Checkpoint
+from sluice.model.names import Prefix, TableName
+from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.target.checkpoint import CheckpointStore
 from tests.stacks import running_stack, until
 
 pytestmark = pytest.mark.long

@@ -9,10 +9,10 @@ import pytest
 from initial_load.traffic import Traffic, Writable
 
 from many.net import Net, until
-from sluice.domain.state import SlaveState
-from sluice.initial import steps
-from sluice.orchestration.steps_housekeeping import purge_items
-from sluice.orchestration.work import Work
+from sluice.airflow.steps_housekeeping import purge_items
+from sluice.airflow.task_context import TaskContext
+from sluice.load import steps
+from sluice.model.slave_state import SlaveState
 from tests.airflow_connections import connect_airflow
 
 CONFIG = """
@@ -31,7 +31,7 @@ class Purging(AbstractContextManager["Purging"]):
 
     def __init__(self, net: Net):
         self.said: list[str] = []
-        self._work = Work(net.replications["DEMO_"], None, {"dag": SimpleNamespace(dag_id="housekeeping")})
+        self._work = TaskContext(net.replications["DEMO_"], None, {"dag": SimpleNamespace(dag_id="housekeeping")})
         self._over = threading.Event()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)

@@ -11,16 +11,19 @@ from initial_files.carrying import export
 from initial_load.traffic import Traffic, Writable
 
 from many.net import Net, until
-from sluice.domain.blocks import BlockState
-from sluice.domain.location import Location, S3Access
-from sluice.domain.manifest import Manifest
-from sluice.domain.state import SlaveState
-from sluice.initial import steps, transfer
-from sluice.initial.carried import Carried, NotComplete
-from sluice.initial.import_job import import_in_threads
-from sluice.initial.owner import LoadEnded
-from sluice.initial.update import Update
-from sluice.vendors.postgres import blocks, row_source, snapshot
+from sluice.load import steps
+from sluice.load.load_ownership import LoadEnded
+from sluice.load.transfer import transfer_steps
+from sluice.load.transfer.import_job import import_in_threads
+from sluice.load.transfer.transfer_folder import NotComplete, TransferFolder
+from sluice.load.update import Update
+from sluice.model.blocks import BlockState
+from sluice.model.location import Location, S3Access
+from sluice.model.manifest import Manifest
+from sluice.model.slave_state import SlaveState
+from sluice.vendors.postgres import row_source
+from sluice.vendors.postgres.source import snapshot
+from sluice.vendors.postgres.target import blocks
 
 ORDERS = Writable("public.orders", ("id",), "floor(random() * 900)::int")
 CONFIG = """
@@ -71,19 +74,19 @@ def prepared(net: Net, *names: str) -> list[Update]:
         steps.begin(update, net.store)
         steps.create_tables(update)
     for update in reversed(updates):
-        steps.plan(update, net.store, transfer.QUEUEING, held=update is not updates[0])
+        steps.plan(update, net.store, transfer_steps.QUEUEING, held=update is not updates[0])
     return updates
 
 
-def exported(updates: list[Update], folder: Path) -> tuple[Carried, Manifest]:
+def exported(updates: list[Update], folder: Path) -> tuple[TransferFolder, Manifest]:
     folder.mkdir()
-    carried = transfer.folder_of(updates[0], Location.parse(str(folder)), S3Access(), None)
+    carried = transfer_steps.folder_of(updates[0], Location.parse(str(folder)), S3Access(), None)
     export(updates[0], carried)
-    return carried, transfer.seal(updates[0], carried, updates[1:])
+    return carried, transfer_steps.seal(updates[0], carried, updates[1:])
 
 
-def imported(net: Net, update: Update, carried: Carried) -> None:
-    manifest = transfer.examine(update, carried)
+def imported(net: Net, update: Update, carried: TransferFolder) -> None:
+    manifest = transfer_steps.examine(update, carried)
     steps.open_gate(update, net.store)
     import_in_threads(update, carried, manifest, 2)
 
@@ -103,7 +106,7 @@ def test_the_master_is_read_once_for_three_slaves(three: Net, reads: Counter[str
             assert len(manifest.blocks) > 3
             for update in updates:
                 found = net.checkpoint("DEMO_", update.slave.name)
-                assert found and found.message == transfer.WAITING.format(carried.location)
+                assert found and found.message == transfer_steps.WAITING.format(carried.location)
             # One after another, and each becomes NORMAL by itself.
             for update in updates:
                 imported(net, update, carried)
@@ -127,12 +130,12 @@ def test_a_slave_that_fails_leaves_the_others_alone(three: Net, tmp_path: Path) 
     unreachable = net.update("DEMO_", "three", "the update")
     carried, manifest = exported([one, two, unreachable], tmp_path / "out")
     assert manifest.names == ["one"]
-    assert transfer.examine(one, carried) == manifest
+    assert transfer_steps.examine(one, carried) == manifest
     net.infos["s3"] = info
     with pytest.raises(LoadEnded, match="the disk of two is broken"):
-        transfer.examine(two, carried)
-    with pytest.raises(transfer.NothingExported, match="no block of this update was exported"):
-        transfer.examine(three_, carried)
+        transfer_steps.examine(two, carried)
+    with pytest.raises(transfer_steps.NothingExported, match="no block of this update was exported"):
+        transfer_steps.examine(three_, carried)
     held = blocks.load(net.sessions["s3"], three_.prefix, "public", "three").tables.values()
     assert {block.state for table in held for block in table.blocks} == {BlockState.BEGUN}
     steps.cancel(three_, net.store)
@@ -150,7 +153,7 @@ def test_the_folder_is_for_those_it_names_alone(three: Net, tmp_path: Path) -> N
         "one": ("public", "empty"), "two": ("own", "keep"),
     }  # fmt: skip
     with pytest.raises(NotComplete, match="is for slave one, two: name one of them with --slave"):
-        transfer.found_for(carried.location, carried.access, None, net.infos["s2"], None)
-    _, target = transfer.found_for(carried.location, carried.access, None, net.infos["s2"], "two")
+        transfer_steps.found_for(carried.location, carried.access, None, net.infos["s2"], None)
+    _, target = transfer_steps.found_for(carried.location, carried.access, None, net.infos["s2"], "two")
     assert (target.slave.schema, target.slave.existing_tables) == ("own", "keep")
-    assert transfer.seal(updates[0], carried, updates[1:]) == manifest, "a step that is run again finds it"
+    assert transfer_steps.seal(updates[0], carried, updates[1:]) == manifest, "a step that is run again finds it"

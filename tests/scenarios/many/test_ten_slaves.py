@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from many.net import Net, until
-from sluice.apply.links import ChangesPurged
-from sluice.domain.state import SlaveState
-from sluice.initial import steps
-from sluice.initial.progress import progress
-from sluice.orchestration.steps_housekeeping import purge_items
-from sluice.orchestration.work import Work
+from sluice.airflow.steps_housekeeping import purge_items
+from sluice.airflow.task_context import TaskContext
+from sluice.apply.pair_sessions import ChangesPurged
+from sluice.load import steps
+from sluice.load.progress import progress
+from sluice.model.slave_state import SlaveState
 from tests.airflow_connections import connect_airflow
 
 NAMES = [f"dr{number}" for number in range(1, 11)]
@@ -77,14 +77,14 @@ def test_ten_slaves_together_and_one_after_another(ten: Net) -> None:
 def purged(net: Net) -> str:
     """What housekeeping says."""
     context: dict[str, Any] = {"dag": SimpleNamespace(dag_id="housekeeping")}
-    return str(purge_items.body(Work(net.replications["DEMO_"], None, context)))
+    return str(purge_items.body(TaskContext(net.replications["DEMO_"], None, context)))
 
 
 def test_a_slave_that_is_down_holds_the_purge_until_it_is_taken_out_and_then_needs_a_new_update(
     ten: Net, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     net = ten
-    caplog.set_level(logging.INFO, "sluice.orchestration")
+    caplog.set_level(logging.INFO, "sluice.airflow")
     net.capture("DEMO_")
     for name in NAMES:
         steps_to_normal(net, name)

@@ -9,9 +9,9 @@ import pytest
 from initial_files.runs import DAG, Run, make_tables
 
 from embedded.stack import Stack
-from sluice.domain.names import Prefix
-from sluice.stores import redis_store
-from sluice.stores.lacks import Lacks
+from sluice.coordination import redis_store
+from sluice.coordination.lacks import Lacks
+from sluice.model.names import Prefix
 from tests.stacks import running_stack, until
 
 pytestmark = pytest.mark.long

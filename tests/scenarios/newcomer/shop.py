@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 from embedded.postgres import PostgresServer
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 
 OWNER, WRITER = "shop_owner", "shop_writer"
 DATABASE = "shop"

@@ -12,9 +12,9 @@ from initial_load.traffic import Traffic, Writable
 
 from embedded.postgres import PostgresServer
 from embedded.postgres_releases import NEWEST, OLDEST, RELEASES
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import TableName
-from sluice.initial import steps
+from sluice.load import steps
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
 from sluice.pair import Pair as Ends
 from sluice.vendors.postgres import catalog
 from sluice.verify.findings import Kind, Outcome

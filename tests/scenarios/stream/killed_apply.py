@@ -5,17 +5,17 @@ import sys
 import threading
 
 from sluice import config
-from sluice.apply.loop import Apply
-from sluice.apply.spread import InThreads
-from sluice.domain.connection import ConnectionInfo
+from sluice.apply.apply_loop import ApplyLoop
+from sluice.apply.executor import ThreadExecutor
+from sluice.coordination import redis_store
+from sluice.model.connection import ConnectionInfo
 from sluice.pair import Pair
-from sluice.stores import redis_store
 
 
 def main() -> None:
     given = json.load(sys.stdin)
     pair = Pair.of(config.load("REC_"), "dr1", {"s": ConnectionInfo.from_dict(given["slave"])})
-    Apply(pair, redis_store.connect(given["redis_url"]), InThreads(2), threading.Event()).run()
+    ApplyLoop(pair, redis_store.connect(given["redis_url"]), ThreadExecutor(2), threading.Event()).run()
 
 
 if __name__ == "__main__":

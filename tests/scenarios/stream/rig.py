@@ -9,8 +9,8 @@ from typing import Any
 import psycopg
 
 from sluice import config
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import TableName
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
 from sluice.pair import Pair
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.stream.position import StreamPosition

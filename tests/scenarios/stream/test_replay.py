@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from sluice.apply.displaced import RowUnknown
-from sluice.domain.position import OtherSource
-from sluice.domain.state import SlaveState
-from sluice.vendors.postgres import position, purge
+from sluice.apply.displaced_rows import RowUnknown
+from sluice.model.position import OtherSource
+from sluice.model.slave_state import SlaveState
+from sluice.vendors.postgres.source import position, purge
 from sluice.vendors.stream.errors import OtherStream, StreamDamaged
 from sluice.vendors.stream.files import file_name
 from sluice.vendors.stream.recorder import NotRecorded

@@ -13,11 +13,11 @@ import time
 from typing import Any
 
 from sluice import config
-from sluice.domain.names import TableName
+from sluice.coordination import redis_store
+from sluice.model.names import TableName
 from sluice.pair import Pair
-from sluice.stores import redis_store
 from sluice.vendors.postgres import digester
-from sluice.verify import asking, repair, resync, snapshots
+from sluice.verify import apply_client, pinned_sessions, repair, resync
 from sluice.verify.resync import Action
 from spark_jobs.job import JobInput
 
@@ -28,9 +28,9 @@ def main() -> None:
     job = JobInput.read(sys.stdin.read())
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     extra = job.extra
-    snapshots.SILENT_SECONDS, snapshots.IDLE_SECONDS = extra["silent"], extra["idle"]
-    snapshots.PING_SECONDS = extra["idle"] / 4
-    asking.PATIENCE_SECONDS = extra["patience"]
+    pinned_sessions.SILENT_SECONDS, pinned_sessions.IDLE_SECONDS = extra["silent"], extra["idle"]
+    pinned_sessions.PING_SECONDS = extra["idle"] / 4
+    apply_client.PATIENCE_SECONDS = extra["patience"]
     repair.ROWS_A_REQUEST = 2
     if extra["hold"]:
         digester.TableDigest.of_blocks = _held  # type: ignore[method-assign]

@@ -17,9 +17,9 @@ import pytest
 
 from embedded.home import REPOSITORY
 from embedded.stack import Stack
-from sluice.domain.names import Prefix
-from sluice.stores import redis_store
-from sluice.stores.gate import ERROR, Gate
+from sluice.coordination import redis_store
+from sluice.coordination.gate import ERROR, Gate
+from sluice.model.names import Prefix
 from sluice.vendors.postgres.connection import connect
 from tests.questions import Question
 from tests.stacks import running_stack, until

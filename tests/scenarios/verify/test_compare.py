@@ -5,14 +5,14 @@ from collections.abc import Callable
 
 import pytest
 
+from sluice.coordination import redis_store
+from sluice.coordination.lease import Lease
 from sluice.database.digests import Method
-from sluice.domain.names import TableName
-from sluice.stores import redis_store
-from sluice.stores.lease import Lease
-from sluice.verify import asking
+from sluice.model.names import TableName
+from sluice.verify import apply_client
 from sluice.verify.compare import compare
 from sluice.verify.findings import CouldNotCompare, Kind, Outcome
-from sluice.verify.snapshots import at_one_position
+from sluice.verify.pinned_sessions import at_one_position
 from tests.scenarios.apply.rig import Rig
 from tests.scenarios.verify.verifying import Traffic, counts, look
 
@@ -229,11 +229,11 @@ def test_a_truncate_does_not_wait_for_a_comparison(rig: Callable[..., Rig]) -> N
 
 
 def test_an_apply_that_does_not_answer_is_named(rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(apply_client, "PATIENCE_SECONDS", 0.3)
     pair = rig(T)
     held = Lease(redis_store.connect(pair.redis_url), pair.pair.prefix, "dr1", 30)
     held.acquire()
-    with pytest.raises(asking.Unanswered, match=r"did not answer within 0 s: it is busy with a large window"):
+    with pytest.raises(apply_client.Unanswered, match=r"did not answer within 0 s: it is busy with a large window"):
         look(pair, "t")
     held.release()
 
@@ -255,11 +255,11 @@ def test_nothing_is_left_open_after_a_comparison(rig: Callable[..., Rig]) -> Non
 
 
 def test_an_asker_that_dies_leaves_no_snapshot_behind(rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> None:
-    from sluice.apply import asked
-    from sluice.domain.requests import SnapshotsRequest
-    from sluice.stores.requests import Requests
+    from sluice.apply import request_handler
+    from sluice.coordination.requests import Requests
+    from sluice.model.requests import SnapshotsRequest
 
-    monkeypatch.setattr(asked, "HOLD_SECONDS", 0.5)
+    monkeypatch.setattr(request_handler, "TAKEOVER_SECONDS", 0.5)
     pair = rig(T)
     with pair.apply():
         requests = Requests(redis_store.connect(pair.redis_url), pair.pair.prefix, "dr1")

@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice.domain.names import TableName
-from sluice.domain.reject import RejectStatus
-from sluice.stores import redis_store
-from sluice.stores.gate import Gate
-from sluice.vendors.postgres.rejects import RejectStore
+from sluice.coordination import redis_store
+from sluice.coordination.gate import Gate
+from sluice.model.names import TableName
+from sluice.model.reject import RejectStatus
+from sluice.vendors.postgres.target.rejects import RejectStore
 from sluice.verify.page import page
 from sluice.verify.report import as_dict
 from sluice.verify.resync import Action, resync

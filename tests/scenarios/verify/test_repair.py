@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice.domain.names import TableName
-from sluice.stores import redis_store
+from sluice.coordination import redis_store
+from sluice.model.names import TableName
 from sluice.verify.findings import Outcome
 from sluice.verify.resync import Action, TableResult, resync
 from tests.scenarios.apply.rig import Rig

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from sluice.coordination import redis_store
 from sluice.database.conflicts import Drift
-from sluice.domain.names import TableName
-from sluice.stores import redis_store
+from sluice.model.names import TableName
 from sluice.verify.findings import CouldNotCompare, Kind, Outcome
 from sluice.verify.resync import look as whole_look
 from tests.scenarios.apply.rig import Rig
@@ -120,7 +120,7 @@ def test_what_cannot_be_taken_back_is_named(rig: Callable[..., Rig], statement: 
 
 
 def test_a_slave_at_no_position_is_not_compared_and_the_reason_is_given(rig: Callable[..., Rig]) -> None:
-    from sluice.domain.state import SlaveState
+    from sluice.model.slave_state import SlaveState
 
     pair = rig(T)
     pair.store.move(SlaveState.INCONSISTENT, "the update was cancelled")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from embedded.postgres import PostgresServer
 from embedded.postgres_releases import NEWEST, OLDEST, RELEASES
 from sluice.database.digests import ROWS_A_BLOCK, Method
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import TableName
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
 from sluice.vendors.postgres import digest
 from sluice.vendors.postgres.catalog import shape
 from sluice.vendors.postgres.connection import connect

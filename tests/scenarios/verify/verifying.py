@@ -7,12 +7,12 @@ from typing import Any
 
 import psycopg
 
-from sluice.domain.names import TableName
-from sluice.stores import redis_store
+from sluice.coordination import redis_store
+from sluice.model.names import TableName
 from sluice.vendors.postgres.connection import connect
 from sluice.verify.compare import compare
 from sluice.verify.findings import Kind, TableFinding
-from sluice.verify.snapshots import at_one_position
+from sluice.verify.pinned_sessions import at_one_position
 from tests.scenarios.apply.rig import Rig
 
 

@@ -14,14 +14,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import Prefix, TableName
-from sluice.domain.position import Position
-from sluice.domain.window import Window
-from sluice.install import resources
-from sluice.vendors.postgres import position, queue
+from sluice.capture import resources
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix, TableName
+from sluice.model.position import Position
+from sluice.model.window import Window
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.tables_registry import Registry
+from sluice.vendors.postgres.source import position, queue
+from sluice.vendors.postgres.source.tables_registry import Registry
 
 PREFIX = Prefix("DEMO_")
 ROWS = 200

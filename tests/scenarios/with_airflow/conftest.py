@@ -7,10 +7,10 @@ import pytest
 
 from embedded.account import new_folder
 from embedded.stack import Stack
-from sluice.domain.names import Prefix
-from sluice.domain.state import SlaveState
-from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.model.names import Prefix
+from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.target.checkpoint import CheckpointStore
 from tests.traces import nothing_runs
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from embedded.stack import Stack
-from sluice.orchestration import jobs
-from sluice.orchestration.job import Job, JobState, Kind
+from sluice.airflow import jobs
+from sluice.airflow.job import Job, JobState, Kind
 from tests.stacks import until
 
 DAG, TASK = "cdc_apply", "apply"

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from sluice.domain.connection import ConnectionInfo
-from sluice.vendors.postgres import connection, step
+from sluice.model.connection import ConnectionInfo
+from sluice.vendors.postgres import connection
+from sluice.vendors.postgres.target import merge_step
 
 
 @pytest.fixture
@@ -24,5 +25,5 @@ def slave(info: ConnectionInfo) -> Iterator[Any]:
 def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways rows travel."""
     if request.param == "stage tables":
-        monkeypatch.setattr(step, "SMALL_ROWS", 0)
+        monkeypatch.setattr(merge_step, "SMALL_ROWS", 0)
     return str(request.param)

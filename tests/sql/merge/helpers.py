@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from sluice.apply import net
-from sluice.domain.change import NetChanges
-from sluice.domain.names import TableName
-from sluice.vendors.postgres.merge import Merger
+from sluice.apply import net_changes
+from sluice.model.change import NetChanges
+from sluice.model.names import TableName
+from sluice.vendors.postgres.target.merge import Merger
 from tests.unit.changes import History
 
 T = TableName("public", "t")
 
 
 def reduced(history: History, start: int = 0, *, images: bool = False) -> NetChanges:
-    return net.reduce(net.events(history.window(start), history.key), before=images)
+    return net_changes.reduce(net_changes.events(history.window(start), history.key), before=images)
 
 
 def rows(link: Any, table: TableName = T, columns: str = "*") -> list[tuple[str | None, ...]]:

@@ -6,12 +6,13 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from sluice.apply import net
+from sluice.apply import net_changes
 from sluice.database.conflicts import Drift
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.names import Prefix, TableName
-from sluice.vendors.postgres import connection, stage
-from sluice.vendors.postgres.merge import Merged, Merger
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix, TableName
+from sluice.vendors.postgres import connection
+from sluice.vendors.postgres.target import stage
+from sluice.vendors.postgres.target.merge import Merged, Merger
 from tests.sql.merge.helpers import T, filled, merger, reduced, same
 from tests.unit.changes import History
 
@@ -62,19 +63,21 @@ def test_shares_staged_by_others_merge_as_one(slave: Any, info: ConnectionInfo) 
     history.update(("3", "v3"), ("333", "moved"))
     keyless.delete("1", "v1")
     keyless.insert("1", "v2")
-    apart = net.entangled(history.window(at), ("id",))
+    apart = net_changes.changed_key_texts(history.window(at), ("id",))
     assert apart == {"3", "333"}
     staged: list[Any] = []
     for part in range(3):
         with connection.connect(info, application="executor") as executor:
             targets = Merger(executor, cascades=False).targets
             for source, begin in ((history, at), (keyless, keyless_at)):
-                items = net.without(source.window(begin), apart)
+                items = net_changes.without(source.window(begin), apart)
                 chosen = [
                     item for item in items.to_pylist() if (int(item["guid"]) % 3 == part if item["guid"] else part == 0)
                 ]
                 if chosen:
-                    changes = net.reduce(net.events(pa.Table.from_pylist(chosen, items.schema), source.key))
+                    changes = net_changes.reduce(
+                        net_changes.events(pa.Table.from_pylist(chosen, items.schema), source.key)
+                    )
                     staged.append(
                         stage.put(
                             executor,
@@ -88,7 +91,7 @@ def test_shares_staged_by_others_merge_as_one(slave: Any, info: ConnectionInfo) 
                     )
             executor.commit()
     rows_apart = [item for item in history.window(at).to_pylist() if item["guid"] is None or item["guid"] in apart]
-    mine = net.reduce(net.events(pa.Table.from_pylist(rows_apart, history.window().schema), ("id",)))
+    mine = net_changes.reduce(net_changes.events(pa.Table.from_pylist(rows_apart, history.window().schema), ("id",)))
     merged = apply.merge([*staged, mine])
     assert merged == Merged(deleted=10 + 1 + 1, updated=20, inserted=1 + 1 + 1)
     same(slave, history)

@@ -6,10 +6,10 @@ import pytest
 
 from sluice.database.conflicts import ColumnMissing, Drift
 from sluice.database.errors import DatabaseUnreachable
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres import connection
-from sluice.vendors.postgres.stage import ValueUnfit
-from sluice.vendors.postgres.target import TargetMissing
+from sluice.vendors.postgres.target.slave_tables import SlaveTableMissing
+from sluice.vendors.postgres.target.stage import ValueUnfit
 from tests.sql.merge.helpers import T, filled, merger, reduced, rows, same
 from tests.unit.changes import History
 
@@ -178,7 +178,7 @@ def test_a_column_that_the_slave_lacks_is_named(slave: Any, size: str) -> None:
 def test_a_table_that_the_slave_lacks_is_named(slave: Any) -> None:
     history = History()
     filled(history)
-    with pytest.raises(TargetMissing, match=r"public\.t does not exist"):
+    with pytest.raises(SlaveTableMissing, match=r"public\.t does not exist"):
         merger(slave).merge([reduced(history)])
 
 

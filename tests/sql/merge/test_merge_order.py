@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from sluice.database.conflicts import Collision
-from sluice.domain.names import TableName
-from sluice.vendors.postgres.replay import Replayer
+from sluice.model.names import TableName
+from sluice.vendors.postgres.target.replay import Replayer
 from tests.sql.merge.helpers import T, filled, merger, reduced, rows, same
 from tests.unit.changes import History
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from sluice.apply import net
+from sluice.apply import net_changes
 from sluice.database.conflicts import Collision, Drift
-from sluice.domain.names import TableName
+from sluice.model.names import TableName
 from sluice.vendors.postgres import connection
-from sluice.vendors.postgres.replay import Replayer
+from sluice.vendors.postgres.target.replay import Replayer
 from tests.sql.merge.helpers import T, filled, merger, reduced, rows, same
 from tests.unit.changes import History
 
@@ -163,7 +163,7 @@ def test_a_table_that_is_all_key(slave: Any, size: str) -> None:
     history.update(("1",), ("1",))
     history.update(("2",), ("5",))
     apply = merger(slave)
-    apply.merge([net.reduce(net.events(history.window(0, at), history.key))])
+    apply.merge([net_changes.reduce(net_changes.events(history.window(0, at), history.key))])
     apply.merge([reduced(history, at)])
     same(slave, history)
     apply.merge([reduced(history, at)], safe=True)

@@ -14,12 +14,12 @@ from sluice import sql_files
 from sluice.configuration.resolve import own_tables
 from sluice.database.accounts import Content
 from sluice.database.session import Session
-from sluice.domain.connection import OPTIONS, ConnectionInfo
-from sluice.domain.names import Prefix
 from sluice.errors import Terminal
+from sluice.model.connection import OPTIONS, ConnectionInfo
+from sluice.model.names import Prefix
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import literal, native, quoted
-from sluice.vendors.postgres.session import GRANTABLE_SETTINGS, silence_statement
+from sluice.vendors.postgres.session_settings import GRANTABLE_SETTINGS, silence_statement
 
 ADMINISTRATOR = "postgres"
 """The account that a server has from the beginning."""

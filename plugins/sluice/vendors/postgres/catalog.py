@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from sluice import sql_files
 from sluice.database.session import Session
-from sluice.domain.names import TableName
-from sluice.domain.shape import Column, TableShape
+from sluice.model.names import TableName
+from sluice.model.shape import Column, TableShape
 from sluice.vendors.postgres.connection import quoted
 
 

@@ -16,7 +16,7 @@ from psycopg import sql
 from psycopg.abc import PQGen
 
 from sluice.database.session import Session
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres.errors import adopt
 
 CANONICAL: dict[str, str] = {

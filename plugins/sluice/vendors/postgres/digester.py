@@ -4,9 +4,10 @@ from collections.abc import Collection, Sequence
 
 from sluice.database.digests import Method, Part, Texts
 from sluice.database.session import Session
-from sluice.domain.blocks import Key
-from sluice.domain.shape import TableShape
-from sluice.vendors.postgres import digest, snapshot
+from sluice.model.blocks import Key
+from sluice.model.shape import TableShape
+from sluice.vendors.postgres import digest
+from sluice.vendors.postgres.source import snapshot
 
 TextRows = list[tuple[int, *tuple[str | None, ...]]]
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from sluice import sql_files
 from sluice.database.schema import DomainCheck
 from sluice.database.session import Session
-from sluice.domain.lack import Lack, Severity
-from sluice.domain.names import TableName
+from sluice.model.lack import Lack, Severity
+from sluice.model.names import TableName
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import quoted
 

@@ -21,8 +21,8 @@ from sluice.database.errors import (
     UndefinedTable,
     UniqueViolation,
 )
-from sluice.domain.mask import SECRET
 from sluice.errors import SluiceError
+from sluice.model.mask import SECRET
 
 _CHECK_CONNECTION = "Check user, password and database of the Airflow connection, and pg_hba.conf of the server."
 _SHOULD_IT_LAST = f"Should it go on like this: {_CHECK_CONNECTION[0].lower()}{_CHECK_CONNECTION[1:]}"

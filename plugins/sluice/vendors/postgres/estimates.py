@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sluice import sql_files
 from sluice.database.rows import Estimate
 from sluice.database.session import Session
-from sluice.domain.names import TableName
+from sluice.model.names import TableName
 from sluice.vendors.postgres import catalog
 
 

@@ -1,6 +1,6 @@
 """Whether a PostgreSQL slave runs an expression of the master's definitions by itself.
 
-Whoever may change a table on the master writes its defaults, checks and generated columns, and the slave would
+An account that may change a table on the master writes its defaults, checks and generated columns, and the slave would
 run them with the rights of Sluice's account there. So only expressions that call nothing but PostgreSQL's own
 immutable functions and operators are run. PostgreSQL itself says what an expression calls: it parses it into the
 action of a rule on a temporary table, in a savepoint that is rolled back. That plans and evaluates nothing; names,
@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Sequence
 
 from sluice import sql_files
 from sluice.database.session import Session
-from sluice.domain.names import TableName
-from sluice.domain.shape import Column
 from sluice.errors import RESTART_APPLY, Terminal
+from sluice.model.names import TableName
+from sluice.model.shape import Column
 from sluice.vendors.postgres.connection import native, quoted
 
 DEFAULTS_ONLY = (

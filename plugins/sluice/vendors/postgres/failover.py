@@ -9,23 +9,24 @@ import psycopg
 from sluice import sql_files
 from sluice.database.failover import FailoverTable
 from sluice.database.session import Rows, Session
-from sluice.domain.definitions import Definition, Difference
-from sluice.domain.failover import Action, Made, Phase, Record, SequenceValue, Sheet
-from sluice.domain.lack import Lack, Severity
-from sluice.domain.names import Prefix, TableName
-from sluice.domain.position import Position
-from sluice.domain.state import SlaveState
-from sluice.domain.window import Window
-from sluice.vendors.postgres import catalog, constraints, own_schema, preflight, sequences
-from sluice.vendors.postgres.checkpoint import CheckpointStore
+from sluice.model.failover import Action, Made, Phase, Record, SequenceValue, Sheet
+from sluice.model.lack import Lack, Severity
+from sluice.model.names import Prefix, TableName
+from sluice.model.position import Position
+from sluice.model.schema_definitions import Definition, Difference
+from sluice.model.slave_state import SlaveState
+from sluice.model.window import Window
+from sluice.vendors.postgres import catalog, own_schema, preflight, sequences
 from sluice.vendors.postgres.connection import application_name, literal, native, quoted
 from sluice.vendors.postgres.errors import in_one_line
 from sluice.vendors.postgres.expressions import Examiner
 from sluice.vendors.postgres.lacks import found
 from sluice.vendors.postgres.own_schema import OwnSchema
-from sluice.vendors.postgres.queue import Condition
-from sluice.vendors.postgres.session import be_durable, limit_lock_waits
+from sluice.vendors.postgres.session_settings import be_durable, limit_lock_waits
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+from sluice.vendors.postgres.source.queue import Condition
+from sluice.vendors.postgres.target import constraints
+from sluice.vendors.postgres.target.checkpoint import CheckpointStore
 
 _LEFT_OUT = ("42", "23", "0A", "22", "2B", "3F")
 """What a person may mend, or live without: an object that is missing, a name that is taken, no privilege."""

@@ -15,7 +15,7 @@ from sluice.vendors.postgres.failover import (
     take_back,
     validate,
 )
-from sluice.vendors.postgres.guard import Guard
+from sluice.vendors.postgres.source.write_guard import Guard
 
 __all__ = [
     "PAST_TRIGGERS",

@@ -7,8 +7,8 @@ import psycopg
 from sluice import sql_files
 from sluice.database.apply import Acting
 from sluice.database.session import Session
-from sluice.domain.foreign_key import ForeignKey
-from sluice.domain.names import TableName
+from sluice.model.foreign_key import ForeignKey
+from sluice.model.names import TableName
 from sluice.vendors.postgres.connection import native
 
 

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from sluice.counted import counted
 from sluice.counted import listed as shortened
 from sluice.database.schema import SequenceDefinition
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.lack import ADMINISTRATOR, Lack, Severity
+from sluice.model.connection import ConnectionInfo
+from sluice.model.lack import ADMINISTRATOR, Lack, Severity
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.preflight import OLDEST, Account, Foreign, Schema
 from sluice.vendors.postgres.sequences import quoted_name
-from sluice.vendors.postgres.session import silence_statement
+from sluice.vendors.postgres.session_settings import silence_statement
 
 BESIDE_LOADERS = 6
 """Connections that a replication has on each server besides those of the loaders of an initial update."""

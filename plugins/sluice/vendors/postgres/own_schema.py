@@ -13,9 +13,9 @@ from sluice import sql_files
 from sluice.configuration.model import DEFAULT_SCHEMA
 from sluice.configuration.resolve import MASTER_MARKS, SLAVE_MARKS, SLAVE_TABLES
 from sluice.database.session import Session
-from sluice.domain.lack import MASTER, Lack, slave_side
-from sluice.domain.names import Prefix
 from sluice.errors import Terminal
+from sluice.model.lack import MASTER, Lack, slave_side
+from sluice.model.names import Prefix
 from sluice.vendors.postgres import preflight
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.lacks import found, listed, of_foreign, schema_absent

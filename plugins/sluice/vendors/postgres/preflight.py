@@ -11,7 +11,7 @@ from typing import Any
 
 from sluice import sql_files
 from sluice.database.session import Session
-from sluice.domain.names import TableName
+from sluice.model.names import TableName
 from sluice.vendors.postgres import catalog
 
 OLDEST = 140000

@@ -1,17 +1,17 @@
 """Tables, keys and snapshots of a PostgreSQL database (`sluice.database.rows.RowSource`)."""
 
 from sluice.database.rows import RowFormat
-from sluice.vendors.postgres.blocks import locate
 from sluice.vendors.postgres.catalog import shape, shapes, tables
-from sluice.vendors.postgres.copying import RowStream
 from sluice.vendors.postgres.estimates import read as estimates
-from sluice.vendors.postgres.ranges import key_order
-from sluice.vendors.postgres.repair import copies
-from sluice.vendors.postgres.repair import rows as rows_under
-from sluice.vendors.postgres.snapshot import begin as begin_snapshot
-from sluice.vendors.postgres.snapshot import export as export_snapshot
-from sluice.vendors.postgres.snapshot import position_of as position_of_snapshot
-from sluice.vendors.postgres.snapshot import reading, reading_exported, whole
+from sluice.vendors.postgres.fetch_rows import copies
+from sluice.vendors.postgres.fetch_rows import rows as rows_under
+from sluice.vendors.postgres.key_order import key_order
+from sluice.vendors.postgres.row_copy import RowStream
+from sluice.vendors.postgres.source.snapshot import begin as begin_snapshot
+from sluice.vendors.postgres.source.snapshot import export as export_snapshot
+from sluice.vendors.postgres.source.snapshot import position_of as position_of_snapshot
+from sluice.vendors.postgres.source.snapshot import reading, reading_exported, whole
+from sluice.vendors.postgres.target.blocks import locate
 
 __all__ = [
     "begin_snapshot",

@@ -1,10 +1,10 @@
 """What tables of a PostgreSQL database are defined to be (`sluice.database.schema.Schemas`)."""
 
-from sluice.vendors.postgres.constraints import constraints, indexes, lacking, surplus
 from sluice.vendors.postgres.domains import checks as domain_checks
 from sluice.vendors.postgres.domains import lacking as domain_checks_lacking
 from sluice.vendors.postgres.sequences import read as sequences
-from sluice.vendors.postgres.tables import define as tables
+from sluice.vendors.postgres.target.constraints import constraints, indexes, lacking, surplus
+from sluice.vendors.postgres.target.tables import define as tables
 from sluice.vendors.postgres.types import collations
 from sluice.vendors.postgres.types import needed as types
 

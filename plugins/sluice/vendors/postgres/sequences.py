@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sluice import sql_files
 from sluice.database.schema import SequenceDefinition
 from sluice.database.session import Session
-from sluice.domain.names import TableName
+from sluice.model.names import TableName
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import literal, quoted
 from sluice.vendors.postgres.types import create_schema

@@ -1,11 +1,10 @@
 """Sessions on PostgreSQL for services (`sluice.database.session.Sessions`)."""
 
 from sluice.database.session import PLAIN, SessionOptions
-from sluice.domain.connection import ConnectionInfo
+from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres import connection
 from sluice.vendors.postgres.connection import PostgresSession, end_with_client
-from sluice.vendors.postgres.pulse import begin_reading, cut, end_when_idle, interrupt, waiters
-from sluice.vendors.postgres.session import (
+from sluice.vendors.postgres.session_settings import (
     allow_silence,
     be_durable,
     begin_applying,
@@ -14,6 +13,7 @@ from sluice.vendors.postgres.session import (
     named_lock,
     origin,
 )
+from sluice.vendors.postgres.watchdog import begin_reading, cut, end_when_idle, interrupt, waiters
 
 __all__ = [
     "SEE_LOCKS",

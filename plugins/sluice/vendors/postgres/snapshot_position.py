@@ -19,9 +19,9 @@ window is a range of ITEMS' primary key and needs no index over transactions:
 import json
 from dataclasses import dataclass, field, replace
 
-from sluice.domain.origin import Origin
-from sluice.domain.position import OtherSource, Position
 from sluice.errors import DataLost
+from sluice.model.position import OtherSource, Position
+from sluice.model.server_identity import Origin
 
 
 class MasterWentBack(DataLost):

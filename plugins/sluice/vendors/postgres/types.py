@@ -7,7 +7,7 @@ from typing import Any
 from sluice import sql_files
 from sluice.database.schema import CollationDefinition, TypeDefinition
 from sluice.database.session import Session
-from sluice.domain.names import TableName, split_qualified
+from sluice.model.names import TableName, split_qualified
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import literal, quoted
 from sluice.vendors.postgres.expressions import RESTART_UPDATE, Examiner, ExpressionRefused

@@ -15,7 +15,7 @@ from sluice.database.selection import RowSelection
 from sluice.database.server_load import ServerLoadMeter
 from sluice.database.session import Sessions
 from sluice.database.vendor import Vendor
-from sluice.domain.position import Position
+from sluice.model.position import Position
 
 
 class Postgres:
@@ -34,19 +34,19 @@ class Postgres:
 
     @property
     def control(self) -> ControlTables:
-        from sluice.vendors.postgres import control_tables
+        from sluice.vendors.postgres.target import control_tables
 
         return control_tables
 
     @property
     def loads(self) -> LoadLocks:
-        from sluice.vendors.postgres import updates
+        from sluice.vendors.postgres.target import load_ownership
 
-        return updates
+        return load_ownership
 
     @property
     def applying(self) -> ApplyTarget:
-        from sluice.vendors.postgres import apply_target
+        from sluice.vendors.postgres.target import apply_target
 
         return apply_target
 
@@ -58,7 +58,7 @@ class Postgres:
 
     @property
     def changes(self) -> ChangeQueue:
-        from sluice.vendors.postgres import change_source
+        from sluice.vendors.postgres.source import change_source
 
         return change_source
 
@@ -76,13 +76,13 @@ class Postgres:
 
     @property
     def selection(self) -> RowSelection:
-        from sluice.vendors.postgres import parts
+        from sluice.vendors.postgres import row_selection
 
-        return parts
+        return row_selection
 
     @property
     def loading(self) -> LoadTarget:
-        from sluice.vendors.postgres import load_target
+        from sluice.vendors.postgres.target import load_target
 
         return load_target
 
@@ -94,7 +94,7 @@ class Postgres:
 
     @property
     def capture(self) -> Capture:
-        from sluice.vendors.postgres import capture
+        from sluice.vendors.postgres.source import capture
 
         return capture
 
@@ -112,9 +112,9 @@ class Postgres:
 
     @property
     def server_load(self) -> ServerLoadMeter:
-        from sluice.vendors.postgres import pressure
+        from sluice.vendors.postgres.source import server_load
 
-        return pressure
+        return server_load
 
 
 POSTGRES: Vendor = Postgres()

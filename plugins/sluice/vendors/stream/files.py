@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sluice.domain.definition import Definition
-from sluice.domain.names import TableName
+from sluice.model.names import TableName
+from sluice.model.table_definition import TableDefinition
 from sluice.vendors.stream.errors import Malformed, OtherStream, StreamDamaged, StreamUnreachable
 from sluice.vendors.stream.lines import Change, Commit, Header, parse
 
@@ -57,7 +57,7 @@ class Index:
     inode: int
     closed: bool = False
     """Whether nothing more is written to it."""
-    definitions: list[tuple[int, TableName, Definition | None]] = field(default_factory=list)
+    definitions: list[tuple[int, TableName, TableDefinition | None]] = field(default_factory=list)
     """What tables are, and from behind which change on; None: gone."""
     end: Commit = field(default_factory=lambda: Commit(0, ""))
     """The last commit."""
@@ -115,9 +115,9 @@ class Index:
             found = parsed(self.file, commit.line, opened.readline())
         return found.time if isinstance(found, Commit) else ""
 
-    def tables(self, number: int) -> dict[TableName, Definition]:
+    def tables(self, number: int) -> dict[TableName, TableDefinition]:
         """The tables of the stream behind the change `number`."""
-        found: dict[TableName, Definition] = {}
+        found: dict[TableName, TableDefinition] = {}
         for since, table, definition in self.definitions:
             if since > number:
                 break
@@ -125,7 +125,7 @@ class Index:
         return found
 
 
-def follow(tables: dict[TableName, Definition], table: TableName, definition: Definition | None) -> None:
+def follow(tables: dict[TableName, TableDefinition], table: TableName, definition: TableDefinition | None) -> None:
     """`tables` once `table` is what `definition` says: another name may be among it, None: it is gone."""
     tables.pop(table, None)
     if definition is not None:
@@ -193,14 +193,14 @@ class Files:
             )
         return names[at]
 
-    def head(self, file: Path) -> dict[TableName, Definition]:
+    def head(self, file: Path) -> dict[TableName, TableDefinition]:
         """The tables that a file describes in front of its changes. Raises `StreamDamaged`, `StreamUnreachable`."""
-        found: dict[TableName, Definition] = {}
+        found: dict[TableName, TableDefinition] = {}
         try:
             with file.open("rb") as opened:
                 for line, raw in enumerate(opened, start=1):
                     described = parsed(file, line, raw) if raw.endswith(b"\n") else None
-                    if isinstance(described, Definition):
+                    if isinstance(described, TableDefinition):
                         found[described.table] = described
                     elif not isinstance(described, Header):
                         break
@@ -230,7 +230,7 @@ class Files:
         """Reads on, up to the last commit that is there. What is behind it may go on, or never come to an end."""
         place = index.last
         offset, line, number, begins = place.offset, place.line, place.number, place.begins
-        waiting: list[tuple[int, TableName, Definition | None]] = []
+        waiting: list[tuple[int, TableName, TableDefinition | None]] = []
         places: list[Place] = []
         for raw in opened:
             if not raw.endswith(b"\n"):
@@ -243,7 +243,7 @@ class Files:
                 found = parsed(index.file, line, raw)
                 if isinstance(found, Header):
                     raise StreamDamaged(index.file, line, "is a second head of the file")
-                if isinstance(found, Definition):
+                if isinstance(found, TableDefinition):
                     if number > index.header.after:
                         raise StreamDamaged(
                             index.file,
@@ -278,7 +278,7 @@ class Files:
         index.end = commit
 
 
-def parsed(file: Path, line: int, raw: bytes) -> Header | Definition | Change | Commit:
+def parsed(file: Path, line: int, raw: bytes) -> Header | TableDefinition | Change | Commit:
     """Raises `StreamDamaged`."""
     try:
         return parse(raw)

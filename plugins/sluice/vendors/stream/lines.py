@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sluice.domain import content
-from sluice.domain.change import ROW_ACTIONS, Action
-from sluice.domain.definition import Bound, Definition, EnumType, format_bound, format_definition
-from sluice.domain.names import TableName
-from sluice.domain.shape import Column, TableShape
+from sluice.model import content
+from sluice.model.change import ROW_ACTIONS, Action
+from sluice.model.names import TableName
+from sluice.model.shape import Column, TableShape
+from sluice.model.table_definition import Bound, EnumType, TableDefinition, format_bound, format_definition
 from sluice.vendors.stream.errors import Malformed
 
 VERSION = 1
@@ -55,9 +55,9 @@ class Change:
     new: Values | None = None
     old: Values | None = None
     """Of a DELETE the whole row, of an UPDATE at least what changed; None where nobody knows."""
-    definition: Definition | None = None
+    definition: TableDefinition | None = None
     """The table from here on."""
-    former: Definition | None = None
+    former: TableDefinition | None = None
     """The table up to here."""
     bound: Bound | None = None
     reason: str | None = None
@@ -91,7 +91,7 @@ class Commit:
     """The position on the master up to which the recorder has read, for its next start."""
 
 
-Line = Header | Definition | Change | Commit
+Line = Header | TableDefinition | Change | Commit
 
 
 def parse(line: bytes) -> Line:
@@ -124,7 +124,7 @@ def write(line: Line) -> bytes:
         case Header():
             time = {"time": line.time} if line.time else {}
             values: dict[str, Any] = {"stream": line.stream, "version": VERSION, "after": line.after, **time}
-        case Definition():
+        case TableDefinition():
             values = _of_definition(line)
         case Commit():
             source = {"source": line.source} if line.source is not None else {}
@@ -157,7 +157,7 @@ def _of_table(table: TableName) -> list[str]:
     return [table.schema, table.name]
 
 
-def _of_definition(definition: Definition) -> dict[str, Any]:
+def _of_definition(definition: TableDefinition) -> dict[str, Any]:
     default = asdict(_COLUMN)
     columns = []
     for column in definition.shape.columns:
@@ -212,7 +212,7 @@ def _change(values: dict[str, Any]) -> Change:
     )
 
 
-def _inner(values: dict[str, Any], name: str, *, complete: object = False) -> Definition | None:
+def _inner(values: dict[str, Any], name: str, *, complete: object = False) -> TableDefinition | None:
     if name not in values:
         return None
     if not isinstance(values[name], dict):
@@ -222,7 +222,7 @@ def _inner(values: dict[str, Any], name: str, *, complete: object = False) -> De
     return _definition(values[name], complete=complete)
 
 
-def _definition(values: dict[str, Any], *, complete: bool = False) -> Definition:
+def _definition(values: dict[str, Any], *, complete: bool = False) -> TableDefinition:
     _known(values, {"table", "columns"}, {"enums"})
     columns: list[Column] = []
     missing: dict[str, str] = {}
@@ -249,7 +249,7 @@ def _definition(values: dict[str, Any], *, complete: bool = False) -> Definition
         _known(enum, {"schema", "name", "labels"}, set())
         enums.append(EnumType(_text(enum, "schema"), _text(enum, "name"), tuple(_pairs(enum["labels"], "labels"))))
     shape = TableShape(_table(values["table"]), tuple(columns))
-    return Definition(shape, missing, complete, tuple(enums))
+    return TableDefinition(shape, missing, complete, tuple(enums))
 
 
 def _known(values: Mapping[str, Any], needed: set[str], optional: set[str]) -> None:
@@ -313,7 +313,7 @@ def _no_constant(word: str) -> Any:
     raise ValueError(f"{word} is no value")
 
 
-def items_of(change: Change, definition: Definition | None) -> tuple[str | None, str | None, str | None]:
+def items_of(change: Change, definition: TableDefinition | None) -> tuple[str | None, str | None, str | None]:
     """GUID, CONTENT and OLDCONTENT of a change under its table's `definition`. Raises `Malformed`."""
     if change.action not in ROW_ACTIONS:
         return "", change.content, change.oldcontent

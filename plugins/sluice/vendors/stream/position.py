@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, field
 
-from sluice.domain.position import OtherSource, Position
+from sluice.model.position import OtherSource, Position
 
 
 @dataclass(frozen=True)

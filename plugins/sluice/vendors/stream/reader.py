@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from sluice.database.changes import Cut, Share, Survey, TooManyBytes
 from sluice.database.items import ITEMS
-from sluice.domain.change import ROW_ACTIONS, Action
-from sluice.domain.definition import Definition
-from sluice.domain.names import TableName
-from sluice.domain.window import Window
+from sluice.model.change import ROW_ACTIONS, Action
+from sluice.model.names import TableName
+from sluice.model.table_definition import TableDefinition
+from sluice.model.window import Window
 from sluice.vendors.stream.errors import Malformed, OtherStream, StreamDamaged, StreamUnreachable
 from sluice.vendors.stream.files import Files, Index, follow, parsed
 from sluice.vendors.stream.lines import Change, Commit, items_of
@@ -127,7 +127,7 @@ class Reader:
         if floor >= ceiling:
             return
         names = self.files.names()
-        tables: dict[TableName, Definition] | None = None
+        tables: dict[TableName, TableDefinition] | None = None
         for file in names[names.index(self.files.containing(floor, names)) :]:
             index = self.files.index(file, names)
             tables = self._begin(index, tables, floor)
@@ -140,7 +140,9 @@ class Reader:
         )
 
     @staticmethod
-    def _begin(index: Index, before: dict[TableName, Definition] | None, floor: int) -> dict[TableName, Definition]:
+    def _begin(
+        index: Index, before: dict[TableName, TableDefinition] | None, floor: int
+    ) -> dict[TableName, TableDefinition]:
         """The tables where reading begins in a file. `before`: where the file in front of it ended."""
         if before is None:
             return index.tables(index.place(floor).number)
@@ -154,7 +156,7 @@ class Reader:
         return now
 
     @staticmethod
-    def _of_file(index: Index, tables: dict[TableName, Definition], floor: int) -> Iterator[Item]:
+    def _of_file(index: Index, tables: dict[TableName, TableDefinition], floor: int) -> Iterator[Item]:
         """The changes of a file behind `floor`, up to its last commit. `tables` moves along."""
         place, end = index.place(floor), index.last.offset
         offset, line, number, begins = place.offset, place.line, place.number, place.begins
@@ -179,7 +181,7 @@ class Reader:
 
 
 def _item(
-    file: Path, line: int, number: int, transaction: int, change: Change, tables: Mapping[TableName, Definition]
+    file: Path, line: int, number: int, transaction: int, change: Change, tables: Mapping[TableName, TableDefinition]
 ) -> Item:
     try:
         guid, content, oldcontent = items_of(change, tables.get(change.table))

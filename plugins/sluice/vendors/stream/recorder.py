@@ -19,15 +19,15 @@ from sluice.database import positions
 from sluice.database.changes import ChangeReader
 from sluice.database.registry import source_of
 from sluice.database.session import Session
-from sluice.domain import content, definition
-from sluice.domain.change import Action
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.definition import Definition
-from sluice.domain.names import Prefix, TableName
-from sluice.domain.position import Position
-from sluice.domain.purging import lost
-from sluice.domain.window import Window
 from sluice.errors import DataLost, Terminal, Transient
+from sluice.model import content, table_definition
+from sluice.model.change import Action
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix, TableName
+from sluice.model.position import Position
+from sluice.model.purging import lost
+from sluice.model.table_definition import TableDefinition
+from sluice.model.window import Window
 from sluice.vendors.stream.errors import StreamUnreachable
 from sluice.vendors.stream.files import Files
 from sluice.vendors.stream.lines import Change, Commit, Values
@@ -132,7 +132,7 @@ class Recorder:
             raise NotRecorded(self.prefix, self.folder)
         tables = self._changes.registered(session, self.prefix, self.schema)
         shapes = self._changes.definitions(session, self.prefix, self.schema, tables, seen, 0)
-        known = {table: Definition(shape) for table, shape in shapes.items()}
+        known = {table: TableDefinition(shape) for table, shape in shapes.items()}
         return _Begun(Writer(self.folder, stream, end, known, file_bytes=self._file_bytes), seen)
 
     def _end(self) -> tuple[Commit | None, str]:
@@ -213,12 +213,12 @@ def _change(item: Mapping[str, Any]) -> Change:
         case Action.DELETE:
             return Change(action, table, old=_row(old))
         case Action.DELETE_WHERE:
-            return Change(action, table, bound=definition.parse_bound(new))
+            return Change(action, table, bound=table_definition.parse_bound(new))
         case Action.DIFFER:
             return Change(action, table, reason=new or "")
         case Action.TRUNCATE:
             return Change(action, table)
-    now, former = (definition.parse(text) if text is not None else None for text in (new, old))
+    now, former = (table_definition.parse(text) if text is not None else None for text in (new, old))
     return Change(action, table, definition=now if action is not Action.DROP else None, former=former)
 
 

@@ -9,8 +9,8 @@ from typing import Any, LiteralString
 
 from sluice.database.registry import NoDatabase
 from sluice.database.session import PLAIN, Rows, Session, SessionOptions
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.vendors import STREAM
+from sluice.model.connection import ConnectionInfo
+from sluice.model.vendors import STREAM
 from sluice.vendors.stream.files import Files
 
 

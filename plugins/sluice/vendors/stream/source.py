@@ -7,11 +7,11 @@ from pathlib import Path
 from sluice.database.changes import ChangeReader, ChangeSource
 from sluice.database.session import Connector, Session
 from sluice.database.vendor import Source
-from sluice.domain.connection import ConnectionInfo
-from sluice.domain.foreign_key import ForeignKey
-from sluice.domain.names import Prefix, TableName
-from sluice.domain.position import Position
-from sluice.domain.shape import TableShape
+from sluice.model.connection import ConnectionInfo
+from sluice.model.foreign_key import ForeignKey
+from sluice.model.names import Prefix, TableName
+from sluice.model.position import Position
+from sluice.model.shape import TableShape
 from sluice.vendors.stream.errors import OtherStream, StreamUnreachable
 from sluice.vendors.stream.position import StreamPosition
 from sluice.vendors.stream.reader import Reader

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO
 
-from sluice.domain.definition import Definition
-from sluice.domain.names import TableName
 from sluice.errors import Terminal, Transient
+from sluice.model.names import TableName
+from sluice.model.table_definition import TableDefinition
 from sluice.vendors.stream.errors import Malformed
 from sluice.vendors.stream.files import file_name, follow
 from sluice.vendors.stream.lines import Change, Commit, Header, Line, items_of, write
@@ -53,7 +53,7 @@ class Writer:
         folder: Path,
         stream: str,
         after: Commit,
-        tables: Mapping[TableName, Definition],
+        tables: Mapping[TableName, TableDefinition],
         *,
         file_bytes: int = FILE_BYTES,
     ):

@@ -1,0 +1,132 @@
+"""The task in which a person says that the folder has been carried to the slave.
+
+The question and the answer are Airflow's own (required actions, human in the loop). An approval is followed by the
+check of the folder. Whatever is wrong is listed in the log and on the slave, and the question is asked again. Airflow
+keeps the text that a task asked first, also for later tries: so it begins with where a reason would be.
+"""
+
+import logging
+from typing import Any, NoReturn
+
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowSkipException, TaskAwaitingInput
+from airflow.sdk.execution_time.hitl import upsert_hitl_detail
+
+from sluice.airflow import transfer_form
+from sluice.airflow.approval_answer import APPROVE, REJECT, answered
+from sluice.airflow.failure import as_airflow
+from sluice.airflow.markdown import code
+from sluice.airflow.multi_slave import has_several_slaves
+from sluice.airflow.selection_form import update_of
+from sluice.airflow.step import FOR_EVER
+from sluice.airflow.task_context import TaskContext
+from sluice.counted import counted
+from sluice.errors import SluiceError, Terminal, Transient
+from sluice.load import steps
+from sluice.load.load_ownership import LoadEnded
+from sluice.load.transfer import transfer_steps
+
+log = logging.getLogger("sluice.airflow")
+
+ANSWERS = "answers"
+"""XCom key: who answered what, and when, one entry an answer."""
+
+
+class TransferRejected(Terminal):
+    """A person decided against it."""
+
+    def __init__(self, who: str):
+        super().__init__(f"{steps.INTERRUPTED} (the transfer was rejected by {who})")
+        self.who = who
+
+
+class ApproveTransfer(HITLOperator):
+    """Waits for a person, then checks the folder at the slave's location; skipped where nothing travels as files."""
+
+    template_fields = ()
+
+    def __init__(self, **kwargs: Any):
+        settings = {**FOR_EVER, "subject": "Manual Data transfer", "options": [APPROVE, REJECT], **kwargs}
+        super().__init__(**settings)
+
+    def execute(self, context: Context) -> Any:
+        """Asks."""
+        if not transfer_form.by_files(context) or has_several_slaves(context):
+            raise AirflowSkipException("There is nothing to approve in this run.")
+        with as_airflow(context):
+            work = TaskContext.of(context)
+            folder = transfer_form.written(context)
+            self.subject = f"{work}: {transfer_steps.WAITING.format(folder)}"
+            there = transfer_form.arrived(work.replication, work.slave.name, context)
+            self.body = _question(work, str(folder), str(there), str(context["ti"].log_url))
+        return super().execute(context)
+
+    def execute_complete(
+        self, context: Context, event: dict[str, Any], answers: list[dict[str, str]] | None = None
+    ) -> Any:
+        """Somebody answered."""
+        with as_airflow(context):
+            who, approved = answered(event)
+            answer = APPROVE if approved else REJECT
+            given = [*(answers or []), {"who": who, "at": str(event["responded_at"]), "answer": answer}]
+            context["ti"].xcom_push(key=ANSWERS, value=given)
+            if not approved:
+                raise TransferRejected(who)
+            work = TaskContext.of(context)
+            problem = self._examine(work, str(context["ti"].log_url))
+        if problem is None:
+            return given
+        return self._ask_again(context, given)
+
+    def _examine(self, work: TaskContext, log_url: str) -> str | None:
+        """What keeps the folder from being imported. Raises what no carrying will mend."""
+        update = update_of(work)
+        try:
+            if not transfer_steps.left_to_import(update):
+                log.info("%s: all files are on the slave already, imported there by hand", work)
+                return None
+            transfer_folder = transfer_form.arrived_folder(work)
+            manifest = transfer_steps.examine(update, transfer_folder)
+        except (LoadEnded, transfer_steps.NothingExported):
+            raise
+        except (Transient, Terminal) as wrong:
+            log.error("%s", wrong)
+            self._leave_word(work, f"{wrong}\nAll of it: {log_url}")
+            return str(wrong)
+        log.info(
+            "%s: %s at %s checked, all as sent", work, counted(len(manifest.blocks), "file"), transfer_folder.location
+        )
+        return None
+
+    def _leave_word(self, work: TaskContext, text: str) -> None:
+        try:
+            steps.note(update_of(work), text)
+        except SluiceError as error:
+            log.warning("%s: could not leave word on the slave: %s", work, error)
+
+    def _ask_again(self, context: Context, answers: list[dict[str, str]]) -> NoReturn:
+        log.info("Mend what is listed above, then approve again.")
+        upsert_hitl_detail(
+            ti_id=context["ti"].id, options=self.options, subject=self.subject, body=self.body, defaults=None,
+            multiple=False, params={}, assigned_users=None,
+        )  # fmt: skip
+        raise TaskAwaitingInput(method_name="execute_complete", kwargs={"answers": answers})
+
+
+def _question(work: TaskContext, folder: str, there: str, log_url: str) -> str:
+    carry = (
+        f"Copy the folder {code(folder)} with all that is in it to {code(there)}, the location of slave "
+        f"{work.slave.name}."
+        if folder != there
+        else f"The folder is looked for where it was written, {code(folder)}: the slave has no "
+        "`initial_files_location`."
+    )
+    return (
+        f"**Is this asked again? Then the folder was refused**: [what is wrong, file by file]({log_url}). Mend it, and "
+        f"approve again.\n\nThe initial data of {work} are written; changes are queued meanwhile.\n\n1. {carry}\n"
+        "2. **Approve**: the folder is checked, file by file, then imported. What is wrong is listed in this task's "
+        "log and in the slave's message (`./sluice status`). Where the slave's machine loads the folder itself "
+        "(`./sluice import`), approve when that is through.\n\n"
+        "**Reject** cancels this initial update; the slave becomes INCONSISTENT."
+    )

@@ -1,0 +1,18 @@
+"""What a person answered to a question of Airflow (required actions)."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+log = logging.getLogger("sluice.airflow")
+
+APPROVE, REJECT = "Approve", "Reject"
+
+
+def answered(event: Mapping[str, Any]) -> tuple[str, bool]:
+    """Who answered, and whether they approved; also for the log. `event`: what the operator's trigger gives."""
+    user = event.get("responded_by_user") or {}
+    who = str(user.get("name") or user.get("id") or "somebody")
+    (chosen,) = event["chosen_options"]
+    log.info("%s by %s at %s", chosen, who, event["responded_at"])
+    return who, chosen == APPROVE

@@ -1,0 +1,79 @@
+"""The task that waits until the apply has made a slave NORMAL."""
+
+from typing import Any, NoReturn
+
+from airflow.sdk import BaseOperator, Context
+from airflow.sdk.exceptions import AirflowSkipException
+
+from sluice import config
+from sluice.airflow import connections
+from sluice.airflow.deferral_guard import earliest_resume
+from sluice.airflow.failure import as_airflow
+from sluice.airflow.multi_slave import has_several_slaves
+from sluice.airflow.state_trigger import StateTrigger
+from sluice.airflow.step import FOR_EVER
+from sluice.airflow.task_context import checkpoint_of
+from sluice.config import Replication
+from sluice.errors import Terminal
+from sluice.model.slave_state import SlaveState
+
+
+class NotNormal(Terminal):
+    """The slave went into another state than NORMAL."""
+
+    def __init__(self, replication: Replication, slave: str, state: str, message: str):
+        said = f": {message}" if message else ""
+        super().__init__(f"{replication.prefix} → {slave} is {state}{said}. Start a new initial update.")
+        self.state = state
+
+
+class AwaitNormal(BaseOperator):
+    """Waits in the triggerer until the apply has passed every block's marker: TRANSITION becomes NORMAL."""
+
+    template_fields = ("prefix", "slave")
+    ui_color = "#f6f1de"
+
+    def __init__(self, *, prefix: str = "{{ params.prefix }}", slave: str = "{{ params.slave }}", **kwargs: Any):
+        super().__init__(**{**FOR_EVER, **kwargs})
+        self.prefix = prefix
+        self.slave = slave
+
+    def execute(self, context: Context) -> str:
+        if has_several_slaves(context):
+            raise AirflowSkipException("Each slave's own run waits for it.")
+        with as_airflow(context):
+            replication = config.load(self.prefix)
+            place = replication.slave(self.slave)
+            info = connections.info(place.conn_id, place.vendor, str(replication.source))
+            checkpoint = checkpoint_of(info, replication.prefix, place.name, place.schema, f"sluice {self.task_id}")
+            state = checkpoint.state if checkpoint else SlaveState.UNCONFIGURED
+            if state is SlaveState.TRANSITION:
+                self._wait(replication)
+            return self._judge(str(state), checkpoint.message if checkpoint else "")
+
+    def resume(self, context: Context, event: dict[str, Any]) -> str:
+        """The slave has left the state TRANSITION."""
+        with as_airflow(context):
+            return self._judge(event["state"], event["message"])
+
+    def _wait(self, replication: Replication) -> NoReturn:
+        place = replication.slave(self.slave)
+        trigger = StateTrigger(
+            str(replication.prefix),
+            place.name,
+            place.conn_id,
+            place.vendor,
+            place.schema,
+            str(SlaveState.TRANSITION),
+            earliest_resume(),
+        )
+        self.defer(trigger=trigger, method_name="resume")
+
+    def _judge(self, state: str, message: str) -> str:
+        replication = config.load(self.prefix)
+        if state != SlaveState.NORMAL:
+            raise NotNormal(replication, self.slave, state, message)
+        self.log.info(
+            "%s → %s is NORMAL: every reader sees a state that the master had", replication.prefix, self.slave
+        )
+        return state

@@ -1,0 +1,171 @@
+"""From Airflow's connections to what the services want. Passwords go nowhere else from here."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk import BaseHook, Connection
+from airflow.sdk.exceptions import AirflowNotFoundException, AirflowRuntimeError
+
+from sluice.config import Endpoint, Replication, SlaveConfig
+from sluice.coordination import redis_store
+from sluice.database.registry import UnknownVendor, names
+from sluice.errors import Terminal, Transient
+from sluice.model.airflow_connection import ConnectionUnusable, converted
+from sluice.model.connection import ConnectionInfo
+from sluice.model.location import S3Access
+
+SPARK_CONNECTION = "spark_default"
+SPARK_MASTER = "local[*]"
+"""Where jobs run when Airflow has no `spark_default`."""
+
+_WHERE = "Add it in Airflow under Admin, Connections, or as AIRFLOW_CONN_{variable}."
+
+
+class ConnectionMissing(Terminal):
+    """Airflow has no connection `conn_id`."""
+
+    def __init__(self, conn_id: str, used_for: str):
+        super().__init__(
+            f"Airflow has no connection {conn_id!r}, which {used_for} names. {_WHERE.format(variable=conn_id.upper())}"
+        )
+        self.conn_id = conn_id
+
+
+class ConnectionsUnavailable(Transient):
+    """Airflow did not answer when it was asked for a connection."""
+
+    def __init__(self, conn_id: str, reason: str):
+        super().__init__(f"Airflow did not give out the connection {conn_id!r}: {reason}")
+        self.conn_id = conn_id
+
+
+def all_of(replication: Replication, *slaves: str) -> dict[str, ConnectionInfo]:
+    """conn_id → how to reach it, for the master, unless it is a recorded stream, and those `slaves`.
+
+    Raises `ConnectionMissing`, `ConnectionUnusable`, `ConnectionsUnavailable`, `UnknownSlave`.
+    """
+    places: list[Endpoint | SlaveConfig] = [] if replication.master.stream else [replication.master]
+    places += [replication.slave(name) for name in slaves]
+    return {place.conn_id: info(place.conn_id, place.vendor, str(replication.source)) for place in places}
+
+
+def info(conn_id: str, vendor: str, used_for: str) -> ConnectionInfo:
+    """One connection, inside a task. `used_for` names the file that refers to it."""
+    connection = _connection(conn_id, used_for)
+    return _converted(connection, connection.extra_dejson, conn_id, vendor)
+
+
+async def info_async(conn_id: str, vendor: str, used_for: str) -> ConnectionInfo:
+    """The same inside a trigger; the event loop goes on meanwhile."""
+    try:
+        connection = await BaseHook.aget_connection(conn_id)
+    except (AirflowNotFoundException, AirflowRuntimeError) as error:
+        # A trigger waits anyway: whether it is missing or Airflow is restarting, the next look tells.
+        raise ConnectionsUnavailable(conn_id, str(error)) from error
+    return _converted(connection, await connection.aextra_dejson(), conn_id, vendor)
+
+
+def _converted(connection: Connection, extra: Mapping[str, Any], conn_id: str, vendor: str) -> ConnectionInfo:
+    if vendor not in names():
+        raise UnknownVendor(vendor)
+    return converted(connection, extra, conn_id, vendor)
+
+
+def spark() -> dict[str, Any]:
+    """`{"master": …, "conf": {…}}` from the connection `spark_default`; `local[*]` where there is none.
+
+    Extras: `conf`, a mapping of Spark settings, and any `spark.…` key beside it. The password is the secret that the
+    cluster shares with its drivers.
+    """
+    try:
+        connection = BaseHook.get_connection(SPARK_CONNECTION)
+    except (AirflowNotFoundException, AirflowRuntimeError) as error:
+        why = _why_not(SPARK_CONNECTION, "Spark", error)
+        if isinstance(why, Terminal):
+            return {"master": SPARK_MASTER, "conf": {}}
+        raise why from error
+    master = connection.host or SPARK_MASTER
+    if master.startswith(("yarn", "k8s")):
+        raise ConnectionUnusable(SPARK_CONNECTION, f"names {master}; jobs run on local[N] or spark://host:port.")
+    if connection.port:
+        master = f"{master}:{connection.port}"
+        if "://" not in master:
+            master = f"spark://{master}"
+    extra = connection.extra_dejson
+    settings = {name: value for name, value in extra.items() if name.startswith("spark.")}
+    conf = extra.get("conf") or {}
+    if not isinstance(conf, Mapping):
+        raise ConnectionUnusable(
+            SPARK_CONNECTION, 'has an extra conf that is no mapping like {"spark.cores.max": "8"}.'
+        )
+    secret = {"spark.authenticate.secret": connection.password} if connection.password else {}
+    return {"master": master, "conf": {**settings, **conf, **secret}}
+
+
+def s3(conn_id: str | None, used_for: str) -> S3Access:
+    """How to reach S3, from a connection of type `aws`; without one, boto3 looks around itself.
+
+    Extras: `endpoint_url`, `region_name`, `aws_session_token`. Raises as `info` does.
+    """
+    if conn_id is None:
+        return S3Access()
+    connection = _connection(conn_id, used_for)
+    if connection.conn_type != "aws":
+        raise ConnectionUnusable(conn_id, f"is of type {connection.conn_type!r}; for S3 it must be 'aws'.")
+    extra = connection.extra_dejson
+    return S3Access(
+        connection.login or "",
+        connection.password or "",
+        str(extra.get("aws_session_token") or ""),
+        str(extra.get("endpoint_url") or ""),
+        str(extra.get("region_name") or ""),
+    )
+
+
+def file_key(conn_id: str | None, used_for: str) -> str | None:
+    """The key that carried files are encrypted with, in base64: the password of a connection. None without one."""
+    if conn_id is None:
+        return None
+    password = _connection(conn_id, used_for).password
+    if not password:
+        raise ConnectionUnusable(conn_id, "has no password, which is to be the key: `openssl rand -base64 32`.")
+    return str(password)
+
+
+def redis_url() -> str:
+    """Where Redis is; its password is hidden in logs from now on. Raises `StoreNotConfigured`."""
+    from airflow.sdk.log import mask_secret
+
+    address = redis_store.url()
+    for password in redis_store.passwords(address):
+        mask_secret(password)
+    return address
+
+
+def _connection(conn_id: str, used_for: str) -> Connection:
+    try:
+        return BaseHook.get_connection(conn_id)
+    except (AirflowNotFoundException, AirflowRuntimeError) as error:
+        raise _why_not(conn_id, used_for, error) from error
+
+
+def _why_not(conn_id: str, used_for: str, error: Exception) -> Terminal | Transient:
+    """Airflow says "not defined" also when its API server did not answer: ask again, and look."""
+    from airflow.sdk.exceptions import ErrorType
+    from airflow.sdk.execution_time import task_runner
+    from airflow.sdk.execution_time.comms import ErrorResponse, GetConnection
+
+    comms = getattr(task_runner, "SUPERVISOR_COMMS", None)
+    if comms is None:
+        return ConnectionMissing(conn_id, used_for)
+    try:
+        answer = comms.send(GetConnection(conn_id=conn_id))
+    except Exception as failure:
+        if getattr(getattr(failure, "error", None), "error", None) is ErrorType.CONNECTION_NOT_FOUND:
+            return ConnectionMissing(conn_id, used_for)
+        return ConnectionsUnavailable(conn_id, str(failure))
+    if isinstance(answer, ErrorResponse):
+        if answer.error is ErrorType.CONNECTION_NOT_FOUND:
+            return ConnectionMissing(conn_id, used_for)
+        return ConnectionsUnavailable(conn_id, f"{answer.error}")
+    return ConnectionsUnavailable(conn_id, str(error))

@@ -1,0 +1,77 @@
+"""Compares what no change says: tables that are captured, and definitions of master and slaves. Changes nothing."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+from sluice.airflow import notify
+from sluice.airflow.runs import is_updated
+from sluice.airflow.task_context import TaskContext
+from sluice.coordination.lacks import Lacks
+from sluice.database.registry import vendor_of
+from sluice.errors import SluiceError
+from sluice.model.lack import Severity
+from sluice.model.names import TableName
+from sluice.model.table_state import how_to_capture
+from sluice.pair import Pair
+from sluice.verify import definition_gaps
+
+log = logging.getLogger("sluice.airflow")
+
+
+def compare(work: TaskContext, slaves: Iterable[str]) -> int | None:
+    """Notes for pages and `notify.tell` what differs on the master and `slaves`; how many, None: nothing is installed.
+
+    The log names each with what mends it. Raises what the master cannot do; of a slave that is logged.
+    """
+    vendor, schema = work.replication.master.vendor, work.replication.master.schema
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    if work.replication.master.stream:
+        return None
+    with work.master() as master:
+        if vendor_of(vendor).capture.installed(master, work.prefix, schema) is None:
+            return None
+        captured = vendor_of(vendor).changes.captured(master, work.prefix, schema)
+        existing = work.existing_tables(master)
+        defined = definition_gaps.MasterDefinitions.read(vendor, master, sorted(captured))
+    number = _compare_captured(work, existing, captured, now)
+    for name in slaves:
+        one = work.of_slave(name)
+        try:
+            found = definition_gaps.of_slave(Pair.of(one.replication, name, one.connections), defined, is_updated)
+        except SluiceError as failure:
+            log.warning("%s: its definitions are not compared: %s", one, failure)
+            continue
+        if found is None:
+            continue
+        for lack in found:
+            log.log(logging.INFO if lack.severity is Severity.NOTE else logging.WARNING, "%s: %s", work, lack)
+        grave = [lack for lack in found if lack.severity is not Severity.NOTE]
+        number += len(grave)
+        facts = [(f"{lack.what}: {lack.why}", lack.statement or "") for lack in grave]
+        Lacks(work.redis, work.prefix, name).write(facts, now)
+    return number
+
+
+def compare_and_tell(work: TaskContext, slaves: Iterable[str]) -> None:
+    """The same, and people are told what needs them, also where the comparison fails. Raises as `compare`."""
+    try:
+        compare(work, slaves)
+    finally:
+        notify.tell_of_run(work)
+
+
+def _compare_captured(
+    work: TaskContext, existing: list[TableName], captured: Mapping[TableName, str | None], now: str
+) -> int:
+    """Notes which tables are not captured; how many."""
+    try:
+        lost = definition_gaps.not_captured(work.replication, existing, captured)
+    except SluiceError as failure:
+        log.warning("%s: which tables are not captured is not known: %s", work, failure)
+        return 0
+    found = [(f"{table}: {why}", "") for table, why in sorted(lost.items())]
+    for what, _ in found:
+        log.warning("%s: %s. %s", work, what, how_to_capture(work.prefix))
+    Lacks(work.redis, work.prefix).write(found, now)
+    return len(found)

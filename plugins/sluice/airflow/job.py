@@ -1,0 +1,207 @@
+"""A job: one detached Spark driver, and what the registry keeps of it.
+
+A record is written once when the job is launched, and again only when another run takes the job
+over. Everything that happens later lives in files beside it (see `state_paths`), each with one writer,
+so that any process on any host that shares the folder can tell how the job is.
+"""
+
+import json
+import os
+import secrets
+import time
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from sluice.airflow import state_paths
+from sluice.airflow.process_identity import ProcessIdentity
+
+SILENT_SECONDS = 60.0
+"""A job of another host that did not touch its `.alive` file for so long is lost."""
+
+
+class Kind(StrEnum):
+    """What a job does; also the name of its module in `spark_jobs`."""
+
+    APPLY = "apply"
+    LOAD = "load"
+
+
+class JobState(StrEnum):
+    """How a job is."""
+
+    RUNNING = "RUNNING"
+    ENDED = "ENDED"
+    """Its runner wrote how it ended."""
+    LOST = "LOST"
+    """It is gone without a word: its runner was killed, or the host went down."""
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The task that watches a job."""
+
+    dag_id: str
+    run_id: str
+    task_id: str
+    try_number: int = 1
+    max_tries: int = 0
+    """Airflow raises it when a person clears the task, and never otherwise."""
+
+    def same_task(self, other: "Owner") -> bool:
+        return (self.dag_id, self.run_id, self.task_id) == (other.dag_id, other.run_id, other.task_id)
+
+    def __str__(self) -> str:
+        return f"run {self.run_id} of {self.dag_id}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a job ended, as its runner saw it."""
+
+    rc: int
+    """Exit status; 128 + n for signal n."""
+    ended: float
+    """Seconds since the epoch."""
+    message: str
+    """Its last words: the last error line, else the last line."""
+    asked: bool = False
+    """Whether somebody sent the runner a signal to end it."""
+
+
+@dataclass(frozen=True)
+class StopRequest:
+    """Somebody wants the job to end and not to be started again."""
+
+    by: str
+    reason: str
+    at: float
+
+
+@dataclass(frozen=True)
+class Job:
+    """The record of a job."""
+
+    id: str
+    kind: Kind
+    prefix: str
+    slave: str
+    owner: Owner
+    runner: ProcessIdentity
+    """Leader of the session in which driver, JVM and Python workers live."""
+    launched: float
+    """Seconds since the epoch."""
+    attempt: int = 0
+    """How many jobs in a row died young before this one."""
+
+    @property
+    def pair(self) -> str:
+        return f"{self.prefix}/{self.slave}"
+
+    @property
+    def log(self) -> Path:
+        return state_paths.job_logs_folder() / f"{self.id}.log"
+
+    def file(self, suffix: str) -> Path:
+        return file_of(self.id, suffix)
+
+    # -- how it is
+
+    def state(self) -> JobState:
+        """Reads the files; a handful of system calls."""
+        if self.file("result").exists():
+            return JobState.ENDED
+        if self.runner.alive() if self.runner.local else self._heard():
+            return JobState.RUNNING
+        # It may have ended between the two looks.
+        return JobState.ENDED if self.file("result").exists() else JobState.LOST
+
+    def result(self) -> Result | None:
+        """How it ended, None when it did not say."""
+        values = read_values(self.file("result"))
+        return Result(**values) if values else None
+
+    def stop_request(self) -> StopRequest | None:
+        values = read_values(self.file("stop"))
+        return StopRequest(**values) if values else None
+
+    def gone_since(self) -> float:
+        """Seconds since the epoch at which a job that no longer runs was last known to live."""
+        result = self.result()
+        if result:
+            return result.ended
+        try:
+            return self.file("alive").stat().st_mtime
+        except OSError:
+            return self.launched
+
+    def _heard(self) -> bool:
+        try:
+            return time.time() - self.file("alive").stat().st_mtime < SILENT_SECONDS
+        except OSError:
+            return time.time() - self.launched < SILENT_SECONDS
+
+    # -- the record
+
+    def save(self) -> None:
+        # Plain pid and start time, too, for a program that ends all jobs and knows nothing else of us.
+        plain = {"pid": self.runner.pid, "started": self.runner.created()}
+        write_private(self.file("json"), {**asdict(self), **plain})
+
+    def owned_by(self, owner: Owner) -> "Job":
+        """The job with another task watching it; saved."""
+        job = replace(self, owner=owner)
+        job.save()
+        return job
+
+    def request_stop(self, by: str, reason: str) -> None:
+        """Leaves the request; its runner sees it within a second, on whatever host."""
+        if not self.file("stop").exists():
+            write_private(self.file("stop"), asdict(StopRequest(by, reason, time.time())))
+
+    @classmethod
+    def read(cls, job_id: str) -> "Job | None":
+        """The record, None when there is none or it is damaged."""
+        values = read_values(file_of(job_id, "json"))
+        if values is None:
+            return None
+        try:
+            values["kind"] = Kind(values["kind"])
+            values["owner"] = Owner(**values["owner"])
+            values["runner"] = ProcessIdentity(**values["runner"])
+            return cls(**{field.name: values[field.name] for field in fields(cls)})
+        except (KeyError, TypeError, ValueError):
+            return None
+
+
+def new_id(kind: Kind, prefix: str, slave: str) -> str:
+    """`apply-DEMO_-dr1-20260102T030405-1a2b`; sorts by time within a pair."""
+    now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    return f"{kind}-{file_name(prefix)}-{file_name(slave)}-{now}-{secrets.token_hex(2)}"
+
+
+def file_name(text: str) -> str:
+    """Any text as a part of a file name."""
+    return "".join(letter if letter.isalnum() or letter in "_." else f"%{ord(letter):x}" for letter in text)
+
+
+def file_of(job_id: str, suffix: str) -> Path:
+    return state_paths.jobs_folder() / f"{job_id}.{suffix}"
+
+
+def write_private(path: Path, values: dict[str, Any]) -> None:
+    """A JSON file of mode 0600 that appears whole or not at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(3)}")
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        json.dump(values, file)
+    temporary.replace(path)
+
+
+def read_values(path: Path) -> dict[str, Any] | None:
+    try:
+        values = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+    return values if isinstance(values, dict) else None

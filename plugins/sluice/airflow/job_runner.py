@@ -1,0 +1,230 @@
+"""The process above a Spark driver: starts it, keeps its log, ends it, and writes down how it ended.
+
+    python -m sluice.airflow.job_runner JOB_ID MODULE ARGUMENT…
+
+The payload (connections, passwords included) arrives on standard input and is handed on the same
+way. The runner starts the driver only when the payload ended properly, which the launcher does
+after writing the record: so no job runs without a record.
+
+It leads its own session. Whatever the driver starts stays in it, and is killed when the driver is
+gone. Should the runner itself be killed, the kernel kills the driver (Linux), whose JVM and Python
+workers end with it.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import re
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from dataclasses import asdict
+from pathlib import Path
+from types import FrameType
+
+from sluice.airflow.job import Result, file_of, write_private
+from sluice.airflow.process_identity import session_members
+from sluice.airflow.state_paths import job_logs_folder
+
+GRACE_SECONDS = 20.0
+"""How long a driver has to end by itself after SIGTERM."""
+DRAIN_SECONDS = 1.0
+"""How long the last output is waited for once the driver is gone."""
+LOOK_SECONDS = 0.25
+LOG_BYTES = 20_000_000
+LOGS_KEPT = 3
+
+_SAID = re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.,+Z-]+ (?P<level>[A-Z]+) (?P<text>.*)")
+_GRAVE = frozenset({"ERROR", "CRITICAL", "FATAL"})
+
+
+class JobLog:
+    """The log file of a job: appended, rotated by size, its last words remembered.
+
+    A full disk must not stop the job: what cannot be written is dropped.
+    """
+
+    def __init__(self, path: Path, limit: int = LOG_BYTES):
+        self.path = path
+        self.limit = limit
+        self._tail: deque[str] = deque(maxlen=200)
+        self._rest = b""
+        self._grave = ""
+        self._open()
+
+    def write(self, chunk: bytes) -> None:
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        self._rest = self._rest[-65536:]
+        for line in lines:
+            self._remember(line)
+        with contextlib.suppress(OSError):
+            os.write(self._file, chunk)
+            if os.fstat(self._file).st_size >= self.limit and chunk.endswith(b"\n"):
+                self._rotate()
+
+    def last_words(self) -> str:
+        """The last error that was logged, else the last line that says anything."""
+        if self._rest:
+            self._remember(self._rest)
+            self._rest = b""
+        if self._grave:
+            return self._grave
+        for line in reversed(self._tail):
+            if line.strip():
+                said = _SAID.match(line)
+                return (said["text"] if said else line).strip()[:2000]
+        return ""
+
+    def _remember(self, line: bytes) -> None:
+        text = line.decode(errors="replace").rstrip("\r")
+        self._tail.append(text)
+        said = _SAID.match(text)
+        if said and said["level"] in _GRAVE:
+            self._grave = said["text"].strip()[:2000]
+
+    def _open(self) -> None:
+        self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+    def _rotate(self) -> None:
+        for number in range(LOGS_KEPT, 0, -1):
+            older = self.path.with_name(f"{self.path.name}.{number}")
+            newer = self.path.with_name(f"{self.path.name}.{number - 1}") if number > 1 else self.path
+            if newer.exists():
+                newer.replace(older)
+        # Opened before the old one is closed: where that fails, its number could by then be another file's.
+        full = self._file
+        self._open()
+        os.close(full)
+
+
+class Runner:
+    """Watches one driver from its start to its end."""
+
+    def __init__(self, job_id: str, command: list[str], payload: bytes):
+        self.alive = file_of(job_id, "alive")
+        self.stop = file_of(job_id, "stop")
+        self.result = file_of(job_id, "result")
+        self.log = JobLog(job_logs_folder() / f"{job_id}.log")
+        self.command = command
+        self.payload = payload
+        self.asked: float | None = None
+        """When the end was first asked for."""
+        self._terminated = False
+        self._beaten = 0.0
+
+    def run(self) -> int:
+        """The driver's exit status; everything about it is on disk by then."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        self.alive.touch(mode=0o600)
+        rc = self._drive()
+        asked = self.asked is not None
+        # A driver that was told to end and did so without a word is not one that was through.
+        rc = 128 + signal.SIGTERM if asked and rc == 0 else rc
+        write_private(self.result, asdict(Result(rc, time.time(), self.log.last_words(), asked)))
+        return rc
+
+    def _drive(self) -> int:
+        try:
+            driver = subprocess.Popen(
+                self.command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                process_group=0,
+                preexec_fn=_die_with_runner,  # the runner has no threads
+            )
+        except OSError as error:
+            self.log.write(f"{self.command[0]}: {error.strerror}\n".encode())
+            return 127
+        assert driver.stdin is not None
+        assert driver.stdout is not None
+        with contextlib.suppress(BrokenPipeError), driver.stdin as stdin:
+            stdin.write(self.payload)
+        self.payload = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(driver.stdout, selectors.EVENT_READ)
+            while driver.poll() is None:
+                self._copy(selector, LOOK_SECONDS)
+                self._beat(driver)
+            # Its children may hold the pipe open: take what is there, then end them.
+            deadline = time.monotonic() + DRAIN_SECONDS
+            while time.monotonic() < deadline and self._copy(selector, 0.1):
+                continue
+        _kill_session()
+        return driver.returncode if driver.returncode >= 0 else 128 - driver.returncode
+
+    def _copy(self, selector: selectors.DefaultSelector, seconds: float) -> bool:
+        """Moves output to the log, waiting so long for it; False when none came."""
+        if not selector.get_map():  # the driver closed its output and lives on
+            time.sleep(seconds)
+            return False
+        for key, _ in selector.select(seconds):
+            chunk = os.read(key.fd, 1 << 16)
+            if chunk:
+                self.log.write(chunk)
+                return True
+            selector.unregister(key.fileobj)
+        return False
+
+    def _beat(self, driver: "subprocess.Popen[bytes]") -> None:
+        now = time.monotonic()
+        if now - self._beaten < LOOK_SECONDS:
+            return
+        self._beaten = now
+        with contextlib.suppress(OSError):
+            self.alive.touch()
+        if self.asked is None and self.stop.exists():
+            self.asked = now
+        if self.asked is None:
+            return
+        if not self._terminated:
+            self._terminated = True
+            driver.terminate()
+        elif now - self.asked > GRACE_SECONDS:
+            driver.kill()
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        if self.asked is None:
+            self.asked = time.monotonic()
+
+
+def _kill_session() -> None:
+    for _ in range(20):
+        members = session_members(os.getpid())
+        if not members:
+            return
+        for pid in members:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.05)
+
+
+def _die_with_runner() -> None:
+    """In the child, before exec: PR_SET_PDEATHSIG with SIGKILL, where there is such a thing."""
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    if prctl is not None:
+        prctl(1, signal.SIGKILL)
+
+
+def main() -> int:
+    job_id, module, *arguments = sys.argv[1:]
+    payload = sys.stdin.buffer.read()
+    try:
+        json.loads(payload)
+    except ValueError:
+        return 64  # the launcher died half-way: it has no record of us
+    # Nobody reads our own output any more; a stray write must not end us.
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+    return Runner(job_id, [sys.executable, "-m", module, *arguments], payload).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+"""Watches a job from the triggerer: copies what it says into the task log, and tells when it is gone."""
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from sluice.airflow import jobs
+from sluice.airflow.deferral_guard import wait_until
+from sluice.airflow.job import Job, JobState, Kind
+from sluice.airflow.job_output import JobOutput
+from sluice.airflow.restart_policy import Next, Verdict, judge
+from sluice.counted import counted
+from sluice.model.comparison_trigger import COMPARE_AND_TELL
+
+POLL_SECONDS = 1.0
+LINES_A_LOOK = 500
+"""So many lines go into the task log with each look: writing them holds the event loop up."""
+_SAID = re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-][\d:]+)? (?P<level>[A-Z]+) (?P<text>.*)")
+
+
+class JobTrigger(BaseTrigger):
+    """Ends with an event `{"job_id", "next", "why", "attempt"}` when the job ended and its back-off passed, or when the
+    job asks for a comparison of definitions.
+
+    The arguments live in Airflow's database: a later release must still understand them. They hold
+    all that is needed to go on when the job's record is lost.
+    """
+
+    def __init__(self, job_id: str, kind: str, launched: float, attempt: int = 0, earliest: float = 0.0):
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.job_id = job_id
+        self.kind = Kind(kind)
+        self.launched = launched
+        self.attempt = attempt
+        self.earliest = earliest
+        self._asked = False
+
+    @classmethod
+    def of(cls, job: Job, earliest: float = 0.0) -> "JobTrigger":
+        return cls(job.id, str(job.kind), job.launched, job.attempt, earliest)
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        values = {
+            "job_id": self.job_id,
+            "kind": str(self.kind),
+            "launched": self.launched,
+            "attempt": self.attempt,
+            "earliest": self.earliest,
+        }
+        return "sluice.airflow.job_trigger.JobTrigger", values
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Everything that touches a file runs in a thread: the event loop is shared by all triggers."""
+        output = await asyncio.to_thread(JobOutput, self.job_id)
+        while await asyncio.to_thread(self._runs):
+            await self._copy(output)
+            if self._asked:
+                await wait_until(self.earliest)
+                yield self._event(Next.TELL, COMPARE_AND_TELL, self.attempt)
+                return
+            await asyncio.sleep(POLL_SECONDS)
+        await self._copy(output, rest=True)
+        verdict, gone = await asyncio.to_thread(self._verdict)
+        wait = max(0.0, gone + verdict.delay - time.time())
+        match verdict.next:
+            case Next.FINISH:
+                self.log.info("The job %s ended.", self.job_id)
+            case Next.FAIL:
+                self.log.info("The job %s ended for good.", self.job_id)  # the task says why
+            case _:
+                self.log.warning("The job %s is gone. %s It starts again in %.0f s.", self.job_id, verdict.why, wait)
+        await asyncio.sleep(wait)
+        await wait_until(self.earliest)
+        yield self._event(verdict.next, verdict.why, verdict.attempt)
+
+    async def on_kill(self) -> None:
+        """A person cleared or marked the task: the job must end. Returns before it has."""
+        if await self._handed_over():
+            self.log.info("Another triggerer watches the job %s from here on.", self.job_id)
+            return
+        job = await asyncio.to_thread(Job.read, self.job_id)
+        if job is not None:
+            self.log.info("The job %s is told to end: its task was cleared or marked.", self.job_id)
+            await asyncio.to_thread(jobs.stop, job, "Airflow", "its task was cleared or marked")
+
+    def _event(self, following: Next, why: str, attempt: int) -> TriggerEvent:
+        values = {"job_id": self.job_id, "next": str(following), "why": why, "attempt": attempt}
+        return TriggerEvent(values)  # type: ignore[no-untyped-call]
+
+    def _runs(self) -> bool:
+        job = Job.read(self.job_id)
+        return job is not None and job.state() is JobState.RUNNING
+
+    def _verdict(self) -> tuple[Verdict, float]:
+        """What follows, and when the job went (seconds since the epoch)."""
+        job = Job.read(self.job_id)
+        gone = job.gone_since() if job else time.time()
+        return judge(self.kind, job.result() if job else None, gone - self.launched, self.attempt), gone
+
+    async def _copy(self, output: JobOutput, *, rest: bool = False) -> bool:
+        """Copies what is new, a flood only in part; whether there was anything."""
+        copied = left_out = 0
+        while lines := await asyncio.to_thread(output.read, rest=rest):
+            shown = lines[: max(0, LINES_A_LOOK - copied)]
+            for line in shown:
+                level, text = parse_line(line)
+                self.log.log(level, "%s", text)
+            self._asked |= any(COMPARE_AND_TELL in line for line in lines)
+            copied += len(shown)
+            left_out += len(lines) - len(shown)
+            await asyncio.to_thread(output.keep)
+        if left_out:
+            self.log.warning("Not copied: %s. The whole log is %s", counted(left_out, "line"), output.path)
+        return copied + left_out > 0
+
+    async def _handed_over(self) -> bool:
+        """Airflow also calls `on_kill` when it gives a trigger to another triggerer: the task stays deferred then."""
+        from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+        task = self.task_instance
+        if task is None:
+            return False
+        try:
+            deferred = await asyncio.to_thread(
+                RuntimeTaskInstance.get_ti_count,
+                dag_id=task.dag_id,
+                task_ids=[task.task_id],
+                run_ids=[task.run_id],
+                map_index=task.map_index,
+                states=["deferred"],
+            )
+        except Exception as error:  # not knowing, the person's wish counts; a job too few is started again
+            self.log.warning("Airflow does not tell the state of the task: %s", error)
+            return False
+        return bool(deferred)
+
+
+def parse_line(line: str) -> tuple[int, str]:
+    """Level and text of a line of a job's log; the task log adds its own time."""
+    said = _SAID.match(line)
+    if said is None:
+        return logging.INFO, line
+    return logging.getLevelNamesMapping().get(said["level"], logging.INFO), said["text"]

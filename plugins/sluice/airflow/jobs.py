@@ -1,0 +1,166 @@
+"""Launching, finding and stopping jobs."""
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from sluice.airflow import state_paths
+from sluice.airflow.job import Job, JobState, Kind, Owner, file_name, new_id
+from sluice.airflow.process_identity import ProcessIdentity
+from sluice.errors import Transient
+
+_PASSED_ON = (
+    "PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "JAVA_HOME", "LD_LIBRARY_PATH",
+    "SPARK_HOME", "SPARK_CONF_DIR", "SPARK_LOCAL_IP", "SPARK_LOCAL_DIRS", "HADOOP_CONF_DIR",
+    "SLUICE_REPLICATIONS", "SLUICE_SQL", "SLUICE_STACK",
+)  # fmt: skip
+"""Environment that a job inherits. Airflow's own settings, its secrets among them, stay behind."""
+LAUNCH_SECONDS = 10.0
+
+
+class JobDidNotStart(Transient):
+    """The runner of a job ended at once."""
+
+    def __init__(self, job_id: str, reason: str):
+        super().__init__(f"Job {job_id} did not start: {reason}")
+        self.job_id = job_id
+
+
+class JobWouldNotEnd(Transient):
+    """A job that was told to end still runs."""
+
+    def __init__(self, job: Job, seconds: float):
+        super().__init__(
+            f"Job {job.id} (process {job.runner.pid}) was told to end and still runs after {seconds:.0f} s. "
+            "The next try looks again; end the process by hand if this repeats."
+        )
+        self.job = job
+
+
+@contextlib.contextmanager
+def exclusive(kind: Kind, prefix: str, slave: str) -> Iterator[None]:
+    """One at a time looks for a live job of a pair and launches one: a lock that its holder's death frees."""
+    path = state_paths.jobs_folder() / f"{kind}-{file_name(prefix)}-{file_name(slave)}.lock"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def launch(
+    kind: Kind,
+    prefix: str,
+    slave: str,
+    owner: Owner,
+    payload: Mapping[str, Any],
+    attempt: int = 0,
+    module: str | None = None,
+) -> Job:
+    """Starts `python -m spark_jobs.<kind> --prefix … --slave …`, detached, `payload` as JSON on its standard input.
+
+    Hold `exclusive` around it. `module` replaces the default one. Raises `JobDidNotStart`.
+    """
+    job_id = new_id(kind, prefix, slave)
+    arguments = ["--prefix", prefix, "--slave", slave]
+    runner = subprocess.Popen(
+        [sys.executable, "-m", "sluice.airflow.job_runner", job_id, module or f"spark_jobs.{kind}", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        cwd=state_paths.jobs_folder(),
+        env=environment(),
+        umask=0o077,
+    )
+    identity = ProcessIdentity.of(runner.pid)
+    if identity is None:
+        raise JobDidNotStart(job_id, f"its runner ended with status {runner.wait()}")
+    job = Job(job_id, kind, prefix, slave, owner, identity, time.time(), attempt)
+    job.save()
+    assert runner.stdin is not None
+    try:
+        with runner.stdin as stdin:
+            stdin.write(json.dumps(payload).encode())
+    except BrokenPipeError:
+        raise JobDidNotStart(job_id, f"its runner ended with status {runner.wait()}") from None
+    deadline = time.monotonic() + LAUNCH_SECONDS
+    while not job.file("alive").exists() and runner.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    if runner.poll() is not None and job.result() is None:
+        raise JobDidNotStart(job_id, f"its runner ended with status {runner.returncode}")
+    return job
+
+
+def environment() -> dict[str, str]:
+    """What a job sees: no secret, nothing of Airflow."""
+    passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    return {
+        **passed,
+        "SLUICE_HOME": str(state_paths.home()),
+        "PYTHONPATH": os.pathsep.join([str(state_paths.REPOSITORY / "plugins"), str(state_paths.REPOSITORY)]),
+        "PYTHONSAFEPATH": "1",
+        "PYTHONUNBUFFERED": "1",
+        "PYSPARK_PYTHON": sys.executable,  # Spark's workers would take any python3 of the PATH
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+
+
+def all_jobs() -> list[Job]:
+    """Every job on record, oldest first."""
+    found = (Job.read(file.stem) for file in state_paths.jobs_folder().glob("*.json") if not file.name.startswith("."))
+    return sorted((job for job in found if job), key=lambda job: job.launched)
+
+
+def live(kind: Kind, prefix: str, slave: str) -> Job | None:
+    """The job of that kind that runs for the pair, the newest should there be several."""
+    matching = (job for job in all_jobs() if (job.kind, job.prefix, job.slave) == (kind, prefix, slave))
+    return next((job for job in reversed(list(matching)) if job.state() is JobState.RUNNING), None)
+
+
+def last(kind: Kind, prefix: str, slave: str) -> Job | None:
+    """The newest job of that kind for the pair, however it is."""
+    matching = [job for job in all_jobs() if (job.kind, job.prefix, job.slave) == (kind, prefix, slave)]
+    return matching[-1] if matching else None
+
+
+def stop(job: Job, by: str, reason: str) -> None:
+    """Asks a job to end, and returns at once: its runner sends SIGTERM, and SIGKILL after a grace period."""
+    job.request_stop(by, reason)
+    job.runner.send(signal.SIGTERM)
+
+
+def await_end(job: Job, seconds: float) -> None:
+    """Waits until a stopped job is gone with all its processes. Raises `JobWouldNotEnd`."""
+    deadline = time.monotonic() + seconds
+    while job.state() is JobState.RUNNING or job.runner.alive():
+        if time.monotonic() > deadline:
+            if not job.runner.send(signal.SIGKILL):
+                raise JobWouldNotEnd(job, seconds)
+            deadline = time.monotonic() + 5
+        time.sleep(0.1)
+    clear_away(job)
+
+
+def clear_away(job: Job) -> int:
+    """Kills what a dead runner left behind; returns how many processes that were."""
+    return job.runner.kill_session() if job.state() is not JobState.RUNNING else 0
+
+
+def forget(job: Job) -> None:
+    """Removes the record, the files and the logs of a job that ended."""
+    for path in (*state_paths.jobs_folder().glob(f"{job.id}.*"), *state_paths.job_logs_folder().glob(f"{job.id}.log*")):
+        path.unlink(missing_ok=True)
+
+
+def log_of(job_id: str) -> Path:
+    return state_paths.job_logs_folder() / f"{job_id}.log"

@@ -1,0 +1,36 @@
+"""Whether somebody outside this Airflow holds the lease of a slave."""
+
+import socket
+import time
+from collections.abc import Callable
+
+from sluice.airflow.process_identity import ProcessIdentity
+from sluice.config import Replication
+from sluice.coordination import redis_store
+from sluice.coordination.lease import Holder, holder, key
+
+
+def foreign_holder(replication: Replication, slave: str, sleep: Callable[[float], None] = time.sleep) -> Holder | None:
+    """The process that holds the lease and renews it; None when nobody does.
+
+    A dead process holds its lease until it expires: one of this host is told by its pid, one of
+    another by waiting for the expiry. Redis away means None: the job itself will wait for it.
+    """
+    client = redis_store.connect()
+    name = key(replication.prefix, slave)
+    deadline = time.monotonic() + replication.apply.lease + 1.0
+    first: Holder | None = None
+    while True:
+        try:
+            with redis_store.classified():
+                found = holder(client, name)
+        except redis_store.StoreUnreachable:
+            return None
+        if found is None or (found.host == socket.gethostname() and ProcessIdentity.of(found.pid) is None):
+            return None
+        if first is not None and found != first:
+            return found  # somebody took it just now
+        first = found
+        if time.monotonic() > deadline:
+            return found
+        sleep(0.5)

@@ -1,0 +1,140 @@
+"""Tables that join with rows: what is said of them before anything is done, and the loads that are started.
+
+A load is a run of `initial_update` of its own for each slave that is NORMAL, of these tables alone. Which tables those
+are, the slave knows (CHECKPOINT), together with what ITEMS holds that it has not applied yet.
+"""
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from airflow.providers.standard.operators.trigger_dagrun import DagIsPaused, TriggerDagRunOperator
+from airflow.sdk import Context
+
+from sluice.airflow.failure import as_airflow
+from sluice.airflow.job import Owner
+from sluice.airflow.runs import UPDATE_DAG, is_active
+from sluice.airflow.step import RETRY, step
+from sluice.airflow.task_context import TaskContext
+from sluice.capture.plan import Add
+from sluice.capture.reconcile import ReconcileReport
+from sluice.database.registry import vendor_of
+from sluice.errors import SluiceError, Terminal
+from sluice.load.selection import Selection
+from sluice.model import joining
+from sluice.model.names import TableName
+from sluice.model.slave_state import SlaveState
+from sluice.model.table_state import how_to_load
+
+log = logging.getLogger("sluice.airflow")
+
+
+class UpdatesPaused(Terminal):
+    """The DAG that loads tables is paused."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"The DAG {UPDATE_DAG} is paused, so new tables cannot be loaded. Unpause it, then clear this task."
+        )
+
+
+def announced(work: TaskContext, report: ReconcileReport) -> list[str]:
+    """What joins by the steps of `report`, which are still to be taken, and what becomes of it on each slave."""
+    tables = [each.table for each in report.steps if isinstance(each, Add)]
+    if not tables:
+        return []
+    # A run that loads all tables of a slave brings these, too.
+    whole = () if Selection.from_dict(work.context["params"]).partial else work.slave_names
+    slaves = [_slave(work, name) for name in work.replication.slaves if name not in whole]
+    lacking = [slave for slave in slaves if not slave.whole_later]
+    if not lacking:
+        return []
+    with work.master() as master:
+        rows = vendor_of(work.replication.master.vendor).changes.row_counts(master, tables)
+    return joining.plan(work.prefix, rows, lacking)
+
+
+@step
+def new_tables(work: TaskContext) -> list[dict[str, Any]]:
+    """Lists the loads of tables that joined with rows, one for each slave that is NORMAL. With `new_tables: wait` in
+    the configuration of a slave it says what to start."""
+    return _loads(work, [name for name in work.replication.slaves if name not in work.slave_names])
+
+
+@step
+def remaining_tables(work: TaskContext) -> list[dict[str, Any]]:
+    """The same for the slave of this update: tables that joined meanwhile, or that it did not choose."""
+    return _loads(work, work.slave_names)
+
+
+def load_new_tables(entries: Any, task_id: str = "load_new_tables") -> Any:
+    """A task for each of `entries`, what the steps above give."""
+    return LoadNewTables.partial(task_id=task_id, map_index_template="{{ task.conf['slave'] }}", **RETRY).expand_kwargs(
+        entries
+    )
+
+
+class LoadNewTables(TriggerDagRunOperator):
+    """Starts the `initial_update` of tables that joined, unless it runs already. Does not wait for it."""
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(trigger_dag_id=UPDATE_DAG, logical_date=None, fail_when_dag_is_paused=True, **kwargs)
+
+    def execute(self, context: Context) -> None:
+        with as_airflow(context):
+            name, known = str(self.trigger_run_id), context["ti"].get_dr_count
+            if is_active(Owner(UPDATE_DAG, name, "begin")):
+                self.log.info("The run %s of %s is under way.", name, UPDATE_DAG)
+                return
+            earlier = 0
+            while known(dag_id=UPDATE_DAG, run_ids=[str(self.trigger_run_id)]):
+                # An earlier load of the same tables, that failed, or after which they left and joined again.
+                earlier += 1
+                self.trigger_run_id = f"{name}_{earlier}"
+            self.log.info("Starting the run %s of %s: %s", self.trigger_run_id, UPDATE_DAG, self.conf)
+            try:
+                super().execute(context)
+            except DagIsPaused:
+                raise UpdatesPaused from None
+
+
+def _slave(work: TaskContext, name: str) -> joining.Slave:
+    config = work.replication.slave(name)
+    try:
+        found = work.checkpoint(config)
+    except SluiceError as error:
+        log.warning("%s → %s: its state is not known: %s", work.prefix, name, error)
+        return joining.Slave(name, config.new_tables, None)
+    return joining.Slave(name, config.new_tables, found.state if found else SlaveState.UNCONFIGURED)
+
+
+def _loads(work: TaskContext, names: Iterable[str]) -> list[dict[str, Any]]:
+    loads = []
+    for name in names:
+        try:
+            tables = _to_load(work, name)
+        except SluiceError as error:
+            log.warning("%s → %s: which tables it lacks is not known: %s", work.prefix, name, error)
+            continue
+        if not tables:
+            continue
+        if work.replication.slave(name).new_tables == joining.WAIT:
+            log.warning("%s → %s: new_tables is wait. %s", work.prefix, name, how_to_load(work.prefix, name, tables))
+            continue
+        conf = {"prefix": str(work.prefix), "slave": name, "tables": [str(table) for table in tables]}
+        loads.append({"trigger_run_id": joining.run_id(work.prefix, name, tables), "conf": conf})
+    return loads
+
+
+def _to_load(work: TaskContext, name: str) -> list[TableName]:
+    """The tables that a slave must load; none unless it is NORMAL."""
+    checkpoint = work.checkpoint(work.replication.slave(name))
+    if checkpoint is None or checkpoint.state is not SlaveState.NORMAL or checkpoint.position is None:
+        return []
+    master_config = work.replication.master
+    with work.master() as master:
+        pending = vendor_of(master_config.vendor).changes.joining(
+            master, work.prefix, master_config.schema, checkpoint.position
+        )
+        configured = [each.table for each in work.replication.resolve(work.existing_tables(master))]
+    return joining.to_load(checkpoint.tables, pending, configured)

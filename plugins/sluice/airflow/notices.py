@@ -1,0 +1,218 @@
+"""What needs a person, in words. Each notice has a key that names the very occasion, so that it is told once."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from html import escape
+from typing import Any
+
+from sluice.coordination.gate import ERROR, Closure
+from sluice.coordination.items_state import Found as ItemsFound
+from sluice.coordination.lacks import Found
+from sluice.counted import counted
+from sluice.model.checkpoint import Checkpoint
+from sluice.model.names import Prefix
+from sluice.model.reject import Reject
+from sluice.model.slave_state import SlaveState
+from sluice.model.table_state import how_to_capture, how_to_load
+
+LISTED = 20
+"""Tables that a notice names."""
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What a person is told. In a notifier's arguments it stands as `notice`: `{{ notice.subject }}`."""
+
+    key: str
+    subject: str
+    """One line."""
+    text: str
+    """What was found, and what to do; several lines."""
+    link: str = ""
+    """Where to read on."""
+
+    @property
+    def html(self) -> str:
+        """The same as HTML, for e-mail."""
+        lines = "<br>\n".join(escape(line) for line in self.text.splitlines())
+        link = f'<p><a href="{escape(self.link)}">{escape(self.link)}</a></p>' if self.link else ""
+        return f"<p><b>{escape(self.subject)}</b></p>\n<p>{lines}</p>\n{link}"
+
+
+def of_comparisons(pair: str, seen: Mapping[str, Mapping[str, Any]], link: Callable[[str], str]) -> list[Notice]:
+    """Tables whose last comparison found them different, or found nothing; one notice a run and outcome.
+
+    `seen`: as `coordination.verification_log` has it. `link`: where the report of a run is.
+    """
+    notices = []
+    for outcome, subject, remedy in (
+        (
+            "different",
+            f"{pair} differs from its master",
+            "Read the report. To mend the rows, approve the repair in Airflow (Required actions), or start the DAG "
+            "resync with the action repair.",
+        ),
+        (
+            "could not compare",
+            f"{pair} could not be compared with its master",
+            "Mend what the reason names, then start the DAG resync.",
+        ),
+    ):
+        runs: dict[str, list[str]] = {}
+        for table, one in seen.items():
+            if one.get("outcome") == outcome:
+                what = _rows(one.get("differ", 0)) if outcome == "different" else str(one.get("reason"))
+                runs.setdefault(str(one.get("run")), []).append(f"{table}: {what}")
+        for run, lines in runs.items():
+            notices.append(
+                Notice(
+                    f"{pair}: {outcome}: {run}",
+                    f"{subject}: {counted(len(lines), 'table')}",
+                    "\n".join([*_listed(lines), remedy]),
+                    link(run),
+                )
+            )
+    return notices
+
+
+def of_age(pair: str, seen: Mapping[str, Mapping[str, Any]], days: int, now: datetime) -> list[Notice]:
+    """Tables that were not found identical for `days` days; told again each time so many more have passed."""
+    if not days:
+        return []
+    ages = {table: now - datetime.fromisoformat(last) for table, one in seen.items() if (last := _last(one))}
+    old = {table: age for table, age in ages.items() if age > timedelta(days=days)}
+    if not old:
+        return []
+    eldest = max(old, key=lambda table: old[table])
+    lines = [
+        f"{table}: {'verified through ' + str(seen[table]['time']) if seen[table].get('time') else 'never verified'}"
+        for table in sorted(old)
+    ]
+    return [
+        Notice(
+            f"{pair}: not verified: {_last(seen[eldest])}: {old[eldest] // timedelta(days=days)}",
+            f"{pair} has not been verified for {counted(days, 'day')}: {counted(len(old), 'table')}",
+            "\n".join([*_listed(lines), "See why the DAG resync does not run, or finds them other than identical."]),
+        )
+    ]
+
+
+def of_state(pair: str, checkpoint: Checkpoint | None) -> list[Notice]:
+    """A slave that needs a new initial update."""
+    if checkpoint is None or checkpoint.state is not SlaveState.INCONSISTENT:
+        return []
+    return [
+        Notice(
+            f"{pair}: {checkpoint.state}: {checkpoint.epoch}: {checkpoint.message}",
+            f"{pair} is {checkpoint.state}",
+            f"{checkpoint.message}\nStart the DAG initial_update for it.",
+        )
+    ]
+
+
+def of_tables(pair: str, prefix: Prefix, slave: str, checkpoint: Checkpoint | None) -> list[Notice]:
+    """Tables that a slave has not loaded, told again when there are others."""
+    if checkpoint is None or checkpoint.state is not SlaveState.NORMAL or not checkpoint.tables:
+        return []
+    lines = [f"{table}: {checkpoint.tables.not_ready[table]}" for table in checkpoint.tables]
+    left_out = "Its changes are" if len(lines) == 1 else "Their changes are"
+    return [
+        Notice(
+            f"{pair}: not loaded: {checkpoint.tables.text()}",
+            f"{pair} has not loaded {counted(len(lines), 'table')}",
+            "\n".join([*_listed(lines), f"{left_out} left out. {how_to_load(prefix, slave, list(checkpoint.tables))}"]),
+        )
+    ]
+
+
+def of_differing(pair: str, rejects: Sequence[Reject]) -> list[Notice]:
+    """Tables that differ because a change of the master could not be followed; told again for each further one."""
+    if not rejects:
+        return []
+    return [
+        Notice(
+            f"{pair}: differs: {','.join(str(reject.id) for reject in rejects)}",
+            f"{pair}: {counted(len({reject.table for reject in rejects}), 'table')} could not be kept equal",
+            "\n".join(_listed([reject.reason for reject in rejects], "change")),
+        )
+    ]
+
+
+def of_definitions(pair: str, found: Sequence[Found]) -> list[Notice]:
+    """Indexes and constraints that only the master has, or only the slave; told again when there are others."""
+    if not found:
+        return []
+    return [
+        Notice(
+            f"{pair}: definitions: {_occasion(found)}",
+            f"{pair}: {counted(len(found), 'definition')} not as on its master",
+            "\n".join(_listed([one.on_slave for one in found], "definition")),
+        )
+    ]
+
+
+def of_items(prefix: Prefix, found: ItemsFound) -> list[Notice]:
+    """ITEMS that comes near its limit, told again when it was below in between; the slave that cannot be dropped then;
+    slaves that were dropped."""
+    near = f"{prefix}: changes that wait on the master come near items_limit"
+    warned = [Notice(f"{prefix}: items: {found.since}", near, found.warning)] if found.warning else []
+    full = [
+        Notice(f"{prefix} → {slave}: not dropped: {found.since}", f"{prefix} → {slave} fills the master's disk", reason)
+        for slave, reason in found.not_dropped.items()
+    ]
+    return [
+        *warned,
+        *full,
+        *(
+            Notice(f"{prefix} → {slave}: dropped: {reason}", f"{prefix} → {slave} was dropped", reason)
+            for slave, reason in found.dropped.items()
+        ),
+    ]
+
+
+def of_capture(prefix: Prefix, found: Sequence[Found]) -> list[Notice]:
+    """Tables of the master that are not captured; told again when there are others."""
+    if not found:
+        return []
+    return [
+        Notice(
+            f"{prefix}: not captured: {_occasion(found)}",
+            f"{prefix}: {counted(len(found), 'table')} not captured",
+            "\n".join([*_listed([one.what for one in found]), f"No slave gets what changes. {how_to_capture(prefix)}"]),
+        )
+    ]
+
+
+def of_gate(pair: str, closures: Iterable[Closure]) -> list[Notice]:
+    """An apply that stopped at something that a person must mend."""
+    return [
+        Notice(
+            f"{pair}: stopped: {closure.at}",
+            f"{pair}: the apply has stopped",
+            closure.with_remedy,
+        )
+        for closure in closures
+        if closure.name == ERROR
+    ]
+
+
+def _last(seen: Mapping[str, Any]) -> str:
+    """When it was found identical, else when it was first known; empty where neither is."""
+    return str(seen.get("time") or seen.get("since") or "")
+
+
+def _rows(number: int) -> str:
+    return f"{counted(number, 'row')} {'differs' if number == 1 else 'differ'}"
+
+
+def _listed(lines: list[str], noun: str = "table") -> list[str]:
+    rest = len(lines) - LISTED
+    return lines if rest <= 0 else [*lines[:LISTED], f"and {counted(rest, noun)} more"]
+
+
+def _occasion(found: Iterable[Found]) -> str:
+    """Another one when anything else is lacking, or the same thing once more."""
+    text = "\n".join(sorted(f"{one.since} {one.what}" for one in found))
+    return hashlib.sha256(text.encode()).hexdigest()

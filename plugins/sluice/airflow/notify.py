@@ -1,0 +1,135 @@
+"""Tells people what needs them, by the notifiers of the configuration, each occasion once.
+
+What could not be told is told by the next run of `housekeeping`. Without notifiers it stands in the task's log.
+"""
+
+import inspect
+import logging
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from importlib import import_module
+from typing import Any
+
+from airflow.sdk import Context
+
+from sluice.airflow import notices, state_paths
+from sluice.airflow.notices import Notice
+from sluice.airflow.task_context import TaskContext
+from sluice.config import NotifierConfig, SlaveConfig
+from sluice.coordination.gate import Gate
+from sluice.coordination.items_state import ItemsState
+from sluice.coordination.lacks import Lacks
+from sluice.coordination.notified import Notified
+from sluice.coordination.verification_log import VerificationLog
+from sluice.counted import counted
+from sluice.database.registry import vendor_of
+from sluice.errors import SluiceError, Terminal, Transient
+from sluice.model.reject import Reject
+
+log = logging.getLogger("sluice.airflow")
+
+DEFAULTS = {
+    "subject": "{{ notice.subject }}",
+    "html_content": "{{ notice.html }}",
+    "text": "{{ notice.subject }}\n{{ notice.text }}\n{{ notice.link }}",
+    "message": "{{ notice.subject }}\n{{ notice.text }}\n{{ notice.link }}",
+    "summary": "{{ notice.subject }}",
+}
+"""Arguments in which notifiers take what is to be said, where the configuration gives them nothing else."""
+
+
+class NotifierUnusable(Terminal):
+    """The configuration names a notifier that cannot be made."""
+
+    def __init__(self, path: str, reason: str):
+        super().__init__(f"The notifier {path} of the configuration cannot be used: {reason}. Correct notify.")
+        self.path = path
+
+
+class NotNotified(Transient):
+    """Notifiers that failed; the next run of `housekeeping` tries them again."""
+
+
+def tell(work: TaskContext) -> str:
+    """Tells what needs a person about the slaves of a replication. Raises `NotNotified` when a notifier fails."""
+    found = list(needs(work))
+    notified = Notified(work.redis, work.prefix)
+    failures = []
+    sent = 0
+    for notice in found:
+        log.warning("%s. %s", notice.subject, notice.text)
+        for notifier in work.replication.notify:
+            key = f"{notifier.path} {notice.key}"
+            if notified.known(key):
+                continue
+            try:
+                _send(notifier, notice, work.context)
+            except Exception as failure:  # a notifier is anybody's code
+                log.exception("%s: %s did not tell it", work, notifier.path)
+                failures.append(f"{notifier.path}: {failure}")
+                continue
+            notified.note(key)
+            sent += 1
+    if failures:
+        raise NotNotified(f"{work}: {counted(len(failures), 'notice')} could not be told: {'; '.join(failures[:5])}")
+    need = "needs" if len(found) == 1 else "need"
+    return f"{counted(len(found), 'thing')} {need} a person, {counted(sent, 'notice')} sent"
+
+
+def tell_of_run(work: TaskContext) -> None:
+    """The same at the end of a run that has found something; a notifier that fails must not hide what it found."""
+    try:
+        tell(work)
+    except SluiceError as failure:
+        log.warning("%s", failure)
+
+
+def needs(work: TaskContext) -> Iterable[Notice]:
+    """All that needs a person; of a slave that does not answer, what Redis knows. Raises `StoreUnreachable`."""
+    options = work.replication.verify
+    yield from notices.of_capture(work.prefix, Lacks(work.redis, work.prefix).read())
+    yield from notices.of_items(work.prefix, ItemsState(work.redis, work.prefix).read())
+    for slave in work.replication.slaves.values():
+        pair = f"{work.prefix} → {slave.name}"
+        try:
+            checkpoint = work.checkpoint(slave)
+        except SluiceError as failure:
+            log.warning("%s: its state is not known: %s", pair, failure)
+            checkpoint = None
+        yield from notices.of_state(pair, checkpoint)
+        yield from notices.of_differing(pair, _differing(work, slave))
+        yield from notices.of_definitions(pair, Lacks(work.redis, work.prefix, slave.name).read())
+        yield from notices.of_tables(pair, work.prefix, slave.name, checkpoint)
+        yield from notices.of_gate(pair, Gate(work.redis, work.prefix, slave.name).closures())
+        seen = VerificationLog(work.redis, work.prefix, slave.name).read()
+        reported = {table: one for table, one in seen.items() if not state_paths.is_unreported(str(one.get("run")))}
+        yield from notices.of_comparisons(pair, reported, state_paths.report_link)
+        yield from notices.of_age(pair, seen, options.max_age_days, datetime.now(UTC))
+
+
+def _differing(work: TaskContext, slave: SlaveConfig) -> list[Reject]:
+    """What REJECTS says of tables that differ; nothing where the slave does not answer."""
+    module = vendor_of(slave.vendor).control
+    try:
+        with work.at(slave) as session:
+            found: list[Reject] = module.RejectStore(session, work.prefix, slave.schema, slave.name).differing()
+    except SluiceError as failure:
+        log.warning("%s → %s: what differs is not known: %s", work.prefix, slave.name, failure)
+        return []
+    return found
+
+
+def made(notifier: NotifierConfig) -> Any:
+    """An Airflow notifier as the configuration describes it. Raises `NotifierUnusable`."""
+    module, _, name = notifier.path.rpartition(".")
+    try:
+        kind = getattr(import_module(module), name)
+        parameters = inspect.signature(kind).parameters
+        defaults = {name: text for name, text in DEFAULTS.items() if name in parameters}
+        return kind(**{**defaults, **notifier.arguments})
+    except Exception as error:
+        raise NotifierUnusable(notifier.path, str(error) or type(error).__name__) from error
+
+
+def _send(notifier: NotifierConfig, notice: Notice, context: Context) -> None:
+    made(notifier)({**context, "notice": notice})

@@ -1,0 +1,73 @@
+"""What follows when a job is gone: decided from how it went, by nobody but these functions."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sluice.airflow.job import Kind, Result
+from sluice.exit_status import DONE, TERMINAL, TRANSIENT
+
+HEALTHY_SECONDS = 600.0
+"""A job that lived so long counts as healthy: the next one starts at once."""
+YOUNG_DEATHS = 60
+"""So many loads in a row that give up young, each a minute after the last, end the update; kills do
+not count. An apply is started again for ever."""
+
+
+class Next(StrEnum):
+    """What the task does now."""
+
+    FINISH = "finish"
+    FAIL = "fail"
+    RESTART = "relaunch"
+    TELL = "tell"
+    """The job goes on, and asks that definitions are compared."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What to do, why, and after how many seconds."""
+
+    next: Next
+    why: str
+    delay: float = 0.0
+    attempt: int = 0
+    """Of the job that is launched: how many before it died young."""
+
+
+def judge(kind: Kind, result: Result | None, lifetime: float, attempt: int) -> Verdict:
+    """The verdict on a job that ended (`result`) or was lost (None) after `lifetime` seconds.
+
+    An apply has no end of its own while its run lasts: one that ended well was told to by who
+    shut the machine down, and is started again. Who wants no apply ends the run.
+    """
+    if result is not None and result.rc == TERMINAL:
+        return Verdict(Next.FAIL, result.message or "It needs a person; its log says what for.")
+    if result is not None and result.rc == DONE and kind is Kind.LOAD:
+        return Verdict(Next.FINISH, result.message)
+    why = describe(result)
+    attempt = 0 if lifetime >= HEALTHY_SECONDS else attempt + 1
+    gave_up = result is not None and 0 < result.rc <= 128
+    if gave_up and kind is Kind.LOAD and attempt >= YOUNG_DEATHS:
+        return Verdict(Next.FAIL, f"{why} That was the {attempt}th in a row.")
+    return Verdict(Next.RESTART, why, _delay(attempt, gave_up), attempt)
+
+
+def describe(result: Result | None) -> str:
+    """One sentence on how a job went."""
+    if result is None:
+        return "It is gone without a word: killed, or its host went down."
+    said = f" Its last words: {result.message}" if result.message else ""
+    if result.rc == DONE:
+        return f"It ended.{said}"
+    if result.rc > 128:
+        asked = "was told to end" if result.asked else "was killed"
+        return f"It {asked} (signal {result.rc - 128}).{said}"
+    if result.rc == TRANSIENT:
+        return f"It ended because of an outage.{said}"
+    return f"It crashed with exit status {result.rc}.{said}"
+
+
+def _delay(attempt: int, gave_up: bool) -> float:
+    """0, 1, 2, 4, … seconds. A kill from outside says little about the next life: it waits less."""
+    longest = 60.0 if gave_up else 5.0
+    return 0.0 if attempt <= 1 else min(longest, 2.0 ** min(attempt - 2, 10))

@@ -1,0 +1,50 @@
+"""The note of a run in Airflow: which pair it is for, and what it does.
+
+Forms and the API name a run `manual__2026-…`, and no rule for such names sees the params. So the scheduler writes a
+note when the run starts, which Airflow shows beside the name of the run. What a person wrote there stays, behind it.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow.listeners import hookimpl
+
+from sluice.airflow.forms import TAGS
+from sluice.airflow.task_context import listed
+
+if TYPE_CHECKING:
+    from airflow.models.dagrun import DagRun
+
+LONGEST = 900
+"""Airflow keeps 1,000 characters."""
+
+
+def note_of(params: Mapping[str, Any]) -> str:
+    """What the params say in a line, the pair first; empty where a run is for no replication in particular."""
+    prefix, slaves = str(params.get("prefix") or ""), ", ".join(listed(params.get("slave")))
+    if not prefix:
+        return ""
+    text = f"{prefix} → {slaves}" if slaves else prefix
+    details = [str(params[name]) for name in ("action", "reason", "ids") if params.get(name)]
+    if params.get("transfer") == "files":
+        details.append("by files")
+    tables = listed(params.get("tables"))
+    if tables:
+        details.append(", ".join(tables))
+    return (f"{text}: {'; '.join(details)}" if details else text)[:LONGEST]
+
+
+def params_of(dag_run: "DagRun") -> dict[str, Any]:
+    """The run's params: what was chosen, and the defaults of the rest."""
+    assert dag_run.dag is not None
+    return {**dag_run.dag.params.dump(), **(dag_run.conf or {})}
+
+
+@hookimpl
+def on_dag_run_running(dag_run: "DagRun", msg: str) -> None:
+    """In the scheduler, in the transaction in which the run becomes running."""
+    if dag_run.dag is None or not set(TAGS) <= set(dag_run.dag.tags or ()):
+        return
+    note, written = note_of(params_of(dag_run)), dag_run.note or ""
+    if note and not written.startswith(note):
+        dag_run.note = f"{note} ({written})"[:LONGEST] if written else note

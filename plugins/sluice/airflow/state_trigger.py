@@ -1,0 +1,91 @@
+"""Waiting in the triggerer until a slave has a certain state."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from sluice.airflow import connections, jobs
+from sluice.airflow.deferral_guard import wait_until
+from sluice.airflow.job import Kind
+from sluice.airflow.task_context import checkpoint_of
+from sluice.errors import SluiceError
+from sluice.model.checkpoint import Checkpoint
+from sluice.model.names import Prefix
+from sluice.model.slave_state import SlaveState
+
+POLL_SECONDS = 2.0
+SAY_SECONDS = 30.0
+
+
+class StateTrigger(BaseTrigger):
+    """Ends with `{"state", "message"}` once the slave has left the state `leaving`.
+
+    Outages of the slave are waited for. What keeps the state from changing is said every half minute.
+    """
+
+    def __init__(
+        self, prefix: str, slave: str, conn_id: str, vendor: str, schema: str, leaving: str, earliest: float = 0.0
+    ):
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.values: dict[str, Any] = {
+            "prefix": prefix,
+            "slave": slave,
+            "conn_id": conn_id,
+            "vendor": vendor,
+            "schema": schema,
+            "leaving": leaving,
+            "earliest": earliest,
+        }
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return "sluice.airflow.state_trigger.StateTrigger", dict(self.values)
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        said = 0.0
+        while True:
+            problem, checkpoint = await self._look()
+            state = checkpoint.state if checkpoint else SlaveState.UNCONFIGURED
+            if not problem and state != self.values["leaving"]:
+                message = checkpoint.message if checkpoint else ""
+                await wait_until(self.values["earliest"])
+                yield TriggerEvent({"state": str(state), "message": message})  # type: ignore[no-untyped-call]
+                return
+            if time.monotonic() - said >= SAY_SECONDS:
+                said = time.monotonic()
+                await self._say(problem, checkpoint)
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _look(self) -> tuple[str, Checkpoint | None]:
+        """What kept us from looking, else the checkpoint."""
+        values = self.values
+        try:
+            info = await connections.info_async(values["conn_id"], values["vendor"], "the configuration")
+            prefix = Prefix(values["prefix"])
+            application = f"sluice {prefix} {values['slave']} state"
+            return "", await asyncio.to_thread(
+                checkpoint_of, info, prefix, values["slave"], values["schema"], application
+            )
+        except SluiceError as error:
+            return str(error), None
+
+    async def _say(self, problem: str, checkpoint: Checkpoint | None) -> None:
+        pair = f"{self.values['prefix']} → {self.values['slave']}"
+        if problem:
+            self.log.warning("%s: waiting: %s", pair, problem)
+            return
+        assert checkpoint is not None
+        applied = checkpoint.position.time if checkpoint.position else "nothing yet"
+        note = f", {checkpoint.message}" if checkpoint.message else ""
+        self.log.info("%s: %s, applied as of %s%s", pair, checkpoint.state, applied, note)
+        running = await asyncio.to_thread(jobs.live, Kind.APPLY, self.values["prefix"], self.values["slave"])
+        if running is None:
+            last = await asyncio.to_thread(jobs.last, Kind.APPLY, self.values["prefix"], self.values["slave"])
+            ended = last.result() if last else None
+            words = f" Its last words: {ended.message}" if ended and ended.message else ""
+            self.log.warning(
+                "%s: no apply runs, and without one the slave stays %s. Start the DAG cdc_apply for it.%s",
+                pair, checkpoint.state, words,
+            )  # fmt: skip

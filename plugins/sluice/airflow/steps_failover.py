@@ -1,0 +1,322 @@
+"""The tasks of a failover: a slave becomes the master."""
+
+import logging
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowSkipException
+
+from sluice.airflow.approval_answer import APPROVE, REJECT, answered
+from sluice.airflow.failure import as_airflow
+from sluice.airflow.markdown import code
+from sluice.airflow.step import FOR_EVER, NOT_RUN, states_of_run, step, teardown
+from sluice.airflow.task_context import TaskContext
+from sluice.capture import reconcile, resources
+from sluice.capture.uninstall import uninstall
+from sluice.config import Replication
+from sluice.coordination.failover_claim import FailoverClaim
+from sluice.counted import counted
+from sluice.database.registry import vendor_of
+from sluice.database.session import Session
+from sluice.errors import Terminal
+from sluice.failover import reversal, steps, survey, switch
+from sluice.failover.attempt import Failover
+from sluice.model.failover import Action
+from sluice.model.names import TableName
+from sluice.model.schema_definitions import TREATMENTS
+from sluice.pair import Pair
+from sluice.verify.findings import Outcome, TableFinding
+from sluice.verify.resync import look
+
+log = logging.getLogger("sluice.airflow")
+
+BOTH = (Action.PLANNED, Action.FORCED)
+
+
+class Rejected(Terminal):
+    """A person decided against it."""
+
+    def __init__(self, who: str):
+        super().__init__(f"The failover was rejected by {who}. Nothing was changed.")
+
+
+class NotIdentical(Terminal):
+    """The slave does not hold what its master holds."""
+
+    def __init__(self, found: list[str]):
+        super().__init__(
+            f"The slave is not what its master is, and does not take over: {'; '.join(found)}. Run resync with the "
+            "action repair, then trigger the failover again."
+        )
+
+
+def failover_of(work: TaskContext) -> Failover:
+    """The failover that this run is."""
+    params = work.context["params"]
+    return Failover.named(
+        Pair.of(work.replication, work.slave.name, work.connections),
+        str(work.context["run_id"]),
+        Action(params["action"]),
+        reverse=bool(params["reverse"]),
+        by=work.person("the DAG failover"),
+        gap=int(params["sequence_gap"]),
+        override=bool(params["override"]),
+    )
+
+
+def part_of(*actions: Action) -> Callable[[Callable[[TaskContext], Any]], Callable[[], Any]]:
+    """A task of these actions; in a run of another one it is skipped."""
+
+    def made(body: Callable[[TaskContext], Any]) -> Callable[[], Any]:
+        def run(work: TaskContext) -> Any:
+            if Action(work.context["params"]["action"]) not in actions:
+                raise AirflowSkipException(f"This is no part of {work.context['params']['action']}.")
+            return body(work)
+
+        run.__name__, run.__doc__ = body.__name__, body.__doc__
+        task_of: Callable[[], Any] = step(trigger_rule="none_failed")(run)
+        return task_of
+
+    return made
+
+
+@step
+def check(work: TaskContext) -> Any:
+    """Lists whether the slave could take over now, and how its definitions differ from the master's. Keeps the latter
+    on the slave, for a failover without the master; changes nothing else."""
+    failover = failover_of(work)
+    if failover.action is Action.ABORT:
+        return "nothing is checked before an abort"
+    facts = survey.look(failover, work.redis)
+    text = survey.said(facts, reverse=failover.reverse)
+    if not facts.silent and facts.sheet is not None:
+        survey.keep_sheet(failover, facts.sheet)
+    for line in text.splitlines():
+        log.info("%s", line)
+    reasons = survey.blockers(
+        facts, failover.action, failover_id=failover.id, reverse=failover.reverse, override=failover.override
+    )
+    if failover.action in BOTH and reasons and not survey.goes_on(facts, failover):
+        raise survey.NotReady(failover, reasons)
+    return text
+
+
+class ApproveFailover(HITLOperator):
+    """A person approves the failover, before the application notices anything of it."""
+
+    template_fields = ()
+
+    def __init__(self, **kwargs: Any):
+        settings = {**FOR_EVER, "subject": "Failover", "options": [APPROVE, REJECT], **kwargs}
+        super().__init__(**settings)
+
+    def execute(self, context: Context) -> Any:
+        """Asks."""
+        action = Action(context["params"]["action"])
+        if action not in BOTH:
+            raise AirflowSkipException("There is nothing to approve in this run.")
+        with as_airflow(context):
+            work = TaskContext.of(context)
+            self.subject = f"{str(action).capitalize()} failover of {work}"
+            self.body = question(failover_of(work), str(context["ti"].xcom_pull(task_ids="check")))
+        return super().execute(context)
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        """Somebody answered."""
+        with as_airflow(context):
+            who, approved = answered(event)
+            if not approved:
+                raise Rejected(who)
+            return f"approved by {who}"
+
+
+def question(failover: Failover, report: str) -> str:
+    """What a person is asked, in Markdown."""
+    if failover.action is Action.PLANNED:
+        what = (
+            f"**Approve**: the master {failover.master_info.place} refuses writes to the replicated tables from then "
+            f"on, until slave {failover.slave.name} has applied all it had, is verified, completed, and the master. "
+            "Should a step fail before, the master takes writes again."
+        )
+    else:
+        what = (
+            f"**Approve**: slave {failover.slave.name} becomes the master with what it has. What the former master "
+            f"{failover.master_info.place} committed later is lost. Make sure that no application writes there."
+        )
+    listed = "\n".join(f"- {code(line)}" for line in brief(report))
+    more = "The log of the task check has each difference with its statement."
+    return f"{what}\n\n**Reject**: nothing is changed.\n\n{listed}\n\n{more}"
+
+
+def brief(report: str) -> list[str]:
+    """The lines of the report of `check` that fit a question: no definitions, but how many differ of each kind."""
+    state, found, rest = report.partition("\ndefinitions")
+    kinds = (line for line in rest.splitlines() if line.partition(":")[0].strip() in TREATMENTS)
+    counts = [line for line in kinds if re.match(r"  \S[^:]*: \d+; ", line)]
+    lines = [*state.splitlines()[1:], *([found + rest.partition("\n")[0]] if found else []), *counts]
+    return [line.strip().removeprefix("- ") for line in lines if line.strip()]
+
+
+@part_of(*BOTH)
+def begin(work: TaskContext) -> str:
+    """The pair belongs to this failover: no other one of this master, no initial update, no resync."""
+    steps.begin(failover_of(work), work.redis)
+    return "begun"
+
+
+@part_of(Action.PLANNED)
+def guard(work: TaskContext) -> str:
+    """The master refuses writes to the replicated tables, by triggers of Sluice; its last position is taken."""
+    steps.guard(failover_of(work))
+    return "the master refuses writes"
+
+
+@part_of(Action.PLANNED)
+def reach(work: TaskContext) -> str:
+    """Waits until the slave has applied the last position."""
+    steps.reach(failover_of(work), work.redis)
+    return "the slave has all"
+
+
+@part_of(Action.PLANNED)
+def verify(work: TaskContext) -> str:
+    """Compares every replicated table, whole or a sample. A table that differs ends the failover."""
+    failover, sample = failover_of(work), int(work.context["params"]["sample"])
+    if steps.is_verified(failover):
+        return "compared before"
+    with work.master() as master:
+        tables = work.replication.resolve(work.existing_tables(master))
+    parallel = work.replication.verify.parallel
+    wrong = []
+    for one in tables:
+        finding = look(failover, work.redis, one.table, one.actions, sessions=parallel, sample=sample)
+        said = f"{one.table}: {_said(finding)}"
+        log.info("%s: %s", work, said)
+        if finding.outcome is not Outcome.IDENTICAL:
+            wrong.append(said)
+    if wrong:
+        raise NotIdentical(wrong)
+    extent = f"by about {counted(sample, 'row')} each" if sample else "whole"
+    what = f"{counted(len(tables), 'table')} compared {extent}, all identical"
+    steps.verified(failover, what)
+    return what
+
+
+def _said(finding: TableFinding) -> str:
+    """What a comparison found, in words."""
+    kinds = [f"{counted(rows.count, 'row')} {kind}" for kind, rows in finding.found.items() if rows.count]
+    keys = [str(dict(example.key)) for example in finding.examples[:3] if example.key]
+    examples = f", as {'; '.join(keys)}" if keys else ""
+    if finding.outcome is Outcome.IDENTICAL:
+        return f"identical, {counted(finding.rows_slave, 'row')}"
+    return finding.reason or f"{', '.join(kinds)}{examples}"
+
+
+@part_of(*BOTH)
+def end_apply(work: TaskContext) -> str:
+    """Nothing is applied to the slave from here on."""
+    return steps.end_apply(failover_of(work), work.redis)
+
+
+@part_of(*BOTH)
+def complete(work: TaskContext) -> str:
+    """Makes constraints, foreign keys' actions, triggers, privileges and sequences as on the master; what a person
+    has to do is in the log."""
+    left = switch.complete(failover_of(work))
+    return "\n".join(left) or "all is as on the master"
+
+
+@part_of(*BOTH)
+def capture(work: TaskContext) -> str:
+    """With `reverse`: the slave's changes are captured, before its first writer comes."""
+    failover = failover_of(work)
+    turned = reversal.turned(work.replication, work.slave.name)
+    with failover.on_slave() as slave:
+        sheet = failover.kept(slave).sheet()
+    switch.capture(failover, lambda slave: _capture(slave, turned, sheet.tables if sheet else None))
+    return "captured" if failover.reverse else "not wanted"
+
+
+@part_of(*BOTH)
+def switch_over(work: TaskContext) -> str:
+    """The slave is the master. This cannot be taken back: let the application connect to it."""
+    return switch.switch(failover_of(work), work.redis)
+
+
+@part_of(*BOTH)
+def follow(work: TaskContext) -> str:
+    """With `reverse`: the former master becomes a slave of the new one; the new configuration is written."""
+    failover = failover_of(work)
+    if not failover.reverse:
+        return "not wanted"
+    said = switch.follow(failover, work.redis)
+    place = reversal.write(work.replication, work.slave.name)
+    if place is None:
+        how = f"change places of the connections {work.replication.master.conn_id} and {work.slave.conn_id} in "
+        how += str(work.replication.source)
+    else:
+        log.info("%s", place.read_text(encoding="utf-8"))
+        how = f"put it in force: mv {place} {work.replication.source}"
+    text = f"{said}. Now {how}, then trigger cdc_apply for {work.prefix} and {work.slave.name}"
+    log.info("%s: %s", work, text)
+    return text
+
+
+@part_of(*BOTH)
+def finish(work: TaskContext) -> str:
+    """Validates the constraints that were made without a look at the rows, while the application writes."""
+    violated = switch.finish(failover_of(work))
+    return "\n".join(violated) or "through"
+
+
+@part_of(Action.ABORT)
+def abort(work: TaskContext) -> str:
+    """Takes back what a failover of the pair has begun: the master takes writes, the slave is a slave."""
+    failover = failover_of(work)
+    with failover.on_slave() as slave:
+        record = failover.kept(slave).read()
+    claims = FailoverClaim(work.redis, work.prefix)
+    claim = claims.read()
+    if claim is not None and claim["slave"] == work.slave.name and (record is None or record.id != claim["id"]):
+        claims.give_back(claim["id"])  # killed before it had begun on the slave
+    if record is None:
+        return "there is nothing to take back"
+    return _abort(work, replace(failover, id=record.id, action=record.action))
+
+
+@teardown
+def settle(context: Context) -> str:
+    """Runs always. Where the failover failed, or its run was marked as failed, before the slave became the master, all
+    is taken back: the master takes writes again."""
+    states = states_of_run(context)
+    if states.get("begin") in NOT_RUN or str(states.get("switch_over")) == "success":
+        return "nothing to take back"
+    work = TaskContext.of(context)
+    try:
+        said = _abort(work, failover_of(work))
+    except switch.TooLate as late:
+        return str(late)
+    raise Terminal(f"The failover did not come to its end. {said}")
+
+
+def _abort(work: TaskContext, failover: Failover) -> str:
+    text = switch.abort(failover, work.redis, lambda slave: _uninstall(failover, slave))
+    log.info("%s: %s", work, text)
+    return text
+
+
+def _uninstall(failover: Failover, slave: Session) -> None:
+    uninstall(slave, failover.prefix, failover.slave.schema)
+
+
+def _capture(slave: Session, turned: Replication, tables: tuple[TableName, ...] | None) -> bool:
+    """Captures the changes of `tables` on what becomes the master; None: of all that are configured."""
+    there = vendor_of(turned.master.vendor).rows.tables(slave)
+    report = resources.install(slave, turned.prefix, turned.master.schema)
+    wanted = turned.resolve(there if tables is None else [table for table in there if table in set(tables)])
+    reconcile.reconcile(slave, turned.prefix, turned.master.schema, wanted)
+    return report.changed

@@ -1,0 +1,47 @@
+"""A person holds a slave back, and lets it go on."""
+
+import logging
+
+from sluice.airflow.step import step
+from sluice.airflow.task_context import TaskContext
+from sluice.apply.admin_closure import AdminClosure
+from sluice.errors import Terminal
+
+log = logging.getLogger("sluice.airflow")
+
+
+class ReasonMissing(Terminal):
+    """A gate is closed by nobody without a reason."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Give a reason for closing the gate: it is shown to everybody who asks why the slave does not follow."
+        )
+
+
+class NothingToHold(Terminal):
+    """The slave has no checkpoint yet, which keeps what a person said."""
+
+    def __init__(self, work: TaskContext) -> None:
+        super().__init__(f"{work}: there is nothing to hold back before the slave's first initial update.")
+
+
+@step
+def decide(work: TaskContext) -> str:
+    """Closes the slave's gate, opens it, or shows who keeps it closed."""
+    params = work.context["params"]
+    action, reason = str(params["action"]), str(params["reason"] or "").strip()
+    slave = work.slave
+    hold = AdminClosure(work.redis, work.prefix, slave, work.info(slave))
+    if action == "close":
+        if not reason:
+            raise ReasonMissing
+        if work.checkpoint(slave) is None:
+            raise NothingToHold(work)
+        hold.close(work.person("the DAG gate"), reason)
+    elif action == "open" and not hold.open():
+        log.info("%s: no person had closed the gate", work)
+    closures = hold.gate.closures()
+    state = "closed: " + "; ".join(map(str, closures)) if closures else "open"
+    log.info("%s: the gate is %s", work, state)
+    return f"{work}: the gate is {state}"

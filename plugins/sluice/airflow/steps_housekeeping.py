@@ -1,0 +1,348 @@
+"""The tasks of housekeeping: what nobody needs any more goes, and nothing else."""
+
+import inspect
+import json
+import logging
+import shutil
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+from airflow.sdk import get_current_context, task
+
+from sluice.airflow import definition_comparison, forms, jobs, notify, state_paths, transfer_form
+from sluice.airflow.failure import as_airflow
+from sluice.airflow.job import Job, JobState
+from sluice.airflow.purging import Purge
+from sluice.airflow.runs import is_active
+from sluice.airflow.task_context import TaskContext
+from sluice.airflow.verified_file import VerifiedFile
+from sluice.config import SlaveConfig, VerifyOptions
+from sluice.coordination.used_locations import UsedLocations
+from sluice.coordination.verification_log import VerificationLog
+from sluice.counted import counted
+from sluice.database.control import Owner
+from sluice.database.registry import vendor_of
+from sluice.database.session import Session
+from sluice.errors import SluiceError
+from sluice.failover import survey
+from sluice.failover.attempt import Failover
+from sluice.load import clearing
+from sluice.model.failover import Action, Sheet
+from sluice.model.location import Location
+from sluice.model.slave_state import SlaveState
+from sluice.pair import Pair
+from sluice.storage.allowed_locations import allowed
+
+log = logging.getLogger("sluice.airflow")
+
+NO_DATABASE = "a recorded stream: there is no database"
+"""What the tasks say that work on a master."""
+
+RETRY: dict[str, Any] = {"retries": 2, "retry_delay": timedelta(seconds=20)}
+"""The next scheduled run comes soon enough."""
+KEPT_SECONDS = 7 * 24 * 3600.0
+"""How long the record and the log of an ended job stay."""
+
+
+class PrefixTask(Protocol):
+    """A task that is mapped over prefixes: `purge_items.expand(prefix=configured())`."""
+
+    body: Callable[[TaskContext], Any]
+    """What it does for one of them."""
+
+    def expand(self, *, prefix: Any) -> Any: ...
+
+
+def per_prefix(trigger_rule: str = "all_success") -> Callable[[Callable[[TaskContext], Any]], PrefixTask]:
+    """Makes a task that is mapped over prefixes."""
+
+    def make(body: Callable[[TaskContext], Any]) -> PrefixTask:
+        @task(
+            task_id=body.__name__,
+            doc_md=inspect.getdoc(body),
+            map_index_template="{{ prefix }}",
+            trigger_rule=trigger_rule,
+            **RETRY,
+        )
+        def run(prefix: str) -> Any:
+            context = get_current_context()
+            context["prefix"] = prefix  # type: ignore[typeddict-unknown-key]
+            with as_airflow(context):
+                return body(TaskContext.of_prefix(prefix, context))
+
+        made: Any = run
+        made.body = body
+        mapped: PrefixTask = made
+        return mapped
+
+    return make
+
+
+@task(**RETRY)  # type: ignore[untyped-decorator]
+def configured() -> list[str]:
+    """Lists the replications whose configuration can be used."""
+    replications, mistakes = forms.survey()
+    for mistake in mistakes:
+        log.warning("%s", mistake)
+    return [str(one.prefix) for one in replications]
+
+
+@per_prefix()
+def purge_items(work: TaskContext) -> str:
+    """Deletes from ITEMS what **every** slave has applied. A slave that cannot be asked holds the purge: the log says
+    which, since when, and how much waits. Taking it out of the configuration releases the purge; past `items_limit` the
+    slave that is furthest behind is dropped."""
+    if work.replication.master.stream:
+        return NO_DATABASE
+    with work.master() as master:
+        if not _installed(work, master):
+            return "not installed"
+        return Purge.of(work, master).run()
+
+
+@per_prefix()
+def check_structure(work: TaskContext) -> str:
+    """Looks for changed tables on the master where no event trigger reports them, and queues DDL items."""
+    if work.replication.master.stream:
+        return NO_DATABASE
+    with work.master() as master:
+        if not _installed(work, master):
+            return "not installed"
+        structure = vendor_of(work.replication.master.vendor).changes
+        found = structure.check_definitions(master, work.prefix, work.replication.master.schema)
+    log.info("%s: found by comparison: %s", work, counted(found, "change of structure", "changes of structure"))
+    return counted(found, "change of structure", "changes of structure")
+
+
+@per_prefix()
+def keep_definitions(work: TaskContext) -> str:
+    """Keeps the master's triggers, constraints, privileges and sequences on each slave, for a failover without the
+    master."""
+    if work.replication.master.stream:
+        return NO_DATABASE
+    kept = []
+    sheet: Sheet | None = None
+    for name in work.replication.slaves:
+        one = work.of_slave(name)
+        try:
+            failover = Failover.named(
+                Pair.of(one.replication, name, one.connections), str(work.context["run_id"]), Action.CHECK
+            )
+            if sheet is None:
+                with failover.on_master() as master:
+                    if not _installed(work, master):
+                        return "not installed"
+                    sheet = survey.read_sheet(failover, master)
+            kept += [name] if survey.keep_sheet(failover, sheet) else []
+        except SluiceError as failure:
+            log.warning("%s: the master's definitions are not kept there: %s", one, failure)
+    return f"kept on {', '.join(kept) or 'no slave'}"
+
+
+@per_prefix()
+def compare_definitions(work: TaskContext) -> str:
+    """Looks for what no change says: tables of the configuration that are not captured; indexes, constraints and checks
+    of domains that the master has and a slave lacks; constraints that only a slave has. Changes nothing. The log, the
+    page and `tell_people` name it with what mends it. An apply that runs asks for the same when something changes."""
+    number = definition_comparison.compare(work, work.replication.slaves)
+    return "not installed" if number is None else f"{counted(number, 'difference')} found"
+
+
+@per_prefix(trigger_rule="all_done")
+def tell_people(work: TaskContext) -> str:
+    """Tells by `notify` of the configuration what needs a person: a slave that differs, could not be compared, was not
+    verified for `max_age_days` or is INCONSISTENT; an apply that stopped; tables that are not loaded or not captured;
+    definitions that a slave lacks. Each occasion once.
+    """
+    _expect(work)
+    return notify.tell(work)
+
+
+@task(**RETRY)  # type: ignore[untyped-decorator]
+def forget_reports() -> int:
+    """Removes reports of `resync` after `verify.keep_reports_days`; of several replications the longest counts."""
+    replications, _ = forms.survey()
+    kept = {str(one.prefix): one.verify.keep_reports_days for one in replications}
+    forgotten = 0
+    for folder in sorted(state_paths.reports_folder().iterdir()):
+        days = report_days(_reported(folder), kept)
+        if days and time.time() - folder.stat().st_mtime > days * 24 * 3600:
+            shutil.rmtree(folder, ignore_errors=True)
+            forgotten += 1
+    log.info("%s forgotten", counted(forgotten, "report"))
+    return forgotten
+
+
+def report_days(prefixes: Iterable[str], kept: dict[str, int]) -> int:
+    """How many days a report about `prefixes` is kept, 0 for ever, when each has its own number in `kept`."""
+    days = [kept.get(prefix, VerifyOptions.keep_reports_days) for prefix in prefixes]
+    return 0 if 0 in days else max(days, default=VerifyOptions.keep_reports_days)
+
+
+@per_prefix()
+def forget_rejects(work: TaskContext) -> str:
+    """Removes changes from REJECTS on the slaves once they were settled for `housekeeping.keep_rejects_days`."""
+    days = work.replication.housekeeping.keep_rejects_days
+    forgotten = 0
+    for slave in work.replication.slaves.values() if days else ():
+        try:
+            with work.at(slave) as session:
+                rejects = vendor_of(slave.vendor).control.RejectStore(session, work.prefix, slave.schema, slave.name)
+                forgotten += rejects.forget(days) if rejects.ready() else 0
+        except SluiceError as failure:
+            log.warning("%s → %s: settled changes stay in REJECTS: %s", work, slave.name, failure)
+    log.info("%s: %s forgotten", work, counted(forgotten, "settled change"))
+    return f"{counted(forgotten, 'settled change')} forgotten"
+
+
+@per_prefix()
+def clear_files(work: TaskContext) -> str:
+    """Removes folders of carried files `housekeeping.keep_files_days` after their initial update began, unless a slave
+    still waits for one. The log names each."""
+    days = work.replication.housekeeping.keep_files_days
+    if not days:
+        return "0 folders removed"
+    try:
+        awaited = {_awaited(work, slave) for slave in work.replication.slaves.values()}
+    except SluiceError as failure:
+        log.warning("%s: all folders of carried files stay, a slave may wait for one: %s", work, failure)
+        return "held"
+    before = datetime.now(UTC) - timedelta(days=days)
+    one, removed = work.replication, 0
+    for text in (*one.locations, *UsedLocations(work.redis, work.prefix).read()):
+        try:
+            place = allowed(Location.parse(text), one.locations, one.source)
+            removed += clearing.clear(
+                place, transfer_form.access(one), transfer_form.key(one), work.prefix, before, awaited
+            )
+        except SluiceError as failure:
+            log.warning("%s: old folders at %s stay: %s", work, text, failure)
+    log.info("%s: %s of carried files removed", work, counted(removed, "folder"))
+    return f"{counted(removed, 'folder')} removed"
+
+
+@task(**RETRY)  # type: ignore[untyped-decorator]
+def end_orphans() -> int:
+    """Ends jobs whose run is over: a person ended it while no triggerer was there to stop the job."""
+    ended = 0
+    for job in filter(_is_orphan, jobs.all_jobs()):
+        with jobs.exclusive(job.kind, job.prefix, job.slave):
+            # A run may have taken it over since.
+            found = Job.read(job.id)
+            if found is not None and _is_orphan(found):
+                log.warning("The job %s is ended: %s, which watched it, is over", found.id, found.owner)
+                jobs.stop(found, "housekeeping", "the run that watched it is over")
+                ended += 1
+    log.info("%s without a run ended", counted(ended, "job"))
+    return ended
+
+
+@task(**RETRY)  # type: ignore[untyped-decorator]
+def forget_jobs() -> int:
+    """Removes records and logs of jobs that ended a week ago; the last of each pair stays."""
+    known = jobs.all_jobs()
+    newest = {(job.kind, job.pair): job.id for job in known}
+    old = [
+        job
+        for job in known
+        if newest[job.kind, job.pair] != job.id
+        and job.state() is not JobState.RUNNING
+        and time.time() - job.gone_since() > KEPT_SECONDS
+    ]
+    for job in old:
+        jobs.forget(job)
+    strays = _strays({job.id for job in known})
+    log.info(
+        "Jobs: %d forgotten, %d kept; %s of lost ones removed", len(old), len(known) - len(old), counted(strays, "file")
+    )
+    return len(old)
+
+
+def _is_orphan(job: Job) -> bool:
+    return job.state() is JobState.RUNNING and job.stop_request() is None and not is_active(job.owner)
+
+
+def _expect(work: TaskContext) -> None:
+    """Notes which tables of which slaves are to be verified, as long as they are replicated."""
+    if work.replication.master.stream:
+        return
+    try:
+        with work.master() as master:
+            tables = work.replication.resolve(work.existing_tables(master))
+    except SluiceError as failure:
+        log.warning("%s: the tables to verify are not known: %s", work, failure)
+        return
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    covered = [str(one.table) for one in tables if work.replication.verify.covers(one.table)]
+    for slave in work.replication.slaves.values():
+        try:
+            owner = _owner(work, slave)
+        except SluiceError as failure:
+            log.warning("%s: %s", work, failure)
+            continue
+        verified, kept = VerificationLog(work.redis, work.prefix, slave.name), VerifiedFile(work.prefix, slave.name)
+        # One that is loaded, or waits for that, has nothing to verify.
+        live = owner is not None and owner.state is SlaveState.NORMAL
+        update = (owner.update_id if owner is not None else None) or ""
+        if live:
+            kept.restore(verified, update)
+        verified.expect(covered if live else [], now)
+        kept.replace(verified, update)
+
+
+def _awaited(work: TaskContext, slave: SlaveConfig) -> str | None:
+    """The initial update for whose blocks the slave waits; None where it waits for none. Raises `SluiceError`."""
+    owner = _owner(work, slave)
+    if owner is None:
+        return None
+    if owner.state in (SlaveState.INITIAL, SlaveState.TRANSITION):
+        return owner.update_id
+    with work.at(slave) as session:
+        control = vendor_of(slave.vendor).control
+        left = any(control.BlockStore(session, work.prefix, slave.schema, slave.name).left())
+    return owner.update_id if left and owner.state is SlaveState.NORMAL else None
+
+
+def _owner(work: TaskContext, slave: SlaveConfig) -> Owner | None:
+    """State and last initial update of a slave; None where none was ever started. Raises `SluiceError`."""
+    with work.at(slave) as session:
+        vendor = vendor_of(slave.vendor)
+        if not vendor.control.CheckpointStore(session, work.prefix, slave.schema, slave.name).exists():
+            return None
+        return vendor.loads.read(session, work.prefix, slave.schema, slave.name)
+
+
+def _reported(folder: Path) -> list[str]:
+    """The prefixes that a report is about; none where it was not written."""
+    try:
+        return [one["prefix"] for one in json.loads((folder / "report.json").read_text())]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
+def _installed(work: TaskContext, master: Session) -> bool:
+    capture = vendor_of(work.replication.master.vendor).capture
+    found = capture.installed(master, work.prefix, work.replication.master.schema)
+    if found is None:
+        log.info("%s: nothing is installed on the master yet", work)
+    return found is not None
+
+
+def _strays(known: set[str]) -> int:
+    """Files of jobs whose record is gone, once they are old."""
+    removed = 0
+    for folder in (state_paths.jobs_folder(), state_paths.job_logs_folder()):
+        for file in folder.iterdir():
+            job_id = file.name.removeprefix(".").split(".log")[0].rsplit(".", 1)[0]
+            try:
+                # Jobs write and rename files meanwhile: one that was listed may be gone.
+                old = time.time() - file.lstat().st_mtime > KEPT_SECONDS
+            except FileNotFoundError:
+                continue
+            if old and file.suffix != ".lock" and file.stem not in known and job_id not in known:
+                file.unlink(missing_ok=True)
+                removed += 1
+    return removed

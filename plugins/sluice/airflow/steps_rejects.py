@@ -1,0 +1,103 @@
+"""What a person decides about changes that were set aside."""
+
+import logging
+import re
+import time
+
+from sluice.airflow.step import step
+from sluice.airflow.task_context import TaskContext
+from sluice.counted import counted
+from sluice.database.control import RejectTable
+from sluice.database.registry import vendor_of
+from sluice.errors import Terminal
+from sluice.model.reject import OPEN, Reject, RejectStatus
+
+log = logging.getLogger("sluice.airflow")
+
+PATIENCE_SECONDS = 60.0
+"""How long the task waits for the apply's answer; the question itself waits for ever."""
+
+
+class RejectsUnknown(Terminal):
+    """The numbers given are not those of changes that are set aside."""
+
+    def __init__(self, reason: str):
+        super().__init__(f"{reason}. Run this DAG with action list: it prints what is set aside, each with its number.")
+
+
+class RejectsRefused(Terminal):
+    """The apply did not apply all that was asked for; `answers` says why, by number."""
+
+    def __init__(self, answers: dict[int, str]):
+        lines = "; ".join(f"{number}: {answer.rstrip('.')}" for number, answer in answers.items())
+        super().__init__(
+            f"Not applied: {counted(len(answers), 'change')}. {lines}. Mend the rows and start the DAG rejects with "
+            "the action apply again, or with force, which overwrites them, or with the action drop."
+        )
+        self.answers = answers
+
+
+@step
+def decide(work: TaskContext) -> str:
+    """Lists what is set aside, asks the running apply for some of it and waits for the answers, or drops some."""
+    action = str(work.context["params"]["action"])
+    slave = work.slave
+    with work.at(slave) as connection:
+        module = vendor_of(slave.vendor).control
+        store = module.RejectStore(connection, work.prefix, slave.schema, slave.name)
+        found: list[Reject] = store.open() if store.ready() else []
+        for reject in found:
+            log.info("%s: %s", work, reject)
+        if action == "list":
+            return f"set aside: {counted(len(found), 'change')}"
+        ids = numbers(work.context["params"]["ids"] or "", [reject.id for reject in found])
+        if action == "drop":
+            dropped = store.move(ids, RejectStatus.DROPPED, work.person("the DAG rejects"))
+            return f"{counted(len(dropped), 'change')} dropped"
+        store.move(ids, RejectStatus.ASKED, work.person("the DAG rejects"), force=bool(work.context["params"]["force"]))
+        return _answers(work, store, ids)
+
+
+def numbers(text: str, known: list[int]) -> list[int]:
+    """`all`, or numbers and ranges such as `2-5` between commas or blanks; of a range those that are known.
+
+    Raises `RejectsUnknown`.
+    """
+    if text.strip().lower() == "all":
+        return known
+    words = [word for word in re.split(r"[\s,;]+", text) if word]
+    ranges = [re.fullmatch(r"(\d+)(?:-(\d+))?", word) for word in words]
+    if not words or None in ranges:
+        raise RejectsUnknown(f"ids is {text!r}; it must be numbers, ranges such as 2-5, or all")
+    found = {
+        word: [number for number in known if int(each[1]) <= number <= int(each[2] or each[1])]
+        for word, each in zip(words, ranges, strict=True)
+        if each is not None
+    }
+    if strange := [word for word, numbers in found.items() if not numbers]:
+        raise RejectsUnknown(f"Nothing is set aside under {', '.join(strange)}, or it is settled already")
+    return sorted({number for numbers in found.values() for number in numbers})
+
+
+def _answers(work: TaskContext, store: RejectTable, ids: list[int]) -> str:
+    """Waits for them a while. Raises `RejectsRefused`."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        now = store.read(RejectStatus, ids)
+        waiting = [reject for reject in now if reject.status is RejectStatus.ASKED]
+        if not waiting or time.monotonic() > end:
+            break
+        time.sleep(0.5)
+    answers = {reject.id: reject.answer or "" for reject in now if reject.status in OPEN and reject not in waiting}
+    applied = [reject for reject in now if reject.status is RejectStatus.APPLIED]
+    for reject in applied:
+        log.info("%s: applied: %s", work, reject)
+    if answers:
+        raise RejectsRefused(answers)
+    message = f"{counted(len(applied), 'change')} applied"
+    if waiting:
+        message += (
+            f", {len(waiting)} wait for the apply: it answers when it runs, its gate is open and safe mode is over"
+        )
+        log.warning("%s: %s", work, message)
+    return message

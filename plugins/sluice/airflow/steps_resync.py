@@ -1,0 +1,359 @@
+"""The tasks of a resynchronisation: what is due, one comparison a table, the report, a person's word, the repair."""
+
+import hashlib
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import Context, get_current_context, task
+
+from sluice import config
+from sluice.airflow import forms, notify, preflight_check, state_paths
+from sluice.airflow.failure import as_airflow
+from sluice.airflow.markdown import code
+from sluice.airflow.report_link import reporting
+from sluice.airflow.step import RETRY
+from sluice.airflow.task_context import TaskContext
+from sluice.airflow.verified_file import VerifiedFile
+from sluice.coordination.verification_log import VerificationLog
+from sluice.counted import counted
+from sluice.errors import SluiceError, Terminal
+from sluice.load import selection
+from sluice.load.selection import Selection
+from sluice.model.names import TableName
+from sluice.pair import Pair
+from sluice.verify import page, report
+from sluice.verify.findings import Outcome, TableFinding
+from sluice.verify.resync import Action, TableResult, resync
+
+log = logging.getLogger("sluice.airflow")
+
+NAMED = "{{ entry['prefix'] }} → {{ entry['slave'] }} {{ entry['table'] | join('.') }}"
+ONE_A_RUN = 2
+"""Tables compared at the same time in one run."""
+SUNDAY = 6
+QUESTION = "question"
+"""XCom key: what a person is asked before a repair."""
+LISTED = 20
+"""Tables that the question lists."""
+OUTCOMES = {Outcome.IDENTICAL: "identical", Outcome.DIFFERENT: "different", Outcome.COULD_NOT_COMPARE: "not compared"}
+
+ALL_TABLES = TableName("*", "*")
+"""Stands for the tables of a master that could not be asked which it has."""
+
+Entry = dict[str, Any]
+"""A table of a pair: `prefix`, `slave`, `table` [schema, name], `actions`, `action`, `sample`; or why there is none:
+`reason`."""
+
+
+class NoSuchTable(Terminal):
+    """What the form names is not replicated."""
+
+    def __init__(self, pattern: str):
+        super().__init__(
+            f"tables: {pattern!r} is no table that is replicated here. Write schema.table, with * for anything; the "
+            "DAG reconcile_tables lists those that are replicated."
+        )
+
+
+class NotIdentical(Terminal):
+    """What a run found, where that is not what one wants."""
+
+
+@task(**RETRY)  # type: ignore[untyped-decorator]
+def due() -> list[Entry]:
+    """Lists the tables to compare: those of the chosen pair, or of every pair whose schedule is due."""
+    context = get_current_context()
+    with as_airflow(context):
+        params, scheduled = context["params"], str(context["dag_run"].run_type) == "scheduled"
+        if params["slave"] and not params["prefix"]:
+            raise Terminal(f"Slave {params['slave']}: choose its replication, too.")
+        wanted = Selection.from_dict({"tables": params.get("tables")}).tables
+        found: list[Entry] = []
+        for replication in _chosen(params["prefix"]):
+            if scheduled and not is_due(replication.verify.schedule, datetime.now(UTC)):
+                continue
+            slaves = [params["slave"]] if params["slave"] else list(replication.slaves)
+            action = params["action"] or replication.verify.action
+            for slave in slaves:
+                for entry in _entries(replication, replication.slave(slave).name, action, wanted, context):
+                    found.append({**entry, "sample": params["sample"] or replication.verify.sample})
+        _expect_found(wanted, found)
+        log.info("%s to compare", counted(len(found), "table"))
+        return found
+
+
+@reporting(map_index_template=NAMED, max_active_tis_per_dagrun=ONE_A_RUN, **RETRY)  # type: ignore[untyped-decorator]
+def compare(entry: Entry) -> str:
+    """Compares one table at one position; with the action `repair` mends it, too, within `max_repair_rows`."""
+    context = get_current_context()
+    with as_airflow(context):
+        limit = config.load(entry["prefix"]).verify.max_repair_rows
+        return _compare(entry, Action(entry["action"]), limit, entry["sample"], context)
+
+
+@reporting(trigger_rule="all_done", **RETRY)  # type: ignore[untyped-decorator]
+def write_report(entries: list[Entry] | None) -> str:
+    """Writes `report.json` and `report.html` of the run; the page's address."""
+    context = get_current_context()
+    with as_airflow(context):
+        entries = _listed(entries)
+        for entry in entries:
+            if not _part(entry, context).exists():
+                lost = _lost(entry)
+                _keep(TaskContext.of_prefix(entry["prefix"], context), entry, lost, lost.finding.reason, context)
+        written = _written(entries, context)
+        _tell(entries, context)
+        context["ti"].xcom_push(key=QUESTION, value=question(json.loads(written.read_text())))
+        return state_paths.report_link(context["run_id"])
+
+
+@task.short_circuit(ignore_downstream_trigger_rules=False, **RETRY)
+def anything_to_repair(entries: list[Entry]) -> bool:
+    """Goes on to a person where tables differ and were not mended."""
+    return bool(_different(entries, get_current_context()))
+
+
+@task(**RETRY)  # type: ignore[untyped-decorator]
+def approved(entries: list[Entry]) -> list[Entry]:
+    """The tables that a person wants mended."""
+    return _different(entries, get_current_context())
+
+
+@reporting(map_index_template=NAMED, max_active_tis_per_dagrun=ONE_A_RUN, **RETRY)  # type: ignore[untyped-decorator]
+def repair(entry: Entry) -> str:
+    """Compares the table anew, mends what differs however much it is, and compares it again."""
+    context = get_current_context()
+    with as_airflow(context):
+        return _compare(entry, Action.REPAIR, None, 0, context)
+
+
+@reporting(trigger_rule="all_done", **RETRY)  # type: ignore[untyped-decorator]
+def verdict(entries: list[Entry] | None) -> str:
+    """Writes the report again, and fails the run unless every table is identical in the end."""
+    context = get_current_context()
+    with as_airflow(context):
+        entries = _listed(entries)
+        written = _written(entries, context)
+        _tell(entries, context)
+        tables = [table for one in json.loads(written.read_text()) for table in one["tables"]]
+        outcome = Outcome.of([Outcome(table["outcome"]) for table in tables])
+        if outcome is Outcome.IDENTICAL:
+            return str(outcome)
+        wrong = [f"{table['table']} {table['outcome']}" for table in tables if table["outcome"] != Outcome.IDENTICAL]
+        listed = "; ".join(wrong[:10]) + (f"; and {len(wrong) - 10} more" if len(wrong) > 10 else "")
+        raise NotIdentical(f"{outcome}: {listed}. The report is {written.with_suffix('.html')}")
+
+
+def question(pairs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Subject and body of the question whether to repair: the pairs, then tables and rows. `pairs`: the report."""
+    names, lines, rows = [], [], 0
+    for pair in pairs:
+        different = [table for table in pair["tables"] if table["outcome"] == Outcome.DIFFERENT]
+        name = f"{pair['prefix']} → {pair['slave']}"
+        names += [name] if different else []
+        for table in different:
+            wrong = _left(table)
+            rows += wrong
+            lines.append(f"- {name}: {code(table['table'])}: {counted(wrong, 'row')}")
+    tables = counted(len(lines), "table")
+    if len(lines) > LISTED:
+        lines[LISTED:] = [f"- and {counted(len(lines) - LISTED, 'table')} more"]
+    return {"subject": f"{', '.join(names)}: repair {counted(rows, 'row')} of {tables}?", "body": "\n".join(lines)}
+
+
+def is_due(schedule: str, now: datetime) -> bool:
+    """Whether a scheduled run concerns a replication with this `verify.schedule`."""
+    return schedule == "daily" or (schedule == "weekly" and now.weekday() == SUNDAY)
+
+
+def approval() -> Any:
+    """A person reads the report and approves the repair, or not; after twenty hours nothing is repaired."""
+    from airflow.providers.standard.operators.hitl import ApprovalOperator
+
+    return ApprovalOperator(
+        task_id="approve_repair",
+        subject="{{ ti.xcom_pull(task_ids='write_report', key='question')['subject'] }}",
+        body="{{ ti.xcom_pull(task_ids='write_report', key='question')['body'] }}\n\n"
+        "[Read the report]({{ ti.xcom_pull(task_ids='write_report') }}).\n\n"
+        "Approve, and each of these tables is made equal to the master's, however many rows that takes.",
+        defaults="Reject",
+        response_timeout=timedelta(hours=20),
+        **RETRY,
+    )
+
+
+def _chosen(prefix: str | None) -> list[config.Replication]:
+    if prefix:
+        return [config.load(prefix)]
+    replications, mistakes = forms.survey()
+    for mistake in mistakes:
+        log.warning("%s", mistake)
+    return [one for one in replications if not one.master.stream]
+
+
+def _expect_found(wanted: Iterable[str], found: list[Entry]) -> None:
+    """Raises `NoSuchTable` for a pattern that means none of the replicated tables; not where these are not known."""
+    if any("reason" in entry for entry in found):
+        return
+    for pattern in wanted:
+        if not any(selection.names(pattern, TableName(*entry["table"])) for entry in found):
+            raise NoSuchTable(pattern)
+
+
+def _entries(
+    replication: config.Replication, slave: str, action: str, wanted: Sequence[str], context: Context
+) -> list[Entry]:
+    """`wanted`: patterns of tables, instead of those that `verify.tables` has."""
+    base = {"prefix": str(replication.prefix), "slave": slave, "action": action}
+    work = TaskContext(replication, slave, context)
+    try:
+        preflight_check.warn(work, (slave,))
+    except SluiceError as failure:
+        log.warning("%s: %s", work, failure)
+    try:
+        with work.master() as master:
+            tables = replication.resolve(work.existing_tables(master))
+    except SluiceError as failure:
+        log.warning("%s: %s", work, failure)
+        return [{**base, "table": [], "actions": "", "reason": str(failure)}]
+    return [
+        {**base, "table": [one.table.schema, one.table.name], "actions": "".join(sorted(one.actions))}
+        for one in tables
+        if (
+            any(selection.names(each, one.table) for each in wanted) if wanted else replication.verify.covers(one.table)
+        )
+    ]
+
+
+def _compare(entry: Entry, action: Action, limit: int | None, sample: int, context: Context) -> str:
+    replication = config.load(entry["prefix"])
+    work = TaskContext(replication, entry["slave"], context)
+    table = _table_of(entry)
+    if "reason" in entry:
+        result = TableResult(TableFinding(table, Outcome.COULD_NOT_COMPARE, entry["reason"]))
+    else:
+        pair = Pair.of(replication, entry["slave"], work.connections)
+        options = replication.verify
+        result = resync(
+            pair,
+            work.redis,
+            table,
+            frozenset(entry["actions"]),
+            action,
+            limit,
+            sessions=options.parallel,
+            sample=sample,
+        )
+    described = report.as_dict(entry["prefix"], entry["slave"], str(action), _started(context), [result],
+                          replication.verify.mask)  # fmt: skip
+    (shown,) = described["tables"]
+    _keep(work, entry, result, (shown["after_repair"] or shown)["reason"], context)
+    state_paths.write_private(_part(entry, context), json.dumps(described, ensure_ascii=False))
+    said = shown["reason"] or shown["not_repaired_because"]
+    log.info("%s %s: %s%s", work, table, result.outcome, f". {said}" if said else "")
+    return str(result.outcome)
+
+
+def _keep(work: TaskContext, entry: Entry, result: TableResult, reason: str, context: Context) -> None:
+    """What is known of the table from now on; `reason` as the report shows it.
+
+    A sample that found nothing wrong leaves that as it was.
+    """
+    last = result.after or result.finding
+    if last.sampled and result.outcome is Outcome.IDENTICAL:
+        return
+    seen = {
+        "outcome": str(result.outcome),
+        "checked": datetime.now(UTC).isoformat(timespec="seconds"),
+        "run": state_paths.report_name(context["run_id"]),
+        "differ": last.faults,
+        "reason": reason,
+        "time": last.time,
+        "position": last.position,
+        "rows": last.rows_slave,
+    }
+    verified = VerificationLog(work.redis, work.prefix, entry["slave"])
+    verified.write(str(_table_of(entry)), seen)
+    VerifiedFile(work.prefix, entry["slave"]).add(verified)
+
+
+def _table_of(entry: Entry) -> TableName:
+    return TableName(*entry["table"]) if entry["table"] else ALL_TABLES
+
+
+def _part(entry: Entry, context: Context) -> Path:
+    name = hashlib.sha256(json.dumps([entry["prefix"], entry["slave"], entry["table"]]).encode()).hexdigest()[:24]
+    return state_paths.report_folder(context["run_id"]) / f"part-{name}.json"
+
+
+def _read(entry: Entry, context: Context) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(_part(entry, context).read_text())
+        return found
+    except FileNotFoundError:
+        return report.as_dict(entry["prefix"], entry["slave"], entry["action"], _started(context), [_lost(entry)])
+
+
+def _lost(entry: Entry) -> TableResult:
+    """What stands for a comparison whose task has failed."""
+    return TableResult(
+        TableFinding(_table_of(entry), Outcome.COULD_NOT_COMPARE, "Its task failed: see the task's log.")
+    )
+
+
+def _different(entries: list[Entry], context: Context) -> list[Entry]:
+    return [entry for entry in entries if _read(entry, context)["outcome"] == Outcome.DIFFERENT]
+
+
+def _written(entries: list[Entry], context: Context) -> Path:
+    """Where `report.json` is; `report.html` lies beside it."""
+    pairs: dict[tuple[str, str], dict[str, Any]] = {}
+    for entry in entries:
+        part = _read(entry, context)
+        whole = pairs.setdefault((entry["prefix"], entry["slave"]), {**part, "tables": []})
+        whole["tables"] += part["tables"]
+    for whole in pairs.values():
+        whole["outcome"] = str(Outcome.of([Outcome(table["outcome"]) for table in whole["tables"]]))
+        log.info("%s → %s: %s", whole["prefix"], whole["slave"], _summary(whole))
+    folder = state_paths.report_folder(context["run_id"])
+    state_paths.write_private(folder / "report.html", page.page(pairs.values()))
+    state_paths.write_private(folder / "report.json", json.dumps(list(pairs.values()), ensure_ascii=False, indent=1))
+    log.info("The report: %s (%s)", state_paths.report_link(context["run_id"]), folder / "report.html")
+    return folder / "report.json"
+
+
+def _listed(entries: list[Entry] | None) -> list[Entry]:
+    if entries is None:
+        raise NotIdentical(f"{Outcome.COULD_NOT_COMPARE}: the task due has failed; its log says why.")
+    return entries
+
+
+def _tell(entries: list[Entry], context: Context) -> None:
+    for prefix in dict.fromkeys(entry["prefix"] for entry in entries):
+        notify.tell_of_run(TaskContext.of_prefix(prefix, context))
+
+
+def _left(table: Mapping[str, Any]) -> int:
+    """Rows of a table that differ in the end."""
+    return int((table["after_repair"] or table)["to_repair"])
+
+
+def _summary(whole: Mapping[str, Any]) -> str:
+    """Tables by outcome, and rows: of a repaired table those that are left."""
+    tables = whole["tables"]
+    outcomes = Counter(table["outcome"] for table in tables)
+    described = [f"{counted(outcomes[one], 'table')} {words}" for one, words in OUTCOMES.items() if outcomes[one]]
+    repaired, left = sum(table["repaired"] for table in tables), sum(map(_left, tables))
+    described += [f"{counted(repaired, 'row')} repaired"] if repaired else []
+    described += [f"{counted(left, 'row')} different"] if left else []
+    return ", ".join(described) or "nothing to compare"
+
+
+def _started(context: Context) -> str:
+    started = context["dag_run"].start_date or datetime.now(UTC)
+    return str(started.strftime("%Y-%m-%dT%H:%M:%S"))

@@ -1,0 +1,212 @@
+"""The tasks of an initial update."""
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk import Context
+
+from sluice.airflow import jobs, multi_slave, transfer_form
+from sluice.airflow.failure import XCOM_KEY
+from sluice.airflow.job import Kind, Owner
+from sluice.airflow.runs import is_active, run_of
+from sluice.airflow.selection_form import update_of
+from sluice.airflow.step import NOT_RUN, states_of_run, step, teardown
+from sluice.airflow.task_context import TaskContext
+from sluice.config import ConfigError, UnknownPrefix, UnknownSlave
+from sluice.coordination.used_locations import UsedLocations
+from sluice.counted import counted
+from sluice.errors import Terminal
+from sluice.load import steps
+from sluice.load.load_ownership import LoadEnded, owner_of
+from sluice.load.transfer import transfer_steps
+from sluice.load.update import Update
+from sluice.model.slave_state import ForbiddenMove, SlaveState
+from sluice.model.table_state import how_to_load
+
+log = logging.getLogger("sluice.airflow")
+
+KILL_SECONDS = 12.0
+"""In which Airflow has ended a running task that a person marked: a heartbeat, and its patience with a process."""
+END_SECONDS = 30.0
+"""How long the end of the load job is waited for, once it was told to end."""
+UNFINISHED = NOT_RUN | {"failed"}
+"""States of the task `finish` with which an update is over without its end."""
+
+
+class UpdateIncomplete(Terminal):
+    """An initial update was cancelled or failed; `slave_state` is what it left behind."""
+
+    def __init__(self, update: Update, reason: str, slave_state: str):
+        super().__init__(f"{update}: {reason.rstrip('.')}. {slave_state}.")
+        self.reason = reason
+
+
+class UpdateNotBegun(Terminal):
+    """The update ended before it touched the slave."""
+
+    def __init__(self, reason: str):
+        super().__init__(f"{reason.rstrip('.')}. The slave was not touched.")
+
+
+@step
+def begin(work: TaskContext) -> str:
+    """Takes the slave over: state INITIAL, gate closed, blocks of earlier updates forgotten."""
+    begun = multi_slave.each(work, _begin)
+    return ", ".join("begun" if each else "gone on" for each in begun.values())
+
+
+def _begin(work: TaskContext) -> bool:
+    update, by = update_of(work), work.person("initial update")
+    try:
+        return steps.begin(update, work.redis, by=by)
+    except ForbiddenMove:
+        if not _cancel_abandoned(update, work):
+            raise
+        return steps.begin(update, work.redis, by=by)
+
+
+@step
+def create_tables(work: TaskContext) -> str:
+    """Makes the tables that the slave lacks; empties, keeps or refuses those it has, as configured."""
+    made = multi_slave.each(work, lambda one: steps.create_tables(update_of(one)))
+    for name, tables in made.items():
+        for table in tables:
+            log.info("%s → %s: made table %s", work.prefix, name, table)
+    return f"{counted(sum(map(len, made.values())), 'table')} made"
+
+
+@step
+def plan(work: TaskContext) -> str:
+    """Takes the start position, plans the blocks, opens the gate: state TRANSITION, applying may begin. Where the
+    blocks travel as files, the gate stays closed until they have arrived."""
+    held = work.slave_name is None  # The job that exports takes the blocks of the slave that leads.
+    planned = multi_slave.each(work, lambda one: _plan(one, held))
+    count = max(planned.values())
+    log.info("%s: to be loaded: %s", work, counted(count, "table"))
+    return f"{counted(count, 'table')} planned"
+
+
+def _plan(work: TaskContext, held: bool) -> int:
+    update = update_of(work)
+    queueing = steps.IN_ONE_SNAPSHOT if update.options.read == "snapshot" else ""
+    if transfer_form.by_files(work.context):
+        queueing = transfer_steps.QUEUEING
+    return steps.plan(update, work.redis, queueing, held=held)
+
+
+@step
+def make_folder(work: TaskContext) -> str | None:
+    """Where the blocks travel as files: makes the folder of this update, its name a unique timestamp."""
+    if not transfer_form.by_files(work.context):
+        return None
+    if multi_slave.continues_for_one_slave(work.context):
+        return str(transfer_form.location(work.replication, work.context))
+    if work.slave_name is None:
+        work = work.of_slave(multi_slave.members(work.context)[0])
+    place, s3 = transfer_form.location(work.replication, work.context), transfer_form.access(work.replication)
+    UsedLocations(work.redis, work.prefix).add(place)
+    transfer_folder = transfer_steps.folder_of(update_of(work), place, s3, transfer_form.key(work.replication))
+    log.info("%s: the files go to %s", work, transfer_folder.location)
+    return str(transfer_folder.location)
+
+
+@step
+def finish(work: TaskContext) -> str:
+    """Makes indexes, unique values, checks and foreign keys, and sets sequences. The apply goes on meanwhile."""
+    done = steps.finish(update_of(work))
+    for left_out in done.left_out:
+        log.warning("%s: left out: %s", work, left_out)
+    return f"indexes and constraints: {len(done.made)} made, {len(done.left_out)} left out"
+
+
+@teardown
+def settle(context: Context) -> str:
+    """Runs always, also after a cancel. Where the update did not reach its end it stops the load and leaves the
+    slave **INCONSISTENT** with the reason, and fails the run.
+    """
+    ti, states = context["ti"], states_of_run(context)
+    if states.get("finish") not in UNFINISHED:
+        return "complete"
+    reason = _reason(context, states)
+    if multi_slave.has_several_slaves(context) and states.get("begin") not in NOT_RUN:
+        return _settle_list(context, states, reason)
+    if states.get("begin") in NOT_RUN:
+        raise UpdateNotBegun(reason)
+    try:
+        work = TaskContext.of(context)
+    except (UnknownPrefix, UnknownSlave, ConfigError):
+        raise UpdateNotBegun(reason) from None
+    running = jobs.live(Kind.LOAD, str(work.prefix), work.slave.name)
+    if running is not None and running.owner.run_id == ti.run_id:
+        jobs.stop(running, "Airflow", "its initial update is over")
+    update = update_of(work)
+    cancelled = _cancel(update, work, reason)
+    if reason.startswith(steps.INTERRUPTED):
+        # Airflow ends a task only after it says so: the step may have gone on for a moment.
+        time.sleep(KILL_SECONDS)
+        cancelled = _cancel(update, work, reason) or cancelled
+    if running is not None and running.owner.run_id == ti.run_id:
+        jobs.await_end(running, END_SECONDS)
+    steps.end_sessions(update)
+    raise UpdateIncomplete(update, reason, _left(work, cancelled))
+
+
+def _settle_list(context: Context, states: Mapping[str, Any], reason: str) -> str:
+    work = TaskContext.of(context)
+    running = jobs.live(Kind.LOAD, str(work.prefix), multi_slave.members(context)[0])
+    if running is not None and running.owner.run_id == context["ti"].run_id:
+        jobs.stop(running, "Airflow", "its initial update is over")
+    reasons = multi_slave.unfinished(work, states, reason)
+    if reasons:
+        raise multi_slave.SlavesMissing(work, reasons)
+    return "complete"
+
+
+def _cancel(update: Update, work: TaskContext, reason: str) -> bool:
+    try:
+        return steps.cancel(update, work.redis, reason)
+    except LoadEnded as owned:
+        log.info("%s: nothing to cancel: %s", work, owned)
+        return False
+
+
+def _cancel_abandoned(update: Update, work: TaskContext) -> bool:
+    """Ends an update that nobody drives any more: its run was deleted, or Airflow's database was lost."""
+    with work.at(work.slave) as slave:
+        owner = owner_of(update, slave)
+    dag_id = work.context["ti"].dag_id
+    if owner is None:
+        return False
+    runs = [owner.update_id, run_of(owner.update_id, work.slave.name)] if owner.update_id else []
+    if any(is_active(Owner(dag_id, run, "begin")) for run in runs):
+        return False
+    log.warning("%s: initial update %s is under way and no run drives it; it is cancelled", work, owner.update_id)
+    return steps.cancel(update, work.redis, "Initial Update abandoned: its run is gone", any_update=True)
+
+
+def _left(work: TaskContext, cancelled: bool) -> str:
+    """What the update leaves behind, and what to do about it."""
+    checkpoint = work.checkpoint(work.slave)
+    state = checkpoint.state if checkpoint else SlaveState.UNCONFIGURED
+    if cancelled and checkpoint and state is SlaveState.NORMAL and checkpoint.tables:
+        lacking = how_to_load(work.prefix, work.slave.name, list(checkpoint.tables)).rstrip(".")
+        return f"The slave is NORMAL without these tables, all else goes on. {lacking}"
+    if cancelled:
+        return f"The slave is {SlaveState.INCONSISTENT}: start a new initial update"
+    if state is SlaveState.NORMAL:
+        return "The slave is NORMAL. Should indexes or constraints be missing, clear the task finish"
+    return f"This update did not touch the slave, which is {state}"
+
+
+def _reason(context: Context, states: Mapping[str, Any]) -> str:
+    """Which task ended the update, and why, in one sentence."""
+    ti = context["ti"]
+    failed = next((name for name, state in states.items() if str(state) == "failed" and name != ti.task_id), None)
+    if failed is None:
+        return steps.INTERRUPTED
+    said = ti.xcom_pull(task_ids=failed, key=XCOM_KEY)
+    if said and said.startswith(steps.INTERRUPTED):
+        return str(said)
+    return f"Initial Update failed in {failed}: {said}" if said else f"{steps.INTERRUPTED} in {failed}"

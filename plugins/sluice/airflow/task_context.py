@@ -1,0 +1,135 @@
+"""What a task works on: a replication, perhaps one of its slaves, and how to reach both."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from airflow.sdk import Context
+from redis import Redis
+
+from sluice import config
+from sluice.airflow import connections
+from sluice.config import Endpoint, Replication, SlaveConfig
+from sluice.coordination import redis_store
+from sluice.database.registry import reach, vendor_of
+from sluice.database.session import Session
+from sluice.model.checkpoint import Checkpoint
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix, TableName
+
+UPDATE = "update"
+"""Param of a run that goes on for one slave with what a run for several has begun: the id of the latter."""
+
+
+@dataclass(frozen=True)
+class TaskContext:
+    """Made in every task from the run's params; reads configuration and connections anew each time."""
+
+    replication: Replication
+    slave_name: str | None
+    context: Context
+    slave_names: tuple[str, ...] = ()
+    """Of all slaves that the run is for; `slave_name` is None where there are several."""
+
+    @classmethod
+    def of(cls, context: Context) -> "TaskContext":
+        """Raises `UnknownPrefix`, `UnknownSlave`, `ConfigError`."""
+        params = context["params"]
+        replication = config.load(params["prefix"])
+        names = tuple(replication.slave(name).name for name in listed(params.get("slave")))
+        return cls(replication, names[0] if len(names) == 1 else None, context, names)
+
+    @classmethod
+    def of_prefix(cls, prefix: str, context: Context) -> "TaskContext":
+        """A replication, no slave chosen. Raises `UnknownPrefix`, `ConfigError`."""
+        return cls(config.load(prefix), None, context)
+
+    @property
+    def prefix(self) -> Prefix:
+        return self.replication.prefix
+
+    @property
+    def slave(self) -> SlaveConfig:
+        assert self.slave_name is not None, "this DAG has no slave"
+        return self.replication.slave(self.slave_name)
+
+    def of_slave(self, name: str) -> "TaskContext":
+        """The same for one of several slaves."""
+        return TaskContext(self.replication, name, self.context, (name,))
+
+    def person(self, nobody: str) -> str:
+        """Who triggered the run; `nobody` where no person did."""
+        return str(getattr(self.context.get("dag_run"), "triggering_user_name", None) or nobody)
+
+    @property
+    def update_id(self) -> str:
+        """Names an initial update: the run that does it."""
+        return update_id(self.context)
+
+    @cached_property
+    def connections(self) -> dict[str, ConnectionInfo]:
+        """conn_id → how to reach it, of the master and of the slave if one is chosen."""
+        return connections.all_of(self.replication, *([self.slave_name] if self.slave_name else []))
+
+    def info(self, place: Endpoint | SlaveConfig) -> ConnectionInfo:
+        """How to reach one place. Raises `ConnectionMissing`, `ConnectionUnusable`, `ConnectionsUnavailable`."""
+        if isinstance(place, Endpoint) and place.stream:
+            return place.stream
+        found = connections.info(place.conn_id, place.vendor, str(self.replication.source))
+        return replace(found, mask=self.replication.verify.mask)
+
+    @cached_property
+    def redis(self) -> Redis:
+        """A client of Redis."""
+        return redis_store.connect(connections.redis_url())
+
+    @contextmanager
+    def at(self, place: Endpoint | SlaveConfig) -> Iterator[Session]:
+        """A connection in autocommit mode to the master or a slave; errors are classified."""
+        with reach(self.info(place), f"sluice {self.prefix} {self.context['dag'].dag_id}") as connection:
+            yield connection
+
+    @contextmanager
+    def master(self) -> Iterator[Session]:
+        """A connection to the master, see `at`."""
+        with self.at(self.replication.master) as connection:
+            yield connection
+
+    def checkpoint(self, slave: SlaveConfig, *, secure: bool = False) -> Checkpoint | None:
+        """The checkpoint of a slave, see `checkpoint_of`."""
+        application = f"sluice {self.prefix} {self.context['dag'].dag_id}"
+        return checkpoint_of(self.info(slave), self.prefix, slave.name, slave.schema, application, secure=secure)
+
+    def existing_tables(self, master: Session) -> list[TableName]:
+        """The tables that the master has."""
+        return vendor_of(self.replication.master.vendor).rows.tables(master)
+
+    def __str__(self) -> str:
+        return f"{self.prefix} → {self.slave_name}" if self.slave_name else str(self.prefix)
+
+
+def listed(value: object) -> tuple[str, ...]:
+    """The names in a param: one, several with commas between them, or a list; each once."""
+    parts = value if isinstance(value, list | tuple) else str(value or "").split(",")
+    return tuple(dict.fromkeys(name for part in parts if (name := str(part).strip())))
+
+
+def update_id(context: Context) -> str:
+    """The run that began the initial update: this one, or one for several slaves that goes on here for one of them."""
+    return str(context["params"].get(UPDATE) or context["run_id"])
+
+
+def checkpoint_of(
+    info: ConnectionInfo, prefix: Prefix, slave: str, schema: str, application: str, *, secure: bool = False
+) -> Checkpoint | None:
+    """The checkpoint of a slave, None where no initial update was ever started.
+
+    `secure`: no crash of the slave can undo it any more. Raises `DatabaseUnreachable`, `DatabaseRefused`.
+    """
+    with reach(info, application) as connection:
+        store = vendor_of(info.vendor).control.CheckpointStore(connection, prefix, schema, slave)
+        found: Checkpoint | None = store.read()
+        if secure and found is not None:
+            store.secure()
+        return found

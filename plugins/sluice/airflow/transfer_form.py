@@ -1,0 +1,87 @@
+"""What a run whose blocks travel as files works with: the location of its form, the folder, the slave's location."""
+
+from typing import Any
+
+from airflow.sdk import Context
+
+from sluice.airflow import connections
+from sluice.airflow.task_context import TaskContext
+from sluice.config import Replication
+from sluice.errors import Terminal
+from sluice.load.transfer import encryption, transfer_steps
+from sluice.load.transfer.transfer_folder import TransferFolder
+from sluice.model.location import Location, S3Access
+from sluice.storage.allowed_locations import allowed
+
+FOLDER_TASK = "make_folder"
+"""The task whose result is the folder of the update."""
+
+
+class LocationMissing(Terminal):
+    """The form asks for files and says not where."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "transfer is files, and no location is given. Start again with a location: an existing directory such as "
+            "/mnt/disk, or s3://bucket/prefix. Nothing was touched."
+        )
+
+
+def by_files(context: Context) -> bool:
+    """Whether the form of the run says so."""
+    return bool(context["params"].get("transfer") == "files")
+
+
+def location(replication: Replication, context: Context) -> Location:
+    """Where the form says that files are written. Raises `LocationMissing`, `NoLocation`, `LocationNotAllowed`."""
+    text = str(context["params"].get("location") or "").strip()
+    if not text:
+        raise LocationMissing
+    return allowed(Location.parse(text), replication.locations, replication.source)
+
+
+def access(replication: Replication) -> S3Access:
+    """How to reach S3. Raises as `connections.info` does."""
+    return connections.s3(replication.initial.files_s3, str(replication.source))
+
+
+def key_text(replication: Replication) -> str | None:
+    """The key of encrypted files in base64. Raises `BadKey`, and as `connections.info` does."""
+    text = connections.file_key(replication.initial.files_key, str(replication.source))
+    if text is not None:
+        encryption.key_of(text, f"Connection {replication.initial.files_key!r}")
+    return text
+
+
+def key(replication: Replication) -> bytes | None:
+    """The same, as it is used."""
+    text = key_text(replication)
+    return None if text is None else encryption.key_of(text, f"Connection {replication.initial.files_key!r}")
+
+
+def written(context: Context) -> Location:
+    """The folder that this run has made."""
+    return Location.parse(str(context["ti"].xcom_pull(task_ids=FOLDER_TASK)))
+
+
+def arrived(replication: Replication, slave: str, context: Context) -> Location:
+    """Where that folder is looked for: at the slave's `initial_files_location`, else where it was written."""
+    folder = written(context)
+    configured = replication.slave(slave).initial_files_location
+    return transfer_steps.at(Location.parse(configured), folder.name) if configured else folder
+
+
+def arrived_folder(work: TaskContext) -> TransferFolder:
+    """The folder at the slave's location."""
+    found = arrived(work.replication, work.slave.name, work.context)
+    return TransferFolder(found, access(work.replication), key(work.replication))
+
+
+def payload(replication: Replication, step: str, folder: Location) -> dict[str, Any]:
+    """What a load job is told of it, the key included."""
+    return {
+        "step": step,
+        "folder": str(folder),
+        "s3": access(replication).to_dict(),
+        "key": key_text(replication),
+    }

@@ -1,0 +1,42 @@
+"""A copy of what Redis knows of the tables verified on a slave, which outlives an emptied Redis.
+
+SLUICE_HOME/verified/<PREFIX>.<slave>.json   {"update": the initial update that loaded the slave, "tables": …}
+"""
+
+import json
+
+from sluice.airflow import state_paths
+from sluice.coordination.verification_log import Seen, VerificationLog
+from sluice.model.names import Prefix
+
+
+class VerifiedFile:
+    """Of one slave. A new initial update makes it worthless: then all tables count as never verified."""
+
+    def __init__(self, prefix: Prefix, slave: str):
+        self._path = state_paths.verified_folder() / f"{prefix}.{slave}.json"
+
+    def restore(self, verified: VerificationLog, update: str) -> None:
+        """Gives Redis back what it lost since the initial update `update`."""
+        former, tables = self._read()
+        if former == update:
+            verified.restore(tables)
+
+    def replace(self, verified: VerificationLog, update: str) -> None:
+        """From now on it holds what Redis holds."""
+        self._write(update, verified.read())
+
+    def add(self, verified: VerificationLog) -> None:
+        """What Redis holds is added: Redis may have been emptied, and not restored yet."""
+        update, tables = self._read()
+        self._write(update, {**tables, **verified.read()})
+
+    def _read(self) -> tuple[str, dict[str, Seen]]:
+        try:
+            kept = json.loads(self._path.read_text())
+            return str(kept["update"]), dict(kept["tables"])
+        except (OSError, ValueError, KeyError, TypeError):  # absent, or cut off when the machine lost its power
+            return "", {}
+
+    def _write(self, update: str, tables: dict[str, Seen]) -> None:
+        state_paths.write_private(self._path, json.dumps({"update": update, "tables": tables}, ensure_ascii=False))

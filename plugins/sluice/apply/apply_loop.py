@@ -1,0 +1,458 @@
+"""The apply of one pair: a loop with one truth, the checkpoint on the slave (design, section 6).
+
+A turn reads like the protocol:
+
+1. wait while the gate is closed or the state says so; be sure of the lease;
+2. take the window `(checkpoint, now]`;
+3. apply it in one slave transaction that carries the new checkpoint;
+4. say what was done.
+
+Outages are waited for with back-off, for ever. What a person must mend closes the gate `error`
+and ends the process; the next start opens that closure, because starting again is that person's act.
+"""
+
+import logging
+import threading
+import time
+from dataclasses import dataclass
+
+import redis
+
+from sluice.apply import redis_preconditions, slave_foreign_keys
+from sluice.apply.checkpoint_writer import RedisCheckpointWriter, SlaveCheckpointWriter
+from sluice.apply.executor import Executor, ExecutorLost
+from sluice.apply.pair_sessions import PairSessions
+from sluice.apply.request_handler import RequestHandler
+from sluice.apply.window_applier import WindowApplier
+from sluice.config import Replication
+from sluice.configuration.watched import WatchedFile, used_by_apply
+from sluice.coordination.gate import ERROR, Gate
+from sluice.coordination.lease import Lease, LeaseHeld
+from sluice.coordination.redis_checkpoint import StoredCheckpoint
+from sluice.coordination.redis_store import StoreUnreachable
+from sluice.coordination.requests import Requests
+from sluice.coordination.status import Status
+from sluice.counted import counted
+from sluice.errors import DataLost, SluiceError, Terminal, Transient
+from sluice.model import safemode
+from sluice.model.checkpoint import Checkpoint, CheckpointMoved, Fenced
+from sluice.model.comparison_trigger import COMPARE_AND_TELL, ComparisonTrigger
+from sluice.model.position import Position
+from sluice.model.safemode import SafeMode
+from sluice.model.slave_state import APPLYING, SlaveState
+from sluice.pair import Pair
+
+log = logging.getLogger("sluice.apply")
+
+IDLE_CHECKPOINT_SECONDS = 1.0
+"""How often the checkpoint moves while nothing changes, so that 'current as of' stays true."""
+WAIT_SECONDS = 0.25
+"""How long a turn waits when the slave's state keeps it from applying, or a lease that is held."""
+BLOCK_SECONDS = 0.02
+"""How often a block that is being read is looked at, while changes to it wait."""
+SUMMARY_SECONDS = 60.0
+STATUS_SECONDS = 0.5
+COMPARE_SECONDS, COMPARE_SHARE = 1.0, 20.0
+"""Between two comparisons of definitions at least so long, and so many times as long as one takes."""
+COMPARE_WITH_TRIGGERS_SECONDS = 30.0
+"""The same where event triggers tell of DDL: there may be some that they do not see."""
+DIGEST_SECONDS, DIGEST_SHARE, LONGEST_DIGEST_SECONDS = 15.0, 500.0, 30.0
+"""The same for the digest of definitions that no change says; and at most so long: people hear within a minute."""
+LONGEST_BACKOFF_SECONDS = 15.0
+REREAD_SECONDS = 1.0
+"""How often the configuration file is looked at."""
+
+
+class NotConfigured(Terminal):
+    """There is nothing to apply to: no initial update was ever started for the slave."""
+
+    def __init__(self, pair: Pair):
+        super().__init__(
+            f"{pair}: the slave has no checkpoint. Start an initial update: DAG initial_update with prefix "
+            f"{pair.prefix} and slave {pair.slave.name}."
+        )
+
+
+class Stopping(Transient):
+    """Told to stop in the middle of a turn; the turn is void."""
+
+
+@dataclass
+class Tally:
+    """What was done since the last summary line."""
+
+    windows: int = 0
+    changes: int = 0
+    busy_seconds: float = 0.0
+
+
+class ApplyLoop:
+    """Applies one pair until told to stop or its configuration changes. One at a time in a process.
+
+    `run` returns when `stop` is set, or with the new configuration; it raises `Fenced` when another apply took over,
+    `LeaseHeld` when one is active already, and any other `Terminal` after closing the gate.
+    """
+
+    def __init__(self, pair: Pair, store: redis.Redis, executor: Executor, stop: threading.Event):
+        self.pair = pair
+        self.stop = stop
+        self.gate = Gate(store, pair.prefix, pair.slave.name)
+        self.lease = Lease(store, pair.prefix, pair.slave.name, pair.replication.apply.lease)
+        self.status = Status(store, pair.prefix, pair.slave.name)
+        self.sessions = PairSessions(pair)
+        self.executor = executor
+        self.checkpoints = SlaveCheckpointWriter(self.sessions, self.gate)
+        if pair.slave.checkpoint == "redis":
+            stored = StoredCheckpoint(store, pair.prefix, pair.slave.name)
+            self.checkpoints = RedisCheckpointWriter(
+                self.sessions, self.gate, stored, pair.replication.apply.checkpoint_interval
+            )
+        self.applier = WindowApplier(
+            self.sessions, self.checkpoints, executor, self.lease.keep, self._pause, self._heartbeat
+        )
+        self.request_handler = RequestHandler(
+            self.sessions, Requests(store, pair.prefix, pair.slave.name), self.checkpoints
+        )
+        self.checkpoint: Checkpoint | None = None
+        self._known: Checkpoint | None = None
+        """The last one, for what is said during an outage."""
+        self.seen: Position | None = None
+        self.mode = safemode.OFF
+        self.tally = Tally()
+        self._file = WatchedFile(pair.replication)
+        self._reread_at = 0.0
+        self._changed: Replication | None = None
+        self._mistake = ""
+        """Why the configuration file cannot be used as it is now."""
+        self._waiting_for = ""
+        self._begun = False
+        self._has_ddl_triggers = True
+        self._compare_at = 0.0
+        self._watch = ComparisonTrigger()
+        self._digest = ""
+        self._digest_at = 0.0
+        self._lease_deadline: float | None = None
+        self._written = self._summed = self._said = time.monotonic()
+
+    def run(self) -> Replication | None:
+        """Until `stop` is set (None), or the configuration changes: then what it is now."""
+        backoff = 0.0
+        try:
+            while not self.stop.is_set() and not self._reconfigured():
+                try:
+                    if self.checkpoint is None:
+                        self._take_over()
+                    self.turn()
+                    backoff = 0.0
+                except (Fenced, ExecutorLost):
+                    raise
+                except LeaseHeld as held:
+                    self._await_lease(held)
+                except CheckpointMoved as moved:
+                    log.info("%s: %s", self.pair, moved)
+                    self._forget()
+                except Stopping:
+                    break
+                except Transient as outage:
+                    backoff = min(max(2 * backoff, 0.25), LONGEST_BACKOFF_SECONDS)
+                    log.warning("%s: %s Next try in %.2g s.", self.pair, outage, backoff)
+                    self._forget()
+                    self._write_status(f"waiting: {outage}", force=True)
+                    self.stop.wait(backoff)
+        except (Fenced, LeaseHeld):
+            raise
+        except Terminal as error:
+            self._close_gate(error)
+            raise
+        finally:
+            self._forget()
+            self.gate.forget()
+            self.lease.release()
+        return self._changed
+
+    def turn(self) -> None:
+        """One turn. Raises `Transient` for outages, `Terminal` for what a person must mend."""
+        assert self.checkpoint is not None
+        closures = self.gate.closures()
+        if closures:
+            reason = "the gate is closed: " + "; ".join(str(closure) for closure in closures)
+            self._note_waiting(reason)
+            # Opening the gate sends a message that wakes us; a lost message costs one interval.
+            self.gate.await_change(min(self.pair.replication.apply.poll_interval, WAIT_SECONDS))
+            return
+        self.lease.keep()
+        self.executor.check()
+        if self.checkpoint.state not in APPLYING:
+            reason = f"the slave is {self.checkpoint.state}: {self.checkpoint.message or 'start an initial update'}"
+            self._wait(reason, WAIT_SECONDS)
+            self.checkpoint = self.checkpoints.read(self.checkpoint)
+            self.seen = self.checkpoint.position
+            mode = self._mode_at_start(self.checkpoint)
+            if mode.reason != self.mode.reason:
+                log.info("%s: safe mode is %s", self.pair, mode.explain(time.monotonic()))
+            self.mode = mode
+            return
+        self._waiting_for = ""
+        self._apply_next()
+
+    def _reconfigured(self) -> bool:
+        """Whether the configuration file says now what this apply does not go by."""
+        if time.monotonic() < self._reread_at:
+            return False
+        self._reread_at = time.monotonic() + REREAD_SECONDS
+        slave = self.pair.slave.name
+        try:
+            found = self._file.again()
+            if found is None:
+                return False
+            different = used_by_apply(found, slave) != used_by_apply(self.pair.replication, slave)
+        except Terminal as mistake:
+            log.warning("%s: the apply goes on with the configuration it has: %s", self.pair, mistake)
+            self._mistake = str(mistake)
+            return False
+        self._mistake = ""
+        if different:
+            log.info("%s: %s has changed: the apply begins anew with it", self.pair, found.source)
+            self._changed = found
+        return different
+
+    def _apply_next(self) -> None:
+        assert self.checkpoint is not None and self.seen is not None
+        settled = self.checkpoint.state is SlaveState.NORMAL and not self.checkpoint.catching_up
+        if settled and self.mode.reason in (None, "configured"):
+            self.applier.pair_rejects.apply_requested(self.checkpoint, self.checkpoints, self.lease.keep)
+        self._compare_structure()
+        self._ask_for_comparison()
+        target = self.checkpoint.target or self._requested_target() or self.sessions.window_end(self.seen)
+        self._leave_safe_mode(self.seen)
+        started = time.monotonic()
+        done = self.applier.apply(self.checkpoint, self.seen, target, safe=self.mode.on)
+        if done is None:
+            self._idle(target)
+            return
+        changes = done.changes - self.checkpoint.changes
+        if done.state is not self.checkpoint.state:
+            log.info("%s: the slave is %s, current as of %s", self.pair, done.state, target.time)
+        self.checkpoint = done
+        self.seen = done.position
+        self.checkpoints.committed(done)
+        self.request_handler.reached(done, done.position)
+        self._written = time.monotonic()
+        self.tally.windows += 1
+        self.tally.changes += changes
+        self.tally.busy_seconds += self._written - started
+        self._write_status("applying")
+        self._summarise()
+
+    def _idle(self, target: Position) -> None:
+        """Nothing in the window: the slave is as current as the master's clock, and we rest."""
+        assert self.checkpoint is not None and self.seen is not None
+        self.sessions.check_purged(self.seen)
+        self.seen = target
+        self.request_handler.reached(self.checkpoint, target)
+        now = time.monotonic()
+        if now - self._written >= IDLE_CHECKPOINT_SECONDS:
+            self.sessions.secure(target)
+            self.checkpoint = self.checkpoints.idle(self.checkpoint, self.checkpoint.advanced(target, 0))
+            self._written = now
+        self._write_status("applying")
+        self._summarise()
+        self.stop.wait(self.pair.replication.apply.poll_interval)
+
+    def _requested_target(self) -> Position | None:
+        assert self.checkpoint is not None and self.seen is not None
+        # Where the checkpoint does not travel with the data, the slave may be ahead of it until safe mode ends.
+        ahead = self.checkpoints.overlap and self.mode.on and self.mode.reason != "configured"
+        return self.request_handler.target(self.checkpoint, self.seen, exact=not ahead)
+
+    def _compare_structure(self) -> None:
+        """Looks now and then for DDL that no event trigger tells of, and spends little time on it."""
+        if time.monotonic() < self._compare_at:
+            return
+        started = time.monotonic()
+        changed = self.sessions.compare_structure()
+        ended = time.monotonic()
+        least = COMPARE_WITH_TRIGGERS_SECONDS if self._has_ddl_triggers else COMPARE_SECONDS
+        self._compare_at = ended + max(least, COMPARE_SHARE * (ended - started))
+        if changed:
+            log.info("%s: found on the master by comparison: %s", self.pair, counted(changed, "changed definition"))
+
+    def _ask_for_comparison(self) -> None:
+        """Asks for a comparison of definitions where what people should know may be something else than before."""
+        now = time.monotonic()
+        if now >= self._digest_at:
+            self._digest = self.sessions.definitions_digest()
+            started, now = now, time.monotonic()
+            pause = max(DIGEST_SECONDS, DIGEST_SHARE * (now - started))
+            self._digest_at = now + min(pause, LONGEST_DIGEST_SECONDS)
+        assert self.checkpoint is not None
+        if self._watch.asks((self._digest, self.applier.pair_rejects.tables_differing, self.checkpoint.tables), now):
+            log.info("%s: the master's definitions have changed, or tables differ: %s", self.pair, COMPARE_AND_TELL)
+
+    def _leave_safe_mode(self, applied: Position) -> None:
+        assert self.checkpoint is not None
+        after = self.mode.after(applied, time.monotonic())
+        if after.on == self.mode.on:
+            return
+        # The exit point goes durably before the mode ends; a later start must not take it for its own.
+        if self.checkpoint.safemode_exit is not None:
+            self.checkpoint = self.checkpoints.clear_exit(self.checkpoint)
+        self.mode = after
+        log.info("%s: safe mode is off, changes must match the slave's rows from now on", self.pair)
+
+    def _take_over(self) -> None:
+        """Lease, epoch, safe mode: what a start needs. The former owner cannot write afterwards."""
+        self.lease.acquire()
+        self._lease_deadline = None
+        self.sessions.open()
+        claimed = self.checkpoints.claim()
+        first = claimed is None
+        if claimed is None:
+            claimed = self._first()
+        if not self._begun and self.gate.open(ERROR):
+            log.info("%s: the gate's closure 'error' is opened by this start", self.pair)
+        self._begun = True
+        self.applier.stage_driver.drop(claimed.epoch)
+        self.applier.pair_rejects.begin()
+        self._has_ddl_triggers = self.sessions.has_ddl_triggers()
+        self.checkpoint = claimed
+        self.seen = claimed.position
+        self.mode = self._mode_at_start(claimed, first=first)
+        log.info(
+            "%s: epoch %d, state %s, %s applied so far, safe mode %s",
+            self.pair,
+            claimed.epoch,
+            claimed.state,
+            counted(claimed.changes, "change"),
+            self.mode.explain(time.monotonic()),
+        )
+
+    def _await_lease(self, held: LeaseHeld) -> None:
+        """A killed predecessor holds the lease until it expires; who holds it longer is alive. Raises `LeaseHeld`."""
+        now = time.monotonic()
+        if self._lease_deadline is None:
+            log.info("%s: %s is given the time to end: a dead one's lease expires.", self.pair, held.holder)
+            self._lease_deadline = now + 1.5 * self.lease.duration
+        if now > self._lease_deadline:
+            raise held
+        self.stop.wait(WAIT_SECONDS)
+
+    def _first(self) -> Checkpoint:
+        """The checkpoint of a slave that has none, where its source of changes says where to begin."""
+        begins = self.sessions.beginning()
+        if begins is None:
+            raise NotConfigured(self.pair)
+        self.checkpoints.begin(begins)
+        claimed = self.checkpoints.claim()
+        assert claimed is not None, "it was made just now"
+        log.info("%s: the slave begins at %s: its tables are taken as they are there", self.pair, begins)
+        return claimed
+
+    def _mode_at_start(self, checkpoint: Checkpoint, *, first: bool = False) -> SafeMode:
+        """`first`: nothing was ever applied, so that nothing can come twice."""
+        if checkpoint.position is None or checkpoint.state not in APPLYING:
+            return safemode.OFF  # decided when there is something to apply
+        self.sessions.check_purged(checkpoint.position)
+        if self.checkpoints.overlap:
+            redis_preconditions.require_repeatable(self.sessions, checkpoint)
+        with self.sessions.slave_transaction() as slave:
+            slave_foreign_keys.require_known_actions(self.sessions, slave)
+        configured = self.pair.slave.safe_mode or self.pair.slave.on_conflict == "overwrite"
+        if first and not configured:
+            return safemode.OFF
+        return safemode.at_start(
+            configured=configured,
+            exit_point=checkpoint.safemode_exit,
+            master_now=self.sessions.take_position(checkpoint.position),
+            clock=time.monotonic(),
+            checkpoint_interval=self.pair.replication.apply.checkpoint_interval,
+            overlap=self.checkpoints.overlap,
+        )
+
+    def _pause(self) -> None:
+        """A moment's wait for a block that is being read."""
+        self.lease.keep()
+        self._write_status("waiting for a block that is being read")
+        if self.stop.wait(BLOCK_SECONDS):
+            raise Stopping("told to stop while waiting for a block")
+
+    def _heartbeat(self) -> None:
+        """While Spark works on a window."""
+        self.lease.keep()
+        self.executor.check()
+        self._write_status("applying: Spark stages a large window")
+        if self.stop.is_set():
+            raise Stopping("told to stop while Spark staged a window")
+
+    def _forget(self) -> None:
+        """Everything held about the databases is void; the next turn takes over anew."""
+        if self.checkpoint is not None:
+            self.checkpoints.save(self.checkpoint)
+        self.request_handler.close()
+        self.sessions.close()
+        self._known, self.checkpoint = self.checkpoint or self._known, None
+
+    def _wait(self, reason: str, seconds: float) -> None:
+        self._note_waiting(reason)
+        self.stop.wait(seconds)
+
+    def _note_waiting(self, reason: str) -> None:
+        if reason != self._waiting_for:
+            log.info("%s: waiting, %s", self.pair, reason)
+            self._waiting_for = reason
+            self._write_status(f"waiting: {reason}", force=True)
+        self._write_status(f"waiting: {reason}")
+
+    def _close_gate(self, error: Terminal) -> None:
+        """The job that ends with the error logs it."""
+        try:
+            self.gate.close(ERROR, "apply", str(error))
+        except SluiceError as unreachable:
+            log.warning("%s: the gate could not be closed: %s", self.pair, unreachable)
+        if self.checkpoint is not None and isinstance(error, DataLost):
+            self.checkpoints.give_up(self.checkpoint, str(error))
+        elif self.checkpoint is not None:
+            self.checkpoints.note(self.checkpoint, str(error), self.applier.reached)
+
+    def _write_status(self, activity: str, *, force: bool = False) -> None:
+        now = time.monotonic()
+        if not force and now - self._said < STATUS_SECONDS:
+            return
+        self._said = now
+        checkpoint = self.checkpoint or self._known
+        values = {
+            "activity": activity,
+            "state": checkpoint.state if checkpoint else None,
+            "catching_up": bool(checkpoint and checkpoint.catching_up),
+            "current_as_of": self.seen.time if self.seen else None,
+            "changes": checkpoint.changes if checkpoint else None,
+            "epoch": checkpoint.epoch if checkpoint else None,
+            "safe_mode": self.mode.explain(now),
+            "checkpoint": self.checkpoints.explain(),
+            "configuration": self._mistake,
+            "differing": self.applier.pair_rejects.tables_differing,
+            "set_aside": [str(table) for table in self.applier.pair_rejects.tables()],
+            "not_ready": [str(table) for table in checkpoint.tables] if checkpoint else [],
+        }
+        try:
+            self.status.write(values)
+        except StoreUnreachable:
+            return  # the lease speaks up when this lasts
+
+    def _summarise(self) -> None:
+        now = time.monotonic()
+        if now - self._summed < SUMMARY_SECONDS:
+            return
+        tally, self.tally, seconds = self.tally, Tally(), now - self._summed
+        self._summed = now
+        log.info(
+            "%s: %s in %s in %.0f s (%.0f/s), busy %.0f %%, current as of %s, safe mode %s",
+            self.pair,
+            counted(tally.changes, "change"),
+            counted(tally.windows, "window"),
+            seconds,
+            tally.changes / seconds,
+            100 * tally.busy_seconds / seconds,
+            self.seen.time if self.seen else "never",
+            self.mode.explain(now),
+        )

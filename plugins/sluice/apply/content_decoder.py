@@ -1,0 +1,213 @@
+"""CONTENT of many rows at once: texts to columns, in Arrow kernels.
+
+Exact for everything that `sluice.model.content` reads. Rows are cut at `</col>`; every piece must
+then begin with its column's own markup, which also proves that the row has the shape of the
+others. Pieces in CDATA or base64 are taken apart where they stand; a row whose CDATA holds
+`</col>` goes through the reference reader.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.errors import SluiceError
+from sluice.model import content as reference
+
+TEXT = pa.large_string()
+_UNCHECKED = pc.CastOptions(TEXT, allow_invalid_utf8=True)
+_END = "</col>"
+_CDATA = "<![CDATA["
+FEW = 64
+"""Up to here the reference reader is faster: each kernel costs some microseconds, however few the rows."""
+_PIECES = 8_000_000
+"""Pieces a step: bounds memory, and keeps list offsets of wide tables within 32 bits."""
+
+
+class MixedShapes(SluiceError):
+    """Rows of different columns lie in one batch: a change of definition is among them.
+
+    No failure by itself: the batch must be applied change by change. `names` are the columns of
+    the first row, `content` is a row that has others.
+    """
+
+    def __init__(self, names: Sequence[str], content: str):
+        super().__init__(f"A row has other columns than {', '.join(names)}: {content[:200]!r}")
+        self.names = tuple(names)
+        self.content = content
+
+
+def names(content: str) -> tuple[str, ...]:
+    """The columns of one content, in order. Raises `MalformedContent`."""
+    return tuple(name for name, _ in reference.parse(content))
+
+
+def columns(contents: pa.Array | pa.ChunkedArray, names: Sequence[str]) -> list[pa.Array]:
+    """The values of each of `names` (the columns of every row, in order) as large_string arrays.
+
+    `contents`: a (chunked) array of large_string without nulls. Raises `MixedShapes`,
+    `MalformedContent`.
+    """
+    whole = _whole(contents)
+    if not names or not len(whole):
+        return [pa.nulls(len(whole), TEXT) for _ in names]
+    if len(whole) <= FEW:
+        rows = [_reference_row(text, names) for text in whole.to_pylist()]
+        return [pa.array(values, TEXT) for values in zip(*rows, strict=True)]
+    step = max(1, _PIECES // (len(names) + 1))
+    parts = [_columns(whole.slice(at, step), names) for at in range(0, len(whole), step)]
+    return [_concat([part[number] for part in parts]) for number in range(len(names))]
+
+
+def overlay(
+    values: Sequence[pa.Array], names: Sequence[str], oldcontents: pa.Array | pa.ChunkedArray, skip: Sequence[str] = ()
+) -> list[pa.Array]:
+    """Old images: `values` (one array a column), overlaid with the columns each OLDCONTENT names.
+
+    A column that none of them names comes back as the very same array, and so do those in `skip`.
+    """
+    whole = _whole(oldcontents)
+    if not len(whole):
+        return list(values)
+    if len(whole) <= FEW:
+        olds = [dict(reference.parse(text)) for text in whole.to_pylist()]
+        named = {name for old in olds for name in old}.difference(skip)
+        return [
+            pa.array([old.get(name, now) for old, now in zip(olds, column.to_pylist(), strict=True)], TEXT)
+            if name in named
+            else column
+            for name, column in zip(names, values, strict=True)
+        ]
+    alike = [name for name, _ in reference.parse(whole[0].as_py())]
+    if alike:
+        # Mostly all of them name the same columns.
+        with suppress(MixedShapes):
+            by_name = dict(zip(alike, columns(whole, alike), strict=True))
+            pairs = zip(names, values, strict=True)
+            return [by_name[name] if name in by_name and name not in skip else column for name, column in pairs]
+    pieces = pc.split_pattern(whole, _END)
+    flat, rows = pieces.flatten(), np.asarray(pc.list_parent_indices(pieces))
+    lengths = np.asarray(pc.list_value_length(pieces))
+    known = np.zeros(len(flat), dtype=bool)
+    known[np.cumsum(lengths) - 1] = True  # the empty piece after the last column
+    found: list[tuple[pa.Array, npt.NDArray[np.int64]]] = []
+    for name in names:
+        here = np.flatnonzero(np.asarray(pc.starts_with(flat, f'<col name="{reference.escape(name)}"')))
+        known[here] = True
+        value, odd = _values(flat.take(pa.array(here)), name)
+        # A piece that only looks like the column's beginning (CDATA with `</col>` inside) unmasks the row.
+        known[here[odd]] = False
+        found.append((value, here))
+    slow = np.unique(rows[~known])
+    slow_rows = dict(zip(slow.tolist(), (dict(reference.parse(text)) for text in _pick(whole, slow)), strict=True))
+    result = []
+    for name, old, (value, here) in zip(names, values, found, strict=True):
+        if name in skip or not (len(here) or any(name in columns for columns in slow_rows.values())):
+            result.append(old)
+            continue
+        owners = rows[here]
+        replaced = np.full(len(whole), -1, dtype=np.int64)
+        replaced[owners] = np.arange(len(owners))
+        replaced[slow] = -1
+        extra = [(row, columns[name]) for row, columns in slow_rows.items() if name in columns]
+        for place, (row, _) in enumerate(extra):
+            replaced[row] = len(owners) + place
+        pool = _concat([value, pa.array([text for _, text in extra], TEXT), old])
+        indices = np.where(replaced >= 0, replaced, len(owners) + len(extra) + np.arange(len(whole)))
+        result.append(pool.take(pa.array(indices)))
+    return result
+
+
+def _columns(contents: pa.Array, names: Sequence[str]) -> list[pa.Array]:
+    width = len(names) + 1
+    pieces = pc.split_pattern(contents, _END)
+    regular = np.asarray(pc.list_value_length(pieces)) == width
+    if regular.all():
+        rows = None
+        flat = pieces.flatten()
+    else:
+        rows = np.flatnonzero(regular)
+        flat = pieces.take(pa.array(rows)).flatten()
+    count = len(flat) // width
+    odd = np.zeros(count, dtype=bool)
+    values = []
+    for number, name in enumerate(names):
+        value, wrong = _values(flat.take(pa.array(np.arange(number, len(flat), width))), name)
+        values.append(value)
+        odd |= wrong
+    rest = flat.take(pa.array(np.arange(width - 1, len(flat), width)))
+    odd |= np.asarray(pc.not_equal(rest, ""))
+    if rows is None and not odd.any():
+        return values
+    # Patch in what the reference reader makes of the others.
+    fast = np.flatnonzero(~odd) if rows is None else rows[~odd]
+    slow = np.setdiff1d(np.arange(len(contents)), fast)
+    parsed = [_reference_row(text, names) for text in _pick(contents, slow)]
+    order = np.empty(len(contents), dtype=np.int64)
+    order[fast] = np.arange(len(fast))
+    order[slow] = len(fast) + np.arange(len(slow))
+    kept = pa.array(~odd)
+    return [
+        _concat([value.filter(kept), pa.array([row[number] for row in parsed], TEXT)]).take(pa.array(order))
+        for number, value in enumerate(values)
+    ]
+
+
+def _values(pieces: pa.Array, name: str) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    """Values of one column from its pieces, and which pieces are not of this column's form."""
+    attribute = reference.escape(name)
+    plain = f'<col name="{attribute}">'
+    begins = np.asarray(pc.starts_with(pieces, plain))
+    value = _cut(pieces, len(plain.encode()))
+    marked = begins & np.asarray(pc.starts_with(pieces, plain + _CDATA))
+    if begins.all() and not marked.any():
+        return value, np.zeros(len(pieces), dtype=bool)
+    odd = ~begins
+    if marked.any():
+        closed = np.asarray(pc.ends_with(pieces, "]]>"))
+        value = pc.if_else(pa.array(marked), _cut(pieces, len((plain + _CDATA).encode()), -3), value)
+        odd |= marked & ~closed
+    null = np.asarray(pc.equal(pieces, f'<col name="{attribute}" type="null">'))
+    if null.any():
+        value = pc.if_else(pa.array(null), pa.scalar(None, TEXT), value)
+        odd &= ~null
+    coded = f'<col name="{attribute}" encoding="base64">'
+    encoded = np.asarray(pc.starts_with(pieces, coded))
+    if encoded.any():
+        texts = _cut(pieces.filter(pa.array(encoded)), len(coded.encode())).to_pylist()
+        try:
+            decoded = [reference.decode(text) for text in texts]
+        except ValueError:
+            return value, odd  # the reference reader says what is wrong with it
+        value = pc.replace_with_mask(value, pa.array(encoded), pa.array(decoded, TEXT))
+        odd &= ~encoded
+    return value, odd
+
+
+def _cut(pieces: pa.Array, start: int, stop: int = 2**31 - 1) -> pa.Array:
+    # Cut by bytes, which is fast. Of a piece without the expected markup that may leave half a character;
+    # nobody looks at it, hence no check here.
+    return pc.binary_slice(pieces.cast(pa.large_binary()), start, stop).cast(options=_UNCHECKED)
+
+
+def _reference_row(text: str, names: Sequence[str]) -> list[str | None]:
+    row = reference.parse(text)
+    if [name for name, _ in row] != list(names):
+        raise MixedShapes(names, text)
+    return [value for _, value in row]
+
+
+def _pick(contents: pa.Array, rows: npt.NDArray[np.int64]) -> list[str]:
+    picked: list[str] = contents.take(pa.array(rows, pa.int64())).to_pylist()
+    return picked
+
+
+def _whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _concat(arrays: Sequence[pa.Array]) -> pa.Array:
+    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)

@@ -1,0 +1,265 @@
+"""Who appears and who disappears: a window's changes of one table as events of their keys.
+
+An item is one event of its key. An UPDATE that changes the key is two, the old key's disappearance
+and the new key's appearance; each is kept or dropped by itself while blocks are loading.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.apply.content_decoder import TEXT, MixedShapes, columns, names, overlay
+from sluice.errors import Terminal
+from sluice.model import content as reference
+from sluice.model.names import TableName
+
+Flags = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.int64]
+
+
+class NotRowChanges(Terminal):
+    """The caller's mistake: a TRUNCATE or DDL item among changes of rows; it must cut the stream."""
+
+
+class WrongKey(Terminal):
+    """The changes were captured under another key than the caller believes the table has."""
+
+    def __init__(self, table: TableName, key: Sequence[str], guid: str):
+        known = f"({', '.join(key)})" if key else "no columns"
+        super().__init__(
+            f"{table}: its key is {known}, but changes wait that were captured under another one (GUID {guid[:80]!r}). "
+            "The key was changed on the master without a trace in ITEMS. Start an initial update of this slave."
+        )
+        self.table = table
+        self.key = tuple(key)
+        self.guid = guid
+
+
+@dataclass(frozen=True)
+class KeyEvents:
+    """Appearances and disappearances of keys, in REPL_KEY order.
+
+    `guid`: the key's text (large_string); `item`: the row of `items` it comes from; `before` and
+    `after`: the key's presence; `partner`: the other event of a key change, -1 for none.
+    """
+
+    items: pa.Table
+    key: tuple[str, ...]
+    guid: pa.Array
+    item: Indices
+    before: Flags
+    after: Flags
+    partner: Indices
+
+    def __len__(self) -> int:
+        return len(self.item)
+
+    @property
+    def transactions(self) -> pa.ChunkedArray:
+        """TRANS_KEY of each event, for decisions by marker."""
+        return self.items.column("trans_key").take(pa.array(self.item))
+
+    def key_values(self) -> list[pa.Array]:
+        """Each event's key, one array of texts a key column."""
+        return split_keys(self.guid, len(self.key))
+
+
+def events(items: pa.Table, key: Sequence[str]) -> KeyEvents:
+    """The events of `items`: all of one table, in REPL_KEY order, of one definition, rows only.
+
+    `items`: columns repl_key, trans_key, schema, table, guid, action, content, oldcontent (the
+    latter may be null where neither the key nor old images need it). `key`: the master's key
+    columns, in its order; empty for a keyless table. Raises `NotRowChanges`, `WrongKey`, `MixedShapes`,
+    `MalformedContent`.
+    """
+    action = one_array(items.column("action"))
+    inserted, deleted = matches(action, "INSERT"), matches(action, "DELETE")
+    updated = matches(action, "UPDATE")
+    if not (inserted | deleted | updated).all():
+        raise NotRowChanges("TRUNCATE and DDL items must cut the stream: they are applied between two batches.")
+    count = len(action)
+    guid = one_array(items.column("guid"))
+    changing = np.flatnonzero(updated & np.asarray(pc.is_null(guid)))
+    _check_key(items, guid, changing, key)
+    if not key:
+        nobody = pa.nulls(count, TEXT)
+        return KeyEvents(items, (), nobody, np.arange(count), ~inserted, ~deleted, np.full(count, -1))
+    if not len(changing):
+        return KeyEvents(items, tuple(key), guid, np.arange(count), ~inserted, ~deleted, np.full(count, -1))
+    times = np.ones(count, dtype=np.int64)
+    times[changing] = 2
+    item = np.repeat(np.arange(count), times)
+    goes = changing + np.arange(len(changing))  # the event of the old key, the new one's follows
+    old, new = _changed_keys(items, changing, key)
+    pool = pa.concat_arrays([guid, old, new])
+    source = item.copy()
+    source[goes] = count + np.arange(len(changing))
+    source[goes + 1] = count + len(changing) + np.arange(len(changing))
+    before, after = ~inserted[item], ~deleted[item]
+    after[goes] = False
+    before[goes + 1] = False
+    partner = np.full(len(item), -1, dtype=np.int64)
+    partner[goes], partner[goes + 1] = goes + 1, goes
+    return KeyEvents(items, tuple(key), pool.take(pa.array(source)), item, before, after, partner)
+
+
+def changed_key_texts(items: pa.Table, key: Sequence[str]) -> set[str]:
+    """The key texts, old and new, of the UPDATEs in `items` that change a key.
+
+    All changes of these keys must be reduced together; the shares of a window leave them out.
+    """
+    changing = np.flatnonzero(
+        matches(one_array(items.column("action")), "UPDATE") & np.asarray(pc.is_null(one_array(items.column("guid"))))
+    )
+    if not len(changing):
+        return set()
+    old, new = _changed_keys(items, changing, key)
+    return {*old.to_pylist(), *new.to_pylist()}
+
+
+def without(items: pa.Table, guids: Collection[str]) -> pa.Table:
+    """`items` without the changes of the keys `guids`, and without UPDATEs that change a key."""
+    kept = pc.is_valid(items.column("guid"))
+    if guids:
+        kept = pc.and_(kept, pc.invert(pc.is_in(items.column("guid"), pa.array(sorted(guids), TEXT))))
+    return items.filter(kept)
+
+
+def kept_items(found: KeyEvents, keep: Flags) -> pa.Table:
+    """The items whose events are kept, for a replay. Of a key change kept by half, that half.
+
+    The half is an INSERT of the new row or a DELETE of the old key.
+    """
+    kept = np.asarray(keep, dtype=bool)
+    items = found.items
+    complete = np.zeros(items.num_rows, dtype=bool)
+    complete[found.item[kept & (found.partner < 0)]] = True
+    pairs = np.flatnonzero((found.partner >= 0) & kept)
+    both = pairs[kept[found.partner[pairs]]]
+    complete[found.item[both]] = True
+    halves = pairs[~kept[found.partner[pairs]]]
+    if not len(halves):
+        return items.filter(pa.array(complete))
+    goes = found.before[halves]
+    rows = items.take(pa.array(found.item[halves]))
+    nothing = pa.scalar(None, TEXT)
+    replaced = {
+        "guid": found.guid.take(pa.array(halves)),
+        "action": pc.if_else(pa.array(goes), pa.scalar("DELETE", TEXT), pa.scalar("INSERT", TEXT)),
+        "content": pc.if_else(pa.array(goes), nothing, one_array(rows.column("content"))),
+        "oldcontent": pc.if_else(pa.array(goes), one_array(rows.column("oldcontent")), nothing),
+    }
+    for label, values in replaced.items():
+        rows = rows.set_column(rows.column_names.index(label), label, values)
+    merged = pa.concat_tables([items.filter(pa.array(complete)), rows.cast(items.schema)])
+    return merged.sort_by("repl_key")
+
+
+def table_name(items: pa.Table) -> TableName:
+    """The table whose items these are."""
+    if not items.num_rows:
+        return TableName("", "")
+    return TableName(items.column("schema")[0].as_py(), items.column("table")[0].as_py())
+
+
+def _check_key(items: pa.Table, guid: pa.Array, changing: Indices, key: Sequence[str]) -> None:
+    """Raises `WrongKey` where the GUIDs are not those of `key`: reduced by them, rows would be lost.
+
+    Looked at are the first row, and the first whose GUID is empty.
+    """
+    empty = pc.index(guid, pa.scalar("", TEXT)).as_py()
+    if not key:
+        other = pc.index(pc.equal(guid, ""), pa.scalar(False)).as_py()
+        if other >= 0 or len(changing):
+            raise WrongKey(table_name(items), key, guid[max(other, 0)].as_py() or "NULL")
+        return
+    first = pc.index(pc.is_valid(guid), pa.scalar(True)).as_py()
+    for place in {first, empty} - {-1}:
+        item = items.slice(place, 1).to_pylist()[0]
+        text = item["content"] if item["content"] is not None else item["oldcontent"]
+        if text is None:
+            continue
+        row = dict(reference.parse(text))
+        if not all(name in row for name in key):
+            raise MixedShapes(key, text)
+        # A GUID lacks the trailing blanks of a bpchar, a content has them.
+        if reference.key_text(row, key).rstrip(" ") != item["guid"].rstrip(" ") and len(key) == 1:
+            raise WrongKey(table_name(items), key, item["guid"])
+        if len(key) > 1 and _parts(item["guid"], len(key)) is None:
+            raise WrongKey(table_name(items), key, item["guid"])
+
+
+def _parts(guid: str, count: int) -> list[str] | None:
+    try:
+        return reference.key_values(guid, count)
+    except ValueError:
+        return None
+
+
+def _changed_keys(items: pa.Table, changing: Indices, key: Sequence[str]) -> tuple[pa.Array, pa.Array]:
+    """Old and new key texts of the items at `changing`."""
+    contents = rows_at(items.column("content"), changing)
+    width = names(contents[0].as_py())
+    values = columns(contents, width)
+    if not all(name in width for name in key):
+        raise MixedShapes(key, contents[0].as_py())
+    places = [width.index(name) for name in key]
+    new = [values[place] for place in places]
+    old = overlay(new, key, rows_at(items.column("oldcontent"), changing))
+    return _join_keys(old), _join_keys(new)
+
+
+def _join_keys(values: Sequence[pa.Array]) -> pa.Array:
+    if len(values) == 1:
+        return values[0]
+    pieces: list[pa.Array | pa.Scalar] = []
+    for value in values:
+        pieces += [pc.utf8_length(value).cast(TEXT), pa.scalar(":", TEXT), value]
+    return pc.binary_join_element_wise(*pieces, pa.scalar("", TEXT))
+
+
+def split_keys(guids: pa.Array, parts: int) -> list[pa.Array]:
+    """The values of each key column from key texts."""
+    texts = one_array(guids)
+    if parts == 1:
+        return [texts]
+    rows = [reference.key_values(guid, parts) for guid in texts.to_pylist()]
+    return [pa.array([row[number] for row in rows], TEXT) for number in range(parts)]
+
+
+def matches(action: pa.Array, word: str) -> Flags:
+    """Where the action is `word`."""
+    flags: Flags = np.asarray(pc.equal(action, word))
+    return flags
+
+
+def rows_at(column: pa.Array | pa.ChunkedArray, rows: Indices) -> pa.Array:
+    """The values of a (chunked) column at `rows`, as one array; nothing else is copied, as `one_array` would."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column.take(pa.array(rows))
+    if column.num_chunks <= 1:
+        return one_array(column).take(pa.array(rows))
+    begins = np.cumsum([0, *(len(chunk) for chunk in column.chunks)])
+    order = None if (rows[1:] >= rows[:-1]).all() else np.argsort(rows, kind="stable")
+    ascending = rows if order is None else rows[order]
+    cuts = np.searchsorted(ascending, begins)
+    parts = [
+        chunk.take(pa.array(ascending[cuts[number] : cuts[number + 1]] - begins[number]))
+        for number, chunk in enumerate(column.chunks)
+        if cuts[number] < cuts[number + 1]
+    ]
+    found = pa.concat_arrays(parts) if parts else pa.array([], column.type)
+    if order is None:
+        return found
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    return found.take(pa.array(back))
+
+
+def one_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A chunked array as one."""
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array

@@ -1,0 +1,146 @@
+"""Which changes of a window go to the slave while blocks are loading (design, section 5).
+
+The blocks are looked at after the end of the window was taken. Each event of a key is decided by
+the block its key lies in; an event of a block that is being read waits until that block is stored
+or planned again. What the first look found planned stays dropped, even when its reading begins
+while we wait: it began after the look, so its marker covers the whole window.
+"""
+
+import logging
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from sluice.apply.net_changes import KeyEvents
+from sluice.apply.pair_sessions import PairSessions
+from sluice.database.registry import vendor_of
+from sluice.model.blocks import BlockMap, BlockState, Decision, Key, TableBlocks, decide, decisions
+from sluice.model.checkpoint import CheckpointMoved
+from sluice.model.names import TableName
+from sluice.model.position import Position
+from sluice.pair import Pair
+
+log = logging.getLogger("sluice.apply")
+
+Kept = npt.NDArray[np.bool_]
+
+Pause = Callable[[], None]
+"""Waits a moment between two looks; raises when there is a reason to give up."""
+
+
+class LoadFilter:
+    """One look at BLOCKS, and the decisions that follow from it.
+
+    `applied`: the position from which the window goes on; blocks whose marker it has passed
+    decide nothing any more.
+    """
+
+    def __init__(self, pair: Pair, sessions: PairSessions, applied: Position, pause: Pause):
+        self.pair = pair
+        self.sessions = sessions
+        self.applied = applied
+        self._pause = pause
+        self.map = self._look()
+        self._undecided = dict(self.map.undecided(applied))
+
+    def complete(self, target: Position) -> bool:
+        """True when every block is stored and `target` has passed all markers: the slave is consistent then."""
+        return self.map.complete(target)
+
+    def keep(self, found: KeyEvents, table: TableName) -> Kept | None:
+        """For each event whether it is applied; None: all of them. Waits for blocks being read."""
+        blocks = self._undecided.get(table)
+        if blocks is None:
+            return None
+        xids = found.transactions.to_numpy(zero_copy_only=False)
+        if found.key:
+            columns = [column.to_pylist() for column in found.key_values()]
+            keys: list[Key] = list(zip(*columns, strict=True))
+        else:
+            keys = [()] * len(found)
+        kept = np.zeros(len(found), dtype=bool)
+        waiting = list(range(len(found)))
+        while True:
+            places = self._locate(table, blocks, [keys[event] for event in waiting])
+            still: list[int] = []
+            for event, place in zip(waiting, places, strict=True):
+                decision = decide(blocks.blocks[place], int(xids[event]))
+                if decision is Decision.WAIT:
+                    still.append(event)
+                else:
+                    kept[event] = decision is Decision.APPLY
+            if not still:
+                return kept
+            waiting = still
+            blocks = self._look_again(table)
+
+    def truncated(self, table: TableName, xid: int) -> Decision:
+        """What becomes of a TRUNCATE: APPLY or DROP for the whole table, WAIT where blocks differ.
+
+        Blocks being read are waited for first. A mixture remains only when some blocks were read
+        before the TRUNCATE and others after it.
+        """
+        if table not in self._undecided:
+            return Decision.APPLY
+        # Waiting for whatever is being read would last as long as the load. What began after the first look is read
+        # after the window's end: its marker covers the TRUNCATE, as that of a planned block will.
+        unsettled = {
+            block.number
+            for block in self.map.tables[table].blocks
+            if block.state in (BlockState.BEGUN, BlockState.EXPORTED)
+        }
+        while any(
+            block.number in unsettled and decide(block, xid) is Decision.WAIT for block in self.map.tables[table].blocks
+        ):
+            self._look_again(table)
+        read = [block for block in self.map.tables[table].blocks if block.marker is not None]
+        found = decisions(read, xid)
+        if Decision.APPLY not in found:
+            return Decision.DROP
+        whole = len(read) == len(self.map.tables[table].blocks) and Decision.DROP not in found
+        return Decision.APPLY if whole else Decision.WAIT
+
+    def keys_to_truncate(self, table: TableName, xid: int, keys: list[Key]) -> list[Key]:
+        """Of the slave's `keys` those whose block was read before the TRUNCATE by `xid`."""
+        blocks = self._look().undecided(self.applied)[table]
+        places = self._locate(table, blocks, keys)
+        return [
+            key for key, place in zip(keys, places, strict=True) if decide(blocks.blocks[place], xid) is Decision.APPLY
+        ]
+
+    def gone(self, table: TableName) -> None:
+        """What follows in the window is of another table of that name, which the blocks know nothing of."""
+        self._undecided.pop(table, None)
+
+    def forget(self, table: TableName) -> None:
+        """In the transaction that drops the slave's table or leaves it out: no loader need look for its blocks."""
+        blocks = vendor_of(self.pair.slave_info.vendor).control
+        slave = self.pair.slave
+        blocks.BlockStore(self.sessions.slave, self.pair.prefix, slave.schema, slave.name).delete(table)
+
+    def _locate(self, table: TableName, blocks: TableBlocks, keys: list[Key]) -> list[int]:
+        bounds = blocks.bounds
+        if not bounds:
+            return [0] * len(keys)
+        distinct = list(dict.fromkeys(keys))
+        info = self.pair.master_info
+        shape = self.sessions.schema_history[table]
+        places = vendor_of(info.vendor).rows.locate(self.sessions.master, shape, bounds, distinct)
+        place_of = dict(zip(distinct, places, strict=True))
+        return [place_of[key] for key in keys]
+
+    def _look(self) -> BlockMap:
+        info = self.pair.slave_info
+        with self.sessions.slave_transaction() as slave:
+            found: BlockMap = vendor_of(info.vendor).control.block_map(
+                slave, self.pair.prefix, self.pair.slave.schema, self.pair.slave.name
+            )
+        return found
+
+    def _look_again(self, table: TableName) -> TableBlocks:
+        self._pause()
+        self.map = self._look()
+        if table not in self.map.tables:
+            raise CheckpointMoved(f"the blocks of {table} are gone, a new initial update begins; all is read again")
+        return self.map.tables[table].merged(self.applied)

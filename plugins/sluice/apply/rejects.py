@@ -1,0 +1,221 @@
+"""Changes that were set aside: keeping them, noticing that they are outdated, applying them after all.
+
+A person asks for one (`RejectStatus.ASKED`, by the DAG `rejects` or in SQL); the running apply carries
+it out between two windows, under its lease and epoch, in one transaction with the answer. So nothing
+races with it, and whatever dies, the change is applied once or still asked for.
+
+    unless forced    as in normal mode: the row must be what the master had before the change, and no newer
+                     change of the row may have been applied since; else the answer says what is in the way
+    forced           as in safe mode: the row becomes what the change made of it
+"""
+
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import AbstractContextManager
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.apply import displaced_rows
+from sluice.apply.checkpoint_writer import SlaveCheckpointWriter
+from sluice.apply.key_events import KeyEvents
+from sluice.apply.log_limiter import LogLimiter
+from sluice.apply.pair_sessions import PairSessions
+from sluice.apply.window_runs import CutItem
+from sluice.database.conflicts import Conflict
+from sluice.database.control import RejectTable
+from sluice.database.errors import StatementFailed
+from sluice.database.items import ITEMS
+from sluice.database.registry import rejects_of, vendor_of
+from sluice.database.session import Session
+from sluice.errors import Terminal
+from sluice.model.change import Action, RowChange
+from sluice.model.checkpoint import Checkpoint
+from sluice.model.names import TableName
+from sluice.model.reject import Reject, Rejected, RejectStatus
+
+log = logging.getLogger("sluice.apply")
+
+LOOK_SECONDS = 1.0
+"""How often REJECTS is looked at while something is set aside."""
+
+Overlaps = dict[TableName, dict[str, set[int]]]
+"""Table → key of a row with a reject → REPL_KEYs of this window's changes of that row."""
+
+
+class PairRejects:
+    """What is set aside for one pair."""
+
+    def __init__(self, sessions: PairSessions):
+        self.sessions = sessions
+        self.pair = sessions.pair
+        self._keys: dict[TableName, frozenset[str]] = {}
+        """Keys of what nobody has settled yet, as far as this apply knows."""
+        self._differing: list[str] = []
+        self._look_at = 0.0
+        self._limiter = LogLimiter(log)
+
+    def begin(self) -> None:
+        """At the start, and after every outage."""
+        with self._transaction():
+            store = self._store()
+            self._learn(store.open() if store.ready() else ())
+
+    @property
+    def any(self) -> bool:
+        """Whether something is set aside."""
+        return bool(self._keys)
+
+    def keys(self, table: TableName) -> Collection[str]:
+        """Key texts of the rows of `table` of which something is set aside."""
+        return self._keys.get(table, ())
+
+    def tables(self) -> Collection[TableName]:
+        """The tables of which something is set aside."""
+        return self._keys
+
+    def note_overlaps(self, found: KeyEvents, table: TableName, overlaps: Overlaps) -> None:
+        """Notes the changes in `found` of rows of which something is set aside."""
+        keys = self._keys.get(table)
+        if not keys or not found.key:
+            return
+        hits = pc.filter(pa.array(range(len(found))), pc.is_in(found.guid, pa.array(sorted(keys), pa.large_string())))
+        repl_keys = found.items.column("repl_key")
+        for event in hits.to_pylist():
+            noted = overlaps.setdefault(table, {}).setdefault(found.guid[event].as_py(), set())
+            noted.add(repl_keys[int(found.item[event])].as_py())
+
+    def put(self, rejects: list[Rejected], overlaps: Overlaps, emptied: Mapping[TableName, int]) -> None:
+        """In the window's transaction: sets `rejects` aside, and marks what of the older ones is outdated now.
+
+        `emptied`: REPL_KEY of the last TRUNCATE of a table.
+        """
+        store = self._store()
+        if rejects:
+            store.put(rejects)
+        again = {reject.change.repl_key for reject in rejects}
+        for table, keys in overlaps.items():
+            newest = {key: max(done) for key, repl_keys in keys.items() if (done := repl_keys - again)}
+            if newest:
+                store.mark_outdated(table, newest)
+        for table, repl_key in emptied.items():
+            store.mark_outdated(table, repl_key)
+
+    def drop(self, table: TableName) -> None:
+        """In the window's transaction: what is set aside of `table` is settled, because a load brings its rows anew."""
+        store = self._store()
+        if store.ready():
+            ids = [reject.id for reject in store.open() if reject.table == table]
+            store.move(ids, RejectStatus.DROPPED, "apply", answer="the table joined anew: a load brings its rows")
+
+    def differing(self, cut: CutItem) -> Rejected:
+        """What says for a person that a table differs from the master's from here on."""
+        change = RowChange(cut.repl_key, cut.table, cut.action, (), {}, {}, cut.content, None)
+        reason = (
+            f"{cut.table} differs from the master's: {cut.content}. Start the DAG initial_update for this slave with "
+            f'tables: ["{cut.table}"], or the DAG resync with the action repair. This is settled once resync finds the '
+            "table equal."
+        )
+        return Rejected(change, reason, None)
+
+    @property
+    def tables_differing(self) -> list[str]:
+        """Of each table that is known to differ why, and what to do."""
+        return self._differing
+
+    def committed(self, rejects: Iterable[Rejected]) -> None:
+        """What `put` wrote is committed."""
+        module = vendor_of(self.pair.slave_info.vendor).control
+        for reject in rejects:
+            table = reject.change.table
+            if reject.change.action is Action.DIFFER:
+                self._differing = [*self._differing, reject.reason]
+            self._keys[table] = self._keys.get(table, frozenset()).union(module.key_texts(reject.change))
+            self._limiter.log(logging.WARNING, "set aside", f"{self.pair}: set aside in REJECTS: {reject.reason}")
+
+    def apply_requested(
+        self, checkpoint: Checkpoint, checkpoints: SlaveCheckpointWriter, keep_lease: Callable[[], None]
+    ) -> None:
+        """Applies what a person asked for, at `checkpoint`, up to which all is applied."""
+        if not self._keys or time.monotonic() < self._look_at:
+            return
+        self._look_at = time.monotonic() + LOOK_SECONDS
+        with self._transaction():
+            open_ones = self._store().open()
+        self._learn(open_ones)
+        for reject in open_ones:
+            if reject.status is RejectStatus.ASKED:
+                self._apply_requested(reject.id, checkpoint, checkpoints, keep_lease)
+
+    def _apply_requested(
+        self, number: int, checkpoint: Checkpoint, checkpoints: SlaveCheckpointWriter, keep_lease: Callable[[], None]
+    ) -> None:
+        try:
+            with self._transaction():
+                checkpoints.lock(checkpoint)
+                store = self._store()
+                asked = store.read([RejectStatus.ASKED], [number], lock=True)
+                if not asked:
+                    return  # the request was withdrawn
+                answer = asked[0].outdated or self._apply(asked[0], checkpoint, keep_lease)
+                if answer is None:
+                    store.mark_outdated(asked[0].table, dict.fromkeys(asked[0].keys, asked[0].repl_key))
+                    store.move([number], RejectStatus.APPLIED, asked[0].asked_by)
+                    # What came before must not come again on top of it.
+                    checkpoints.advance(checkpoint, checkpoint, cut=True)
+                keep_lease()
+        except Conflict as refused:
+            answer = refused.finding
+        except StatementFailed as refused:
+            answer = str(refused)  # at the commit
+        if answer is None:
+            checkpoints.committed(checkpoint)
+            log.info("%s: change %d, which was set aside, is applied: %s", self.pair, number, asked[0])
+            return
+        log.warning("%s: change %d stays set aside: %s", self.pair, number, answer)
+        with self._transaction():
+            self._store().move([number], RejectStatus.SET_ASIDE, answer=answer)
+
+    def _apply(self, reject: Reject, checkpoint: Checkpoint, keep_lease: Callable[[], None]) -> str | None:
+        """Applies one change. Returns what is in the way, with nothing done, or None.
+
+        Raises `Conflict` with part of it done.
+        """
+        if reject.action == Action.DIFFER:
+            return "there is nothing to apply. Load or repair the table"
+        item = {
+            "repl_key": reject.repl_key,
+            "trans_key": 0,
+            "schema": reject.table.schema,
+            "table": reject.table.name,
+            "guid": reject.keys[0] if len(reject.keys) == 1 else None if reject.keys else "",
+            "action": reject.action,
+            "content": reject.content,
+            "oldcontent": reject.oldcontent,
+        }
+        items = pa.Table.from_pylist([item], schema=ITEMS)
+        try:
+            self.sessions.merger.begin()
+            done = self.sessions.replayer.replay(
+                items, {reject.table: reject.key}, safe=reject.force, images=[reject.table], reject=True
+            )
+        except Terminal as refused:
+            return str(refused)
+        if done.displaced:
+            assert checkpoint.position is not None
+            displaced_rows.restore_displaced(self.sessions, done.displaced.values(), checkpoint.position, keep_lease)
+        return done.rejects[0].reason if done.rejects else None
+
+    def _learn(self, rejects: Collection[Reject]) -> None:
+        keys: dict[TableName, set[str]] = {}
+        for reject in rejects:
+            keys.setdefault(reject.table, set()).update(reject.keys)
+        self._keys = {table: frozenset(found) for table, found in keys.items()}
+        self._differing = [reject.reason for reject in rejects if reject.action == Action.DIFFER]
+
+    def _transaction(self) -> AbstractContextManager[Session]:
+        return self.sessions.slave_transaction()
+
+    def _store(self) -> RejectTable:
+        return rejects_of(self.pair, self.sessions.slave)

@@ -1,0 +1,101 @@
+"""The master's definition of each table, at the place in the stream of changes where the apply stands.
+
+A change is read by the definition under which it was captured, above all by its key: the master's
+present definition may be a later one. So a table met for the first time has the definition that its
+first change of definition still to come names as the former one, and only without such a change the
+present one. From there on every change of definition that is passed moves it along.
+"""
+
+from collections.abc import Container, Iterable
+from typing import TYPE_CHECKING
+
+from sluice.database.registry import source_of
+from sluice.errors import RESTART_APPLY, DataLost, Terminal
+from sluice.model import table_definition
+from sluice.model.change import EMPTYING, Action
+from sluice.model.names import TableName
+from sluice.model.position import Position
+from sluice.model.shape import TableShape
+
+if TYPE_CHECKING:
+    from sluice.apply.pair_sessions import PairSessions
+    from sluice.apply.window_runs import CutItem
+    from sluice.pair import Pair
+
+
+class TableGone(DataLost):
+    """Changes wait for a table that the master no longer has, and nothing says what its key was."""
+
+    def __init__(self, table: TableName):
+        super().__init__(
+            f"Table {table} is gone from the master while changes of it still wait, so their key is unknown. "
+            "Start an initial update of this slave."
+        )
+        self.table = table
+
+
+class KeyNeeded(Terminal):
+    """Without a key a change that comes twice cannot be recognised."""
+
+    def __init__(self, pair: "Pair", tables: Iterable[TableName]):
+        self.tables = tuple(tables)
+        names = ", ".join(map(str, self.tables))
+        super().__init__(
+            f"{pair}: with checkpoint: redis changes may come twice, and without a key they would be applied twice: "
+            f"{names}. Set checkpoint: slave for this slave and {RESTART_APPLY}; or add a primary key on the "
+            f"master, or take {'it' if len(self.tables) == 1 else 'them'} out of the replication's tables, and start "
+            "an initial update."
+        )
+
+
+class SchemaHistory:
+    """Follows the stream; void as soon as a window that was followed is not committed (`clear`)."""
+
+    def __init__(self, sessions: "PairSessions"):
+        self.sessions = sessions
+        self._shapes: dict[TableName, TableShape] = {}
+
+    def load(self, tables: Iterable[TableName], seen: Position, above: int) -> None:
+        """Learns those not known yet, as of the changes after `seen` (and above the REPL_KEY `above`)."""
+        wanted = [table for table in dict.fromkeys(tables) if table not in self._shapes]
+        if not wanted:
+            return
+        pair = self.sessions.pair
+        info, schema = pair.master_info, pair.replication.master.schema
+        changes = source_of(info.vendor).changes
+        self._shapes |= changes.definitions(self.sessions.master, pair.prefix, schema, wanted, seen, above)
+
+    def __getitem__(self, table: TableName) -> TableShape:
+        """The definition of a table that was loaded. Raises `TableGone`."""
+        try:
+            return self._shapes[table]
+        except KeyError:
+            raise TableGone(table) from None
+
+    def key(self, table: TableName) -> tuple[str, ...]:
+        """The columns of its key; empty for none. Raises `TableGone`, and `KeyNeeded` where there must be one."""
+        key = tuple(column.name for column in self[table].key)
+        if not key and self.sessions.pair.slave.checkpoint == "redis":
+            raise KeyNeeded(self.sessions.pair, [table])
+        return key
+
+    def keyless(self) -> list[TableName]:
+        """Those known that have no key."""
+        return [table for table, shape in self._shapes.items() if not shape.key]
+
+    def known(self, left_out: Container[TableName] = ()) -> dict[TableName, tuple[str, ...]]:
+        """The keys of all tables that are known, without those that are left out."""
+        return {table: self.key(table) for table in self._shapes if table not in left_out}
+
+    def follow(self, cut: "CutItem") -> None:
+        """What comes after this change of a definition is read by the new one."""
+        if cut.action in EMPTYING or cut.action is Action.DIFFER:
+            return
+        self._shapes.pop(cut.table, None)
+        if cut.content is not None:
+            now = table_definition.parse(cut.content)
+            self._shapes[now.table] = now.shape
+
+    def clear(self) -> None:
+        """Nothing is known any more."""
+        self._shapes.clear()

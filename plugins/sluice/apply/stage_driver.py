@@ -1,0 +1,197 @@
+"""A large window, staged: the executors reduce it and put the net changes on the slave, beside its tables.
+
+One job of Spark for a window, whatever cuts it: each share is read once and reduced run by run. Keys that
+change into one another are in no share; the driver reduces those. What follows a change of a definition is the
+driver's as well: the slave has the new definition only within the transaction.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import count, pairwise
+
+import pyarrow as pa
+
+from sluice.apply import net_changes, window_runs
+from sluice.apply.apply_plan import Checks, Rows, Step, Truncation
+from sluice.apply.executor import Executor, ExecutorLost, ExecutorStuck, T, run_with_heartbeat
+from sluice.apply.pair_sessions import PairSessions
+from sluice.apply.rejects import Overlaps, PairRejects
+from sluice.apply.spark_deadline import TRIES, SparkDeadline, size
+from sluice.apply.stage_task import ShareInterrupted, StageFailure, StageTask
+from sluice.apply.window_runs import CutItem, Run
+from sluice.database.apply import Staged
+from sluice.database.changes import Survey
+from sluice.database.registry import source_of, vendor_of
+from sluice.errors import Transient
+from sluice.model.change import Action, NetChanges
+from sluice.model.names import TableName
+from sluice.model.table_state import TableStates
+from sluice.model.window import Window
+
+log = logging.getLogger("sluice.apply")
+
+
+class StageDriver:
+    """Stages windows of one pair. `heartbeat` is called again and again while Spark works; it may raise."""
+
+    def __init__(
+        self, sessions: PairSessions, executor: Executor, pair_rejects: PairRejects, heartbeat: Callable[[], None]
+    ):
+        self.sessions = sessions
+        self.pair = sessions.pair
+        self.executor = executor
+        self.pair_rejects = pair_rejects
+        self._heartbeat = heartbeat
+        self._deadline = SparkDeadline()
+        self._labels = count(1)
+
+    def steps(
+        self,
+        span: Window,
+        survey: Survey,
+        epoch: int,
+        overlaps: Overlaps,
+        *,
+        checks: Checks,
+        images: bool,
+        left_out: TableStates,
+    ) -> tuple[list[Step], Window | None]:
+        """Steps of the window `span`, and the rest of it that the driver must reduce, None for nothing.
+
+        `survey`: of the span. `images`: whether
+        items are read with their old images. `left_out`: tables whose changes are not applied. What overtakes changes
+        that were set aside is added to `overlaps`. Raises `ShareInterrupted`, `ExecutorsFailed`, and what `heartbeat`
+        raises.
+        """
+        whole, rest = span, None
+        truncations = list(survey.cuts)
+        definition = next((cut for cut in survey.cuts if cut.action != Action.TRUNCATE), None)
+        if definition is not None:
+            truncations = truncations[: truncations.index(definition)]
+            rest = replace(span, above=definition.repl_key - 1)
+            span = replace(span, up_to=definition.repl_key - 1)
+        places = [cut.repl_key for cut in truncations]
+        keys = self._definitions(span, left_out)
+        runs: list[list[NetChanges | Staged]] = [[] for _ in range(len(places) + 1)]
+        apart = self._moved(span, places, runs, checks=checks, images=images, left_out=left_out)
+        self._note_overlaps(span, keys, overlaps)
+        work = size(survey.changes, survey.bytes)
+        parts = self._with_heartbeat(lambda: self.executor.parallelism, work)
+        compared = frozenset(table for table in keys if checks.compares(table))
+        label = str(next(self._labels))
+        share = StageTask(
+            self.pair, span, tuple(places), parts, epoch, label, keys, apart, compared, frozenset(left_out), checks.safe
+        )
+        began = time.monotonic()
+        shares = self._with_heartbeat(lambda: self.executor.map(share, parts), work)
+        seconds = time.monotonic() - began
+        for staged in shares:
+            if isinstance(staged, StageFailure) and staged.transient:
+                raise ShareInterrupted(staged.message)
+            if isinstance(staged, StageFailure):
+                # Here the same changes say by themselves what is the matter, and policies apply to them.
+                log.info("%s: %s The window is reduced by the driver.", self.pair, staged.message)
+                return [], whole
+            for number, changes in staged:
+                runs[number].append(changes)
+        self._deadline.done(work, seconds)
+        steps: list[Step] = []
+        bounds = [span.above, *places, None]
+        for number, (reduced, (begin, end)) in enumerate(zip(runs, pairwise(bounds), strict=True)):
+            assert begin is not None
+            if reduced:
+                mine = replace(span, above=begin, up_to=span.up_to if end is None else end - 1)
+                steps.append(Rows(reduced, self._items_of(mine, images), keys))
+            if number < len(truncations) and truncations[number].table not in left_out:
+                cut = truncations[number]
+                item = CutItem(cut.repl_key, cut.transaction, Action.TRUNCATE, cut.table, None, None)
+                steps.append(Truncation(item))
+        return steps, rest
+
+    def drop(self, epoch: int) -> None:
+        """Drops the stage tables of `epoch` and of all before it."""
+        info = self.pair.slave_info
+        with self.sessions.slave_transaction(durable=False) as slave:
+            # Not those of a successor, should we have been overtaken.
+            vendor_of(info.vendor).applying.drop_stages(
+                slave, self.pair.prefix, self.pair.slave.schema, below=epoch + 1
+            )
+
+    def _definitions(self, span: Window, left_out: TableStates) -> dict[TableName, tuple[str, ...]]:
+        """The keys of all captured tables that are not left out, because the executors will meet any of them."""
+        info = self.pair.master_info
+        schema = self.pair.replication.master.schema
+        registered = source_of(info.vendor).changes.registered(self.sessions.master, self.pair.prefix, schema)
+        tables = [table for table in registered if table not in left_out]
+        self.sessions.schema_history.load(tables, span.previous, span.above)
+        return self.sessions.schema_history.known(left_out)
+
+    def _moved(
+        self,
+        span: Window,
+        places: Sequence[int],
+        runs: Sequence[list[NetChanges | Staged]],
+        *,
+        checks: Checks,
+        images: bool,
+        left_out: TableStates,
+    ) -> dict[TableName, frozenset[str]]:
+        """Adds the net changes of keys that change into one another to their runs; tells these keys."""
+        moved = self._key_changes(span)
+        if not moved.num_rows:
+            return {}
+        definitions = self.sessions.schema_history
+        apart = {
+            table: frozenset(net_changes.changed_key_texts(items, definitions.key(table)))
+            for table, items in window_runs.by_table(moved).items()
+            if table not in left_out
+        }
+        if not apart:
+            return {}
+        for table, items in window_runs.by_table(self._key_changes(span, guids=apart, images=images)).items():
+            for number, mine in enumerate(window_runs.pieces(items, places)):
+                if mine.num_rows and table not in left_out:
+                    found = net_changes.events(mine, definitions.key(table))
+                    runs[number].append(net_changes.reduce(found, before=checks.compares(table), safe=checks.safe))
+        return apart
+
+    def _note_overlaps(self, span: Window, keys: Mapping[TableName, tuple[str, ...]], overlaps: Overlaps) -> None:
+        """Notes which changes that were set aside are overtaken."""
+        if pair_rejects := {
+            table: self.pair_rejects.keys(table) for table in self.pair_rejects.tables() if table in keys
+        }:
+            for table, items in window_runs.by_table(self._key_changes(span, guids=pair_rejects)).items():
+                if table in keys:
+                    self.pair_rejects.note_overlaps(net_changes.events(items, keys[table]), table, overlaps)
+
+    def _key_changes(
+        self, span: Window, guids: Mapping[TableName, Collection[str]] | None = None, *, images: bool = False
+    ) -> pa.Table:
+        return self.sessions.reader.key_changes(span, guids=guids, images=images)
+
+    def _items_of(self, span: Window, images: bool) -> Callable[[TableName], pa.Table]:
+        """All changes of a table in a run, read when they are first asked for."""
+
+        @cache
+        def everything() -> Run:
+            return window_runs.by_table(self.sessions.reader.items(span, images=images))
+
+        return lambda table: everything()[table]
+
+    def _with_heartbeat(self, work: Callable[[], T], size: int) -> T:
+        """Spark's work, while the lease is kept and a wish to stop is heeded. `size`: of the window.
+
+        Raises `ExecutorLost` where Spark was stuck again and again.
+        """
+        try:
+            return run_with_heartbeat(work, self._heartbeat, self._deadline.limit(size))
+        except Transient as failure:
+            self.executor.cancel()
+            if isinstance(failure, ExecutorStuck):
+                self._deadline.failed()
+                if self._deadline.exhausted:
+                    raise ExecutorLost(f"{failure} After {TRIES} times in a row the job starts again.") from failure
+            raise

@@ -1,0 +1,129 @@
+"""Large windows: executors read shares of a window, reduce them and stage the net changes on the slave.
+
+The driver merges what lies staged in one transaction. A share holds all changes of its keys. Keys
+that change into one another are in no share: the driver reduces those itself.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sluice.apply import net_changes
+from sluice.apply.schema_history import TableGone
+from sluice.apply.window_runs import Run, by_table, pieces
+from sluice.database.apply import Staged
+from sluice.database.changes import Share
+from sluice.database.registry import source_of, vendor_of
+from sluice.database.session import Session, SessionOptions
+from sluice.errors import SluiceError, Transient
+from sluice.model.change import NetChanges
+from sluice.model.mask import Mask
+from sluice.model.names import TableName
+from sluice.model.window import Window
+from sluice.pair import Pair
+
+
+@dataclass(frozen=True)
+class WarmUp:
+    """A task without work: the executor that ran it has a Python worker that has imported what a share needs.
+
+    `master` and `slave` are vendors. On a new cluster that takes longer than a window.
+    """
+
+    master: str
+    slave: str
+
+    def __call__(self, number: int) -> int:
+        assert source_of(self.master).changes and vendor_of(self.slave).applying
+        return number
+
+
+class ShareInterrupted(Transient):
+    """An executor met an outage."""
+
+
+FEW = 200
+"""Changes up to which a run's net changes travel to the driver, where runs are many."""
+
+
+@dataclass(frozen=True)
+class StageFailure:
+    """Why a share could not be staged. Plain values, because an error need not survive the way back."""
+
+    message: str
+    transient: bool
+    """An outage; otherwise the changes themselves, or the slave's tables, are the matter."""
+
+
+@dataclass(frozen=True)
+class StageTask:
+    """The task of an executor, called with the number of its share; it may run twice.
+
+    `cuts`: REPL_KEYs that cut the window into runs, of which each is reduced by itself. `label` makes the stage
+    tables' names unique within the epoch. `keys`: the key columns of each table. `apart`: keys the driver
+    handles. `compared`: tables whose old images are wanted. `left_out`: tables whose changes are not applied. `safe`:
+    reduced for safe mode.
+    """
+
+    pair: Pair
+    window: Window
+    cuts: tuple[int, ...]
+    parts: int
+    epoch: int
+    label: str
+    keys: Mapping[TableName, tuple[str, ...]]
+    apart: Mapping[TableName, frozenset[str]]
+    compared: frozenset[TableName]
+    left_out: frozenset[TableName]
+    safe: bool = False
+
+    def __call__(self, number: int) -> "list[tuple[int, NetChanges | Staged]] | StageFailure":
+        """The numbers of runs with what was staged of a table, or with its net changes themselves where they are few.
+
+        An error is told, not raised: Spark would try again and hide it.
+        """
+        try:
+            return self._read_and_stage(number)
+        except SluiceError as error:
+            return StageFailure(str(error), transient=isinstance(error, Transient))
+
+    def _read_and_stage(self, number: int) -> list[tuple[int, NetChanges | Staged]]:
+        pair = self.pair
+        master, slave = pair.master_info, pair.slave_info
+        queue = source_of(master.vendor).changes
+        with queue.Reader(master, pair.prefix, pair.replication.master.schema, application=pair.application) as reader:
+            items = reader.items(self.window, share=Share(number, self.parts), images=bool(self.compared))
+        if not items.num_rows:
+            return []
+        runs = [by_table(piece) if piece.num_rows else {} for piece in pieces(items, self.cuts)]
+        connections = vendor_of(slave.vendor).sessions
+        # Nothing staged needs to survive a crash of the slave: the window is then staged again.
+        options = SessionOptions(durable=False)
+        application = pair.application
+        with connections.connect(slave, application=application, autocommit=True, options=options) as connection:
+            return self._stage(connection, number, runs)
+
+    def _stage(self, connection: Session, number: int, runs: Sequence[Run]) -> list[tuple[int, NetChanges | Staged]]:
+        applying = vendor_of(self.pair.slave_info.vendor).applying
+        stager = applying.Stager(connection, Mask(self.pair.replication.verify.mask))
+        stager.load(table for run in runs for table in run if table not in self.left_out)
+        staged: list[tuple[int, NetChanges | Staged]] = []
+        for place, run in enumerate(runs):
+            for table, items in run.items():
+                if table in self.left_out:
+                    continue
+                if table not in self.keys:
+                    raise TableGone(table)
+                mine = net_changes.without(items, self.apart.get(table, frozenset()))
+                if not mine.num_rows:
+                    continue
+                before = table in self.compared
+                changed = net_changes.reduce(net_changes.events(mine, self.keys[table]), before=before, safe=self.safe)
+                if len(runs) > 1 and mine.num_rows <= FEW:
+                    # A table of its own would cost more than what it holds.
+                    staged.append((place, changed))
+                    continue
+                name = f"{self.label}_{number}_{len(staged)}"
+                pair = self.pair
+                put = stager.put(changed, prefix=pair.prefix, schema=pair.slave.schema, epoch=self.epoch, number=name)
+                staged.append((place, put))
+        return staged

@@ -1,0 +1,269 @@
+"""One window, applied in one slave transaction that carries the new checkpoint.
+
+A window that one process holds well (see `sluice.apply.window_slicer`) is reduced
+here, in the driver: no shuffle, no executor, no stage table. A larger one is read, reduced and staged
+by the executors, and merged here. One larger than `max_batch_changes` is applied in slices by
+REPL_KEY, each with its own checkpoint; the slave shows that it is catching up until the last of them.
+
+While blocks are loading (state TRANSITION) every window is reduced here, because each change is
+decided by the block its key lies in.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.apply import net_changes, pending_ddl, window_runs
+from sluice.apply.apply_plan import Checks, Rows, Step, Truncation
+from sluice.apply.checkpoint_writer import SlaveCheckpointWriter
+from sluice.apply.content_decoder import MixedShapes
+from sluice.apply.executor import Executor
+from sluice.apply.load_filter import LoadFilter
+from sluice.apply.pair_sessions import PairSessions
+from sluice.apply.rejects import Overlaps, PairRejects
+from sluice.apply.stage_driver import StageDriver
+from sluice.apply.table_state_tracker import TableStateTracker
+from sluice.apply.transaction import Plan, WindowTransaction
+from sluice.apply.window_runs import CutItem, Run
+from sluice.apply.window_slicer import Slice, WindowSlicer
+from sluice.database.apply import Staged
+from sluice.database.changes import Survey
+from sluice.database.conflicts import ColumnMissing, Conflict
+from sluice.database.registry import vendor_of
+from sluice.model.blocks import Decision
+from sluice.model.change import EMPTYING, Action, NetChanges
+from sluice.model.checkpoint import Checkpoint
+from sluice.model.names import TableName
+from sluice.model.position import Position
+from sluice.model.slave_state import SlaveState
+from sluice.model.window import Window
+
+log = logging.getLogger("sluice.apply")
+
+
+class WindowApplier:
+    """Applies windows of one pair over its sessions.
+
+    `keep_lease` raises when the lease is lost; `pause` waits a moment, and raises when waiting must end; `heartbeat` is
+    called again and again while Spark works, and raises when nobody needs that work any more.
+    """
+
+    def __init__(
+        self,
+        sessions: PairSessions,
+        checkpoints: SlaveCheckpointWriter,
+        executor: Executor,
+        keep_lease: Callable[[], None],
+        pause: Callable[[], None],
+        heartbeat: Callable[[], None],
+    ):
+        self.pair = pair = sessions.pair
+        self.sessions = sessions
+        self._rejecting = pair.slave.on_conflict == "reject"
+        self._pause = pause
+        self.pair_rejects = PairRejects(sessions)
+        self.stage_driver = StageDriver(sessions, executor, self.pair_rejects, heartbeat)
+        self.slicer = WindowSlicer(sessions)
+        self.transaction = WindowTransaction(sessions, checkpoints, self.pair_rejects, self.slicer, keep_lease)
+        self.reached: Position | None = None
+        """How far the last attempt may have come: where safe mode must last after a failure."""
+        self._replaced_up_to: Position | None = None
+        """The end of a window whose changes may take the place of rows that a DELETE WHERE removes after them."""
+
+    def apply(self, checkpoint: Checkpoint, seen: Position, target: Position, *, safe: bool) -> Checkpoint | None:
+        """Applies `(seen, target]`, or its next slice; the new checkpoint, None when nothing was there.
+
+        `seen` is the checkpoint's position, or one after it that no change lies between. Raises
+        `Drift` and other `Terminal`s after rolling back, `Transient` for outages.
+        """
+        checks = self._checks(safe or target == self._replaced_up_to)
+        try:
+            return self._apply(checkpoint, seen, target, checks)
+        except Conflict as conflict:
+            if checks.final:
+                raise
+            # Rows that a change of definition made anew differ until the comparison of definitions queues them.
+            log.info("%s: a second look at the definitions, because: %s", self.pair, conflict.finding)
+            self.sessions.schema_history.clear()
+            self.sessions.compare_structure()
+            now = self.sessions.window_end(seen)
+            # The end of a window in slices stays. What was queued by now may lie behind it.
+            target = target if checkpoint.catching_up else now
+            checks = replace(checks, final=True)
+            if self.sessions.reader.has(Window(seen, now), Action.DELETE_WHERE):
+                checks, self._replaced_up_to = self._checks(safe=True), target
+            return self._apply(checkpoint, seen, target, checks)
+
+    def _checks(self, safe: bool) -> Checks:
+        return Checks(safe, compare=not safe and self.pair.slave.compare_values, final=safe, updates=self._updates)
+
+    def _updates(self, table: TableName) -> bool:
+        rule = self.pair.replication.rule(table)
+        return rule is None or "U" in rule.actions
+
+    def _apply(self, checkpoint: Checkpoint, seen: Position, target: Position, checks: Checks) -> Checkpoint | None:
+        self.reached = target
+        try:
+            return self._next_slice(checkpoint, seen, target, checks)
+        except ColumnMissing as missing:
+            # The slave's table may have got it since it was looked at; after a rollback it is looked at anew.
+            log.info("%s: a second look at the slave's tables, because: %s", self.pair, missing)
+            return self._next_slice(checkpoint, seen, target, checks)
+
+    def _next_slice(
+        self, checkpoint: Checkpoint, seen: Position, target: Position, checks: Checks
+    ) -> Checkpoint | None:
+        loading = checkpoint.state is SlaveState.TRANSITION
+        above = checkpoint.slice_key or 0
+        if seen == target and not above and not loading:
+            return None
+        found = self._slice(Window(seen, target, above), loading, self._images(checks))
+        if self._deletes_where(found):
+            # Found by comparison, it comes later than what took the place of the rows that it deletes.
+            checks = self._checks(safe=True)
+        if found.survey is not None:
+            return self._apply_staged(checkpoint, seen, target, found.survey, found.end, checks)
+        if not found.items.num_rows and found.end is None and not above and not loading:
+            return None
+        return self._apply_here(checkpoint, seen, target, found.items, found.end, checks)
+
+    def _slice(self, window: Window, loading: bool, images: bool) -> Slice:
+        """What one transaction of the slave can take of the window."""
+        found = self.slicer.next(window, loading, images)
+        if vendor_of(self.pair.slave_info.vendor).applying.transactional_ddl:
+            return found
+        key = found.first_definition
+        if key is None:
+            return found
+        part = pending_ddl.next_part(window, key)
+        found = self.slicer.next(part, loading, images)
+        return replace(found, end=found.end or part.up_to)
+
+    @staticmethod
+    def _deletes_where(found: Slice) -> bool:
+        if found.survey is not None:
+            return any(cut.action == Action.DELETE_WHERE for cut in found.survey.cuts)
+        return bool(pc.any(pc.equal(found.items.column("action"), str(Action.DELETE_WHERE))).as_py())
+
+    def _images(self, checks: Checks) -> bool:
+        """Whether the window is read with the old images of all its changes."""
+        return checks.compare or self._rejecting or self.sessions.merger.cascades
+
+    # In the driver
+
+    def _apply_here(
+        self,
+        checkpoint: Checkpoint,
+        seen: Position,
+        target: Position,
+        items: pa.Table,
+        slice_end: int | None,
+        checks: Checks,
+    ) -> Checkpoint | None:
+        """`slice_end`: the last REPL_KEY of `items` when more of the window follows."""
+        load_filter = None
+        if checkpoint.state is SlaveState.TRANSITION:
+            load_filter = LoadFilter(self.pair, self.sessions, seen, self._pause)
+        whole = slice_end is None
+        complete = whole and load_filter is not None and load_filter.complete(target)
+        if whole and not items.num_rows and not complete and not checkpoint.catching_up:
+            return None
+        tracker = TableStateTracker(checkpoint.tables, self.sessions, load_filter)
+        overlaps: Overlaps = {}
+        steps = self._steps(items, seen, checkpoint.slice_key or 0, tracker, checks, overlaps)
+        complete = whole and load_filter is not None and load_filter.complete(target)
+        if whole:
+            after = checkpoint.advanced(target, items.num_rows)
+        else:
+            assert slice_end is not None
+            after = checkpoint.sliced(target, slice_end, items.num_rows)
+        if complete:
+            after = replace(after, state=SlaveState.NORMAL)
+        after = replace(after, tables=tracker.states)
+        return self.transaction.commit(Plan(checkpoint, after, steps, checks, overlaps, load_filter))
+
+    def _steps(
+        self,
+        items: pa.Table,
+        seen: Position,
+        above: int,
+        tracker: TableStateTracker,
+        checks: Checks,
+        overlaps: Overlaps,
+    ) -> list[Step]:
+        steps: list[Step] = []
+        for run in window_runs.runs(items):
+            if isinstance(run, CutItem):
+                steps += self._cut(run, seen, above, tracker)
+                continue
+            applied = {table: items for table, items in run.items() if table not in tracker.states}
+            self.sessions.schema_history.load(applied, seen, above)
+            steps.append(self._reduce(applied, tracker.load_filter, checks, overlaps))
+        return steps
+
+    def _cut(self, cut: CutItem, seen: Position, above: int, tracker: TableStateTracker) -> list[Step]:
+        if cut.action not in EMPTYING:
+            self.sessions.schema_history.load([cut.table], seen, above)
+            self.sessions.schema_history.follow(cut)
+            return tracker.follow(cut)
+        if cut.table in tracker.states:
+            return []
+        self.sessions.schema_history.load([cut.table], seen, above)
+        load_filter = tracker.load_filter
+        # Decided before the slave's transaction begins: it may have to wait for a block.
+        return [Truncation(cut, load_filter.truncated(cut.table, cut.transaction) if load_filter else Decision.APPLY)]
+
+    def _reduce(self, run: Run, load_filter: LoadFilter | None, checks: Checks, overlaps: Overlaps) -> Rows:
+        kept: dict[TableName, pa.Table] = {}
+        changes: list[NetChanges | Staged] = []
+        ordered: set[TableName] = set()
+        keys = {table: self.sessions.schema_history.key(table) for table in run}
+        for table, items in run.items():
+            try:
+                found = net_changes.events(items, keys[table])
+                self.pair_rejects.note_overlaps(found, table, overlaps)
+                keep = load_filter.keep(found, table) if load_filter is not None else None
+                kept[table] = items if keep is None else net_changes.kept_items(found, keep)
+                changes.append(net_changes.reduce(found, keep, before=checks.compares(table), safe=checks.safe))
+            except MixedShapes as mixed:
+                log.info("%s: %s", self.pair, mixed)
+                kept.setdefault(table, items)
+                ordered.add(table)
+        return Rows(changes, kept.__getitem__, keys, frozenset(ordered))
+
+    # By the executors
+
+    def _apply_staged(
+        self,
+        checkpoint: Checkpoint,
+        seen: Position,
+        target: Position,
+        survey: Survey,
+        end: int | None,
+        checks: Checks,
+    ) -> Checkpoint:
+        above, changes = checkpoint.slice_key or 0, survey.changes
+        after = checkpoint.advanced(target, changes) if end is None else checkpoint.sliced(target, end, changes)
+        tracker = TableStateTracker(checkpoint.tables, self.sessions, None)
+        images = self._images(checks)
+        overlaps: Overlaps = {}
+        try:
+            steps, rest = self.stage_driver.steps(
+                Window(seen, target, above, end),
+                survey,
+                checkpoint.epoch,
+                overlaps,
+                checks=checks,
+                images=images,
+                left_out=tracker.states,
+            )
+            if rest is not None:
+                items = self.sessions.reader.items(rest, images=images)
+                steps += self._steps(items, seen, above, tracker, checks, overlaps)
+            after = replace(after, tables=tracker.states)
+            return self.transaction.commit(Plan(checkpoint, after, steps, checks, overlaps, load_filter=None))
+        finally:
+            self.stage_driver.drop(checkpoint.epoch)

@@ -1,0 +1,126 @@
+"""What must be done so that TABLES says what the configuration says: a pure decision."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sluice.configuration.resolve import ResolvedTable
+from sluice.model.names import TableName
+from sluice.model.registration import RegisteredTable
+
+
+@dataclass(frozen=True)
+class Add:
+    """Register the table and make its triggers."""
+
+    table: TableName
+    actions: frozenset[str]
+    trigger: str | None
+    debug: bool
+
+    def __str__(self) -> str:
+        return f"add {self.table} ({_shown(self.actions)})"
+
+
+@dataclass(frozen=True)
+class Alter:
+    """Capture the table otherwise than before."""
+
+    table: TableName
+    actions: frozenset[str]
+    trigger: str
+    debug: bool
+    changes: tuple[str, ...]
+    """In words, e.g. `actions IUD become IU`."""
+
+    def __str__(self) -> str:
+        return f"alter {self.table}: {', '.join(self.changes)}"
+
+
+@dataclass(frozen=True)
+class Repair:
+    """Make the table's triggers again where they are not as they should be."""
+
+    table: TableName
+    faults: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"repair {self.table}: {', '.join(self.faults)}"
+
+
+@dataclass(frozen=True)
+class Reorder:
+    """Give the table the next REPL_KEY, so that it is loaded after those before it in the plan."""
+
+    table: TableName
+
+    def __str__(self) -> str:
+        return f"put {self.table} behind those before it in the order of loading, by their sequence"
+
+
+@dataclass(frozen=True)
+class Remove:
+    """End the capture of the table. Slaves keep theirs; ITEMS stays."""
+
+    table: TableName
+
+    def __str__(self) -> str:
+        return f"remove {self.table}"
+
+
+Step = Add | Alter | Repair | Reorder | Remove
+
+
+def plan(configured: Iterable[ResolvedTable], registered: Iterable[RegisteredTable]) -> list[Step]:
+    """The steps from `registered` to `configured`, in the order in which they are to be taken.
+
+    `configured` comes ordered by sequence. Nothing is planned for a table that is as it should be.
+    A registered table keeps its trigger's name unless the configuration gives another one.
+    """
+    wanted = list(configured)
+    have = {entry.table: entry for entry in registered}
+    names = {entry.table for entry in wanted}
+    steps: list[Step] = [Remove(table) for table in have if table not in names]
+    last = 0
+    fresh = False  # From here on every table needs a new REPL_KEY to stay behind the one before it.
+    for entry in _in_load_order(wanted, have):
+        found = have.get(entry.table)
+        if found is None:
+            steps.append(Add(entry.table, entry.actions, entry.trigger, entry.debug))
+            fresh = True
+            continue
+        if fresh or found.repl_key < last:
+            steps.append(Reorder(entry.table))
+            fresh = True
+        last = found.repl_key
+        steps.extend(_correction(entry, found))
+    return steps
+
+
+def _in_load_order(wanted: list[ResolvedTable], have: dict[TableName, RegisteredTable]) -> list[ResolvedTable]:
+    """By sequence; among equal ones the registered first, as they are, then the new: that moves the fewest."""
+    return sorted(
+        wanted,
+        key=lambda entry: (
+            entry.sequence,
+            entry.table not in have,
+            have[entry.table].repl_key if entry.table in have else 0,
+        ),
+    )
+
+
+def _correction(entry: ResolvedTable, found: RegisteredTable) -> list[Step]:
+    trigger = entry.trigger or found.trigger
+    changes = []
+    if entry.actions != found.actions:
+        changes.append(f"actions {_shown(found.actions)} become {_shown(entry.actions)}")
+    if trigger != found.trigger:
+        changes.append(f"trigger {found.trigger} becomes {trigger}")
+    if entry.debug != found.debug:
+        changes.append(f"debug goes {'on' if entry.debug else 'off'}")
+    if changes:
+        return [Alter(entry.table, entry.actions, trigger, entry.debug, tuple(changes))]
+    return [Repair(entry.table, found.faults)] if found.faults else []
+
+
+def _shown(actions: frozenset[str]) -> str:
+    return "".join(action for action in "IUD" if action in actions) or "initial content only"

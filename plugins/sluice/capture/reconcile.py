@@ -1,0 +1,125 @@
+"""Makes TABLES and the triggers on the master what the configuration says."""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sluice.capture.plan import Add, Alter, Remove, Reorder, Step, plan
+from sluice.configuration.resolve import ResolvedTable
+from sluice.counted import counted
+from sluice.database import lock_waits
+from sluice.database.capture import CaptureRegistry, TablesUnfit
+from sluice.database.errors import LockNotAvailable
+from sluice.database.registry import vendor_of
+from sluice.database.session import Session
+from sluice.errors import Terminal
+from sluice.model.names import Prefix, TableName
+
+log = logging.getLogger(__name__)
+
+
+class TablesBusy(Terminal):
+    """Writers never left these tables for long enough to make a trigger; `tables` lists them."""
+
+    def __init__(self, prefix: Prefix, tables: Iterable[TableName], see_locks: str):
+        self.tables = tuple(tables)
+        super().__init__(
+            f"{prefix}: {', '.join(str(table) for table in self.tables)} could not be locked for a moment: "
+            f"some transaction writes to it for very long. End it ({see_locks}), "
+            "then run reconcile_tables again."
+        )
+
+
+@dataclass(frozen=True)
+class ReconcileReport:
+    """What a run planned, and what it noticed. `steps` is empty when everything was as it should be."""
+
+    prefix: Prefix
+    steps: tuple[Step, ...]
+    notices: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.prefix}: {counted(len(self.steps), 'step')}" if self.steps else f"{self.prefix}: nothing to do"
+        ]
+        return "\n".join([*lines, *(f"  {step}" for step in self.steps), *(f"  note: {note}" for note in self.notices)])
+
+
+def propose(connection: Session, prefix: Prefix, schema: str, configured: Iterable[ResolvedTable]) -> ReconcileReport:
+    """Compares, and changes nothing.
+
+    Raises `TablesUnfit` for configured tables that cannot be captured, `Terminal` where the resources are missing or
+    not of this release.
+    """
+    wanted = list(configured)
+    connection.expect_idle()
+    vendor = vendor_of(connection.vendor)
+    with connection.transaction():
+        vendor.capture.require(connection, prefix, schema)
+        registry = vendor.capture.Registry(connection, prefix, schema)
+        unfit = registry.examine(entry.table for entry in wanted)
+        if unfit:
+            raise TablesUnfit(prefix, unfit)
+        steps = plan(wanted, registry.read())
+        shapes = vendor.rows.shapes(connection, (entry.table for entry in wanted))
+    notices = tuple(
+        f"{shape.table} has no primary key and no unique NOT NULL index: it is replicated as a multiset of rows, "
+        "which is slower"
+        for shape in shapes.values()
+        if shape.keyless
+    )
+    return ReconcileReport(prefix, tuple(steps), notices)
+
+
+def apply_plan(
+    connection: Session,
+    prefix: Prefix,
+    schema: str,
+    steps: Iterable[Step],
+) -> None:
+    """Takes the steps, each in its own transaction, so that no lock outlives the table it is for.
+
+    A table whose writers do not let go is tried again after the others. Raises `TablesBusy`
+    when that did not help; what is done stays done, and a new run goes on from there.
+    """
+    connection.expect_idle()
+    vendor = vendor_of(connection.vendor)
+    registry = vendor.capture.Registry(connection, prefix, schema)
+
+    def take(step: Step) -> None:
+        try:
+            _take(connection, registry, step)
+            log.info("%s: %s: done", prefix, step)
+        except LockNotAvailable:
+            log.info("%s: %s: the table is being written to, trying again", prefix, step)
+            raise
+
+    if busy := lock_waits.with_each(steps, take):
+        raise TablesBusy(prefix, (step.table for step in busy), vendor.sessions.SEE_LOCKS)
+
+
+def reconcile(connection: Session, prefix: Prefix, schema: str, configured: Iterable[ResolvedTable]) -> ReconcileReport:
+    """Reports the plan, then carries it out."""
+    report = propose(connection, prefix, schema, configured)
+    log.info("%s", report)
+    apply_plan(connection, prefix, schema, report.steps)
+    return report
+
+
+def _take(connection: Session, registry: CaptureRegistry, step: Step) -> None:
+    table = step.table
+    if isinstance(step, Add):
+        # Committed by itself: should the trigger fail, the row says CREATING and the next run repairs it.
+        with connection.transaction():
+            if not registry.has(table):
+                registry.register(table, actions=step.actions, trigger=step.trigger, debug=step.debug)
+    with connection.transaction():
+        vendor_of(connection.vendor).sessions.limit_lock_waits(connection, lock_waits.LOCK_SECONDS)
+        if isinstance(step, Remove):
+            registry.remove(table)
+        elif isinstance(step, Reorder):
+            registry.put_last(table)
+        else:
+            if isinstance(step, Alter):
+                registry.change(table, actions=step.actions, trigger=step.trigger, debug=step.debug)
+            registry.capture(table)

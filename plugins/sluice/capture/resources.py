@@ -1,0 +1,63 @@
+"""Installs, upgrades and checks the DbResources of a prefix."""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sluice.database import lock_waits
+from sluice.database.capture import Installation
+from sluice.database.registry import vendor_of
+from sluice.database.session import Session
+from sluice.model.names import Prefix
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class InstallReport:
+    """What an installation did; `files` is empty when there was nothing to do."""
+
+    prefix: Prefix
+    schema: str
+    before: int | None
+    """The version found; None when nothing was installed."""
+    after: int
+    files: tuple[str, ...]
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.files)
+
+
+def install(connection: Session, prefix: Prefix, schema: str, cascade: Iterable[Prefix] = ()) -> InstallReport:
+    """Brings the DbResources of `prefix` in `schema` to this release's version, in one transaction.
+
+    `cascade`: the replications that apply to this database and whose changes are captured, too; triggers that were
+    made for others are out of date, and reconciling makes them again. A second run changes nothing and takes no lock on
+    any table. Where a lock is held, it begins anew. Raises `Terminal` where a newer release installed it, names are
+    taken, the schema is unsafe, or it is installed in another one.
+    """
+    connection.expect_idle()
+    vendor = vendor_of(connection.vendor)
+    resources, origins = vendor.capture, tuple(cascade)
+
+    def upgrade() -> tuple[Installation | None, list[str]]:
+        with connection.transaction():
+            vendor.sessions.limit_lock_waits(connection, lock_waits.LOCK_SECONDS)
+            resources.lock(connection, prefix, schema)
+            have = resources.installed(connection, prefix, schema)
+            files = resources.upgrade(connection, prefix, schema, have)
+            if resources.pass_on(connection, prefix, schema, origins):
+                others = ", ".join(map(str, origins)) or "no other replication"
+                log.info("%s: changes of %s are passed on", prefix, others)
+        return have, files
+
+    have, files = lock_waits.until_unlocked(upgrade)
+    report = InstallReport(prefix, schema, have.version if have else None, resources.version(), tuple(files))
+    if report.changed:
+        log.info(
+            "%s: DbResources in schema %s brought to version %s (%s)", prefix, schema, report.after, ", ".join(files)
+        )
+    else:
+        log.info("%s: DbResources in schema %s are current, nothing to do", prefix, schema)
+    return report

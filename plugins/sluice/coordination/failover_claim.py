@@ -1,0 +1,35 @@
+"""Which failover of a replication is under way, for others that would begin: a courtesy, the slave's row decides."""
+
+import json
+
+import redis
+
+from sluice.coordination.redis_store import classified
+from sluice.model.names import Prefix
+
+
+class FailoverClaim:
+    """The claim of one prefix. Every method raises `StoreUnreachable`."""
+
+    def __init__(self, client: "redis.Redis", prefix: Prefix):
+        self.client = client
+        self.key = f"sluice:{prefix}:failover"
+
+    def take(self, failover_id: str, slave: str) -> dict[str, str]:
+        """The claim in force afterwards, `id` and `slave`: this one, or that of the failover that was first."""
+        with classified():
+            self.client.set(self.key, json.dumps({"id": failover_id, "slave": slave}), nx=True)
+        return self.read() or {"id": failover_id, "slave": slave}
+
+    def read(self) -> dict[str, str] | None:
+        """None where no failover is under way."""
+        with classified():
+            text = self.client.get(self.key)
+        found: dict[str, str] | None = json.loads(str(text)) if text else None
+        return found
+
+    def give_back(self, failover_id: str) -> None:
+        """Others may begin."""
+        if (found := self.read()) is not None and found["id"] == failover_id:
+            with classified():
+                self.client.delete(self.key)

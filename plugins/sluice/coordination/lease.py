@@ -1,0 +1,142 @@
+"""The lease: the right to apply to a slave, held in Redis and renewed while it is used.
+
+The lease keeps two applies from getting in each other's way; that only one of them can write is
+the epoch's work (see `sluice.model.checkpoint`), so a lost Redis costs time and never data.
+"""
+
+import json
+import logging
+import os
+import socket
+import threading
+import time
+import uuid
+from dataclasses import dataclass
+
+import redis
+
+from sluice.coordination.redis_store import Clock, classified
+from sluice.errors import Transient
+from sluice.model.names import Prefix
+
+log = logging.getLogger("sluice.coordination")
+
+_RENEW = """
+local value = redis.call('GET', KEYS[1])
+if value == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) return 1 end
+if not value then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1 end
+return 0
+"""
+_RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
+
+
+class LeaseHeld(Transient):
+    """Another process holds the lease; `holder` describes it."""
+
+    def __init__(self, slave: str, holder: str):
+        super().__init__(f"Slave {slave} is being applied to by {holder}. This process does nothing.")
+        self.slave = slave
+        self.holder = holder
+
+
+class LeaseLost(Transient):
+    """The lease ran out, because Redis was away too long, or another process took it."""
+
+    def __init__(self, slave: str, reason: str):
+        super().__init__(f"The lease of slave {slave} is lost: {reason}. Applying stops until it is regained.")
+        self.slave = slave
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who holds a lease, as other processes see it."""
+
+    host: str
+    pid: int
+    token: str
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host}"
+
+
+class Lease:
+    """The lease of one slave. `acquire`, then `keep` before every write; a thread renews it meanwhile.
+
+    `duration` in seconds: how long a dead holder blocks its successor.
+    """
+
+    def __init__(
+        self, client: "redis.Redis", prefix: Prefix, slave: str, duration: float, clock: Clock = time.monotonic
+    ):
+        self.client = client
+        self.slave = slave
+        self.duration = duration
+        self.key = key(prefix, slave)
+        self._clock = clock
+        self._value = json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "token": uuid.uuid4().hex})
+        self._renewed = float("-inf")
+        self._taken_by: str | None = None
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def acquire(self) -> None:
+        """Takes the lease and starts renewing it. Raises `LeaseHeld`, `StoreUnreachable`."""
+        asked = self._clock()
+        with classified():
+            if not self._renew():
+                raise LeaseHeld(self.slave, str(holder(self.client, self.key) or "another process"))
+        self._renewed, self._taken_by = asked, None
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._keep_renewing, name="lease", daemon=True)
+            self._thread.start()
+
+    def keep(self) -> None:
+        """Returns while the lease is surely held. Raises `LeaseLost` as soon as it may not be."""
+        if self._taken_by:
+            raise LeaseLost(self.slave, f"{self._taken_by} holds it")
+        if self._clock() >= self._renewed + self.duration:
+            raise LeaseLost(self.slave, f"Redis did not renew it for {self.duration:g} s")
+
+    def release(self) -> None:
+        """Gives the lease back if it is still ours; never raises because Redis is away."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(timeout=self.duration)
+        try:
+            self.client.eval(_RELEASE, 1, self.key, self._value)
+        except redis.RedisError:
+            return
+
+    def _renew(self) -> bool:
+        return bool(self.client.eval(_RENEW, 1, self.key, self._value, int(self.duration * 1000)))
+
+    def _keep_renewing(self) -> None:
+        while not self._stop.wait(self.duration / 4):
+            asked = self._clock()
+            try:
+                if self._renew():
+                    self._renewed, self._taken_by = asked, None
+                else:
+                    self._taken_by = str(holder(self.client, self.key) or "another process")
+            except Exception as error:  # whatever it is, this thread must live; `keep` speaks up when it lasts
+                log.debug("the lease was not renewed: %s", error)
+
+
+def key(prefix: Prefix, slave: str) -> str:
+    return f"sluice:{prefix}:{slave}:lease"
+
+
+def held(client: "redis.Redis", prefix: Prefix, slave: str) -> bool:
+    """Whether an apply of the slave runs. Raises `StoreUnreachable`."""
+    with classified():
+        return holder(client, key(prefix, slave)) is not None
+
+
+def holder(client: "redis.Redis", lease_key: str) -> Holder | None:
+    """Who holds the lease now, None when nobody does."""
+    value = client.get(lease_key)
+    if not value:
+        return None
+    values = json.loads(str(value))
+    return Holder(values["host"], values["pid"], values["token"])

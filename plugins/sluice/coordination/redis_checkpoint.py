@@ -1,0 +1,49 @@
+"""The checkpoint of a slave in Redis, for slaves with `checkpoint: redis`."""
+
+import redis
+
+from sluice.coordination.redis_store import classified
+from sluice.database import positions
+from sluice.model.checkpoint_recovery import Stored
+from sluice.model.names import Prefix
+
+_WRITE = """
+local old = redis.call('HGET', KEYS[1], 'epoch')
+if old and tonumber(old) and tonumber(old) > tonumber(ARGV[1]) then return 0 end
+redis.call('HSET', KEYS[1], 'epoch', ARGV[1], 'anchor', ARGV[2], 'position', ARGV[3], 'changes', ARGV[4])
+return 1
+"""
+"""An apply that was overtaken and wakes up late does not overwrite its successor's."""
+
+
+class StoredCheckpoint:
+    """Reads and writes the position of one slave. Every method raises `StoreUnreachable`."""
+
+    def __init__(self, client: "redis.Redis", prefix: Prefix, slave: str):
+        self.client = client
+        self.key = f"sluice:{prefix}:{slave}:checkpoint"
+
+    def write(self, stored: Stored) -> bool:
+        """False where an apply with a later epoch has written."""
+        values = (str(stored.epoch), stored.anchor.text(), stored.position.text(), str(stored.changes))
+        with classified():
+            return bool(self.client.eval(_WRITE, 1, self.key, *values))
+
+    def read(self) -> Stored | None:
+        """None where there is none, or none that can be read: both mean that the slave's own row decides."""
+        with classified():
+            values = self.client.hgetall(self.key)
+        try:
+            return Stored(
+                int(values["epoch"]),
+                positions.parse(str(values["anchor"])),
+                positions.parse(str(values["position"])),
+                int(values["changes"]),
+            )
+        except (KeyError, ValueError, TypeError):
+            return None
+
+    def forget(self) -> None:
+        """The slave's own row decides from here on."""
+        with classified():
+            self.client.delete(self.key)

@@ -1,0 +1,105 @@
+"""Redis: who is active and which gates are open. Never the truth about data."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from urllib.parse import quote, urlsplit
+
+import redis
+
+from sluice.errors import Terminal, Transient
+
+
+class StoreUnreachable(Transient):
+    """Redis does not answer. No data is lost; the apply waits until it is back."""
+
+
+class StoreNotConfigured(Terminal):
+    """Nobody said where Redis is, or Redis refuses the password."""
+
+
+def url() -> str:
+    """Where Redis is: `SLUICE_REDIS_URL`. Raises `StoreNotConfigured`."""
+    configured = os.environ.get("SLUICE_REDIS_URL")
+    if not configured:
+        raise StoreNotConfigured("SLUICE_REDIS_URL is not set. Set it to redis://[:password@]host:port/database.")
+    return configured
+
+
+def passwords(address: str) -> set[str]:
+    """The password in `address`, as it is and as the URL writes it, to hide it. Raises `StoreNotConfigured`."""
+    with _url_understood():
+        meant = str(redis.connection.parse_url(address).get("password", ""))  # type: ignore[no-untyped-call]
+        return {meant, quote(meant, safe=""), urlsplit(address).password or ""} - {""}
+
+
+def connect(address: str | None = None) -> "redis.Redis":
+    """A client for `address` (default: `url()`); it connects at its first command."""
+    with _url_understood():
+        return redis.Redis.from_url(
+            address or url(),
+            decode_responses=True,
+            socket_timeout=5.0,
+            socket_connect_timeout=3.0,
+            health_check_interval=30,
+        )
+
+
+@dataclass(frozen=True)
+class RedisAddress:
+    """How Redis is reached."""
+
+    host: str
+    """A socket's path where it is on this machine."""
+    place: str
+    secure: bool
+    """With TLS."""
+
+
+def address_of(address: str) -> RedisAddress:
+    """How `address` says that Redis is reached. Raises `StoreNotConfigured`."""
+    pool = connect(address).connection_pool
+    settings = pool.connection_kwargs
+    host = str(settings.get("path") or settings.get("host"))
+    place = host if "path" in settings else f"{host}:{settings.get('port')}"
+    return RedisAddress(host, place, issubclass(pool.connection_class, redis.SSLConnection))
+
+
+def serves_anonymous_clients(address: str) -> bool:
+    """Whether the same Redis answers clients without user and password. Raises `StoreNotConfigured`."""
+    client = connect(address)
+    for secret in ("username", "password"):
+        client.connection_pool.connection_kwargs.pop(secret, None)
+    with closing(client):
+        try:
+            return bool(client.ping())
+        except redis.RedisError:
+            return False
+
+
+@contextmanager
+def _url_understood() -> Iterator[None]:
+    try:
+        yield
+    except ValueError:
+        # The driver's own words quote what it took for the port: a piece of the password, where that holds a `/`.
+        raise StoreNotConfigured(
+            "SLUICE_REDIS_URL is no Redis URL. Write redis://[:password@]host:port/0, and in the password %2F for /, "
+            "%23 for #, %3F for ?, %40 for @, %5B for [ and %5D for ]."
+        ) from None
+
+
+@contextmanager
+def classified() -> Iterator[None]:
+    """Turns the driver's errors into `StoreUnreachable` or `StoreNotConfigured`."""
+    try:
+        yield
+    except (redis.AuthenticationError, redis.exceptions.NoPermissionError) as error:
+        raise StoreNotConfigured(f"Redis refuses this user: {error}. Correct SLUICE_REDIS_URL.") from error
+    except redis.RedisError as error:  # away, loading, read-only, out of memory or disk: it may come back
+        raise StoreUnreachable(f"Redis does not answer: {error}") from error
+
+
+Clock = Callable[[], float]
+"""Seconds on a clock that never goes back, as `time.monotonic`."""

@@ -1,0 +1,80 @@
+"""What other processes ask of the apply of one slave, and its answers.
+
+All of it lives in Redis with an expiry, so that nothing is left over whichever process dies: a request that nobody
+takes, an answer that nobody reads. An apply that is restarted finds the requests its predecessor did not answer.
+"""
+
+import uuid
+from dataclasses import dataclass
+
+import redis
+
+from sluice.coordination.redis_store import classified
+from sluice.model.names import Prefix
+from sluice.model.requests import Answer, Request, answer_text, request_text
+
+LIST_SECONDS = 24 * 3600
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A request that is neither answered nor void. `text`: for `parse_request`."""
+
+    id: str
+    text: str
+
+
+class Requests:
+    """The requests of one slave, oldest first. Every method raises `StoreUnreachable`."""
+
+    def __init__(self, client: "redis.Redis", prefix: Prefix, slave: str):
+        self.client = client
+        self._stem = f"sluice:{prefix}:{slave}"
+        self._list = f"{self._stem}:requests"
+
+    def ask(self, request: Request, seconds: float) -> str:
+        """Its id. The request is void after `seconds`."""
+        name = uuid.uuid4().hex
+        with classified(), self.client.pipeline() as pipe:
+            pipe.set(self._request(name), request_text(request), px=int(seconds * 1000))
+            pipe.rpush(self._list, name)
+            pipe.expire(self._list, LIST_SECONDS)
+            pipe.execute()
+        return name
+
+    def next(self) -> Pending | None:
+        """The oldest that is neither answered nor void. It stays until it is answered or withdrawn."""
+        with classified():
+            while (name := self.client.lindex(self._list, 0)) is not None:
+                text = self.client.get(self._request(str(name)))
+                if text is not None:
+                    return Pending(str(name), str(text))
+                self.client.lrem(self._list, 1, str(name))
+        return None
+
+    def answer(self, name: str, answer: Answer, seconds: float) -> None:
+        """Answers a request; the answer is void after `seconds`."""
+        with classified(), self.client.pipeline() as pipe:
+            pipe.set(self._answer(name), answer_text(answer), px=int(seconds * 1000))
+            pipe.lrem(self._list, 1, name)
+            pipe.delete(self._request(name))
+            pipe.execute()
+
+    def answered(self, name: str) -> str | None:
+        """The answer, for `parse_answer`; None while there is none, or when it is void."""
+        with classified():
+            text = self.client.get(self._answer(name))
+        return None if text is None else str(text)
+
+    def withdraw(self, name: str) -> None:
+        """The asker is through with it: the apply lets go of what it held for it."""
+        with classified(), self.client.pipeline() as pipe:
+            pipe.lrem(self._list, 1, name)
+            pipe.delete(self._request(name), self._answer(name))
+            pipe.execute()
+
+    def _request(self, name: str) -> str:
+        return f"{self._stem}:request:{name}"
+
+    def _answer(self, name: str) -> str:
+        return f"{self._stem}:answer:{name}"

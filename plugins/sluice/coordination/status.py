@@ -1,0 +1,30 @@
+"""What an apply says of itself, for people and pages. It may be stale; the checkpoint is the truth."""
+
+import json
+from typing import Any
+
+import redis
+
+from sluice.coordination.redis_store import classified
+from sluice.model.names import Prefix
+
+EXPIRES_SECONDS = 24 * 3600
+
+
+class Status:
+    """The last words of the apply of one slave."""
+
+    def __init__(self, client: "redis.Redis", prefix: Prefix, slave: str):
+        self.client = client
+        self.key = f"sluice:{prefix}:{slave}:status"
+
+    def write(self, values: dict[str, Any]) -> None:
+        """Replaces what was said before. Raises `StoreUnreachable`."""
+        with classified():
+            self.client.set(self.key, json.dumps(values, default=str), ex=EXPIRES_SECONDS)
+
+    def read(self) -> dict[str, Any]:
+        """The last words, empty when there are none. Raises `StoreUnreachable`."""
+        with classified():
+            value = self.client.get(self.key)
+        return json.loads(str(value)) if value else {}

@@ -1,0 +1,123 @@
+"""The one snapshot of the master in which all blocks are read, where `initial.read` says `snapshot`.
+
+The load job exports it, and holds it open as long as it reads. Nothing is applied meanwhile: the gate is closed. At the
+end the slave is what the master was at that one position, and all that followed is applied in order: no reader meets
+a mixture of moments once the load is done.
+
+A snapshot dies with the session that exported it. Then the load starts over: everything is planned anew at a new
+snapshot, and what was stored is read again. So it does when a table was emptied, rewritten or dropped on the master
+before all of it was read: to an older snapshot it looks empty.
+"""
+
+import logging
+from types import TracebackType
+
+from sluice.counted import counted
+from sluice.database.control import BlockTable
+from sluice.database.errors import DatabaseError
+from sluice.database.registry import vendor_of
+from sluice.database.session import Session
+from sluice.load import steps
+from sluice.load.load_ownership import expect_loading
+from sluice.load.preparation import Preparation, captured_tables
+from sluice.load.read_modes import SnapshotLost
+from sluice.load.sessions import blocks_of, checkpoints_of, on_master, on_slave
+from sluice.load.update import Update
+from sluice.model.position import Position
+
+log = logging.getLogger("sluice.load")
+
+
+class LoadSnapshot:
+    """A context of a load job, inside `sluice.load.load_job.LoadJob`; it does nothing where blocks are read in another
+    way, or are no longer read (`reads`) but come from files.
+
+    Entering raises what `sluice.load.steps.plan` raises.
+    """
+
+    def __init__(self, update: Update, *, reads: bool = True):
+        self.update = update
+        self._reads = reads
+        self._session: Session | None = None
+
+    def check(self) -> None:
+        """Raises `SnapshotLost` when the session that holds the snapshot is gone."""
+        if self._session is None:
+            return
+        try:
+            self._session.ping()
+        except DatabaseError as error:
+            raise SnapshotLost(self.update, f"the session that held the snapshot ended: {error}") from error
+
+    def __enter__(self) -> "LoadSnapshot":
+        if not self._reads:
+            return self
+        try:
+            with on_slave(self.update) as slave:
+                store = blocks_of(self.update, slave)
+                planned, begun, _ = store.left()
+                if planned + begun and steps.in_one_snapshot(self.update, slave):
+                    self._begin(slave, store)
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    def _begin(self, slave: Session, store: BlockTable) -> None:
+        """Plans all blocks anew at a new snapshot."""
+        update, positions = self.update, vendor_of(self.update.master_info.vendor).changes
+        stored = [progress for progress in store.progress() if progress.stored or progress.exported]
+        if stored:
+            log.warning(
+                "%s: the snapshot that the load began with is gone: it starts over with a new one, and what was "
+                "read is read again: %s", update, counted(sum(progress.rows for progress in stored), "row"),
+            )  # fmt: skip
+        with on_master(update) as master:
+            for _ in range(steps.PLAN_TRIES):
+                # Captured first: what is not by now may have changed before the snapshot, seen by nobody.
+                tables = captured_tables(update, master)
+                marker, exported = self._export()
+                preparation = Preparation(update, master, slave, tables)
+                unfit = preparation.unfit()
+                if not unfit or update.selection.partial:
+                    break
+                self._close()
+                steps.prepare(update, master, slave)
+            else:
+                raise steps.MasterRestless(update, unfit)
+            preparation.drop_gone()
+            if stored:
+                steps.make_way(update, preparation, [progress.table for progress in stored])
+            order = preparation.order()
+            positions.secure(master, marker)
+        with slave.transaction():
+            checkpoints = checkpoints_of(update, slave)
+            checkpoints.read(lock=True)
+            expect_loading(update, slave)
+            if update.selection.partial:
+                store.plan_again(marker, exported)
+                return
+            store.reset(order)
+            store.plan(order, marker=marker, snapshot=exported)
+            checkpoints.start_at(marker)
+        log.info("%s: all blocks are read in the master's snapshot of %s", update, marker.time)
+
+    def _export(self) -> tuple[Position, str]:
+        """The position of a new snapshot, and its name; it lives as long as its session."""
+        update, prefix, schema = self.update, self.update.prefix, self.update.replication.master.schema
+        self._session = session = update.connect_master(f"sluice load snapshot {prefix} {update.slave.name}")
+        snapshot = vendor_of(update.master_info.vendor).rows
+        # Before the transaction: sequence values read in it are too late to bound what follows.
+        earlier = vendor_of(update.master_info.vendor).changes.take(session, prefix, schema)
+        snapshot.begin_snapshot(session)
+        return snapshot.position_of_snapshot(session, prefix, schema, earlier, None), snapshot.export_snapshot(session)
+
+    def _close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+            self._session = None

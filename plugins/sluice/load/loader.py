@@ -1,0 +1,278 @@
+"""A loader: claims planned blocks one after another, reads each from the master, stores it on the slave.
+
+Any number of loaders work side by side, in threads, Spark tasks or processes; BLOCKS on the slave is
+all they share. What a loader does with a block reads like the protocol of `sluice.model.blocks`:
+
+1. claim a planned block and find where it ends: `block_rows` rows on, the rest becomes a block
+   of its own, so that the plan grows with the work done and not with the table;
+2. commit "begun";
+3. only then take a snapshot on the master, its position is the marker;
+4. copy the rows, and commit them together with marker and "stored", if the block is still ours.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from sluice.database.control import Claim
+from sluice.database.errors import UndefinedTable, UniqueViolation
+from sluice.database.registry import vendor_of
+from sluice.database.rows import KeyOrder
+from sluice.database.session import Session
+from sluice.errors import Terminal, Transient
+from sluice.load import block_sizing, read_modes
+from sluice.load.load_ownership import expect_loading, owner_of
+from sluice.load.read_modes import BlockYielded, SnapshotLost
+from sluice.load.update import Update
+from sluice.load.worker import REST_SECONDS, BlockOvertaken, BlockWorker, LoadReport, Pieces, SlaveNotReady
+from sluice.model.blocks import Block, BlockState
+from sluice.model.compatibility import differences
+from sluice.model.names import TableName
+from sluice.model.shape import TableShape
+
+log = logging.getLogger("sluice.load")
+
+OVERDUE = timedelta(seconds=60)
+"""A block that did not fit yet must fit when the apply has come this much further than where that was noticed."""
+IDLE_SECONDS = 0.02
+LONGEST_IDLE_SECONDS = 0.5
+"""How long a loader waits for a block, at first and after others have had all of them for a while."""
+
+
+class KeyChanged(Terminal):
+    """The key of a table is another one than that its blocks were planned by."""
+
+    def __init__(self, update: Update, table: TableName):
+        super().__init__(
+            f"{update}: the key of {table} changed on the master while it was being loaded. "
+            "Cancel this initial update, then start a new one."
+        )
+        self.table = table
+
+
+class NeverFits(Terminal):
+    """The apply is past the point where a block did not fit, and the block still does not."""
+
+    def __init__(self, update: Update, reason: SlaveNotReady):
+        super().__init__(
+            f"{update}: {reason}. The apply is past that point and did not mend it. If the table was dropped, "
+            "renamed or altered where Sluice could not see it, run the DAG reconcile_tables; else mend the slave's "
+            "table. Then cancel this initial update and start a new one."
+        )
+        self.table = reason.table
+
+
+def load_worker(update: Update, loader: str, stopped: Callable[[], bool] = lambda: False) -> LoadReport:
+    """Loads until no block is left or `stopped` says so. Runs inside a Spark task, or anywhere.
+
+    `loader` is a name that no loader had before: the job's (see `sluice.load.load_job`), a slash, and
+    something of its own. Raises `LoadEnded` when the update was cancelled, other `Terminal` for
+    what a person must mend, `JobOver`, and `Transient` when outages outlast `PATIENCE_SECONDS`.
+    The block in hand is given back in any case.
+    """
+    worker = Loader(update, loader, stopped)
+    try:
+        return worker.run()
+    finally:
+        worker.close()
+
+
+class Loader(BlockWorker):
+    """The protocol over the wire; what becomes of a block that was begun is `_transfer`'s."""
+
+    # A block and its "begun" or "stored" may be lost together in a crash of the slave: it is then planned, and read
+    # again. Never is a block lost after a later commit of the apply survived.
+    _durable = False
+
+    def __init__(self, update: Update, loader: str, stopped: Callable[[], bool]):
+        super().__init__(update, loader, stopped)
+        self.update = update
+        self._master: Session | None = None
+        self._orders: dict[TableName, KeyOrder] = {}
+        self._waiting_since: dict[TableName, datetime] = {}
+        """By the master's clock, since when blocks of a table do not fit on the slave."""
+        self._idled = 0.0
+
+    def close(self) -> None:
+        super().close()
+        self._end(self._master)
+        self._master = None
+        self._orders.clear()
+
+    # -- the protocol
+
+    def _claim(self) -> Block | None:
+        control = self._linked(self._control)
+        store, options = self._blocks(control), self.update.options
+        try:
+            with control.transaction():
+                self._expect_job(control)
+                expect_loading(self.update, control)
+                if min(options.parallel_tables, options.parallel_ranges) < options.parallel:
+                    updates = vendor_of(self.update.slave_info.vendor).loads
+                    updates.claim_in_turn(control, self.update.prefix, self.update.slave.name)
+                claim = store.claim(
+                    self._backoff_over(), tables=options.parallel_tables, ranges=options.parallel_ranges
+                )
+                if claim is None:
+                    return None
+                block = self._cut(claim)
+                if not store.begin(claim.block, block.hi, self.loader):
+                    return None
+        except UniqueViolation:
+            return None  # another loader cut a block of this table in the same moment
+        self._idled = 0.0
+        return replace(block, state=BlockState.BEGUN, loader=self.loader)
+
+    def _cut(self, claim: Claim) -> Block:
+        """The claimed block, ending where this loader should stop reading. Asks the master."""
+        block = claim.block
+        try:
+            order = self._order(block.table)
+            if any(bound is not None and len(bound) != len(order.shape.key) for bound in (block.lo, block.hi)):
+                raise KeyChanged(self.update, block.table)
+            if order.shape.keyless:
+                return block
+            rows = self._size(claim)
+            hi = order.next_bound(self._linked(self._master), block.lo, block.hi, rows)
+        except UndefinedTable as error:
+            raise SlaveNotReady(block.table, "it has just changed on the master") from error
+        return replace(block, hi=hi or block.hi)
+
+    def _transfer(self, block: Block) -> None:
+        """Moves the begun block, or lets it go where the application is in the way."""
+        try:
+            self._move(block)
+        except BlockYielded as reason:
+            self._end(self._master)
+            self._master = None
+            seconds = block_sizing.rest_seconds(block.tries)
+            self._blocks(self._linked(self._control)).give_way(block, self.loader, seconds)
+            log.info("%s: %s. Others are read first; it comes again in %.2g s", self.update, reason, seconds)
+
+    def _move(self, block: Block) -> None:
+        """Reads the begun block and stores it."""
+        master, slave = self._linked(self._master), self._linked(self._slave)
+        update, order = self.update, self._order(block.table)
+        of_master, of_slave = vendor_of(update.master_info.vendor), vendor_of(update.slave_info.vendor)
+        with self._fitting(block.table), slave.transaction():
+            with (
+                read_modes.reading(update, master, order.shape, block) as seen,
+                self._fitting(block.table),
+            ):
+                target = of_slave.rows.shape(slave, block.table)
+                if seen.shape.key != order.shape.key:
+                    raise SlaveNotReady(block.table, "its key has just changed on the master")
+                if target is None:
+                    raise SlaveNotReady(block.table, f"{block.table} does not exist on the slave")
+                if unfit := differences(seen.shape, target):
+                    raise SlaveNotReady(block.table, "; ".join(unfit))
+                if update.slave.existing_tables == "keep":
+                    self._clear(slave, target, block)
+                columns = seen.shape.replicated
+                offered = of_slave.loading.formats(columns, target)
+                row_format = next(each for each in offered if each in of_master.rows.formats)
+                query = order.select(columns, block.lo, block.hi, locked=seen.locked)
+                stream = of_master.rows.stream(master, query, row_format, seen.end if seen.locked else None)
+                pieces = Pieces(stream, self._beat(block))
+                names = [column.name for column in columns]
+                rows = of_slave.loading.write(slave, block.table, names, pieces, row_format)
+            of_master.changes.secure(master, seen.marker)
+            if not self._blocks(slave).store(block, self.loader, seen.marker, rows, pieces.bytes):
+                raise BlockOvertaken(f"block {block.number} of {block.table} was taken away while it was read")
+        if seen.shape != order.shape:
+            self._orders.pop(block.table, None)
+        self.report.blocks += 1
+        self.report.rows += rows
+        self.report.bytes += pieces.bytes
+        self._waiting_since.pop(block.table, None)
+
+    # -- what it asks
+
+    def _finished(self) -> bool:
+        planned, begun, _ = self._blocks(self._linked(self._control)).left()
+        return bool(planned == begun == 0)
+
+    def _idle(self) -> None:
+        self._idled = min(self._idled + IDLE_SECONDS, LONGEST_IDLE_SECONDS)
+        time.sleep(self._idled)
+        self._fine_at = time.monotonic()
+
+    def _rest(self, reason: SlaveNotReady) -> None:
+        """Leaves the table alone for a moment. Raises `NeverFits` when the apply should have mended it by now.
+
+        As long as the apply is behind, it may have to wait for hours; the reason is in the log.
+        """
+        self._expect_own_snapshot(reason)
+        table = reason.table
+        if table not in self._waiting_since:
+            log.info("%s: %s", self.update, reason)
+        self._resting[table] = time.monotonic() + REST_SECONDS
+        try:
+            self._open()
+            since = self._waiting_since.setdefault(table, self._linked(self._master).clock())
+            owner = owner_of(self.update, self._linked(self._control))
+        except Transient as outage:
+            log.warning("%s: %s", self.update, outage)
+            return
+        if owner and owner.current_as_of and owner.current_as_of > since + OVERDUE:
+            raise NeverFits(self.update, reason)
+
+    def _expect_own_snapshot(self, reason: SlaveNotReady) -> None:
+        """Raises `SnapshotLost` where all blocks are read in one snapshot: nothing is applied meanwhile to wait for."""
+        if self.update.options.read == "snapshot":
+            raise SnapshotLost(self.update, reason)
+
+    def _size(self, claim: Claim) -> int:
+        """Rows that the claimed block should have."""
+        options = self.update.options
+        rows, row_bytes = options.block_rows, None
+        if claim.last_rows is not None and claim.last_seconds is not None:
+            target = options.block_target_seconds
+            if options.read == "locked":
+                target = min(target, options.lock_timeout)
+            rows = block_sizing.next_rows(
+                claim.last_rows, claim.last_seconds, target, options.block_rows, claim.last_bytes
+            )
+            row_bytes = claim.last_bytes / claim.last_rows if claim.last_rows and claim.last_bytes is not None else None
+        else:
+            module = vendor_of(self.update.master_info.vendor).rows
+            found = module.estimates(self._linked(self._master), [claim.block.table]).get(claim.block.table)
+            if found:
+                rows = block_sizing.first_rows(options.block_rows, found.rows, found.bytes)
+                row_bytes = found.bytes / found.rows if found.rows else None
+        return block_sizing.after_tries(
+            block_sizing.within_rate(rows, self._throttle_state, row_bytes), claim.block.tries
+        )
+
+    def _order(self, table: TableName) -> KeyOrder:
+        """How the master orders the table's keys, read once."""
+        if table not in self._orders:
+            vendor = self.update.master_info.vendor
+            master = self._linked(self._master)
+            shape = vendor_of(vendor).rows.shape(master, table)
+            if shape is None:
+                raise SlaveNotReady(table, "it does not exist on the master any more")
+            self._orders[table] = vendor_of(vendor).rows.key_order(master, shape)
+        return self._orders[table]
+
+    def _clear(self, slave: Session, target: TableShape, block: Block) -> None:
+        """Deletes the old rows of a kept table that this block replaces.
+
+        Where the slave orders keys in its own way the same range holds other rows there; such a
+        table was emptied beforehand (see `sluice.load.preparation`), and nothing is deleted.
+        """
+        vendor = self.update.slave_info.vendor
+        there = vendor_of(vendor).rows.key_order(slave, target)
+        whole = block.lo is None and block.hi is None
+        if whole or (there.same_everywhere and self._order(block.table).same_everywhere):
+            vendor_of(vendor).loading.clear(slave, there, block)
+
+    # -- its sessions
+
+    def _open(self) -> None:
+        if self._master is None:
+            self._master = self.update.connect_master(self.update.loader_application)
+        super()._open()

@@ -1,0 +1,250 @@
+"""The slave's tables before the load: examined as a whole, then made or emptied.
+
+Everything that would go wrong is said at once, before anything is changed. Policy for tables that
+the slave has already (`existing_tables` of the configuration):
+
+- `empty`: their rows are deleted before the load.
+- `keep`: they stay readable with their old rows; each block replaces the rows of its range when it
+  is stored. A table is emptied all the same where that cannot be exact: where the order of its keys
+  differs between databases, or where old rows could collide with new ones on a second unique index.
+- `refuse`: the update ends before it changes anything.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+
+from sluice.database.control import BlockTable
+from sluice.database.registry import vendor_of
+from sluice.database.schema import TableDefinition
+from sluice.database.session import Session
+from sluice.errors import Terminal
+from sluice.load.sessions import blocks_of
+from sluice.load.update import Update
+from sluice.model.compatibility import TablesDiffer, differences
+from sluice.model.names import TableName
+from sluice.model.shape import TableShape
+
+log = logging.getLogger("sluice.load")
+
+
+class TablesExist(Terminal):
+    """The slave has tables that it must not have, by its policy `existing_tables: refuse`."""
+
+    def __init__(self, slave: str, tables: Sequence[TableName]):
+        super().__init__(
+            f"Slave {slave} already has {', '.join(map(str, tables))}, and its configuration says existing_tables: "
+            "refuse. Nothing was changed. Drop these tables, or say empty or keep."
+        )
+        self.tables = tuple(tables)
+
+
+class NotCaptured(Terminal):
+    """Changes of replicated tables do not reach ITEMS; `faults` says of each table what is wrong."""
+
+    def __init__(self, update: Update, faults: Mapping[TableName, str]):
+        listed = "\n".join(f"- {table}: {fault}" for table, fault in faults.items())
+        super().__init__(
+            f"{update}: changes of these tables are not captured, so that they must not be loaded:\n{listed}\n"
+            "Run the DAG reconcile_tables, then start again."
+        )
+        self.faults = dict(faults)
+
+
+def captured_tables(update: Update, master: Session) -> list[TableName]:
+    """The configured tables whose changes are captured now, in the order of the configuration; of them those chosen.
+
+    A table that appeared since the tables were reconciled is left out, and logged: it comes with
+    the next initial update. Raises `NotCaptured` for tables whose capture is broken.
+    """
+    registered = vendor_of(update.master_info.vendor).changes.captured(
+        master, update.prefix, update.replication.master.schema
+    )
+    existing = vendor_of(update.master_info.vendor).rows.tables(master)
+    resolved = update.replication.resolve(existing)
+    wanted = [each.table for each in resolved if update.selection.covers(each.table)]
+    faults = {table: fault for table in wanted if (fault := registered.get(table)) is not None}
+    if faults:
+        raise NotCaptured(update, faults)
+    left_out = [str(table) for table in wanted if table not in registered]
+    if left_out:
+        log.warning("%s: not loaded, because nothing captures their changes yet: %s", update, ", ".join(left_out))
+    return [table for table in wanted if table in registered]
+
+
+class Preparation:
+    """One look at both databases, and what follows from it for the slave's `tables`.
+
+    Both sessions in autocommit.
+    """
+
+    def __init__(self, update: Update, master: Session, slave: Session, tables: Iterable[TableName]):
+        self.update = update
+        self.master = master
+        self.slave = slave
+        self._of_master = vendor_of(update.master_info.vendor)
+        self._of_slave = vendor_of(update.slave_info.vendor)
+        self.tables = list(tables)
+        self.definitions = self._of_master.schemas.tables(master, self.tables)
+        self.types = self._of_master.schemas.types(master, self.tables)
+        self.there: dict[TableName, TableShape] = self._of_slave.rows.shapes(slave, self.tables)
+        self.mine = frozenset(self._store().made())
+        """Tables that this very update made: what it makes, it plans in the same transaction."""
+
+    def examine(self) -> None:
+        """Raises `TablesExist` or `TablesDiffer` with everything that stands in the way."""
+        foreign = [table for table in self.tables if table in self.there and table not in self.mine]
+        if foreign and self.update.slave.existing_tables == "refuse":
+            raise TablesExist(self.update.slave.name, foreign)
+        target = self._of_slave.loading
+        problems = [
+            f"{table} is {what} on the slave" for table, what in target.not_tables(self.slave, self.tables).items()
+        ]
+        problems += target.type_differences(self.slave, self.types)
+        problems += self._collations()
+        for definition in self.definitions:
+            if definition.table in foreign:
+                problems += differences(definition.shape, self.there[definition.table])
+        problems += [
+            f"this account may not {lacking} on {table}"
+            for table, lacking in target.lacking_privileges(self.slave, foreign).items()
+        ]
+        problems += self._foreign_keys(foreign)
+        if self.update.slave.checkpoint == "redis":
+            problems += [
+                f"{definition.table} has no key, and with checkpoint: redis its changes could be applied twice: add a "
+                "primary key on the master, take it out of the replication's tables, or set checkpoint: slave"
+                for definition in self.definitions
+                if not definition.shape.key
+            ]
+        if problems:
+            raise TablesDiffer(self.update.slave.name, problems)
+
+    def unfit(self) -> list[TableName]:
+        """Tables the slave lacks, or that became different while the update was prepared."""
+        return [
+            definition.table
+            for definition in self.definitions
+            if definition.table not in self.there or differences(definition.shape, self.there[definition.table])
+        ]
+
+    def make(self) -> list[TableName]:
+        """Makes types and absent tables; makes anew what this update made before and the master changed since.
+
+        One transaction a table, so that thousands fit into a server's lock table. Returns what was made.
+        """
+        self.drop_gone()
+        trusted = self.update.slave.trusted_ddl
+        wanted = self._to_be_made()
+        names = [definition.table for definition in wanted]
+        types = self._of_master.schemas.types(self.master, names)
+        with self.slave.transaction():
+            collations = self._of_master.schemas.collations(self.master, names)
+            for what in self._of_slave.loading.create_types(self.slave, types, collations, trusted=trusted):
+                log.info("%s: %s made on the slave", self.update, what)
+        for definition in wanted:
+            with self.slave.transaction():
+                if definition.table in self.there:
+                    self._of_slave.loading.drop_table(self.slave, definition.table)
+                self._of_slave.loading.create_table(self.slave, definition, trusted=trusted)
+                self._store().plan([definition.table], made=True)
+        return names
+
+    def drop_gone(self) -> None:
+        """Drops tables that this update made and the master has no more: their DROP comes before the start position."""
+        for table in sorted(self.mine.difference(self.tables)):
+            with self.slave.transaction():
+                self._of_slave.loading.drop_table(self.slave, table)
+            log.info("%s: %s is gone on the master and dropped again", self.update, table)
+
+    def empty(self, again: Iterable[TableName] = ()) -> list[TableName]:
+        """Empties the tables that were there before, as the policy says, or those loaded `again`. Returns which.
+
+        Their indexes and constraints that the master has too go with the rows: they come back after
+        the load, and until then could only slow it down, or refuse a value that moved between rows
+        of two blocks.
+        """
+        loaded = frozenset(again)
+        foreign = [
+            table
+            for table in self.tables
+            if table in self.there and (table in loaded if loaded else table not in self.mine)
+        ]
+        emptied = foreign
+        if self.update.slave.existing_tables == "keep":
+            unique = self._of_slave.loading.with_unique_values(self.slave, foreign)
+            emptied = [table for table in foreign if table in unique or not self._same_order(table)]
+        if emptied:
+            stripped = self._of_slave.loading.strip(
+                self.slave,
+                self._of_master.schemas.indexes(self.master, emptied),
+                self._of_master.schemas.constraints(self.master, emptied),
+            )
+            if stripped:
+                log.info("%s: dropped until the load is done: %s", self.update, ", ".join(stripped))
+            self._of_slave.loading.empty(self.slave, [self.there[table] for table in emptied])
+        return emptied
+
+    def order(self) -> list[TableName]:
+        """The tables as they are loaded: large ones without a key first, as each of those is a single block."""
+        found = self._of_master.rows.estimates(self.master, self.tables)
+        keyless = {definition.table for definition in self.definitions if definition.shape.keyless}
+        alone = [table for table in self.tables if table in keyless]
+        alone.sort(key=lambda table: -(found[table].bytes if table in found else 0))
+        return alone + [table for table in self.tables if table not in keyless]
+
+    def _to_be_made(self) -> list[TableDefinition]:
+        """Definitions of tables that are absent, and of this update's own that the master changed since."""
+        return [
+            definition
+            for definition in self.definitions
+            if definition.table not in self.there
+            or (definition.table in self.mine and differences(definition.shape, self.there[definition.table]))
+        ]
+
+    def _collations(self) -> list[str]:
+        wanted = self._to_be_made()
+        used = [column.collation for made in wanted for column in made.shape.columns if column.collation]
+        own = self._of_master.schemas.collations(self.master, [made.table for made in wanted])
+        return [
+            f"collation {name} is not on the slave, whose server has no such collations (built without ICU?): "
+            "create the tables that use it there yourself, with another collation"
+            for name in self._of_slave.loading.collations_lacking(self.slave, used, own)
+        ]
+
+    def _same_order(self, table: TableName) -> bool:
+        """Whether both databases order the table's keys alike; a table without a key is replaced as a whole."""
+        shape = next(definition.shape for definition in self.definitions if definition.table == table)
+        if shape.keyless:
+            return True
+        orders = (
+            self._of_master.rows.key_order(self.master, shape),
+            self._of_slave.rows.key_order(self.slave, self.there[table]),
+        )
+        return all(order.same_everywhere for order in orders)
+
+    def _foreign_keys(self, foreign: Sequence[TableName]) -> list[str]:
+        met = self._of_slave.loading.foreign_keys(self.slave, foreign) if foreign else []
+        # Where a part is loaded, rows of other replicated tables stay, and may point into it.
+        staying = {
+            key.child
+            for key in met
+            if self.update.selection.partial and not key.child_loaded and self.update.replication.rule(key.child)
+        }
+        problems = [
+            f"{key.child} is not replicated, but refers to {key.parent} by foreign key {key.name}: its rows would "
+            "point nowhere during the load; drop that foreign key, or replicate the table"
+            for key in met
+            if key.parent_loaded and not key.child_loaded and key.child not in staying
+        ]
+        inside = [key for key in met if key.child_loaded or key.child in staying]
+        if inside and not self._of_slave.sessions.may_silence(self.slave):
+            allow = self._of_slave.sessions.allow_silence(self.slave)
+            problems += [
+                f"foreign key {key} would be violated while blocks load in any order: drop it, or run as an "
+                f"administrator: {allow}"
+                for key in inside
+            ]
+        return problems
+
+    def _store(self) -> BlockTable:
+        return blocks_of(self.update, self.slave)

@@ -1,0 +1,200 @@
+"""How far an initial update is: from BLOCKS and statistics, never from counting rows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from sluice.counted import counted
+from sluice.database.registry import vendor_of
+from sluice.database.rows import Estimate
+from sluice.database.session import Session
+from sluice.load.load_ownership import owner_of
+from sluice.load.sessions import blocks_of, on_master, throttle_of
+from sluice.load.throttle_rules import rate_of
+from sluice.load.update import Update
+from sluice.model.names import TableName
+from sluice.model.slave_state import SlaveState
+from sluice.model.throttle_state import ThrottleState
+
+RATE_SECONDS = 10.0
+TABLES_SHOWN = 5
+"""So many tables are told one by one."""
+
+
+@dataclass(frozen=True)
+class TableState:
+    """One table of a load."""
+
+    table: TableName
+    planned: int
+    begun: int
+    stored: int
+    rows: int
+    """Rows stored."""
+    bytes: int
+    rows_per_second: float
+    estimate: int | None
+    """Rows on the master by its statistics; None where there are none."""
+    size: int | None = None
+    """Bytes of the table on the master, None where it is not known."""
+    exported: int = 0
+    """Blocks in files that the slave does not have yet."""
+
+    @property
+    def state(self) -> str:
+        """`waiting`, `loading`, `exported` or `stored`."""
+        if self.planned == self.begun == 0:
+            return "exported" if self.exported else "stored"
+        return "loading" if self.begun or self.stored or self.exported else "waiting"
+
+    @property
+    def expected(self) -> int | None:
+        """Rows it will have had, as far as can be told: statistics lag behind."""
+        if self.state in ("stored", "exported"):
+            return self.rows
+        if self.estimate is None:
+            # Never analysed: as many as fit into its size, by what rows had so far.
+            return max(self.size * self.rows // self.bytes, self.rows) if self.size and self.bytes else None
+        return max(self.estimate, self.rows)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """At the present rate; None when it cannot be told."""
+        return _left(self.expected, self.rows, self.rows_per_second)
+
+    def __str__(self) -> str:
+        if self.state == "waiting":
+            return f"{self.table} waiting" + (
+                f", about {counted(self.expected, 'row')}" if self.expected is not None else ""
+            )
+        text = f"{self.table} {self.state}, {_amount(self.rows, self.expected, self.bytes)}"
+        return text if self.state in ("stored", "exported") else text + _pace(self.rows_per_second, self.seconds_left)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A load at one moment."""
+
+    state: SlaveState
+    message: str
+    tables: tuple[TableState, ...]
+    held: ThrottleState = field(default_factory=ThrottleState)
+    """What its load is held to just now."""
+
+    @property
+    def stored_tables(self) -> int:
+        return sum(table.state in ("stored", "exported") for table in self.tables)
+
+    @property
+    def rows(self) -> int:
+        return sum(table.rows for table in self.tables)
+
+    @property
+    def bytes(self) -> int:
+        return sum(table.bytes for table in self.tables)
+
+    @property
+    def rows_per_second(self) -> float:
+        return sum(table.rows_per_second for table in self.tables)
+
+    @property
+    def expected(self) -> int | None:
+        """Rows of all tables; None while a table has no statistics."""
+        counts = [table.expected for table in self.tables]
+        return None if None in counts else sum(count or 0 for count in counts)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """At the present rate; None when it cannot be told."""
+        return _left(self.expected, self.rows, self.rows_per_second)
+
+    @property
+    def loading(self) -> list[TableState]:
+        """The tables of which blocks are being read, or were."""
+        return [table for table in self.tables if table.state == "loading"]
+
+    def __str__(self) -> str:
+        tables = f"{self.stored_tables} of {counted(len(self.tables), 'table')}"
+        size = _amount(self.rows, self.expected, self.bytes)
+        if exported := sum(table.exported for table in self.tables):
+            size += f", {counted(exported, 'block')} in files"
+        rate = f" ({allowed})" if (allowed := rate_of(self.held)) else ""
+        held = f"; paused: {self.held.reason}" if self.held.paused else ""
+        return f"{tables}, {size}{_pace(self.rows_per_second, self.seconds_left)}{rate}{held}"
+
+    def lines(self, most: int = TABLES_SHOWN) -> list[str]:
+        """The whole in one line, below it one for each table that is being loaded, `most` of them."""
+        loading = self.loading
+        more = [f"… and {len(loading) - most} more"] if len(loading) > most else []
+        return [str(self), *(str(table) for table in loading[:most]), *more]
+
+
+def _left(expected: int | None, rows: int, rate: float) -> float | None:
+    return None if expected is None or not rate else (expected - rows) / rate
+
+
+def _amount(rows: int, expected: int | None, size: int) -> str:
+    share = f" of about {expected:,}" if expected and expected != rows else ""
+    return f"{rows:,}{share} {'row' if rows == 1 and not share else 'rows'}, {size / 1e6:,.1f} MB"
+
+
+def _pace(rate: float, seconds: float | None) -> str:
+    if not seconds:
+        return f", {rate:,.0f} rows/s"
+    end = datetime.now(UTC) + timedelta(seconds=seconds)
+    day = "" if seconds < 43_200 else f"{end:%Y-%m-%d} "
+    return f", {rate:,.0f} rows/s, about {seconds:,.0f} s left (until {day}{end:%H:%M} UTC)"
+
+
+def estimates(update: Update, tables: list[TableName]) -> dict[TableName, Estimate]:
+    """Rows (None: no statistics) and bytes of the master's tables, never counted. Raises `Transient` for outages."""
+    with on_master(update) as master:
+        return dict(vendor_of(update.master_info.vendor).rows.estimates(master, tables))
+
+
+def progress(
+    update: Update,
+    slave: Session | None = None,
+    expected: Mapping[TableName, Estimate] | None = None,
+) -> Progress:
+    """How far the load of the slave is, whichever update it belongs to.
+
+    `slave`: an open connection to use; `expected`: what `estimates` said, asked for when None.
+    Raises `Transient` for outages.
+    """
+    connection = slave or update.connect_slave()
+    try:
+        owner = owner_of(update, connection)
+        found = blocks_of(update, connection).progress(RATE_SECONDS)
+        held = _held(update, connection)
+    finally:
+        if slave is None:
+            connection.close()
+    if expected is None:
+        expected = estimates(update, [entry.table for entry in found])
+    return Progress(
+        owner.state if owner else SlaveState.UNCONFIGURED,
+        owner.message if owner else "",
+        tuple(
+            TableState(
+                entry.table,
+                entry.planned,
+                entry.begun,
+                entry.stored,
+                entry.rows,
+                entry.bytes,
+                entry.rows_per_second,
+                expected[entry.table].rows if entry.table in expected else None,
+                expected[entry.table].bytes if entry.table in expected else None,
+                entry.exported,
+            )
+            for entry in found
+        ),
+        held,
+    )
+
+
+def _held(update: Update, slave: Session) -> ThrottleState:
+    store = throttle_of(update, slave)
+    held: ThrottleState = store.read() if store.exists() else ThrottleState()
+    return held

@@ -1,0 +1,71 @@
+"""How a block is read from the master, by `initial.read` of the configuration.
+
+committed   in a snapshot of its own, whose position is its marker
+snapshot    in the one snapshot that the load job holds for all blocks (`sluice.load.load_snapshot`)
+locked      in a snapshot of its own, its rows locked against changes until the last of them was taken
+
+Locks give way to the application: a block that meets one, or would hold one longer than `initial.lock_timeout`, is let
+go; others are read first, and it comes again, half as large.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sluice.database.errors import Contended
+from sluice.database.registry import vendor_of
+from sluice.database.rows import BlockRead, SnapshotGone
+from sluice.database.session import Session
+from sluice.errors import Transient
+from sluice.load.update import Update
+from sluice.load.worker import JobOver
+from sluice.model.blocks import Block
+from sluice.model.shape import TableShape
+
+UNLOCKED_AFTER = 5
+"""A table without key is one block and cannot be made smaller: after so many tries it is read without locks."""
+
+
+class BlockYielded(Transient):
+    """The application holds rows of the block, or would have had to wait too long for them."""
+
+    def __init__(self, block: Block, reason: BaseException):
+        super().__init__(
+            f"block {block.number} of {block.table} waits for the application: {' '.join(str(reason).split())}"
+        )
+        self.block = block
+
+
+class SnapshotLost(JobOver):
+    """The snapshot that all blocks are read in is gone, or of no use any more: the load starts over with a new one."""
+
+    def __init__(self, update: Update, reason: object):
+        super().__init__(f"{update}: {str(reason).rstrip('.')}: the load starts over with a new snapshot.")
+
+
+@contextmanager
+def reading(update: Update, master: Session, shape: TableShape, block: Block) -> Iterator[BlockRead]:
+    """The short transaction in which a block is read: its marker, the table's shape, whether its rows are to be locked.
+
+    Raises `BlockYielded`, `SnapshotLost`, and errors of the block.
+    """
+    snapshot = vendor_of(update.master_info.vendor).rows
+    if block.snapshot is not None:
+        assert block.marker is not None, "planned with the snapshot"
+        try:
+            with snapshot.reading_exported(master, shape, block.snapshot, block.marker) as exported:
+                yield exported
+        except SnapshotGone as gone:
+            raise SnapshotLost(update, gone) from gone
+        return
+    alone = shape.keyless and block.tries >= UNLOCKED_AFTER
+    locked = update.options.read == "locked" and not alone
+    seconds = update.options.lock_timeout if locked else None
+    seen: BlockRead | None = None
+    try:
+        with snapshot.reading(master, shape, update.prefix, update.replication.master.schema, seconds) as seen:
+            yield seen
+    except Contended as error:
+        # Once the rows were taken, what fails is the slave's.
+        if locked and (seen is None or seen.open):
+            raise BlockYielded(block, error) from error
+        raise

@@ -1,0 +1,445 @@
+"""The steps of an initial update, one function a task of its DAG.
+
+    begin → create_tables → plan → (load: see `sluice.load.load_job`) → finish,   cancel at any time
+
+Each step may be killed anywhere and run again. The state on the slave says where an update stands:
+INITIAL from `begin`, TRANSITION from `plan`, NORMAL by the apply, INCONSISTENT by `cancel`.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+
+from redis import Redis
+
+from sluice.coordination.gate import INITIAL_UPDATE, Gate
+from sluice.counted import counted
+from sluice.database.control import LoadLocks
+from sluice.database.load import Completed
+from sluice.database.registry import rejects_of, vendor_of
+from sluice.database.session import Session
+from sluice.errors import SluiceError, Terminal, Transient
+from sluice.load import partial_load
+from sluice.load.load_ownership import LoadEnded, expect_loading, owner_of
+from sluice.load.preparation import Preparation, captured_tables
+from sluice.load.sessions import block_map_of, blocks_of, checkpoints_of, on_master, on_slave
+from sluice.load.update import Update
+from sluice.model.key_ranges import Part
+from sluice.model.names import TableName
+from sluice.model.reject import RejectStatus
+from sluice.model.slave_state import ForbiddenMove, SlaveState
+from sluice.model.table_state import ALL_READY, TableState
+
+log = logging.getLogger("sluice.load")
+
+GIVEN_UP = " (given up)"
+"""Follows the name of an update of tables alone that was cancelled: nothing of it may go on."""
+INTERRUPTED = "Initial Update interrupted by the ADMIN"
+PLAN_TRIES = 5
+IN_ONE_SNAPSHOT = "All tables are read in one snapshot, changes are queued until they are stored"
+"""Why the gate is closed meanwhile."""
+
+
+class UpdateUnderWay(ForbiddenMove):
+    """Another initial update owns the slave."""
+
+    def __init__(self, slave: str, state: SlaveState, update_id: str | None, message: str):
+        super().__init__(slave, state, SlaveState.INITIAL)
+        said = f" It says: {message}." if message else ""
+        self.args = (f"{self} It is initial update {update_id}: mark its run as failed to cancel it.{said}",)
+        self.update_id = update_id
+
+
+class NotWhole(Terminal):
+    """Indexes and constraints can be made only when the slave's data is whole."""
+
+    def __init__(self, update: Update, state: SlaveState):
+        super().__init__(
+            f"{update}: the slave is {state}; its indexes and constraints can be made when it is NORMAL. "
+            "Wait until the apply got there, then run this step again."
+        )
+        self.state = state
+
+
+class MasterRestless(Transient):
+    """Tables of the master changed again and again while the update was prepared."""
+
+    def __init__(self, update: Update, tables: list[TableName]):
+        super().__init__(f"{update}: {', '.join(map(str, tables))} changed on the master while being prepared.")
+        self.tables = tuple(tables)
+
+
+def begin(update: Update, store: Redis, by: str = "initial update") -> bool:
+    """The slave belongs to this update: state INITIAL, gate closed, blocks of earlier updates forgotten.
+
+    False when this very update has begun before and simply goes on. Raises `ForbiddenMove` when
+    another one is under way, `SelectionRefused` where a chosen part cannot be loaded alone.
+    """
+    with on_slave(update) as slave:
+        checkpoints = checkpoints_of(update, slave)
+        with slave.transaction():
+            checkpoints.ensure()
+        if _goes_on(update, slave):
+            log.info("%s: initial update %s goes on where it was", update, update.update_id)
+            return False
+        _expect_free(update, slave)
+        parts = _chosen(update, slave) if update.selection.partial else []
+        # Before the move: an apply that sees INITIAL and an open gate would not write either, but people look at both.
+        Gate(store, update.prefix, update.slave.name).close(INITIAL_UPDATE, by, _closing(update))
+        with slave.transaction():
+            found = checkpoints.configured(lock=True)
+            if _goes_on(update, slave):
+                return False
+            checkpoints.move(SlaveState.INITIAL, f"Initial update {update.update_id} is being prepared")
+            _updates(update).name(slave, update.prefix, update.slave.schema, update.slave.name, update.update_id)
+            forgotten = blocks_of(update, slave).delete()
+            for place, part in enumerate(parts):
+                # Nothing is applied from here to TRANSITION: the slave stays at this position.
+                assert found.position is not None, "the slave is NORMAL"
+                blocks_of(update, slave).choose(part, found.position, place)
+        log.info(
+            "%s: initial update %s begins; %s of earlier ones forgotten",
+            update,
+            update.update_id,
+            counted(forgotten, "block"),
+        )
+        return True
+
+
+def create_tables(update: Update) -> list[TableName]:
+    """The slave's tables are there and empty (or kept, by policy). Returns those that were made.
+
+    Raises `TablesDiffer`, `TablesExist` before anything is changed, `LoadEnded`
+    when the update was cancelled. Does nothing when the load has begun.
+    """
+    with on_slave(update) as slave:
+        if not _preparing(update, slave):
+            return []
+        with on_master(update) as master:
+            return prepare(update, master, slave)
+
+
+def plan(update: Update, store: Redis, queueing: str = "", *, held: bool = False) -> int:
+    """The start position is taken, every table is one planned block, the slave is in TRANSITION, the gate open.
+
+    With a reason for `queueing` the gate stays closed: the blocks travel as files, and changes wait until they arrived.
+
+    `held`: the blocks are read for another slave, and become this one's when all are (see
+    `sluice.load.transfer.multi_slave_export`).
+
+    Every replicated table must have its triggers by now: changes before the start position are
+    nowhere but in the blocks. Returns the number of tables. Raises `NotCaptured`, `LoadEnded`,
+    `MasterRestless`, and what `create_tables` raises.
+    """
+    with on_slave(update) as slave, on_master(update) as master:
+        count = 0
+        if _preparing(update, slave):
+            count = _plan(update, master, slave, held)
+        if queueing:
+            Gate(store, update.prefix, update.slave.name).close(INITIAL_UPDATE, "initial update", queueing)
+        else:
+            open_gate(update, store)
+        return count or len(blocks_of(update, slave).progress())
+
+
+def open_gate(update: Update, store: Redis) -> None:
+    """Changes may be applied, as far as this update is concerned."""
+    opened = Gate(store, update.prefix, update.slave.name).open(INITIAL_UPDATE)
+    log.info("%s: the gate's closure 'initial update' is %s", update, "removed" if opened else "not there")
+
+
+def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Completed:
+    """Indexes, unique values, checks and foreign keys of the master that the slave lacks; statistics; sequences.
+
+    While the apply goes on. What the slave cannot have (a function is missing, say) is left out,
+    logged and in the answer's `left_out`. Raises `NotWhole`, and `Transient` for outages.
+    """
+    with on_slave(update) as slave, on_master(update) as master:
+        owner = owner_of(update, slave)
+        if owner is None or owner.update_id != update.update_id:
+            raise LoadEnded.of(update, owner)
+        if owner.state is not SlaveState.NORMAL:
+            raise NotWhole(update, owner.state)
+        of_master, of_slave = vendor_of(update.master_info.vendor), vendor_of(update.slave_info.vendor)
+        defined, target = of_master.schemas, of_slave.loading
+        loaded = [progress.table for progress in blocks_of(update, slave).progress()]
+        # A table may have been dropped since.
+        names = list(of_slave.rows.shapes(slave, loaded))
+        for table in names:
+            if stopped():
+                break
+            target.analyze(slave, table)
+        trusted = update.slave.trusted_ddl
+        done = target.complete_indexes(slave, defined.indexes(master, names), stopped, trusted=trusted)
+        checks = defined.constraints(master, names)
+        done.extend(target.complete_constraints(slave, checks, names, stopped, trusted=trusted))
+        moved = target.advance_sequences(slave, defined.sequences(master, names))
+        lacks = [
+            *of_master.preflight.sequences_of_master(master, names),
+            *of_slave.preflight.sequences_of_slave(slave, names),
+        ]
+        for lack in lacks:
+            log.warning("%s: sequences were not set. Clear the task finish after this was mended: %s", update, lack)
+        log.info(
+            "%s: indexes and constraints: %s made, %s left out; %s set",
+            update, len(done.made), len(done.left_out), counted(moved, "sequence"),
+        )  # fmt: skip
+        return done
+
+
+def cancel(update: Update, store: Redis, reason: str = INTERRUPTED, *, any_update: bool = False) -> bool:
+    """The slave is INCONSISTENT with `reason`; loaders stop within a block. False when nothing was under way.
+
+    An update of whole tables alone leaves these INCONSISTENT, and the slave NORMAL.
+
+    `any_update`: also one of another id. Raises `LoadEnded` when another update owns the slave.
+    """
+    with on_slave(update) as slave:
+        checkpoints = checkpoints_of(update, slave)
+        if not checkpoints.exists():
+            return False
+        with slave.transaction():
+            checkpoints.read(lock=True)
+            owner = owner_of(update, slave)
+            if owner is None or owner.state not in (SlaveState.INITIAL, SlaveState.TRANSITION):
+                _open_unbegun(update, store)
+                return False
+            if owner.update_id != update.update_id and not any_update:
+                raise LoadEnded(update, owner.state, f"it belongs to initial update {owner.update_id}")
+            if owner.update_id == update.update_id and update.selection.partial and not update.selection.ranged:
+                _give_up_tables(update, slave, reason)
+            else:
+                checkpoints.move(SlaveState.INCONSISTENT, reason)
+                # Blocks stay as far as they came: an apply in the middle of a window still decides by them, then rolls
+                # back. What is being read can no longer be stored.
+                blocks_of(update, slave).release()
+        Gate(store, update.prefix, update.slave.name).open(INITIAL_UPDATE)
+        log.info("%s: initial update %s cancelled: %s", update, owner.update_id, reason)
+        return True
+
+
+def _give_up_tables(update: Update, slave: Session, reason: str) -> None:
+    """The tables of this update wait for another load; all else of the slave goes on."""
+    checkpoints, blocks = checkpoints_of(update, slave), blocks_of(update, slave)
+    # A claim under way adds the block behind its own, which a deletion that waits for the claim does not see.
+    _updates(update).no_claims(slave, update.prefix, update.slave.name)
+    states = checkpoints.configured(lock=True).tables
+    # One whose rows no block has replaced yet is absent still, if it was.
+    loaded = [table for table in block_map_of(update, slave).tables if table not in states]
+    checkpoints.put_tables(states.put_all(loaded, TableState.INCONSISTENT))
+    # An apply in the middle of a window rolls back; loaders find nothing more to read, and can store nothing.
+    blocks.delete()
+    checkpoints.move(SlaveState.NORMAL, reason)
+    _updates(update).name(slave, update.prefix, update.slave.schema, update.slave.name, f"{update.update_id}{GIVEN_UP}")
+
+
+def end_sessions(update: Update) -> int:
+    """Ends what steps and workers that were killed have left on either database: a session lives on while it waits
+    for a lock, or makes an index. How many those were; none where another update owns the slave by now.
+
+    Only when nothing of the update runs any more. Outages are passed over.
+    """
+    ended = 0
+    try:
+        with on_slave(update) as slave:
+            if not checkpoints_of(update, slave).exists():
+                return 0  # the update failed before it made anything
+            owner = owner_of(update, slave)
+            if owner is None or owner.update_id not in (update.update_id, f"{update.update_id}{GIVEN_UP}"):
+                return 0
+            ended += _end_sessions(update, slave, update.slave_info.vendor)
+        with on_master(update) as master:
+            ended += _end_sessions(update, master, update.master_info.vendor)
+    except SluiceError as error:
+        log.warning("%s: sessions of an update that is over may be left for a moment: %s", update, error)
+    if ended:
+        log.info("%s: ended %s that the update had left", update, counted(ended, "session"))
+    return ended
+
+
+def _end_sessions(update: Update, connection: Session, vendor: str) -> int:
+    module = vendor_of(vendor).loads
+    applications = (update.application, update.loader_application)
+    return sum(int(module.end_sessions(connection, application)) for application in applications)
+
+
+def note(update: Update, message: str) -> None:
+    """Leaves word on the slave why the load stands still; the state stays, loading can go on."""
+    with on_slave(update) as slave:
+        _updates(update).note(slave, update.prefix, update.slave.schema, update.slave.name, update.update_id, message)
+
+
+def arrive(update: Update, store: Redis) -> None:
+    """All blocks were read in one snapshot and are stored: the slave is what the master was then, and NORMAL.
+
+    What followed may be applied from here on. Does nothing where blocks have markers of their own. Raises `Transient`
+    for outages, `LoadEnded` when the update was cancelled.
+    """
+    with on_slave(update) as slave:
+        if not in_one_snapshot(update, slave):
+            return
+        with slave.transaction():
+            checkpoints = checkpoints_of(update, slave)
+            found = checkpoints.configured(lock=True)
+            expect_loading(update, slave)
+            read_at = found.position if found.state is SlaveState.TRANSITION else None
+            if read_at is not None and block_map_of(update, slave).complete(read_at):
+                checkpoints.move(SlaveState.NORMAL)
+                log.info("%s: the slave is NORMAL, current as of %s", update, read_at.time)
+    open_gate(update, store)
+
+
+def in_one_snapshot(update: Update, slave: Session) -> bool:
+    """Whether all blocks are read in one snapshot: by the configuration, or because they were planned so."""
+    return update.options.read == "snapshot" or bool(blocks_of(update, slave).in_snapshot())
+
+
+def prepare(update: Update, master: Session, slave: Session) -> list[TableName]:
+    """Makes or empties the slave's tables. Returns those that were made. Raises `TablesDiffer`, `TablesExist`."""
+    preparation = Preparation(update, master, slave, captured_tables(update, master))
+    preparation.examine()
+    emptied = make_way(update, preparation)
+    made = preparation.make()
+    log.info(
+        "%s: tables: %s made, %s emptied, %s as they were",
+        update, len(made), len(emptied), len(preparation.tables) - len(made) - len(emptied),
+    )  # fmt: skip
+    return made
+
+
+def make_way(update: Update, preparation: Preparation, again: Sequence[TableName] = ()) -> list[TableName]:
+    """Empties tables by the policy; of a chosen part, what cannot be replaced block by block. Returns which tables.
+
+    `again`: tables that hold rows of a load which starts over.
+    """
+    if not update.selection.partial:
+        return preparation.empty(again)
+    there = [shape for table, shape in preparation.there.items() if again or table not in preparation.mine]
+    partial_load.clear(
+        update, preparation.master, preparation.slave, there, partial_load.planned(update, preparation.slave)
+    )
+    return []
+
+
+def _hold(update: Update, slave: Session) -> None:
+    """Its blocks are read for another slave."""
+    blocks_of(update, slave).hold(f"{update.update_id}/export for several slaves")
+
+
+def _chosen(update: Update, slave: Session) -> list[Part]:
+    """What the form chooses. Raises `SelectionRefused`, `TablesDiffer`: nothing was changed yet."""
+    with on_master(update) as master:
+        partial_load.check(update, master, slave)
+        tables = captured_tables(update, master)
+        Preparation(update, master, slave, tables).examine()
+        return partial_load.parts(update, master, slave, tables)
+
+
+def _plan_chosen(update: Update, master: Session, slave: Session, held: bool) -> int:
+    """The parts were planned when the update began, and applying goes on from where it was."""
+    tables = captured_tables(update, master)
+    if any(table not in Preparation(update, master, slave, tables).there for table in tables):
+        prepare(update, master, slave)
+    with slave.transaction():
+        checkpoints = checkpoints_of(update, slave)
+        found = checkpoints.configured(lock=True)
+        if _preparing(update, slave):
+            if held:
+                _hold(update, slave)
+            loaded = block_map_of(update, slave).tables
+            # From here on their blocks decide.
+            checkpoints.put_tables(found.tables.put_all(loaded, TableState.LOADING))
+            if not update.selection.ranged:
+                _settle_differing(update, slave, loaded)
+            checkpoints.move(SlaveState.TRANSITION, f"Initial update {update.update_id} loads {update.selection}")
+    return len(tables)
+
+
+def _plan(update: Update, master: Session, slave: Session, held: bool) -> int:
+    if update.selection.partial:
+        return _plan_chosen(update, master, slave, held)
+    changes, schema = vendor_of(update.master_info.vendor).changes, update.replication.master.schema
+    for _ in range(PLAN_TRIES):
+        # Captured first: what is not by now may have changed before the start position, seen by nobody.
+        tables = captured_tables(update, master)
+        start = changes.take(master, update.prefix, schema)
+        # DDL before the start position reaches the slave in no other way than by this look.
+        preparation = Preparation(update, master, slave, tables)
+        unfit = preparation.unfit()
+        if not unfit:
+            changes.secure(master, start)
+            joined = [table for table in changes.captured(master, update.prefix, schema) if table not in tables]
+            with slave.transaction():
+                checkpoints = checkpoints_of(update, slave)
+                checkpoints.read(lock=True)
+                if not _preparing(update, slave):
+                    return 0
+                blocks_of(update, slave).plan(preparation.order())
+                if held:
+                    _hold(update, slave)
+                checkpoints.start_at(start)
+                # Registered since: what tells of it in ITEMS may come before the start position.
+                checkpoints.put_tables(ALL_READY.put_all(joined, TableState.ABSENT))
+                _forget_rejects(update, slave)
+                checkpoints.move(SlaveState.TRANSITION, f"Initial update {update.update_id} is loading")
+            log.info(
+                "%s: %s planned, applying starts at %s", update, counted(len(preparation.tables), "table"), start.time
+            )
+            return len(preparation.tables)
+        log.info("%s: %s changed on the master meanwhile, prepared again", update, ", ".join(map(str, unfit)))
+        prepare(update, master, slave)
+    raise MasterRestless(update, unfit)
+
+
+def _goes_on(update: Update, slave: Session) -> bool:
+    """Whether this very update owns the slave already and was not cancelled."""
+    owner = owner_of(update, slave)
+    return owner is not None and owner.update_id == update.update_id and owner.state is not SlaveState.INCONSISTENT
+
+
+def _preparing(update: Update, slave: Session) -> bool:
+    """True while the update is being prepared, False when its load has begun. Raises `LoadEnded`."""
+    owner = owner_of(update, slave)
+    if owner is None or owner.update_id != update.update_id or owner.state is SlaveState.INCONSISTENT:
+        raise LoadEnded.of(update, owner)
+    return owner.state is SlaveState.INITIAL
+
+
+def _expect_free(update: Update, slave: Session) -> None:
+    owner = owner_of(update, slave)
+    if owner is not None and owner.state in (SlaveState.SWITCHING, SlaveState.MASTER):
+        # Before the gate is closed: the failover, or what was the slave, goes on.
+        raise ForbiddenMove(update.slave.name, owner.state, SlaveState.INITIAL)
+    if owner is not None and owner.state in (SlaveState.INITIAL, SlaveState.TRANSITION):
+        raise UpdateUnderWay(update.slave.name, owner.state, owner.update_id, owner.message)
+
+
+def _closing(update: Update) -> str:
+    """Why `begin` closes the gate."""
+    return f"initial update {update.update_id}"
+
+
+def _open_unbegun(update: Update, store: Redis) -> None:
+    """A `begin` that died between the gate and the state has closed the gate of a slave that it never took over."""
+    gate = Gate(store, update.prefix, update.slave.name)
+    if any(closure.name == INITIAL_UPDATE and closure.reason == _closing(update) for closure in gate.closures()):
+        gate.open(INITIAL_UPDATE)
+        log.info("%s: the gate is open again", update)
+
+
+def _forget_rejects(update: Update, slave: Session) -> None:
+    """What was set aside is part of the content that the slave gets."""
+    store = rejects_of(update, slave)
+    if store.ready():
+        store.move([reject.id for reject in store.open()], RejectStatus.DROPPED, f"initial update {update.update_id}")
+
+
+def _settle_differing(update: Update, slave: Session, tables: Collection[TableName]) -> None:
+    """What said that one of `tables` differs is settled: all its rows come anew."""
+    store = rejects_of(update, slave)
+    ids = [reject.id for reject in store.differing() if reject.table in tables]
+    if ids:
+        store.move(ids, RejectStatus.DROPPED, f"initial update {update.update_id}")
+
+
+def _updates(update: Update) -> LoadLocks:
+    return vendor_of(update.slave_info.vendor).loads

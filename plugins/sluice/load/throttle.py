@@ -1,0 +1,167 @@
+"""The throttle of a load job: once a second it measures, decides, and leaves on the slave what all workers are held to.
+
+    with LoadJob(update) as job, Throttle(update, loaders=4):
+        workers run somewhere; each looks before it claims a block
+
+It reads the limits from the configuration's file again when that changes. What goes wrong with measuring never ends a
+load: it pauses and says why.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+
+from sluice.configuration.watched import WatchedFile
+from sluice.database.control import ThrottleTable
+from sluice.database.session import Session
+from sluice.errors import SluiceError, Terminal
+from sluice.load.load_metrics import LoadMetrics
+from sluice.load.sessions import throttle_of
+from sluice.load.throttle_rules import Readings, exceeded, load_message, rate_of, throttle_state
+from sluice.load.update import Update
+from sluice.model.throttle_state import ThrottleState
+
+log = logging.getLogger("sluice.load")
+
+LOOK_SECONDS = 1.0
+OURS = "Initial update "
+"""How all messages of initial updates begin."""
+
+
+class Throttle:
+    """Runs in a thread of its own from `with` on; what it found first holds before that returns."""
+
+    def __init__(
+        self,
+        update: Update,
+        loaders: int,
+        *,
+        reads_master: bool = True,
+        stores: bool = True,
+        redis_url: str | None = None,
+    ):
+        """See `LoadMetrics`."""
+        self.update = update
+        self.loaders = loaders
+        self._metrics = LoadMetrics(update, reads_master=reads_master, stores=stores, redis_url=redis_url)
+        self._limits = update.options.throttle
+        self._file = WatchedFile(update.replication)
+        self._mistakes = ""
+        self._held: ThrottleState | None = None
+        self._paused_at: float | None = None
+        self.paused_seconds = 0.0
+        self._slave: Session | None = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="throttle", daemon=True)
+
+    @property
+    def held(self) -> ThrottleState:
+        """What the workers are held to."""
+        return self._held or ThrottleState()
+
+    def __enter__(self) -> "Throttle":
+        self._look()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join(10.0)
+        self._note_pause(ThrottleState())
+        try:
+            with self._on_slave() as store:
+                store.clear()
+                store.say(self.update.update_id, load_message(self.update.update_id, ThrottleState()), OURS)
+        except SluiceError as failure:
+            log.warning("%s: %s", self.update, failure)
+        self._metrics.close()
+        self._close()
+
+    def _run(self) -> None:
+        while not self._over.wait(LOOK_SECONDS):
+            try:
+                self._look()
+            except Exception:  # the workers go on with what they are held to
+                log.exception("%s: the throttle failed in a way nobody foresaw", self.update)
+
+    def _look(self) -> None:
+        """Once: measures, decides, writes."""
+        self._reread()
+        source = self.update.replication.source
+        try:
+            reasons = exceeded(self._limits, self._metrics.read(self._limits), str(source))
+        except SluiceError as error:
+            self._metrics.close()
+            reasons = exceeded(self._limits, Readings(), str(source))
+            if self._measures or not isinstance(error, Terminal):  # who is refused without any limit fails by itself
+                reasons.append(str(error))
+        held = throttle_state(self._limits, reasons, self.loaders)
+        self._note_pause(held)
+        try:
+            with self._on_slave() as store:
+                if held != self._held:
+                    store.write(held)
+                    self._tell_rate(held)
+                    self._held = held
+                store.say(self.update.update_id, load_message(self.update.update_id, held) + self._mistakes, OURS)
+        except SluiceError as error:
+            # Without the slave nothing is loaded either. A row that the apply has locked is written at the next look.
+            log.debug("%s: %s", self.update, error)
+            if self._slave is not None and self._slave.broken:
+                self._close()
+
+    @property
+    def _measures(self) -> bool:
+        limits = self._limits
+        measured = (limits.active_sessions, limits.lock_waits, limits.replica_lag, limits.query, limits.apply_lag)
+        return any(limit is not None for limit in measured)
+
+    def _reread(self) -> None:
+        source = self.update.replication.source
+        try:
+            changed = self._file.again()
+        except Terminal as error:
+            log.warning("%s: the limits stay as they are: %s", self.update, error)
+            self._mistakes = f"; the limits are those from before {source.name} was changed: it has mistakes"
+            return
+        if changed is None:
+            return
+        self._mistakes = ""
+        if changed.initial.throttle != self._limits:
+            log.info("%s: limits of the load changed in %s", self.update, source)
+            self._limits = changed.initial.throttle
+
+    def _note_pause(self, held: ThrottleState) -> None:
+        """Into the log when a pause begins or ends; in between its reason changes with every number."""
+        if held.paused and self._paused_at is None:
+            self._paused_at = time.monotonic()
+            log.warning("%s: paused: %s", self.update, held.reason)
+        elif not held.paused and self._paused_at is not None:
+            lasted = time.monotonic() - self._paused_at
+            self._paused_at = None
+            self.paused_seconds += lasted
+            log.info("%s: goes on after a pause of %.0f s", self.update, lasted)
+
+    def _tell_rate(self, held: ThrottleState) -> None:
+        before = rate_of(self._held) if self._held else ""
+        if (now := rate_of(held)) != before:
+            log.info("%s: %s", self.update, now or "no limit of the rate any more")
+
+    @contextmanager
+    def _on_slave(self) -> Iterator[ThrottleTable]:
+        """What is written on the slave; its session is opened where there is none."""
+        if self._slave is None:
+            self._slave = self.update.connect_slave()
+            # The apply locks the row of CHECKPOINT for as long as its transaction takes.
+            self._slave.limit_lock_waits(1.0)
+        yield throttle_of(self.update, self._slave)
+
+    def _close(self) -> None:
+        if self._slave is not None:
+            self._slave.close()
+            self._slave = None

@@ -1,0 +1,92 @@
+"""An exporter: a loader that reads blocks into files instead of storing them on the slave.
+
+Claims, bounds, "begun", snapshot and marker are the loader's. A block counts as exported when its file is whole in
+the folder and BLOCKS on the slave says so, with marker and SHA-256; a file that no block names is worth nothing.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+
+from sluice.database.registry import vendor_of
+from sluice.database.rows import RowFormat
+from sluice.errors import Terminal
+from sluice.load import read_modes
+from sluice.load.loader import Loader
+from sluice.load.transfer.transfer_folder import TransferFolder
+from sluice.load.update import Update
+from sluice.load.worker import REST_SECONDS, BlockOvertaken, LoadReport, Pieces, SlaveNotReady
+from sluice.model.blocks import Block
+from sluice.model.location import BLOCK_PRIORITY, file_name
+from sluice.model.names import TableName
+
+log = logging.getLogger("sluice.load")
+
+
+def export_worker(
+    update: Update,
+    loader: str,
+    transfer_folder: TransferFolder,
+    stopped: Callable[[], bool] = lambda: False,
+) -> LoadReport:
+    """Exports until no block is left or `stopped` says so; otherwise as `sluice.load.loader.load_worker`.
+
+    Raises errors of the folder as well.
+    """
+    worker = _Exporter(update, loader, stopped)
+    worker.transfer_folder = transfer_folder
+    try:
+        return worker.run()
+    finally:
+        worker.close()
+
+
+class GoneMeanwhile(Terminal):
+    """A table was dropped or renamed on the master while it was exported."""
+
+    def __init__(self, update: Update, table: TableName):
+        super().__init__(
+            f"{update}: {table} was dropped or renamed on the master before all of it was exported, and the slave "
+            "learns of that only after the transfer. Start a new initial update."
+        )
+        self.table = table
+
+
+class _Exporter(Loader):
+    transfer_folder: TransferFolder
+
+    def _rest(self, reason: SlaveNotReady) -> None:
+        """Leaves the table alone for a moment. What the slave will have to catch up with is no matter here."""
+        self._expect_own_snapshot(reason)
+        self._open()
+        catalog = vendor_of(self.update.master_info.vendor).rows
+        if catalog.shape(self._linked(self._master), reason.table) is None:
+            raise GoneMeanwhile(self.update, reason.table)
+        log.info("%s: %s", self.update, reason)
+        self._resting[reason.table] = time.monotonic() + REST_SECONDS
+
+    def _move(self, block: Block) -> None:
+        """Reads the begun block into a file of its own."""
+        master, update, order = self._linked(self._master), self.update, self._order(block.table)
+        vendor = vendor_of(update.master_info.vendor)
+        name = file_name(BLOCK_PRIORITY, time.time_ns())
+        with read_modes.reading(update, master, order.shape, block) as seen:
+            if seen.shape.key != order.shape.key:
+                raise SlaveNotReady(block.table, "its key has just changed on the master")
+            query = order.select(seen.shape.replicated, block.lo, block.hi, locked=seen.locked)
+            taken = seen.end if seen.locked else None
+            stream = vendor.rows.stream(master, query, RowFormat.CSV, taken)
+            pieces = Pieces(stream, self._beat(block))
+            file = self.transfer_folder.write(name, pieces)
+        vendor.changes.secure(master, seen.marker)
+        kept = self._blocks(self._linked(self._slave)).export(
+            block, self.loader, seen.marker, stream.rows, pieces.bytes, file.name, file.sha256
+        )
+        if not kept:
+            self.transfer_folder.folder.remove(name)
+            raise BlockOvertaken(f"block {block.number} of {block.table} was taken away while it was read")
+        if seen.shape != order.shape:
+            self._orders.pop(block.table, None)
+        self.report.blocks += 1
+        self.report.rows += stream.rows
+        self.report.bytes += file.size

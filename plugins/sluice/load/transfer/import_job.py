@@ -1,0 +1,70 @@
+"""An import in threads of this process: what `./sluice import` does, where there is no Spark."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from sluice.counted import counted
+from sluice.errors import Transient
+from sluice.load.load_job import LoadJob
+from sluice.load.transfer.importer import import_worker
+from sluice.load.transfer.transfer_folder import TransferFolder
+from sluice.load.update import LoadTarget
+from sluice.load.worker import LoadReport
+from sluice.model.manifest import Manifest
+
+log = logging.getLogger("sluice.load")
+
+TICK_SECONDS = 1.0
+
+
+def import_in_threads(
+    target: LoadTarget,
+    transfer_folder: TransferFolder,
+    manifest: Manifest,
+    parallel: int,
+    stopped: Callable[[], bool] = lambda: False,
+    patience: float = 5.0,
+) -> LoadReport:
+    """Imports what the slave lacks; what all threads did together. Raises what the first failing one raised.
+
+    Raises what `sluice.load.transfer.importer.import_worker` and `LoadJob` raise as well.
+    """
+    done, failures = LoadReport(), list[BaseException]()
+    began = time.monotonic()
+    with LoadJob(target) as job:
+
+        def run(number: int) -> None:
+            try:
+                report = import_worker(
+                    target, job.loader(number), transfer_folder, manifest, lambda: bool(failures) or stopped(), patience
+                )
+                done.blocks += report.blocks
+                done.rows += report.rows
+                done.bytes += report.bytes
+            except BaseException as failure:  # told by the thread that waits
+                failures.append(failure)
+
+        threads = [threading.Thread(target=run, args=[number], daemon=True) for number in range(1, parallel + 1)]
+        for thread in threads:
+            thread.start()
+        try:
+            while any(thread.is_alive() for thread in threads):
+                deadline = time.monotonic() + TICK_SECONDS
+                for thread in threads:
+                    thread.join(max(deadline - time.monotonic(), 0.0))
+                left = job.tick()
+                log.info(
+                    "%s: to import: %s of %s", target, left.begun + left.exported, counted(len(manifest.blocks), "file")
+                )
+        except BaseException as failure:
+            failures.append(failure)
+            for thread in threads:
+                thread.join(10.0)
+    if failures:
+        raise failures[0]
+    if stopped():
+        raise Transient(f"{target}: told to stop. What is stored stays; import again to go on.")
+    done.seconds = time.monotonic() - began
+    return done

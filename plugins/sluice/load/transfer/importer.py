@@ -1,0 +1,158 @@
+"""An importer: claims exported blocks one after another, and stores the rows of their files on the slave.
+
+Any number work side by side; BLOCKS on the slave is all they share. Rows, marker and "stored" are committed together,
+provided the block is still begun by this very importer, and the file was what the manifest says to its last byte.
+Only the slave and the folder are reached: neither the master nor Airflow nor Redis.
+"""
+
+import time
+from collections.abc import Callable
+
+from sluice.counted import counted
+from sluice.database.registry import vendor_of
+from sluice.database.rows import RowFormat
+from sluice.database.session import Session
+from sluice.errors import Terminal
+from sluice.load.load_ownership import expect_loading
+from sluice.load.transfer.transfer_folder import FileDamaged, TransferFolder
+from sluice.load.update import LoadTarget
+from sluice.load.worker import (
+    PATIENCE_SECONDS,
+    REST_SECONDS,
+    BlockOvertaken,
+    BlockWorker,
+    LoadReport,
+    Pieces,
+    SlaveNotReady,
+)
+from sluice.model.blocks import Block
+from sluice.model.csv_header import header
+from sluice.model.manifest import FileBlock, Manifest
+from sluice.model.names import TableName
+from sluice.model.shape import TableShape
+
+IDLE_SECONDS = 0.2
+
+
+class NeverFits(Terminal):
+    """Blocks do not fit, and the apply did not mend it."""
+
+    def __init__(self, target: LoadTarget, reasons: dict[TableName, str]):
+        listed = "\n".join(f"- {reason}" for reason in reasons.values())
+        super().__init__(
+            f"{target}: these tables of the slave cannot take their files:\n{listed}\nA change of the table on the "
+            "master reaches the slave only once the transfer is approved and the apply runs: approve it, or mend the "
+            "slave's table. Then import again; what is stored stays."
+        )
+        self.tables = tuple(reasons)
+
+
+def import_worker(
+    target: LoadTarget,
+    loader: str,
+    transfer_folder: TransferFolder,
+    manifest: Manifest,
+    stopped: Callable[[], bool] = lambda: False,
+    patience: float = PATIENCE_SECONDS,
+) -> LoadReport:
+    """Imports until no block is left or `stopped` says so. Runs inside a Spark task, or anywhere.
+
+    `loader`: a name of the job's (see `sluice.load.load_job`) that no loader had before. `patience`: for how many
+    seconds blocks are waited for that fit only when the apply has come further.
+    Raises `LoadEnded`, `FileDamaged`, `FileGone`, `NeverFits`, `JobOver`, `Transient` for outages that last.
+    """
+    worker = _Importer(target, loader, transfer_folder, manifest, stopped, patience)
+    try:
+        return worker.run()
+    finally:
+        worker.close()
+
+
+class _Importer(BlockWorker):
+    work = "import"
+
+    def __init__(
+        self,
+        target: LoadTarget,
+        loader: str,
+        transfer_folder: TransferFolder,
+        manifest: Manifest,
+        stopped: Callable[[], bool],
+        patience: float,
+    ):
+        super().__init__(target, loader, stopped)
+        self.transfer_folder = transfer_folder
+        self.files = {block.file.name: block for block in manifest.blocks}
+        self.same_order = {table.shape.table: table.same_order for table in manifest.tables}
+        self.patience = patience
+        self._reasons: dict[TableName, str] = {}
+
+    # -- the protocol
+
+    def _claim(self) -> Block | None:
+        control = self._linked(self._control)
+        with control.transaction():
+            self._expect_job(control)
+            expect_loading(self.target, control)
+            block: Block | None = self._blocks(control).begin_import(self.loader, self._backoff_over())
+        return block
+
+    def _transfer(self, block: Block) -> None:
+        slave = self._linked(self._slave)
+        vendor = vendor_of(self.target.slave_info.vendor)
+        listed = self.files.get(block.file or "")
+        if listed is None:
+            raise FileDamaged(self.transfer_folder.location, f"has no file for block {block.number} of {block.table}")
+        with self._fitting(block.table), slave.transaction():
+            shape = vendor.rows.shape(slave, block.table)
+            if shape is None:
+                raise SlaveNotReady(block.table, f"{block.table} does not exist on the slave")
+            if self.target.slave.existing_tables == "keep":
+                self._clear(slave, shape, block)
+            try:
+                columns, pieces = header(self.transfer_folder.read(listed.file))
+            except ValueError as error:
+                raise FileDamaged(
+                    self.transfer_folder.location.below(listed.file.name), f"is no CSV: {error}"
+                ) from error
+            lacking = [name for name in columns if name not in {column.name for column in shape.columns}]
+            if lacking:
+                raise SlaveNotReady(block.table, f"the slave's table lacks {', '.join(lacking)}")
+            beaten = Pieces(pieces, self._beat(block))
+            rows = vendor.loading.write(slave, block.table, columns, beaten, RowFormat.CSV)
+            if rows != listed.rows:
+                raise FileDamaged(
+                    self.transfer_folder.location.below(listed.file.name),
+                    f"has {counted(rows, 'row')} instead of {listed.rows}",
+                )
+            if not self._blocks(slave).store(block, self.loader, listed.marker, rows, listed.bytes):
+                raise BlockOvertaken(f"block {block.number} of {block.table} was taken away while it was imported")
+        self._count(listed)
+
+    def _count(self, listed: FileBlock) -> None:
+        self.report.blocks += 1
+        self.report.rows += listed.rows
+        self.report.bytes += listed.file.size
+        self._reasons.pop(listed.table, None)
+
+    def _clear(self, slave: Session, shape: TableShape, block: Block) -> None:
+        """Deletes the old rows of a kept table that this block replaces, see `sluice.load.preparation`."""
+        vendor = self.target.slave_info.vendor
+        order = vendor_of(vendor).rows.key_order(slave, shape)
+        whole = block.lo is None and block.hi is None
+        if whole or (order.same_everywhere and self.same_order.get(block.table, False)):
+            vendor_of(vendor).loading.clear(slave, order, block)
+
+    def _finished(self) -> bool:
+        _, begun, exported = self._blocks(self._linked(self._control)).left()
+        return bool(begun == exported == 0)
+
+    def _idle(self) -> None:
+        """Raises `NeverFits`."""
+        if self._reasons and time.monotonic() - self._fine_at > self.patience:
+            raise NeverFits(self.target, self._reasons)
+        time.sleep(IDLE_SECONDS)
+
+    def _rest(self, reason: SlaveNotReady) -> None:
+        self._resting[reason.table] = time.monotonic() + REST_SECONDS
+        self._reasons[reason.table] = str(reason)

@@ -1,0 +1,255 @@
+"""The steps of an initial update that travels as files, beside those of `sluice.load.steps`.
+
+probe → (begin, create tables, plan) → new folder → export → seal → … carried by hand … → examine → import
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from sluice.config import SlaveConfig
+from sluice.counted import counted
+from sluice.database.registry import vendor_of
+from sluice.database.session import Session
+from sluice.errors import SluiceError, Terminal, Transient
+from sluice.load import steps
+from sluice.load.load_ownership import LoadEnded, owner_of
+from sluice.load.sessions import block_map_of, on_master, on_slave
+from sluice.load.transfer import multi_slave_export
+from sluice.load.transfer.transfer_folder import NotComplete, TransferFolder, new_folder
+from sluice.load.update import LoadTarget, SlaveAlone, Update
+from sluice.model.blocks import Block, BlockState
+from sluice.model.connection import ConnectionInfo
+from sluice.model.location import (
+    BLOCK_PRIORITY,
+    END_PRIORITY,
+    INCOMPLETE,
+    MANIFEST_PRIORITY,
+    Location,
+    S3Access,
+    is_file_name,
+    is_folder_name,
+)
+from sluice.model.manifest import File, FileBlock, FileTable, Manifest, ManifestDamaged, faults, order
+from sluice.model.names import TableName
+from sluice.model.position import Position
+from sluice.model.slave_state import SlaveState
+from sluice.storage.folder import LocationUnusable, open_location
+
+log = logging.getLogger("sluice.load")
+
+QUEUEING = "Manual Data transfer: the initial data is being written to files, changes are queued"
+WAITING = "Manual Data transfer: WAITING (stored on '{}')"
+"""Seed 000's words."""
+CHECKERS = 4
+"""Files whose SHA-256 is computed at the same time."""
+
+
+class NotAsSent(Terminal):
+    """What lies at the slave's location is not what was sent; `problems` holds one sentence each."""
+
+    def __init__(self, target: LoadTarget, location: Location, problems: list[str]):
+        listed = "\n".join(f"- {problem}" for problem in problems)
+        super().__init__(
+            f"{target}: the files at {location} cannot be imported. Nothing was loaded.\n{listed}\n"
+            "Mend these, then approve again."
+        )
+        self.problems = problems
+
+
+class NothingExported(Terminal):
+    """The slave waits for no files."""
+
+    def __init__(self, target: LoadTarget, why: str):
+        super().__init__(f"{target}: {why}. Start an initial update with transfer: files.")
+
+
+def probe(location: Location, access: S3Access) -> None:
+    """The location exists and can be written. Raises `LocationUnusable`, `LocationFull`, `LocationUnreachable`."""
+    open_location(location, access).probe()
+
+
+def folder_of(update: LoadTarget, location: Location, access: S3Access, key: bytes | None) -> TransferFolder:
+    """The folder of this update: made at the first call, found at the next ones."""
+    return new_folder(location, access, key, f"{update.prefix} {update.slave.name} {update.update_id}")
+
+
+def seal(update: Update, transfer_folder: TransferFolder, others: Sequence[Update] = ()) -> Manifest:
+    """Writes the two end-of-update messages when all blocks are exported; what was written before is found again.
+
+    `others`: the same update for other slaves, whose blocks were held; the manifest names those that the folder is for.
+    The slaves' message becomes `WAITING`. Raises `NotComplete` while blocks are missing, errors of the folder.
+    """
+    try:
+        manifest = transfer_folder.manifest()
+    except NotComplete:
+        manifest = _manifest(update, transfer_folder, others)
+        transfer_folder.finish(manifest)
+    transfer_folder.folder.remove(INCOMPLETE)
+    for each in (update, *others):
+        if each.slave.name in manifest.names:
+            _say_waiting(each, transfer_folder)
+    log.info(
+        "%s: written to %s: %s with %s. Carry that folder to the slave's location, then approve",
+        update, transfer_folder.location, counted(len(manifest.blocks), "file"),
+        counted(sum(block.rows for block in manifest.blocks), "row"),
+    )  # fmt: skip
+    return manifest
+
+
+def _say_waiting(update: Update, transfer_folder: TransferFolder) -> None:
+    try:
+        steps.note(update, WAITING.format(transfer_folder.location))
+    except SluiceError as error:
+        log.warning("%s: could not leave word on the slave: %s", update, error)
+
+
+def left_to_import(target: LoadTarget) -> int:
+    """Blocks whose files the slave does not have yet. Raises `LoadEnded`, `NothingExported`, `Transient`."""
+    return sum(block.state is not BlockState.STORED for block in _waiting(target))
+
+
+def examine(target: LoadTarget, transfer_folder: TransferFolder) -> Manifest:
+    """Reads the whole folder: all files there, sizes and SHA-256 right, for this prefix, slave and update.
+
+    Raises `NotAsSent` with everything wrong at once, `LoadEnded`, `NothingExported`, `Transient`.
+    """
+    blocks = _waiting(target)
+    try:
+        manifest = transfer_folder.manifest()
+    except (NotComplete, ManifestDamaged, LocationUnusable) as error:
+        raise NotAsSent(target, transfer_folder.location, [str(error)]) from error
+    problems = faults(manifest, target.prefix, target.slave.name, target.update_id, blocks)
+    if not problems:
+        stored = {block.file for block in blocks if block.state is BlockState.STORED}
+        problems = damaged(transfer_folder, [file for file in manifest.files if file.name not in stored])
+    if problems:
+        raise NotAsSent(target, transfer_folder.location, problems)
+    return manifest
+
+
+def damaged(transfer_folder: TransferFolder, files: Iterable[File]) -> list[str]:
+    """What is wrong with `files` as they lie in the folder, one sentence each."""
+    sizes = transfer_folder.folder.sizes()
+
+    def fault(file: File) -> str | None:
+        try:
+            found = transfer_folder.fault(file, sizes.get(file.name))
+        except Transient:
+            raise
+        except SluiceError as error:
+            return f"{file.name}: {error}"
+        return f"{file.name} {found}" if found else None
+
+    with ThreadPoolExecutor(CHECKERS) as pool:
+        return [found for found in pool.map(fault, files) if found]
+
+
+def at(location: Location, name: str) -> Location:
+    """The folder `name` at `location`; `location` itself when it is that folder already."""
+    return location if location.name == name else location.below(name)
+
+
+def found_for(
+    location: Location, access: S3Access, key: bytes | None, slave_info: ConnectionInfo, slave: str | None
+) -> tuple[TransferFolder, LoadTarget]:
+    """The folder at `location` that the slave waits for, the newest one, and the slave as its manifest describes it.
+
+    `location` may be that folder itself. Raises `NotComplete` with what was wrong with each, errors of the folder.
+    """
+    names = [location.name] if is_folder_name(location.name) else []
+    place = location.parent if names else location
+    reasons: list[str] = []
+    for name in names or reversed(open_location(location, access).folders()):
+        transfer_folder = TransferFolder(place.below(name), access, key)
+        try:
+            manifest = transfer_folder.manifest()
+            meant = [one for one in manifest.slaves if slave is None or one.name == slave]
+            if len(meant) != 1:
+                raise NotComplete(
+                    transfer_folder.location, f"is for slave {', '.join(manifest.names)}: name one of them with --slave"
+                )
+            (found,) = meant
+            config = SlaveConfig(found.name, "", slave_info.vendor, found.schema, existing_tables=found.existing_tables)
+            target = SlaveAlone(manifest.prefix, config, slave_info, manifest.update_id)
+            left_to_import(target)
+            return transfer_folder, target
+        except Terminal as error:
+            reasons.append(str(error))
+    listed = "".join(f"\n- {reason}" for reason in reasons)
+    raise NotComplete(location, f"has no folder that this slave waits for{':' + listed if listed else ''}")
+
+
+def _waiting(target: LoadTarget) -> list[Block]:
+    """All blocks of the slave, which belongs to this update. Raises `LoadEnded`, `NothingExported`."""
+    with on_slave(target) as slave:
+        owner = owner_of(target, slave)
+        if owner is None:
+            raise NothingExported(target, "the slave was never configured")
+        if owner.update_id != target.update_id:
+            raise NothingExported(
+                target, f"the slave is {owner.state} and belongs to initial update {owner.update_id}, not to "
+                f"{target.update_id}"
+            )  # fmt: skip
+        if owner.state not in (SlaveState.TRANSITION, SlaveState.NORMAL):
+            raise LoadEnded.of(target, owner)
+        blocks = _all(target, slave)
+    if not any(block.file for block in blocks):
+        raise NothingExported(target, "no block of this update was exported to a file")
+    return blocks
+
+
+def _manifest(update: Update, transfer_folder: TransferFolder, others: Sequence[Update]) -> Manifest:
+    with on_slave(update) as slave:
+        blocks = _all(update, slave)
+    unfinished = [block for block in blocks if block.file is None or block.state is not BlockState.EXPORTED]
+    if unfinished:
+        raise NotComplete(transfer_folder.location, f"lacks {len(unfinished)} of {counted(len(blocks), 'block')}")
+    with on_master(update) as master:
+        tables = _tables(update, master, list(dict.fromkeys(block.table for block in blocks)))
+    named = {str(block.file) for block in blocks}
+    sizes = transfer_folder.folder.sizes()
+    # What loaders left that died before BLOCKS knew of their file, or a try of this step.
+    for name in sizes:
+        stray = is_file_name(name, BLOCK_PRIORITY) and name not in named
+        if stray or is_file_name(name, END_PRIORITY) or is_file_name(name, MANIFEST_PRIORITY):
+            transfer_folder.folder.remove(name)
+    gone = sorted(named - set(sizes))
+    if gone:
+        raise NotComplete(transfer_folder.location, f"lacks files that were written: {', '.join(gone)}")
+    listed = [
+        FileBlock(
+            File(str(block.file), sizes[str(block.file)], str(block.sha256)),
+            block.table, block.number, block.lo, block.hi, _marker(block), block.rows, block.bytes,
+        )
+        for block in blocks
+    ]  # fmt: skip
+    addressees = (multi_slave_export.addressed(update), *multi_slave_export.adopted_by(others, blocks))
+    end = transfer_folder.end_message(len(listed), sum(block.rows for block in listed))
+    return Manifest(
+        update.prefix,
+        addressees,
+        update.update_id,
+        transfer_folder.location.name,
+        transfer_folder.key is not None,
+        tuple(tables),
+        order(listed),
+        end,
+    )
+
+
+def _tables(update: Update, master: Session, names: list[TableName]) -> list[FileTable]:
+    """Those of `names` that the master still has."""
+    rows = vendor_of(update.master_info.vendor).rows
+    return [
+        FileTable(shape, rows.key_order(master, shape).same_everywhere) for shape in rows.shapes(master, names).values()
+    ]
+
+
+def _all(target: LoadTarget, slave: Session) -> list[Block]:
+    return [block for table in block_map_of(target, slave).tables.values() for block in table.blocks]
+
+
+def _marker(block: Block) -> Position:
+    assert block.marker is not None, "an exported block has its marker"
+    return block.marker

@@ -1,0 +1,117 @@
+"""One initial update: which master, which slave, and by which name it is known."""
+
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from sluice.config import InitialOptions, SlaveConfig
+from sluice.database.registry import vendor_of
+from sluice.database.session import PLAIN, Session, SessionOptions
+from sluice.load.selection import Selection
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix
+from sluice.pair import Pair
+
+
+class LoadTarget(Protocol):
+    """The slave of an initial update, and by which name the update is known: all that storing blocks needs."""
+
+    @property
+    def prefix(self) -> Prefix: ...
+
+    @property
+    def slave(self) -> SlaveConfig: ...
+
+    @property
+    def slave_info(self) -> ConnectionInfo: ...
+
+    @property
+    def update_id(self) -> str: ...
+
+    @property
+    def loader_application(self) -> str:
+        """Names the sessions that read and write blocks."""
+
+    def connect_slave(self, application: str | None = None, *, durable: bool = True) -> Session:
+        """An autocommit connection to the slave. Raises `DatabaseUnreachable`, `DatabaseRefused`.
+
+        `durable`: whether its commits wait for the slave's disk, where the slave does not say otherwise.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Update(Pair):
+    """What every step of an initial update is told. It travels to Spark's executors, passwords included."""
+
+    update_id: str
+    """Names this update: a step that is run again with the same id goes on where it was, another id waits its turn."""
+
+    selection: Selection = field(default_factory=Selection)
+    """What the update's form says."""
+
+    @classmethod
+    def named(cls, pair: Pair, update_id: str, selection: Selection | None = None) -> "Update":
+        """The update of that name, its options as `selection` has them and else as configured."""
+        replication = pair.replication
+        if selection is not None and selection.read is not None:
+            replication = replace(replication, initial=replace(replication.initial, read=selection.read))
+        slave = pair.slave
+        if selection is not None and selection.partial:
+            # Its rows are replaced block by block; all other rows of its tables stay.
+            slave = replace(slave, existing_tables="keep")
+        return cls(replication, slave, pair.master_info, pair.slave_info, update_id, selection or Selection())
+
+    @property
+    def options(self) -> InitialOptions:
+        return self.replication.initial
+
+    @property
+    def application(self) -> str:
+        """Names the sessions of the steps on both databases."""
+        return self.update_application
+
+    @property
+    def loader_application(self) -> str:
+        """The same for the sessions that read and write blocks."""
+        return _loader_application(self)
+
+    def connect_master(self, application: str | None = None, options: SessionOptions = PLAIN) -> Session:
+        """An autocommit connection to the master. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
+        return _connect(self.master_info, application or self.application, options)
+
+    def connect_slave(self, application: str | None = None, *, durable: bool = True) -> Session:
+        """An autocommit connection to the slave. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
+        options = SessionOptions(durable=durable, origin=str(self.prefix))
+        return _connect(self.slave_info, application or self.application, options)
+
+
+@dataclass(frozen=True)
+class SlaveAlone:
+    """A `LoadTarget` where nothing is known of the master: on the slave's own machine."""
+
+    prefix: Prefix
+    slave: SlaveConfig
+    slave_info: ConnectionInfo
+    update_id: str
+
+    @property
+    def loader_application(self) -> str:
+        return _loader_application(self)
+
+    def connect_slave(self, application: str | None = None, *, durable: bool = True) -> Session:
+        options = SessionOptions(durable=durable, origin=str(self.prefix))
+        return _connect(self.slave_info, application or self.loader_application, options)
+
+    def __str__(self) -> str:
+        return f"{self.prefix} → {self.slave.name}"
+
+
+def _loader_application(target: LoadTarget) -> str:
+    return f"sluice load {target.prefix} {target.slave.name}"
+
+
+def _connect(info: ConnectionInfo, application: str, options: SessionOptions) -> Session:
+    sessions = vendor_of(info.vendor).sessions
+    session = sessions.connect(info, application=application, autocommit=True, options=replace(options, loads=True))
+    sessions.end_with_client(session)
+    return session

@@ -1,0 +1,49 @@
+"""What an Airflow connection says about a database."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from sluice.errors import Terminal
+from sluice.model.connection import OPTIONS, ConnectionInfo, option_fault
+from sluice.model.vendors import VENDORS
+
+
+class AirflowConnection(Protocol):
+    """The fields of one, as Airflow names them."""
+
+    @property
+    def conn_type(self) -> str | None: ...
+    @property
+    def host(self) -> str | None: ...
+    @property
+    def port(self) -> int | None: ...
+    @property
+    def schema(self) -> str | None: ...
+    @property
+    def login(self) -> str | None: ...
+    @property
+    def password(self) -> str | None: ...
+
+
+class ConnectionUnusable(Terminal):
+    """The connection `conn_id` cannot be what the configuration says it is."""
+
+    def __init__(self, conn_id: str, reason: str):
+        super().__init__(f"The Airflow connection {conn_id!r} {reason} Correct it under Admin, Connections.")
+        self.conn_id = conn_id
+
+
+def converted(connection: AirflowConnection, extra: Mapping[str, object], conn_id: str, vendor: str) -> ConnectionInfo:
+    """An Airflow connection with its extras as `ConnectionInfo`. Raises `ConnectionUnusable`."""
+    if connection.conn_type != vendor:
+        raise ConnectionUnusable(conn_id, f"is of type {connection.conn_type!r}; it must be {vendor!r}.")
+    host, login, database = connection.host, connection.login, connection.schema
+    if not host or not login or not database:
+        lacking = next(name for name, value in (("host", host), ("login", login), ("database", database)) if not value)
+        raise ConnectionUnusable(conn_id, f"has no {lacking}.")
+    # The other extras are for Airflow's own hooks.
+    options = {name: str(value) for name, value in extra.items() if name in OPTIONS and value not in ("", None)}
+    if fault := option_fault(options):
+        raise ConnectionUnusable(conn_id, fault)
+    port = connection.port or VENDORS[vendor].port
+    return ConnectionInfo(vendor, host, port, database, login, connection.password or "", options, conn_id)

@@ -1,0 +1,137 @@
+"""CONTENT and OLDCONTENT of ITEMS: the reference reader and writer, one row at a time.
+
+A row is a concatenation of `<col name="C">value</col>`, columns in the order of their positions,
+generated ones left out. `sluice.apply.content_decoder` does the same to millions of rows at once and
+falls back to this module for the rows it does not recognise.
+
+| value | form |
+|---|---|
+| NULL | `<col name="C" type="null"></col>` |
+| plain | `<col name="C">text</col>`, holds neither `<` nor `&` nor control characters |
+| protected 1 | `<col name="C"><![CDATA[text]]></col>`, holds `<` or `&` |
+| protected 2 | `<col name="C" encoding="base64">…</col>`, holds `]]>` or a control character |
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from sluice.counted import counted
+from sluice.errors import Terminal
+
+Row = list[tuple[str, str | None]]
+"""Columns of a row in order: name and text, None for NULL."""
+
+_COLUMN = re.compile(
+    r'<col name="([^"<>]*)"(?:'
+    r"(?P<null> type=\"null\"></col>)"
+    r"|>(?P<plain>[^<]*)</col>"
+    r"|><!\[CDATA\[(?P<cdata>.*?)\]\]></col>"
+    r"|\ encoding=\"base64\">(?P<base64>[A-Za-z0-9+/=]*)</col>)",
+    re.DOTALL,
+)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_KEY_PART = re.compile(r"([0-9]+):")
+
+
+class MalformedContent(Terminal):
+    """A CONTENT or OLDCONTENT that no trigger of ours wrote; `content` is its text."""
+
+    def __init__(self, content: str, at: int, reason: str = "is no column"):
+        super().__init__(
+            f"The content of a change cannot be read: at character {at}, {content[at : at + 60]!r} {reason}. "
+            "Something else wrote to ITEMS; remove or mend that row, or start an initial update."
+        )
+        self.content = content
+
+
+def parse(content: str) -> Row:
+    """The columns of a CONTENT in their order. Raises `MalformedContent`."""
+    row: Row = []
+    at = 0
+    while at < len(content):
+        match = _COLUMN.match(content, at)
+        if match is None:
+            raise MalformedContent(content, at)
+        row.append((unescape(match[1]), _value(match, content, at)))
+        at = match.end()
+    return row
+
+
+def _value(match: re.Match[str], content: str, at: int) -> str | None:
+    if match["null"] is not None:
+        return None
+    if match["plain"] is not None:
+        return match["plain"]
+    if match["cdata"] is not None:
+        return match["cdata"]
+    try:
+        return decode(match["base64"])
+    except ValueError:
+        raise MalformedContent(content, at, "is no base64 of UTF-8 text") from None
+
+
+def decode(text: str) -> str:
+    """A base64 value's text. Raises `ValueError`."""
+    try:
+        return base64.b64decode(text, validate=True).decode("utf-8")
+    except (binascii.Error, UnicodeDecodeError) as error:
+        raise ValueError(str(error)) from None
+
+
+def format_row(row: Iterable[tuple[str, str | None]]) -> str:
+    """The CONTENT of a row, as the triggers write it."""
+    return "".join(format_column(name, value) for name, value in row)
+
+
+def format_column(name: str, value: str | None) -> str:
+    attribute = escape(name)
+    if value is None:
+        return f'<col name="{attribute}" type="null"></col>'
+    if "]]>" in value or _CONTROL.search(value):
+        encoded = base64.b64encode(value.encode("utf-8")).decode("ascii")
+        return f'<col name="{attribute}" encoding="base64">{encoded}</col>'
+    if "<" in value or "&" in value:
+        return f'<col name="{attribute}"><![CDATA[{value}]]></col>'
+    return f'<col name="{attribute}">{value}</col>'
+
+
+def overlay(content: str, oldcontent: str) -> Row:
+    """The old image of an UPDATE: its content, overlaid with the columns that OLDCONTENT names."""
+    old = dict(parse(oldcontent))
+    return [(name, old.get(name, value)) for name, value in parse(content)]
+
+
+def escape(name: str) -> str:
+    """A column's name as it stands in the attribute."""
+    return name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+
+
+def unescape(attribute: str) -> str:
+    """The column's name that an attribute stands for."""
+    return attribute.replace("&quot;", '"').replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&")
+
+
+def key_text(row: Mapping[str, str | None], key: Sequence[str]) -> str:
+    """The key of a row as one text (GUID): the value itself, or each value as `length:text`."""
+    if len(key) == 1:
+        return row[key[0]] or ""
+    return "".join(f"{len(value)}:{value}" for value in (row[name] or "" for name in key))
+
+
+def key_values(guid: str, parts: int) -> list[str]:
+    """The key's values from a GUID of `parts` columns. Raises `ValueError`."""
+    if parts == 1:
+        return [guid]
+    values: list[str] = []
+    at = 0
+    while at < len(guid):
+        match = _KEY_PART.match(guid, at)
+        if match is None:
+            break
+        at = match.end() + int(match[1])
+        values.append(guid[match.end() : at])
+    if len(values) != parts or at != len(guid):
+        raise ValueError(f"{guid!r} is no key of {counted(parts, 'column')}")
+    return values

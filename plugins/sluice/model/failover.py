@@ -1,0 +1,179 @@
+"""A failover of a slave: its actions, its phases, what it keeps. No I/O here."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from sluice.model.names import TableName
+from sluice.model.schema_definitions import Definition
+
+
+class Action(StrEnum):
+    """What the DAG is asked for."""
+
+    CHECK = "check"
+    PLANNED = "planned"
+    FORCED = "forced"
+    ABORT = "abort"
+
+
+class Phase(StrEnum):
+    """How far a failover is. Kept on the slave; each is written when its work is done."""
+
+    BEGUN = "begun"
+    GUARDED = "guarded"
+    """The master refuses writes; the last position is known."""
+    REACHED = "reached"
+    """The slave has applied the last position."""
+    VERIFIED = "verified"
+    ENDED = "ended"
+    """Nothing is applied to the slave any more."""
+    COMPLETED = "completed"
+    """Definitions and sequences are as the master's."""
+    CAPTURED = "captured"
+    """Where the direction turns round: changes of the slave are captured."""
+    SWITCHED = "switched"
+    """The slave is a master. From here on there is no way back but another failover."""
+    FINISHED = "finished"
+    ABORTED = "aborted"
+
+
+MOVES: dict[Phase, frozenset[Phase]] = {
+    Phase.BEGUN: frozenset({Phase.GUARDED, Phase.ENDED, Phase.ABORTED}),
+    Phase.GUARDED: frozenset({Phase.REACHED, Phase.ABORTED}),
+    Phase.REACHED: frozenset({Phase.VERIFIED, Phase.ABORTED}),
+    Phase.VERIFIED: frozenset({Phase.ENDED, Phase.ABORTED}),
+    Phase.ENDED: frozenset({Phase.COMPLETED, Phase.ABORTED}),
+    Phase.COMPLETED: frozenset({Phase.CAPTURED, Phase.ABORTED}),
+    Phase.CAPTURED: frozenset({Phase.SWITCHED, Phase.ABORTED}),
+    Phase.SWITCHED: frozenset({Phase.FINISHED}),
+    Phase.FINISHED: frozenset(),
+    Phase.ABORTED: frozenset(),
+}
+"""From each phase, where it may go. A forced failover goes from BEGUN to ENDED."""
+
+_ORDER = list(Phase)
+
+
+def passed(now: Phase, wanted: Phase) -> bool:
+    """Whether the work of `wanted` is done in phase `now`."""
+    return now is not Phase.ABORTED and _ORDER.index(now) >= _ORDER.index(wanted)
+
+
+def under_way(phase: Phase) -> bool:
+    """Whether another failover has to wait for it."""
+    return bool(MOVES[phase])
+
+
+@dataclass(frozen=True)
+class SequenceValue:
+    """Where a sequence of the master is."""
+
+    table: TableName | None
+    """Whose column draws from it; None: applications call it."""
+    column: str
+    schema: str
+    name: str
+    increment: int
+    minimum: int
+    maximum: int
+    last: int | None
+    """None: nothing was drawn yet."""
+
+    def __str__(self) -> str:
+        return f"{self.table}.{self.column}" if self.table else f"sequence {TableName(self.schema, self.name)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        table = [self.table.schema, self.table.name] if self.table else None
+        return {**self.__dict__, "table": table}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "SequenceValue":
+        return cls(**{**values, "table": TableName(*values["table"]) if values["table"] else None})
+
+    def beyond(self, used: int | None, gap: int) -> int | None:
+        """The value to set it to so that the next one is free; None: nothing was ever drawn, and nothing is used.
+
+        `used`: the farthest value in its column, `gap`: how many may have been drawn that nobody knows of.
+        """
+        known = [value for value in (self.last, used) if value is not None]
+        if not known:
+            return None
+        if self.increment > 0:
+            return min(max(known) + gap * self.increment, self.maximum)
+        return max(min(known) + gap * self.increment, self.minimum)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The master's definitions as the slave keeps them for a failover without the master."""
+
+    master: str
+    """`user@host:port/database`, and the connection's name."""
+    time: str
+    """The master's clock when it was read, ISO 8601, UTC."""
+    definitions: tuple[Definition, ...] = ()
+    sequences: tuple[SequenceValue, ...] = ()
+    unreplicated: tuple[TableName, ...] = ()
+    """Tables that the master has and this replication leaves out."""
+    tables: tuple[TableName, ...] = ()
+    """The replicated ones."""
+
+    def text(self) -> str:
+        """As it is kept."""
+        return json.dumps(
+            {
+                "master": self.master,
+                "time": self.time,
+                "definitions": [one.to_dict() for one in self.definitions],
+                "sequences": [one.to_dict() for one in self.sequences],
+                "unreplicated": [[one.schema, one.name] for one in self.unreplicated],
+                "tables": [[one.schema, one.name] for one in self.tables],
+            },
+            ensure_ascii=False,
+        )
+
+    @classmethod
+    def parse(cls, text: str) -> "Sheet":
+        values = json.loads(text)
+        return cls(
+            values["master"],
+            values["time"],
+            tuple(Definition.from_dict(one) for one in values["definitions"]),
+            tuple(SequenceValue.from_dict(one) for one in values["sequences"]),
+            tuple(TableName(*one) for one in values["unreplicated"]),
+            tuple(TableName(*one) for one in values["tables"]),
+        )
+
+
+@dataclass(frozen=True)
+class Made:
+    """A difference that a failover has made on the slave."""
+
+    what: str
+    undo: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Record:
+    """The row of `<prefix>FAILOVER` of one slave: the last failover, or the one under way."""
+
+    id: str
+    action: Action
+    phase: Phase
+    reverse: bool
+    by: str
+    begun_at: str
+    last: str = ""
+    """Text of the master's last position; of a forced failover, of the last position that was applied."""
+    start: str = ""
+    """Text of the slave's position at which its capture began."""
+    verified: str = ""
+    """What was compared, in words."""
+    made: tuple[Made, ...] = field(default=())
+
+    @property
+    def under_way(self) -> bool:
+        return under_way(self.phase)

@@ -1,0 +1,86 @@
+"""Tables that join a replication that runs: which loads they need, and what people are told of them."""
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sluice.counted import counted
+from sluice.model.names import Prefix, TableName
+from sluice.model.slave_state import SlaveState
+from sluice.model.table_state import TableStates, how_to_load
+
+LISTED = 50
+"""Tables of which a plan speaks."""
+LOAD, WAIT = "load", "wait"
+"""What `new_tables` of a slave says is done about a table that joins with rows."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How many rows a table has; `exact`: counted, else at least so many by statistics."""
+
+    number: int
+    exact: bool
+
+    def __str__(self) -> str:
+        return counted(self.number, "row") if self.exact else f"about {counted(self.number, 'row')}"
+
+
+@dataclass(frozen=True)
+class Slave:
+    """What is known of a slave when tables join; `state` is None where it was not reached."""
+
+    name: str
+    policy: str
+    state: SlaveState | None
+
+    @property
+    def whole_later(self) -> bool:
+        """Whether only an initial update of all tables helps it, which brings those that join now as well."""
+        return self.state in (SlaveState.UNCONFIGURED, SlaveState.INCONSISTENT)
+
+
+def to_load(
+    states: TableStates, pending: Mapping[TableName, bool], configured: Collection[TableName]
+) -> list[TableName]:
+    """The configured tables that a slave has not loaded.
+
+    `states`: as the slave knows them; `pending`: tables that join in what it has not applied yet, and whether all of
+    their rows follow in the stream.
+    """
+    joins = {table for table, complete in pending.items() if not complete}
+    return [table for table in configured if table in states or table in joins]
+
+
+def plan(prefix: Prefix, joins: Mapping[TableName, Rows], slaves: Sequence[Slave]) -> list[str]:
+    """What is said of tables that join, before anything is done."""
+    lines = []
+    for table, rows in list(joins.items())[:LISTED]:
+        if rows == Rows(0, True):
+            lines.append(f"{table} joins without rows: what comes into it follows, no slave need load it")
+            continue
+        lines.append(f"{table} joins with {rows} on the master")
+        lines += [f"  {slave.name} lacks them: {_next(prefix, slave, table)}" for slave in slaves]
+    if len(joins) > LISTED:
+        lines.append(f"and {counted(len(joins) - LISTED, 'table')} more")
+    return lines
+
+
+def run_id(prefix: Prefix, slave: str, tables: Iterable[TableName]) -> str:
+    """Of the run of `initial_update` that loads new `tables`, in the characters that Airflow allows.
+
+    Two runs that reconcile name the same load, so that it is started once.
+    """
+    digest = hashlib.sha256("\0".join(sorted(map(str, tables))).encode()).hexdigest()[:8]
+    return f"new_tables_{re.sub('[^A-Za-z0-9_.-]', '-', f'{prefix}_{slave}')}_{digest}"
+
+
+def _next(prefix: Prefix, slave: Slave, table: TableName) -> str:
+    if slave.state is None:
+        return f"it is not reached. When it is NORMAL: {how_to_load(prefix, slave.name, [table])}"
+    if slave.state is not SlaveState.NORMAL:
+        return f"it is {slave.state}. When its initial update is complete, a load of what is still lacking is started"
+    if slave.policy == WAIT:
+        return f"new_tables is wait. {how_to_load(prefix, slave.name, [table])}"
+    return "the task load_new_tables starts an initial_update of this table; until then its changes are left out"

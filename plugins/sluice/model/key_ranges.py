@@ -1,0 +1,56 @@
+"""Parts of a table, as ranges of its key: what a person chose to load, and what lies between."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sluice.model.blocks import Key
+from sluice.model.names import TableName
+
+Range = tuple[Key | None, Key | None]
+"""From, inclusive, and to, exclusive; None where it is open."""
+WHOLE: Range = (None, None)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is loaded of one table: `ranges` in key order, none of which overlap."""
+
+    table: TableName
+    ranges: tuple[Range, ...] = (WHOLE,)
+
+    @property
+    def whole(self) -> bool:
+        return self.ranges == (WHOLE,)
+
+    def blocks(self) -> list[tuple[Key | None, Key | None, bool]]:
+        """The whole table from end to end: each block's range, and whether it is one of the chosen."""
+        found: list[tuple[Key | None, Key | None, bool]] = []
+        at: Key | None = None
+        for number, (lo, hi) in enumerate(self.ranges):
+            if lo != at or (number and lo is None):
+                found.append((at, lo, False))
+            found.append((lo, hi, True))
+            at = hi
+        if not self.ranges or at is not None:
+            found.append((at, None, False))
+        return found
+
+
+def joined(ranges: Iterable[Range], most: int) -> list[Range]:
+    """Ranges in key order, those that touch made one; where there are more than `most`, neighbours too, with what lies
+    between them."""
+    found: list[Range] = []
+    for lo, hi in ranges:
+        if found and found[-1][1] == lo and lo is not None:
+            found[-1] = (found[-1][0], hi)
+        else:
+            found.append((lo, hi))
+        if len(found) >= 2 * most:
+            found = _halved(found)
+    while len(found) > most:
+        found = _halved(found)
+    return found
+
+
+def _halved(ranges: Sequence[Range]) -> list[Range]:
+    return [(ranges[place][0], ranges[min(place + 1, len(ranges) - 1)][1]) for place in range(0, len(ranges), 2)]

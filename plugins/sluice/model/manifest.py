@@ -1,0 +1,266 @@
+"""The manifest: the second end-of-update message, the last file of a folder, and what the folder must hold.
+
+A JSON document that people and other tools can read. It carries its own SHA-256, so that a byte altered anywhere in
+it is found; who can recompute that one is stopped by BLOCKS of the slave, which knows each file's SHA-256 itself
+(`faults`), and by encryption.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sluice.errors import Terminal
+from sluice.model.blocks import Block, BlockState, Key
+from sluice.model.location import BLOCK_PRIORITY, END_PRIORITY, is_file_name, is_folder_name
+from sluice.model.names import Prefix, TableName
+from sluice.model.position import Position
+from sluice.model.shape import Column, TableShape
+
+FORMAT = "Sluice initial update, version 1"
+
+
+class ManifestDamaged(Terminal):
+    """A manifest is not what was written."""
+
+    def __init__(self, place: str, reason: str):
+        super().__init__(
+            f"{place}: the manifest cannot be used: {reason}. Copy the folder again from where it was made."
+        )
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of the folder as it lies there: compressed, perhaps encrypted."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class FileBlock:
+    """A block, and the file that holds its rows."""
+
+    file: File
+    table: TableName
+    number: int
+    lo: Key | None
+    hi: Key | None
+    marker: Position
+    rows: int
+    bytes: int
+    """Of the rows before they were compressed."""
+
+
+@dataclass(frozen=True)
+class FileTable:
+    """A table as the master had it when the update was exported."""
+
+    shape: TableShape
+    same_order: bool
+    """Whether every database orders its keys alike, so that ranges of keys mean the same on the slave."""
+
+
+@dataclass(frozen=True)
+class Addressee:
+    """A slave that the folder is for."""
+
+    name: str
+    schema: str
+    """Where its CHECKPOINT and BLOCKS are."""
+    existing_tables: str
+    """Its policy."""
+    position: Position
+    """Where applying starts on it: changes from here on are queued."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a folder holds, and for whom."""
+
+    prefix: Prefix
+    slaves: tuple[Addressee, ...]
+    update_id: str
+    folder: str
+    """The unique timestamp."""
+    encrypted: bool
+    tables: tuple[FileTable, ...]
+    blocks: tuple[FileBlock, ...]
+    """In the order of their files' names."""
+    end: File
+    """The first end-of-update message."""
+
+    @property
+    def files(self) -> tuple[File, ...]:
+        """All files but the manifest itself."""
+        return (*(block.file for block in self.blocks), self.end)
+
+    @property
+    def names(self) -> list[str]:
+        """Of the slaves."""
+        return [slave.name for slave in self.slaves]
+
+    def text(self) -> str:
+        """The document, its own SHA-256 included."""
+        values = self._values()
+        return _rendered({**values, "sha256": hashlib.sha256(_rendered(values).encode()).hexdigest()})
+
+    @classmethod
+    def parse(cls, text: str, place: str, position: Callable[[str], Position]) -> "Manifest":
+        """`place` is for messages, `position` reads a position back from its text.
+
+        Raises `ManifestDamaged` for anything that `text` did not write.
+        """
+        try:
+            values = json.loads(text)
+            found = values.pop("sha256")
+        except (ValueError, KeyError, AttributeError, RecursionError):
+            raise ManifestDamaged(place, "it is cut or altered") from None
+        if not isinstance(found, str) or text != _rendered({**values, "sha256": found}):
+            raise ManifestDamaged(place, "it is altered")
+        if values.get("format") != FORMAT:
+            raise ManifestDamaged(place, f"its format is {values.get('format')!r}, known is {FORMAT!r}")
+        if found != hashlib.sha256(_rendered(values).encode()).hexdigest():
+            raise ManifestDamaged(place, "its SHA-256 is another one")
+        try:
+            manifest = cls._of(values, position)
+        except (KeyError, TypeError, ValueError, AttributeError, Terminal) as error:
+            raise ManifestDamaged(place, f"it lacks or misstates {error}") from error
+        manifest._expect_harmless(place)
+        if manifest.text() != text:
+            raise ManifestDamaged(place, "it says more, or says it otherwise, than one of this version can")
+        return manifest
+
+    def _expect_harmless(self, place: str) -> None:
+        """Nothing outside the folder is ever named."""
+        if not is_folder_name(self.folder):
+            raise ManifestDamaged(place, f"{self.folder!r} is no folder of an initial update")
+        if not is_file_name(self.end.name, END_PRIORITY):
+            raise ManifestDamaged(place, f"{self.end.name!r} is no end-of-update message")
+        names = [block.file.name for block in self.blocks]
+        for name in names:
+            if not is_file_name(name, BLOCK_PRIORITY):
+                raise ManifestDamaged(place, f"{name!r} is no file of a block")
+        if len(set(names)) < len(names):
+            raise ManifestDamaged(place, "it names a file twice")
+
+    def _values(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "prefix": str(self.prefix),
+            "slaves": [{**asdict(slave), "position": json.loads(slave.position.text())} for slave in self.slaves],
+            "update": self.update_id,
+            "folder": self.folder,
+            "encrypted": self.encrypted,
+            "rows": "CSV with header as PostgreSQL's COPY writes it (NULL is empty, an empty text is quoted), gzip",
+            "tables": [_table_values(table) for table in self.tables],
+            "files": [
+                {
+                    **asdict(block.file),
+                    "table": [block.table.schema, block.table.name],
+                    "block": block.number,
+                    "lo": block.lo and list(block.lo),
+                    "hi": block.hi and list(block.hi),
+                    "marker": json.loads(block.marker.text()),
+                    "rows": block.rows,
+                    "bytes": block.bytes,
+                }
+                for block in self.blocks
+            ],
+            "end": asdict(self.end),
+        }
+
+    @classmethod
+    def _of(cls, values: Mapping[str, Any], position: Callable[[str], Position]) -> "Manifest":
+        return cls(
+            Prefix(values["prefix"]),
+            tuple(_addressee(slave, position) for slave in values["slaves"]),
+            str(values["update"]),
+            str(values["folder"]),
+            bool(values["encrypted"]),
+            tuple(_table(table) for table in values["tables"]),
+            tuple(
+                FileBlock(
+                    _file(block),
+                    TableName(*map(str, block["table"])),
+                    int(block["block"]),
+                    None if block["lo"] is None else tuple(map(str, block["lo"])),
+                    None if block["hi"] is None else tuple(map(str, block["hi"])),
+                    position(json.dumps(block["marker"])),
+                    int(block["rows"]),
+                    int(block["bytes"]),
+                )
+                for block in values["files"]
+            ),
+            _file(values["end"]),
+        )
+
+
+def faults(manifest: Manifest, prefix: Prefix, slave: str, update_id: str, blocks: Iterable[Block]) -> list[str]:
+    """Why this manifest is not for that slave as its BLOCKS are, one sentence each; empty when it is."""
+    sentences = []
+    if manifest.prefix != prefix:
+        sentences.append(f"the manifest is for replication {manifest.prefix}, this one is {prefix}")
+    if slave not in manifest.names:
+        sentences.append(f"the manifest is for slave {', '.join(manifest.names)}, this one is {slave}")
+    if manifest.update_id != update_id:
+        sentences.append(
+            f"the manifest is of initial update {manifest.update_id}, the slave waits for {update_id}: an older folder?"
+        )
+    if sentences:
+        return sentences
+    known = {block.file.name: block for block in manifest.blocks}
+    for block in blocks:
+        if block.file is None:
+            if block.state is not BlockState.STORED:
+                sentences.append(
+                    f"block {block.number} of {block.table} was never exported: the export is not complete"
+                )
+            continue
+        listed = known.get(block.file)
+        if listed is None:
+            sentences.append(f"{block.file}, which holds block {block.number} of {block.table}, is not in the manifest")
+        elif (
+            listed.file.sha256 != block.sha256
+            or (listed.table, listed.number, listed.lo, listed.hi) != (block.table, block.number, block.lo, block.hi)
+            or listed.marker != block.marker
+        ):
+            sentences.append(f"{block.file} is not what the slave was told of it: an older or a forged manifest?")
+    return sentences
+
+
+def order(blocks: Sequence[FileBlock]) -> tuple[FileBlock, ...]:
+    """As a manifest lists them."""
+    return tuple(sorted(blocks, key=lambda block: block.file.name))
+
+
+def _rendered(values: Mapping[str, Any]) -> str:
+    return json.dumps(values, ensure_ascii=False, indent=1) + "\n"
+
+
+def _table_values(table: FileTable) -> dict[str, Any]:
+    name = table.shape.table
+    return {
+        "table": [name.schema, name.name],
+        "partitioned": table.shape.partitioned,
+        "same_order": table.same_order,
+        "columns": [asdict(column) for column in table.shape.columns],
+    }
+
+
+def _table(values: Mapping[str, Any]) -> FileTable:
+    columns = tuple(Column(**column) for column in values["columns"])
+    shape = TableShape(TableName(*map(str, values["table"])), columns, bool(values["partitioned"]))
+    return FileTable(shape, bool(values["same_order"]))
+
+
+def _addressee(values: Mapping[str, Any], position: Callable[[str], Position]) -> Addressee:
+    begins = position(json.dumps(values["position"]))
+    return Addressee(str(values["name"]), str(values["schema"]), str(values["existing_tables"]), begins)
+
+
+def _file(values: Mapping[str, Any]) -> File:
+    return File(str(values["name"]), int(values["size"]), str(values["sha256"]))

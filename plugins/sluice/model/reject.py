@@ -1,0 +1,125 @@
+"""Changes that are set aside, and what may become of them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from sluice.counted import listed
+from sluice.model import content
+from sluice.model.change import RowChange
+from sluice.model.names import TableName
+
+Row = tuple[str | None, ...]
+
+
+class RejectStatus(StrEnum):
+    """What becomes of a change in REJECTS."""
+
+    SET_ASIDE = "set aside"
+    ASKED = "asked"
+    """A person wants it applied; the running apply does that, or says in `answer` why not."""
+    APPLIED = "applied"
+    DROPPED = "dropped"
+
+
+MOVES: dict[RejectStatus, frozenset[RejectStatus]] = {
+    RejectStatus.SET_ASIDE: frozenset({RejectStatus.ASKED, RejectStatus.DROPPED}),
+    RejectStatus.ASKED: frozenset({RejectStatus.SET_ASIDE, RejectStatus.APPLIED, RejectStatus.DROPPED}),
+    RejectStatus.APPLIED: frozenset(),
+    RejectStatus.DROPPED: frozenset(),
+}
+"""The moves allowed; `ASKED → SET_ASIDE` is a refusal."""
+OPEN = frozenset(status for status, further in MOVES.items() if further)
+"""Those that nobody has settled yet."""
+
+
+TABLES_SHOWN = 5
+
+
+def how_to_settle(tables: Iterable[str]) -> str:
+    """Of `tables`, of which changes are set aside: that they are, and what to do. Empty where there are none."""
+    names = sorted(set(tables))
+    if not names:
+        return ""
+    return (
+        f"Changes of {listed(names, TABLES_SHOWN, 'table')} are set aside in REJECTS, so the slave differs from its "
+        "master there. Start the DAG rejects with the action list, which shows them, or resync with the action repair, "
+        "which mends their rows."
+    )
+
+
+def before(wanted: RejectStatus) -> list[RejectStatus]:
+    """From where a change may move to `wanted`."""
+    return sorted(status for status, further in MOVES.items() if wanted in further)
+
+
+@dataclass(frozen=True)
+class Reject:
+    """A row of REJECTS."""
+
+    id: int
+    repl_key: int
+    table: TableName
+    action: str
+    content: str | None
+    oldcontent: str | None
+    held: str | None
+    reason: str
+    rejected_at: datetime
+    key: tuple[str, ...]
+    """The key's columns; empty for a keyless table."""
+    keys: tuple[str, ...]
+    """Texts of the keys it touches."""
+    newer: int | None
+    """REPL_KEY of the last change of the same row that was applied since."""
+    status: RejectStatus
+    force: bool
+    asked_by: str | None
+    asked_at: datetime | None
+    settled_by: str | None
+    settled_at: datetime | None
+    answer: str | None
+
+    @property
+    def outdated(self) -> str | None:
+        """Why it must not be applied unless forced; None: it may."""
+        if self.newer is None or self.force:
+            return None
+        return (
+            f"change {self.newer} of the same row was applied since change {self.repl_key} was set aside. Drop this "
+            "one, or ask with force to overwrite the newer state"
+        )
+
+    def touched(self, columns: Sequence[str], rows: Iterable[Row]) -> set[Row]:
+        """Those of `rows` that the change touches: texts of keys, or of a keyless table whole rows of `columns`."""
+        if self.key:
+            texts = frozenset(self.keys)
+            return {row for row in rows if content.key_text(dict(zip(self.key, row, strict=True)), self.key) in texts}
+        images = {tuple(image.get(name) for name in columns) for image in self._images()}
+        return images.intersection(rows)
+
+    def _images(self) -> list[dict[str, str | None]]:
+        found = []
+        if self.content:
+            found.append(dict(content.parse(self.content)))
+        if self.oldcontent:
+            old = content.overlay(self.content, self.oldcontent) if self.content else content.parse(self.oldcontent)
+            found.append(dict(old))
+        return found
+
+    def __str__(self) -> str:
+        text = f"{self.id}  {self.status}  {self.table} {self.action} ({self.repl_key}): {self.reason}"
+        return f"{text} Answer: {self.answer}" if self.answer else text
+
+
+@dataclass
+class Rejected:
+    """A change that was set aside, for `<prefix>REJECTS`."""
+
+    change: RowChange
+    reason: str
+    held: dict[str, str | None] | None
+    """The row of that key on the slave, None for none."""
+    newer: int | None = None
+    """REPL_KEY of a later change of the same row that was applied."""

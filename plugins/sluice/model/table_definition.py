@@ -1,0 +1,171 @@
+"""The definition of a table as CREATE, ALTER and DROP items carry it in CONTENT and OLDCONTENT.
+
+    <desc schema="public" table="orders"><colname pos="1" type="integer" nullable="false" key="1">id</colname>…</desc>
+
+A CREATE item with `complete="true"` in `desc` says that all rows of the table follow in the stream.
+Attributes of a column are `pos` (stays when the column is renamed), `type`, `nullable` and, only where
+they say something, `key`, `default`, `identity`, `generated` with `expression`, `collation`, `missing`.
+After the columns come the enums that they use:
+
+    <enum schema="public" name="mood"><label id="16390">sad</label>…</enum>
+
+See include/sql/postgres/definition.sql, which writes it.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sluice.model.content import MalformedContent, escape, unescape
+from sluice.model.names import TableName
+from sluice.model.shape import Column, TableShape
+
+_DESC = re.compile(r"<desc((?: \w+=\"[^\"<>]*\")*)>")
+_COLUMN = re.compile(r"<colname((?: \w+=\"[^\"<>]*\")*)>([^<]*)</colname>")
+_ENUM = re.compile(r"<enum((?: \w+=\"[^\"<>]*\")*)>((?:<label id=\"\d+\">[^<]*</label>)*)</enum>")
+_LABEL = re.compile(r"<label id=\"(\d+)\">([^<]*)</label>")
+_BOUND = re.compile(r"<partition>((?:<hash oid=\"\d+\">[^<]*</hash>)*)<rows>([^<]*)</rows></partition>")
+_HASH = re.compile(r"<hash oid=\"(\d+)\">([^<]*)</hash>")
+_ATTRIBUTE = re.compile(r" (\w+)=\"([^\"<>]*)\"")
+
+
+@dataclass(frozen=True)
+class EnumType:
+    """An enum of the master."""
+
+    schema: str
+    name: str
+    labels: tuple[tuple[int, str], ...]
+    """In their order. A label's number stays when it is renamed."""
+
+
+@dataclass(frozen=True)
+class TableDefinition:
+    """A table as the master defined it."""
+
+    shape: TableShape
+    """A generated column has its expression in `default`."""
+    missing: dict[str, str] = field(default_factory=dict)
+    """Column → the value of the rows that are older than the column."""
+    complete: bool = False
+    """Of a CREATE item: the table had no rows when its capture began, or they follow as INSERTs."""
+    enums: tuple[EnumType, ...] = ()
+    """Those that the columns use, also as parts of other types."""
+
+    @property
+    def table(self) -> TableName:
+        return self.shape.table
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Which rows of a table a partition held."""
+
+    condition: str
+    """In the columns of the table, as the master writes it."""
+    hashes: tuple[tuple[int, str], ...] = ()
+    """The tables partitioned by hash that the condition names by number, each with its key: `HASH (id)`."""
+
+
+def parse_bound(text: str) -> Bound:
+    """The content of a DELETE WHERE (include/sql/postgres/partitions.sql). Raises `MalformedContent`."""
+    match = _BOUND.fullmatch(text)
+    if match is None:
+        raise MalformedContent(text, 0, "is no bound of a partition")
+    hashes = tuple((int(number), unescape(key)) for number, key in _HASH.findall(match[1]))
+    return Bound(unescape(match[2]), hashes)
+
+
+def parse(text: str) -> TableDefinition:
+    """Raises `MalformedContent`."""
+    head = _DESC.match(text)
+    if head is None or not text.endswith("</desc>"):
+        raise MalformedContent(text, 0, "is no definition of a table")
+    names = _attributes(head[1])
+    columns: list[Column] = []
+    missing: dict[str, str] = {}
+    enums: list[EnumType] = []
+    at, end = head.end(), len(text) - len("</desc>")
+    while at < end:
+        enum = _ENUM.match(text, at)
+        if enum is not None:
+            enums.append(_enum(enum))
+            at = enum.end()
+            continue
+        match = _COLUMN.match(text, at)
+        if match is None:
+            raise MalformedContent(text, at, "is no definition of a column")
+        name, found = unescape(match[2]), _attributes(match[1])
+        if "missing" in found:
+            missing[name] = found["missing"]
+        columns.append(
+            Column(
+                name=name,
+                type=found["type"],
+                position=int(found["pos"]),
+                nullable=found["nullable"] == "true",
+                key=int(found.get("key", "0")),
+                default=found.get("expression", found.get("default")),
+                identity=found.get("identity", ""),
+                generated=found.get("generated", ""),
+                collation=found.get("collation"),
+            )
+        )
+        at = match.end()
+    table = TableName(names["schema"], names["table"])
+    return TableDefinition(TableShape(table, tuple(columns)), missing, names.get("complete") == "true", tuple(enums))
+
+
+def format_definition(definition: TableDefinition) -> str:
+    """The text of which `parse` makes this definition."""
+    table = definition.table
+    complete = {"complete": "true"} if definition.complete else {}
+    columns = [
+        f"<colname{_written(_of(column, definition.missing.get(column.name)))}>{escape(column.name)}</colname>"
+        for column in definition.shape.columns
+    ]
+    enums = [
+        f"<enum{_written({'schema': enum.schema, 'name': enum.name})}>"
+        + "".join(f'<label id="{number}">{escape(label)}</label>' for number, label in enum.labels)
+        + "</enum>"
+        for enum in definition.enums
+    ]
+    head = _written({"schema": table.schema, "table": table.name, **complete})
+    return f"<desc{head}>{''.join(columns)}{''.join(enums)}</desc>"
+
+
+def format_bound(bound: Bound) -> str:
+    """The text of which `parse_bound` makes this bound."""
+    hashes = "".join(f'<hash oid="{number}">{escape(key)}</hash>' for number, key in bound.hashes)
+    return f"<partition>{hashes}<rows>{escape(bound.condition)}</rows></partition>"
+
+
+def _of(column: Column, missing: str | None) -> dict[str, str]:
+    """The attributes of a column."""
+    expression = "expression" if column.generated else "default"
+    values = {
+        "pos": str(column.position),
+        "type": column.type,
+        "nullable": "true" if column.nullable else "false",
+        "key": str(column.key) if column.key else None,
+        "identity": column.identity or None,
+        "generated": column.generated or None,
+        expression: column.default,
+        "collation": column.collation,
+        "missing": missing,
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _written(attributes: Mapping[str, str]) -> str:
+    return "".join(f' {name}="{escape(value)}"' for name, value in attributes.items())
+
+
+def _enum(match: re.Match[str]) -> EnumType:
+    names = _attributes(match[1])
+    labels = tuple((int(number), unescape(label)) for number, label in _LABEL.findall(match[2]))
+    return EnumType(names["schema"], names["name"], labels)
+
+
+def _attributes(text: str) -> dict[str, str]:
+    return {name: unescape(value) for name, value in _ATTRIBUTE.findall(text)}

@@ -1,0 +1,45 @@
+"""Which locations of files the configuration allows, whatever symbolic links lead there."""
+
+import json
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from sluice.errors import Terminal
+from sluice.model.location import Location
+
+
+class LocationNotAllowed(Terminal):
+    """The configuration allows no files at the location of the form."""
+
+    def __init__(self, location: Location, configured: Iterable[Location], source: Path):
+        listed = ", ".join(_yaml(str(place)) for place in (*configured, location))
+        super().__init__(
+            f"Location {str(location)!r}, with its symbolic links resolved, is not allowed by {source}. The person who "
+            f"keeps that file may add there: initial: {{locations: [{listed}]}}. Or choose a location that is allowed. "
+            "Nothing was touched."
+        )
+
+
+def allowed(location: Location, configured: Iterable[str], source: Path) -> Location:
+    """The location, if it is one of the `configured` ones or below it; what follows of it has no symbolic links.
+
+    `source` is the file of the configuration, for messages. Raises `LocationNotAllowed`.
+    """
+    places = [Location.parse(text) for text in configured]
+    for place in places:
+        rest = _real(location).path_below(_real(place))
+        if rest is not None:
+            return place.below(rest) if rest else place
+    raise LocationNotAllowed(location, places, source)
+
+
+def _real(location: Location) -> Location:
+    return location if location.bucket is not None else replace(location, path=os.path.realpath(location.path))
+
+
+def _yaml(text: str) -> str:
+    """A scalar in a list."""
+    return text if re.fullmatch(r"[\w/.=:-]+", text) else json.dumps(text, ensure_ascii=False)

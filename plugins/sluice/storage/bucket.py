@@ -1,0 +1,213 @@
+"""Carried files in S3, or anything that speaks its protocol."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    HTTPClientError,
+    NoCredentialsError,
+    NoRegionError,
+    ParamValidationError,
+    PartialCredentialsError,
+    ProfileNotFound,
+)
+
+from sluice.model.location import INCOMPLETE, Location, S3Access, is_file_name, is_folder_name
+from sluice.storage.folder import FileGone, FileThere, LocationUnreachable, LocationUnusable
+
+PIECE_BYTES = 256 * 1024
+PART_BYTES = 8 * 1024 * 1024
+"""Of a multipart upload, at first; S3 takes 10,000 parts, so that later ones grow."""
+PARTS_OF_A_SIZE = 1_000
+_TAKEN = {"PreconditionFailed", "ConditionalRequestConflict"}
+_ABSENT = {"NoSuchKey", "404"}
+PROBE = ".sluice-probe"
+
+
+def _client(access: S3Access) -> Any:
+    import boto3
+    from botocore.config import Config
+
+    return boto3.client(
+        "s3",
+        aws_access_key_id=access.key_id or None,
+        aws_secret_access_key=access.secret or None,
+        aws_session_token=access.token or None,
+        endpoint_url=access.endpoint or None,
+        region_name=access.region or None,
+        config=Config(retries={"mode": "standard", "max_attempts": 5}, connect_timeout=10, read_timeout=60),
+    )
+
+
+class BucketPlace:
+    """See `Place`."""
+
+    def __init__(self, location: Location, access: S3Access):
+        self.location = location
+        self.access = access
+        with _classified(location):
+            self._client = _client(access)
+
+    def probe(self) -> None:
+        with _classified(self.location):
+            key = self.location.below(PROBE).path
+            self._client.put_object(Bucket=self.location.bucket, Key=key, Body=b"")
+            self._client.delete_object(Bucket=self.location.bucket, Key=key)
+
+    def folders(self) -> list[str]:
+        beginning = f"{self.location.path}/" if self.location.path else ""
+        names = []
+        with _classified(self.location):
+            pages = self._client.get_paginator("list_objects_v2").paginate(
+                Bucket=self.location.bucket, Prefix=beginning, Delimiter="/"
+            )
+            for page in pages:
+                names += [found["Prefix"][len(beginning) :].rstrip("/") for found in page.get("CommonPrefixes", ())]
+        return sorted(name for name in names if is_folder_name(name))
+
+    def create(self, name: str, first: str, content: bytes) -> "BucketFolder | None":
+        folder = BucketFolder(self.location.below(name), self.access)
+        try:
+            sink = folder.create(first)
+            sink.write(content)
+            sink.close()
+        except FileThere:
+            return None
+        return folder
+
+
+class BucketFolder:
+    """See `Folder`."""
+
+    def __init__(self, location: Location, access: S3Access):
+        self.location = location
+        with _classified(location):
+            self._client = _client(access)
+
+    def sizes(self) -> dict[str, int]:
+        beginning = f"{self.location.path}/"
+        found: dict[str, int] = {}
+        with _classified(self.location):
+            pages = self._client.get_paginator("list_objects_v2").paginate(
+                Bucket=self.location.bucket, Prefix=beginning
+            )
+            for page in pages:
+                found |= {entry["Key"][len(beginning) :]: entry["Size"] for entry in page.get("Contents", ())}
+        if not found:
+            raise FileGone(self.location, "is not there")
+        return {name: size for name, size in found.items() if _known(name)}
+
+    def create(self, name: str) -> "_BucketSink":
+        assert _known(name)
+        return _BucketSink(self._client, self.location.below(name))
+
+    def read(self, name: str) -> Iterator[bytes]:
+        assert _known(name)
+        place = self.location.below(name)
+        with _classified(place):
+            try:
+                body = self._client.get_object(Bucket=place.bucket, Key=place.path)["Body"]
+            except ClientError as error:
+                if _code(error) in _ABSENT:
+                    raise FileGone(place) from None
+                raise
+            yield from body.iter_chunks(PIECE_BYTES)
+
+    def remove(self, name: str) -> None:
+        assert _known(name)
+        with _classified(self.location):
+            self._client.delete_object(Bucket=self.location.bucket, Key=self.location.below(name).path)
+
+    def clear(self) -> None:
+        for name in sorted(self.sizes()):
+            self.remove(name)
+
+
+class _BucketSink:
+    """One request for a small object, else an upload in parts that is completed at the end: never half an object."""
+
+    def __init__(self, client: Any, place: Location):
+        self._client = client
+        self._place = place
+        self._target = {"Bucket": place.bucket, "Key": place.path}
+        self._buffer = bytearray()
+        self._upload: str | None = None
+        self._parts: list[dict[str, Any]] = []
+
+    def write(self, data: bytes) -> None:
+        self._buffer += data
+        if len(self._buffer) >= PART_BYTES * (1 + len(self._parts) // PARTS_OF_A_SIZE):
+            self._send()
+
+    def close(self) -> None:
+        try:
+            with _classified(self._place):
+                if self._upload is None:
+                    self._client.put_object(**self._target, Body=bytes(self._buffer), IfNoneMatch="*")
+                    return
+                self._send()
+                self._client.complete_multipart_upload(
+                    **self._target, UploadId=self._upload, MultipartUpload={"Parts": self._parts}, IfNoneMatch="*"
+                )
+                self._upload = None
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        self._buffer = bytearray()
+        if self._upload is not None:
+            upload, self._upload = self._upload, None
+            with _classified(self._place):
+                self._client.abort_multipart_upload(**self._target, UploadId=upload)
+
+    def _send(self) -> None:
+        with _classified(self._place):
+            if self._upload is None:
+                self._upload = str(self._client.create_multipart_upload(**self._target)["UploadId"])
+            if not self._buffer:
+                return
+            number = len(self._parts) + 1
+            sent = self._client.upload_part(
+                **self._target, UploadId=self._upload, PartNumber=number, Body=bytes(self._buffer)
+            )
+            self._parts.append({"PartNumber": number, "ETag": sent["ETag"]})
+            self._buffer = bytearray()
+
+
+def _known(name: str) -> bool:
+    return name == INCOMPLETE or is_file_name(name)
+
+
+def _code(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+@contextmanager
+def _classified(location: Location) -> Iterator[None]:
+    """Errors of boto3 as what a person can do about them."""
+    try:
+        yield
+    except ClientError as error:
+        if _code(error) in _TAKEN:
+            raise FileThere(location) from None
+        status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+        if status >= 500 or status == 429 or _code(error) in {"SlowDown", "RequestTimeout"}:
+            raise LocationUnreachable(location, str(error)) from error
+        raise LocationUnusable(location, f"S3 refuses: {error}. Check the bucket and the connection") from error
+    except HTTPClientError as error:
+        raise LocationUnreachable(location, str(error)) from error
+    except NoCredentialsError as error:
+        raise LocationUnusable(
+            location, "there are no credentials for S3: name a connection in initial.files_s3, or set AWS_ACCESS_KEY_ID"
+        ) from error
+    except (ValueError, NoRegionError, ParamValidationError, PartialCredentialsError, ProfileNotFound) as error:
+        # An endpoint without http:// comes as a bare ValueError, a region that cannot be one as a kind of it.
+        raise LocationUnusable(
+            location,
+            f"S3 cannot be asked: {error}. Correct the connection (endpoint_url, e.g. http://minio:9000; region_name)",
+        ) from error
+    except BotoCoreError as error:
+        raise LocationUnreachable(location, str(error)) from error

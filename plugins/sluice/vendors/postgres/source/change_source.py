@@ -1,0 +1,44 @@
+"""A PostgreSQL master as a source of changes, from ITEMS (`sluice.database.changes.ChangeSource`)."""
+
+from sluice.vendors.postgres.foreign_keys import read as foreign_keys
+from sluice.vendors.postgres.source.captured_tables import read as captured
+from sluice.vendors.postgres.source.joining_tables import pending as joining
+from sluice.vendors.postgres.source.joining_tables import rows as row_counts
+from sluice.vendors.postgres.source.pending_changes import converted
+from sluice.vendors.postgres.source.pending_changes import read as changes_of
+from sluice.vendors.postgres.source.position import beginning, secure, take, window_end
+from sluice.vendors.postgres.source.purge import backlog, note, note_held, noted, purge, purged, waiting
+from sluice.vendors.postgres.source.queue import Reader
+from sluice.vendors.postgres.source.schema_diff import check as check_definitions
+from sluice.vendors.postgres.source.schema_diff import compare as compare_definitions
+from sluice.vendors.postgres.source.schema_diff import definitions
+from sluice.vendors.postgres.source.schema_diff import digest as definitions_digest
+from sluice.vendors.postgres.source.schema_diff import has_event_triggers as reports_definitions
+from sluice.vendors.postgres.source.tables_registry import registered
+
+__all__ = [
+    "Reader",
+    "backlog",
+    "beginning",
+    "captured",
+    "changes_of",
+    "check_definitions",
+    "compare_definitions",
+    "converted",
+    "definitions",
+    "definitions_digest",
+    "foreign_keys",
+    "joining",
+    "note",
+    "note_held",
+    "noted",
+    "purge",
+    "purged",
+    "registered",
+    "reports_definitions",
+    "row_counts",
+    "secure",
+    "take",
+    "waiting",
+    "window_end",
+]

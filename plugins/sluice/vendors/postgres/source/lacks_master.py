@@ -1,0 +1,222 @@
+"""What a PostgreSQL master, or Sluice's account on it, lacks for a replication."""
+
+import re
+import shlex
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from sluice import sql_files
+from sluice.configuration.model import Replication
+from sluice.database.session import Session
+from sluice.errors import Terminal
+from sluice.model.lack import MASTER, Lack, Severity
+from sluice.model.names import TableName
+from sluice.vendors.postgres import catalog, own_schema, preflight, sequences
+from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.lacks import (
+    by_owner,
+    found,
+    listed,
+    of_account,
+    of_row_security,
+    of_schemas,
+    schema_absent,
+    sequences_lacking,
+)
+from sluice.vendors.postgres.preflight import Account, Relation
+from sluice.vendors.postgres.source import resources, schema_diff
+
+_FOR_TABLES = {
+    "SELECT": "initial updates and verification read the tables",
+    "TRIGGER": "reconcile_tables makes triggers on them",
+    "UPDATE": "initial updates that say read: locked lock rows",
+}
+_RESOURCES = "install_resources makes Sluice's own tables and functions there"
+
+
+def find(connection: Session, replication: Replication, *, light: bool = False) -> list[Lack]:
+    """Everything that is lacking, for `current_user`. Changes nothing. Raises psycopg's errors.
+
+    `light`: only what a replication that runs already cannot do without.
+    """
+    return list(_Master(connection, replication, light).lacks())
+
+
+class _Master:
+    def __init__(self, connection: Session, replication: Replication, light: bool):
+        self.connection = connection
+        self.replication = replication
+        self.light = light
+        self.account = preflight.account(connection)
+        self.lines: list[Lack] = []
+        """Of the configuration's lines that name what is not there."""
+        self.tables = self._tables()
+        self.relations = preflight.relations(connection, self.tables)
+        own = replication.master.schema
+        needs: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        for name in {relation.schema for relation in self.relations}:
+            needs[name]["USAGE"] = "the tables in it can be named only with it"
+        needs[own] |= {"USAGE": _RESOURCES, "CREATE": _RESOURCES}
+        self.needs = dict(needs)
+        self.schemas = {schema.name: schema for schema in preflight.schemas(connection, needs)}
+
+    def lacks(self) -> Iterator[Lack]:
+        yield from of_account(
+            self.account, self.replication.initial.parallel, allow_superuser=self.replication.master.allow_superuser
+        )
+        yield from self.lines
+        own = self.schemas[self.replication.master.schema]
+        if own.owner is None and not self.account.may_create:
+            yield schema_absent(self.account.role, own, _RESOURCES)
+        yield from of_schemas(self.account, self.schemas.values(), self.needs)
+        yield from of_tables(self.account, self.relations, self._wanted())
+        hidden = [relation.quoted for relation in self.relations if relation.rows_hidden]
+        yield from of_row_security(self.account, hidden, "they would be missing on the slaves")
+        place = resources.own(self.replication.prefix, self.replication.master.schema)
+        yield from own_schema.lacks(self.connection, place)
+        reachable = preflight.logged_in(self.connection) and (own.usage or own.owner is None)
+        if reachable and not own_schema.foreign(self.connection, place):
+            yield from self._of_resources()
+        if not self.light:
+            yield from self._of_options()
+            yield from of_sequences(self.connection, self.tables)
+            yield from self._of_the_future()
+
+    def _tables(self) -> list[TableName]:
+        existing = catalog.tables(self.connection)
+        try:
+            return [resolved.table for resolved in self.replication.resolve(existing)]
+        except Terminal as wrong:
+            self.lines.append(found("tables of the configuration", str(wrong).rstrip("."), remedy="Correct the file."))
+        rules = ((table, self.replication.rule(table)) for table in existing)
+        return [table for table, rule in rules if rule is not None and rule.replicate]
+
+    def _wanted(self) -> dict[str, str]:
+        locked = self.replication.initial.read == "locked"
+        return {name: why for name, why in _FOR_TABLES.items() if locked or name != "UPDATE"}
+
+    def _of_resources(self) -> Iterator[Lack]:
+        prefix, schema = self.replication.prefix, self.replication.master.schema
+        try:
+            installation = resources.installed(self.connection, prefix, schema)
+        except (resources.ResourcesNewer, own_schema.InstalledElsewhere) as other:
+            yield found("resources of this release", str(other).rstrip("."))
+            return
+        if installation is None:
+            if taken := resources.taken(self.connection, prefix, schema):
+                error = resources.NamesTaken(prefix, schema, taken)
+                yield found("names for Sluice's own objects", str(error).rstrip("."))
+            return
+        names = {"prefix": prefix.lower, "schema": quoted(schema)}
+        rows = self.connection.execute(sql_files.render("postgres", "preflight_capture", **names)).fetchall()
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for function, table, owner in rows:
+            groups.setdefault(owner, []).append((function, table))
+        for owner, pairs in groups.items():
+            functions = [function for function, _ in pairs]
+            tables = list(dict.fromkeys(table for _, table in pairs))
+            yield found(
+                f"EXECUTE on {listed(functions)} for {owner}",
+                f"{owner}, who owns {listed(tables)}, cannot make or attach partitions without it",
+                f"GRANT EXECUTE ON FUNCTION {', '.join(functions)} TO {owner}",
+                Severity.WARNING,
+                by=f"{self.account.role} or an administrator",
+                remedy="The DAGs install_resources and reconcile_tables, one after the other, grant it as well.",
+            )
+        if not self.light and not schema_diff.has_event_triggers(self.connection, prefix, schema):
+            yield found(
+                "event triggers",
+                "without them changes of definitions and of partitions are found by comparison, a moment later "
+                "(docs/capture.md has the limits)",
+                severity=Severity.NOTE,
+                remedy="If wanted (docs/security.md, Accounts), a superuser makes them once: "
+                f"sed {_filled('prefix', names['prefix'])} "
+                f"{_filled('schema', names['schema'])} include/sql/postgres/event_triggers.sql | "
+                "psql -1 -v ON_ERROR_STOP=1 DATABASE",
+            )
+
+    def _of_options(self) -> Iterator[Lack]:
+        throttle = self.replication.initial.throttle
+        if (throttle.active_sessions, throttle.replica_lag) != (None, None) and not self.account.sees_others:
+            yield found(
+                "membership of pg_read_all_stats",
+                "initial.throttle limits active_sessions or replica_lag, which are other accounts' affairs",
+                f"GRANT pg_read_all_stats TO {self.account.role}",
+            )
+        if self.replication.master.cascade:
+            for owner in sorted({each.owner for each in self.relations if not each.owned}):
+                tables = [each.quoted for each in self.relations if each.owner == owner]
+                by_superuser = any(each.owner == owner and each.owned_by_superuser for each in self.relations)
+                yield found(
+                    f"the rights of {owner}, who owns {listed(tables)}",
+                    "master.cascade passes on what other replications apply: their triggers must fire always, which "
+                    "only the owner of a table can say",
+                    None if by_superuser else f"GRANT {owner} TO {self.account.role}",
+                    remedy="Give the tables to a role that is no superuser first." if by_superuser else "",
+                )
+        if self.account.encoding == "SQL_ASCII":
+            yield found(
+                "an encoding",
+                "the database is SQL_ASCII, which takes any bytes: texts that are no UTF-8 cannot be replicated",
+                severity=Severity.WARNING,
+                remedy="Move the data to a database with the encoding UTF8.",
+            )
+
+    def _of_the_future(self) -> Iterator[Lack]:
+        wildcards = [rule for rule in self.replication.tables if rule.pattern.wildcard and rule.replicate]
+        partitioned = {relation.table for relation in self.relations if relation.partitioned}
+        owners = {
+            (relation.schema, relation.owner)
+            for relation in self.relations
+            if relation.table in partitioned or any(rule.pattern.matches(relation.table) for rule in wildcards)
+        }
+        for each in preflight.future_privileges(self.connection, owners):
+            start = f"ALTER DEFAULT PRIVILEGES FOR ROLE {each.owner} IN SCHEMA {each.quoted} GRANT"
+            statements = []
+            if each.tables:
+                statements.append(f"{start} SELECT, TRIGGER ON TABLES TO {self.account.role}")
+            if each.sequences:
+                statements.append(f"{start} SELECT ON SEQUENCES TO {self.account.role}")
+            what = " and ".join(
+                word for word, lacking in (("tables", each.tables), ("sequences", each.sequences)) if lacking
+            )
+            yield found(
+                f"default privileges on {what} that {each.owner} will make in the schema {each.quoted}",
+                "new tables and partitions there could not be read or given triggers, and reconcile_tables would fail",
+                ";\n".join(statements),
+                Severity.WARNING,
+                by=by_owner(each.owner),
+            )
+
+
+def of_tables(account: Account, relations: Sequence[Relation], wanted: dict[str, str]) -> Iterator[Lack]:
+    """Privileges on tables and partitions, tables of one owner with the same lack together.
+
+    `wanted`: privilege → what needs it.
+    """
+    groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for relation in relations:
+        missing = tuple(privilege for privilege in wanted if privilege not in relation.privileges)
+        if missing:
+            groups.setdefault((relation.owner, missing), []).append(relation.quoted)
+    for (owner, missing), tables in groups.items():
+        yield found(
+            f"{', '.join(missing)} on {listed(tables)}",
+            " and ".join(wanted[privilege] for privilege in missing),
+            f"GRANT {', '.join(missing)} ON TABLE {', '.join(tables)} TO {account.role}",
+            by=by_owner(owner),
+        )
+
+
+def of_sequences(connection: Session, tables: Sequence[TableName]) -> list[Lack]:
+    """Sequences behind columns of `tables` that the account may not read. Raises psycopg's errors."""
+    unreadable = [each for each in sequences.read(connection, tables) if not each.readable]
+    role = preflight.role(connection) if unreadable else ""
+    why = "they cannot be set on the slaves, where the first insert after a failover would draw a number that is in use"
+    return [lack.at(MASTER, "") for lack in sequences_lacking(unreadable, "SELECT", why, role)]
+
+
+def _filled(placeholder: str, value: str) -> str:
+    """The option of sed that puts `value` into an SQL file, for a shell."""
+    escaped = re.sub(r"([/&\\])", r"\\\1", value)
+    return "-e " + shlex.quote(f"s/${{{placeholder}}}/{escaped}/g")

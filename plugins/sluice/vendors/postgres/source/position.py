@@ -1,0 +1,70 @@
+"""Taking positions on a PostgreSQL master."""
+
+import logging
+from dataclasses import replace
+
+from sluice import sql_files
+from sluice.database.session import Session
+from sluice.model import server_identity
+from sluice.model.names import Prefix
+from sluice.model.position import Position
+from sluice.model.server_identity import Origin
+from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+
+log = logging.getLogger("sluice.position")
+
+
+def take(connection: Session, prefix: Prefix, schema: str, previous: Position | None = None) -> SnapshotPosition:
+    """The position at which the master stands now, floors inherited from `previous`.
+
+    On a connection in autocommit. As the first statement of a REPEATABLE READ transaction it is the
+    position of that transaction's snapshot, and good as the marker of a block only: its sequence
+    values were read too late to bound a window that begins there. Raises `MasterWentBack`, `MasterReplaced`,
+    `FailOverUnproven`, and psycopg's errors.
+    """
+    statement = sql_files.render("postgres", "position", prefix=prefix.lower, schema=quoted(schema))
+    row = connection.execute(statement).fetchone()
+    assert row is not None
+    low, next_xid, snapshot, high, time, lsn, system, timeline = row
+    here = Origin(system, timeline, server_identity.place(lsn))
+    before = None if previous is None else SnapshotPosition.of(previous)
+    if before is not None and before.origin is not None and not server_identity.same_server(before.origin, here):
+        _prove(connection, before.origin, here)
+    now = SnapshotPosition.of_snapshot(snapshot, low, high, time, next_xid=next_xid, lsn=lsn)
+    return replace(now, origin=here).after(before)
+
+
+def beginning(connection: Session, prefix: Prefix, schema: str, after: int | None) -> Position | None:
+    """None: rows that are older than the capture come by an initial update alone."""
+    return None
+
+
+def window_end(connection: Session, prefix: Prefix, schema: str, previous: Position, changes: int) -> SnapshotPosition:
+    """Where the master stands now: ITEMS does not know which states it had in between, however many `changes`."""
+    del changes
+    return take(connection, prefix, schema, previous)
+
+
+def _prove(connection: Session, former: Origin, now: Origin) -> None:
+    row = connection.execute(sql_files.render("postgres", "position_promoted")).fetchone()
+    assert row is not None
+    readable, replayed = row
+    history = None
+    if readable:
+        statement = sql_files.render("postgres", "position_history")
+        found = connection.execute(statement, {"file": f"pg_wal/{now.timeline:08X}.history"}).fetchone()
+        history = found[0] if found else None
+    left = server_identity.switches(history) if history is not None else None
+    server_identity.prove(former, now, left, server_identity.place(replayed) if replayed else None)
+    log.warning("The master failed over, from %s to %s. All that was seen is there: applying goes on", former, now)
+
+
+def secure(connection: Session, position: Position) -> None:
+    """Returns when no crash of the master can undo what `position` saw: before a slave shows it.
+
+    On a connection in autocommit, outside a transaction. Raises psycopg's errors.
+    """
+    lsn = SnapshotPosition.of(position).lsn
+    if lsn:
+        connection.execute(sql_files.render("postgres", "position_secure"), {"lsn": lsn})

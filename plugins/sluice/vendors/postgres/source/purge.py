@@ -1,0 +1,127 @@
+"""Deletes from ITEMS what every slave has."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from sluice import sql_files
+from sluice.database import positions
+from sluice.database.session import Session
+from sluice.model.backlog import Backlog
+from sluice.model.names import Prefix
+from sluice.model.position import Position
+from sluice.model.purging import SlaveNote
+from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+
+_RECORD = "purged"
+_SLAVES = "slaves"
+
+
+def purge(
+    connection: Session,
+    prefix: Prefix,
+    schema: str,
+    positions: Iterable[Position],
+    *,
+    batch: int = 20_000,
+) -> int:
+    """Deletes the changes that all of `positions` cover; how many. Each batch is one transaction.
+
+    `positions` holds the checkpoint of every slave of the prefix: leaving one out loses its changes.
+    Raises `ValueError` without any.
+    """
+    seen = [SnapshotPosition.of(position) for position in positions]
+    if not seen:
+        raise ValueError("purge needs the checkpoint of every slave; without one nothing may be deleted")
+    through = min(position.high for position in seen)
+    function = quoted(schema, f"{prefix.lower}purge")
+    total, above = 0, 0
+    while True:
+        with connection.transaction():
+            row = connection.execute(
+                f"SELECT deleted, last_key FROM {function}(%s::pg_snapshot[], %s, %s, %s)",
+                [[position.snapshot for position in seen], above, through, batch],
+            ).fetchone()
+            assert row is not None
+            deleted, last = int(row[0]), row[1]
+            if deleted:
+                _record(connection, prefix, schema, seen)
+        total += deleted
+        if deleted < batch:
+            return total
+        above = last
+
+
+def purged(connection: Session, prefix: Prefix, schema: str) -> list[Position]:
+    """The positions of the last purge: what all of them cover may be gone. Empty when nothing ever was purged.
+
+    A slave that covers one of them has lost nothing; one that does not was put back, to a backup or
+    a standby, and changes it needs are gone.
+    """
+    return [positions.parse(text) for text in json.loads(_value(connection, prefix, schema, _RECORD) or "[]")]
+
+
+def backlog(connection: Session, prefix: Prefix, schema: str) -> Backlog:
+    """How much waits in ITEMS, and who holds the purge as far as was noted. Reads no row but the first and the last."""
+    row = connection.execute(
+        sql_files.render("postgres", "backlog", prefix=prefix.lower, schema=quoted(schema))
+    ).fetchone()
+    assert row is not None
+    changes, size, noted = row
+    if noted is None:
+        return Backlog(changes, size)
+    values = json.loads(noted)
+    return Backlog(changes, size, tuple(values["slaves"]), datetime.fromisoformat(values["since"]))
+
+
+def note_held(connection: Session, prefix: Prefix, schema: str, slaves: Iterable[str]) -> None:
+    """Notes that `slaves` hold the purge, since now unless one of them did before; nobody: that it goes on."""
+    connection.execute(
+        sql_files.render("postgres", "backlog_held", prefix=prefix.lower, schema=quoted(schema)),
+        {"slaves": list(slaves)},
+    )
+
+
+def waiting(connection: Session, prefix: Prefix, schema: str) -> tuple[int, int]:
+    """How many changes are in ITEMS, counted, and about how many bytes they are."""
+    row = connection.execute(
+        sql_files.render("postgres", "items_waiting", prefix=prefix.lower, schema=quoted(schema))
+    ).fetchone()
+    assert row is not None
+    return int(row[0]), int(row[1])
+
+
+def noted(connection: Session, prefix: Prefix, schema: str) -> dict[str, SlaveNote]:
+    """What the last purge noted of the slaves."""
+    return {
+        name: SlaveNote(positions.parse(note["position"]) if note["position"] else None, note["dropped"])
+        for name, note in json.loads(_value(connection, prefix, schema, _SLAVES) or "{}").items()
+    }
+
+
+def note(connection: Session, prefix: Prefix, schema: str, slaves: Mapping[str, SlaveNote]) -> None:
+    """Keeps it for the next purge."""
+    notes = {
+        name: {"position": one.position.text() if one.position else None, "dropped": one.dropped}
+        for name, one in slaves.items()
+    }
+    _write(connection, prefix, schema, _SLAVES, json.dumps(notes))
+
+
+def _record(connection: Session, prefix: Prefix, schema: str, positions: Sequence[Position]) -> None:
+    _write(connection, prefix, schema, _RECORD, json.dumps([position.text() for position in positions]))
+
+
+def _value(connection: Session, prefix: Prefix, schema: str, name: str) -> str | None:
+    info = quoted(schema, f"{prefix.lower}info")
+    row = connection.execute(f"SELECT value FROM {info} WHERE name = %s", [name]).fetchone()
+    return str(row[0]) if row else None
+
+
+def _write(connection: Session, prefix: Prefix, schema: str, name: str, value: str) -> None:
+    connection.execute(
+        f"INSERT INTO {quoted(schema, f'{prefix.lower}info')} (name, value) VALUES (%s, %s)"
+        " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        [name, value],
+    )

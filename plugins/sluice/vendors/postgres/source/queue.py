@@ -1,0 +1,290 @@
+"""Reading ITEMS on a PostgreSQL master: windows as Arrow.
+
+    with Reader(info, prefix, schema, application="sluice DEMO_ dr1") as reader:
+        reader.items(previous, target)                       # a small window, in one go
+        reader.survey(previous, target, limit=1_000_000)     # a large one: how far a slice goes
+        reader.items(previous, target, above=a, up_to=b, share=Share(0, 4))   # a share of a slice
+
+A `Reader` keeps its connections and is used by one thread at a time. After a `Transient` error it
+connects anew by itself at the next call.
+"""
+
+import json
+import threading
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any
+
+import adbc_driver_manager
+import adbc_driver_postgresql.dbapi
+import numpy as np
+import psycopg
+import pyarrow as pa
+
+from sluice import sql_files
+from sluice.database.changes import Cut, Share, Survey, TooManyBytes
+from sluice.database.items import ITEMS
+from sluice.errors import SluiceError
+from sluice.model.change import Action
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix, TableName
+from sluice.model.window import Window
+from sluice.vendors.postgres import connection
+from sluice.vendors.postgres.errors import classify
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+
+_ENDLESS = 2**62
+STREAMS, STREAMED = 2, 5_000
+"""Connections that read one window, half of its REPL_KEYs each, and the REPL_KEYs from which on that pays."""
+
+
+def _of_share(share: Share | None) -> str:
+    """The condition that a change is of the share."""
+    if share is None:
+        return "true"
+    # A keyless table is one unit: copies that come and copies that go must meet to cancel out.
+    return (
+        "guid IS NOT NULL AND db_action IN ('INSERT', 'UPDATE', 'DELETE') AND "
+        "(hashtext(CASE WHEN guid = '' THEN db_schema || '.' || tablename ELSE guid END) & 2147483647)"
+        f" % {int(share.of)} = {int(share.number)}"
+    )
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What a statement reads of ITEMS: changes that `ends` covers and `begins` does not."""
+
+    begins: SnapshotPosition
+    ends: SnapshotPosition
+    floor: int
+    """REPL_KEYs above this one, up to the ceiling."""
+    ceiling: int
+    selection: str = "true"
+    """A further condition on ITEMS, of literals alone."""
+
+    @classmethod
+    def of(cls, window: Window, selection: str = "true") -> "Condition":
+        begins, ends = SnapshotPosition.of(window.previous), SnapshotPosition.of(window.target)
+        ceiling = ends.high if window.up_to is None else min(window.up_to, ends.high)
+        return cls(begins, ends, max(window.above, begins.floor(ends)), ceiling, selection)
+
+    @property
+    def sql(self) -> str:
+        """`${window}` of the statements that read ITEMS."""
+        return sql_files.render(
+            "postgres",
+            "queue_window",
+            floor=str(int(self.floor)),
+            ceiling=str(int(self.ceiling)),
+            selection=self.selection,
+            **{"from": connection.literal(self.begins.snapshot), "to": connection.literal(self.ends.snapshot)},
+        )
+
+
+class Reader:
+    """Reads windows of one prefix's ITEMS. `schema`: where its resources live, unquoted."""
+
+    def __init__(self, info: ConnectionInfo, prefix: Prefix, schema: str, *, application: str = "sluice"):
+        self.info = info
+        self.application = application
+        self._names = {"prefix": prefix.lower, "schema": connection.quoted(schema)}
+        self._connections: list[Any] = [None] * STREAMS
+        self._pool: ThreadPoolExecutor | None = None
+
+    def items(
+        self,
+        window: Window,
+        *,
+        share: Share | None = None,
+        images: bool = False,
+        max_bytes: int | None = None,
+    ) -> pa.Table:
+        """The changes of the window in REPL_KEY order, columns as in `ITEMS`.
+
+        `images` reads OLDCONTENT of every change, for the comparison with old images. Raises `TooManyBytes` when
+        `max_bytes` are passed, errors of `sluice.database.errors`.
+        """
+        chosen = Condition.of(window, _of_share(share))
+        return self._read(chosen, images, max_bytes, streams=STREAMS if share is None else 1)
+
+    def key_changes(
+        self,
+        window: Window,
+        *,
+        guids: Mapping[TableName, Collection[str]] | None = None,
+        images: bool = False,
+    ) -> pa.Table:
+        """UPDATEs that change a key, and all changes of the keys `guids`: what no `Share` should apply.
+
+        First without `guids`; the keys found in these (`net.entangled`) then go in as `guids`,
+        and the shares drop them.
+        """
+        conditions = ["(guid IS NULL AND db_action = 'UPDATE')"]
+        for table, keys in (guids or {}).items():
+            if keys:
+                array = "ARRAY[" + ",".join(connection.literal(key) for key in sorted(keys)) + "]::text[]"
+                conditions.append(
+                    f"(guid = ANY ({array}) AND db_schema = {connection.literal(table.schema)}"
+                    f" AND tablename = {connection.literal(table.name)})"
+                )
+        return self._read(Condition.of(window, " OR ".join(conditions)), images)
+
+    def survey(
+        self,
+        window: Window,
+        *,
+        limit: int | None = None,
+        max_bytes: int | None = None,
+    ) -> Survey:
+        """Counts the window, or its first `limit` changes and `max_bytes` of contents, without reading it.
+
+        Some 0.3 µs a change on the master. One change is taken however large it is.
+        """
+        chosen = Condition.of(window)
+        found = self._survey(chosen, _ENDLESS if limit is None else limit)
+        if max_bytes is None or found.bytes <= max_bytes:
+            return found
+        # Running sums cost more than the rest: only where they are needed.
+        filled = self._rows("queue_fill", chosen, limit=str(found.changes), bytes=str(int(max_bytes)))
+        return self._survey(chosen, filled.column("changes")[0].as_py())
+
+    def _survey(self, chosen: Condition, limit: int) -> Survey:
+        row = self._rows("queue_survey", chosen, limit=str(int(limit)), ceiling=str(chosen.ceiling)).to_pylist()[0]
+        cuts = tuple(
+            Cut(repl_key, transaction, action, TableName(schema, table))
+            for repl_key, transaction, action, schema, table in json.loads(row["cuts"] or "[]")
+        )
+        return Survey(row["changes"], row["last"], row["bytes"], row["key_changes"], cuts, row["more"])
+
+    def has(self, window: Window, action: Action) -> bool:
+        """Whether the window holds such an item. Costs as much as counting the window."""
+        selection = f"db_action = {connection.literal(str(action))}"
+        return self._survey(Condition.of(window, selection), 1).changes > 0
+
+    def close(self) -> None:
+        """Closes the connections; the next call opens others."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown()
+        for stream in range(STREAMS):
+            self._close(stream)
+
+    def __enter__(self) -> "Reader":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _read(self, chosen: Condition, images: bool, max_bytes: int | None = None, streams: int = 1) -> pa.Table:
+        # A GUID of several columns begins with a length; its parts are easier taken from OLDCONTENT.
+        needed = "guid IS NULL OR guid = '' OR db_action NOT IN ('INSERT', 'UPDATE')" if not images else "true"
+        floor, ceiling = chosen.floor, chosen.ceiling
+        room = _Room(max_bytes)
+        if streams == 1 or ceiling - floor < STREAMED:
+            return taken_over(self._rows("queue_items", chosen, room=room, old=needed))
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(STREAMS, thread_name_prefix="sluice-queue")
+        bounds = [floor + (ceiling - floor) * number // streams for number in range(streams + 1)]
+        reading = [
+            self._pool.submit(
+                self._rows,
+                "queue_items",
+                replace(chosen, floor=bounds[stream], ceiling=bounds[stream + 1]),
+                stream,
+                room,
+                old=needed,
+            )
+            for stream in range(streams)
+        ]
+        failures = [failure for each in reading if (failure := each.exception()) is not None]
+        if failures:
+            raise failures[0]
+        return taken_over(pa.concat_tables([each.result() for each in reading]))
+
+    def _rows(
+        self, statement: str, chosen: Condition, stream: int = 0, room: "_Room | None" = None, **placeholders: str
+    ) -> pa.Table:
+        text = sql_files.render("postgres", statement, window=chosen.sql, **self._names, **placeholders)
+        try:
+            with self._connected(stream).cursor() as cursor:
+                cursor.execute(text)
+                return _taken(cursor.fetch_record_batch(), room)
+        except adbc_driver_manager.Error as error:
+            self._drop(stream)
+            raise _classified(error, self.info.place) from error
+        except TooManyBytes:
+            self._drop(stream)  # which also ends the statement
+            raise
+
+    def _connected(self, stream: int) -> Any:
+        if self._connections[stream] is None:
+            opened = adbc_driver_postgresql.dbapi.connect(connection.uri(self.info, self.application), autocommit=True)
+            self._connections[stream] = opened
+            with opened.cursor() as cursor:
+                # The index has the order that is wanted, and its rows lie beside each other. Where ITEMS is small, or
+                # was when it was analysed, the planner likes to read all of it and to sort.
+                cursor.execute("SET enable_sort = off")
+                # Compiling takes longer than it saves, each time anew: a row is looked at once, by cheap functions.
+                cursor.execute("SET jit = off")
+        return self._connections[stream]
+
+    def _drop(self, stream: int) -> None:
+        try:
+            self._close(stream)
+        except adbc_driver_manager.Error:
+            # The connection is lost; closing it says so once more.
+            return
+
+    def _close(self, stream: int) -> None:
+        held, self._connections[stream] = self._connections[stream], None
+        if held is not None:
+            held.close()
+
+
+class _Room:
+    """Bytes that several streams may still bring, together."""
+
+    def __init__(self, max_bytes: int | None):
+        self.max_bytes = max_bytes
+        self._taken = 0
+        self._lock = threading.Lock()
+
+    def take(self, size: int) -> None:
+        """Raises `TooManyBytes`."""
+        with self._lock:
+            self._taken += size
+            if self.max_bytes is not None and self._taken > self.max_bytes:
+                raise TooManyBytes(self.max_bytes)
+
+
+def _taken(reader: pa.RecordBatchReader, room: _Room | None) -> pa.Table:
+    batches: list[pa.RecordBatch] = []
+    for batch in reader:
+        if room is not None:
+            room.take(batch.nbytes)
+        batches.append(batch)
+    return pa.Table.from_batches(batches, reader.schema)
+
+
+def taken_over(found: pa.Table) -> pa.Table:
+    """As `ITEMS`. TRANS_KEY comes as the eight bytes of an xid8: making a number of it cost the master a tenth."""
+    place = found.column_names.index("trans_key")
+    chunks = [pa.array(_numbers(chunk.cast(pa.binary()))) for chunk in found.column(place).chunks if len(chunk)]
+    return found.set_column(place, "trans_key", pa.chunked_array(chunks, pa.int64())).cast(ITEMS)
+
+
+def _numbers(eight: Any) -> Any:
+    _, offsets, data = eight.buffers()
+    begin = int(np.frombuffer(offsets, np.int32)[eight.offset])
+    return np.frombuffer(data, ">i8", len(eight), begin).astype(np.int64)
+
+
+def _classified(error: Any, place: str) -> SluiceError:
+    if error.sqlstate is None and isinstance(error, adbc_driver_manager.OperationalError):
+        # ADBC passes libpq's words on where the server said nothing.
+        return classify(psycopg.OperationalError(str(error)), place)
+    return classify(error, place)

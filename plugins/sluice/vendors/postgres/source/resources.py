@@ -1,0 +1,230 @@
+"""The DbResources of a prefix on a PostgreSQL master: installed, upgraded and removed by SQL files.
+
+Tables change by numbered steps (`resources_v1.sql`, …), each run once. Functions and the view hold no data:
+their files are run again whenever their text differs from what is installed.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from functools import cache
+
+from sluice import sql_files
+from sluice.database.capture import Installation
+from sluice.database.session import Session
+from sluice.errors import Terminal
+from sluice.model.lack import MASTER
+from sluice.model.names import Prefix
+from sluice.vendors.postgres import own_schema
+from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.own_schema import OwnSchema
+
+STEPS: tuple[str, ...] = ("resources_v1", "resources_v2", "resources_v3")
+"""Files that make and change tables, in order; the version of an installation is the number of steps it has seen."""
+
+FUNCTIONS: tuple[str, ...] = (
+    "cols_view",
+    "values",
+    "definition",
+    "guards",
+    "origins",
+    "capture_expressions",
+    "capture_code",
+    "partitions",
+    "capture",
+    "structure",
+    "ddl",
+    "purge",
+    "replica_identity",
+    "renew_functions",
+)
+"""Files of what may be made again and again, a view and functions, in the order in which they refer to one another."""
+
+EVENT_TRIGGERS = "event_triggers"
+"""File that makes the event triggers, where the account may."""
+
+RELATIONS: tuple[str, ...] = (
+    "seq",
+    "info",
+    "items",
+    "tables",
+    "current_tables",
+    "debug_table",
+    "longs_table",
+    "cols_view",
+    "cols_table",
+    "captures",
+    "partitions",
+)
+"""Names, after the prefix, of every table, view and sequence."""
+
+CAPTURES = "capture_"
+"""How the names of the functions of triggers begin, after the prefix."""
+
+
+class ResourcesMissing(Terminal):
+    """The prefix is not installed in the schema."""
+
+    def __init__(self, prefix: Prefix, schema: str):
+        super().__init__(
+            f"{prefix}: there are no DbResources in schema {schema}. Run the DAG install_resources for this prefix."
+        )
+        self.prefix = prefix
+        self.schema = schema
+
+
+class ResourcesOutdated(Terminal):
+    """The resources are of an older release than this one."""
+
+    def __init__(self, prefix: Prefix, schema: str):
+        super().__init__(
+            f"{prefix}: the DbResources in schema {schema} are of an older release. "
+            "Run the DAG install_resources for this prefix; it upgrades them in place."
+        )
+        self.prefix = prefix
+        self.schema = schema
+
+
+class ResourcesNewer(Terminal):
+    """A newer release installed the resources; this one must not touch them."""
+
+    def __init__(self, prefix: Prefix, installed: int, known: int):
+        super().__init__(
+            f"{prefix}: the DbResources have version {installed}, this release knows up to {known}. "
+            "Upgrade this installation of Sluice; a downgrade of the resources is not possible."
+        )
+        self.installed = installed
+        self.known = known
+
+
+class NamesTaken(Terminal):
+    """Objects that are not Sluice's bear names the prefix needs."""
+
+    def __init__(self, prefix: Prefix, schema: str, names: list[str]):
+        super().__init__(
+            f"{prefix}: schema {schema} already has {', '.join(names)}, and no DbResources of this prefix. "
+            "Choose another prefix or schema, or remove these objects."
+        )
+        self.names = names
+
+
+def digest() -> str:
+    """Identifies the text of all files of functions and event triggers of this release."""
+    files = (*FUNCTIONS, EVENT_TRIGGERS)
+    text = "\0".join(sql_files.render("postgres", name, prefix="prefix_", schema="schema") for name in files)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@cache
+def function_names() -> tuple[str, ...]:
+    """Names, after the prefix, of every function the files make."""
+    texts = [sql_files.render("postgres", name, prefix="", schema="s") for name in FUNCTIONS]
+    return tuple(
+        sorted({found for text in texts for found in re.findall(r"^CREATE OR REPLACE FUNCTION s\.(\w+)", text, re.M)})
+    )
+
+
+def own(prefix: Prefix, schema: str) -> OwnSchema:
+    """All that a prefix has on its master."""
+    return OwnSchema(MASTER, prefix, schema, RELATIONS, function_names(), CAPTURES)
+
+
+def installed(connection: Session, prefix: Prefix, schema: str) -> Installation | None:
+    """What `schema` holds of `prefix`; None when nothing.
+
+    Raises `ResourcesNewer`, `SchemaUnsafe`, `InstalledElsewhere`.
+    """
+    place = own(prefix, schema)
+    own_schema.expect_owned(connection, place)
+    info = place.table("info")
+    if not own_schema.has(connection, info):
+        own_schema.expect_here(connection, place)
+        return None
+    values = dict(connection.execute(f"SELECT name, value FROM {info}").fetchall())
+    version = int(values.get("version", 0))
+    if version > len(STEPS):
+        raise ResourcesNewer(prefix, version, len(STEPS))
+    return Installation(version, values.get("functions") == digest(), len(STEPS))
+
+
+def require(connection: Session, prefix: Prefix, schema: str) -> None:
+    """Passes when the resources are there and current.
+
+    Raises `ResourcesMissing`, `ResourcesOutdated`, `ResourcesNewer`.
+    """
+    have = installed(connection, prefix, schema)
+    if have is None:
+        raise ResourcesMissing(prefix, schema)
+    if not have.current:
+        raise ResourcesOutdated(prefix, schema)
+
+
+def lock(connection: Session, prefix: Prefix, schema: str) -> None:
+    """Keeps other installers of the prefix out until the transaction ends."""
+    connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"sluice {schema}.{prefix.lower}"])
+
+
+def version() -> int:
+    """To which `upgrade` brings an installation."""
+    return len(STEPS)
+
+
+def upgrade(connection: Session, prefix: Prefix, schema: str, have: Installation | None) -> list[str]:
+    """Runs the files that `have` lacks, in the caller's transaction; the names of those run.
+
+    Makes the schema where it is absent. Raises `SchemaUnsafe`, `NamesTaken`.
+    """
+    own_schema.secure(connection, own(prefix, schema))
+    if have is None and (names := taken(connection, prefix, schema)):
+        raise NamesTaken(prefix, schema, names)
+    files = list(STEPS[have.version if have else 0 :])
+    if files or have is None or not have.functions_current:
+        files += FUNCTIONS
+    for name in files:
+        connection.execute(sql_files.render("postgres", name, prefix=prefix.lower, schema=quoted(schema)))
+    if files:
+        files.append(EVENT_TRIGGERS)
+        connection.execute(sql_files.render("postgres", EVENT_TRIGGERS, prefix=prefix.lower, schema=quoted(schema)))
+        info = quoted(schema, f"{prefix.lower}info")
+        connection.execute(
+            f"INSERT INTO {info} AS i (name, value) VALUES ('version', %s), ('functions', %s) "
+            "ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE i.value <> excluded.value",
+            [str(len(STEPS)), digest()],
+        )
+    return files
+
+
+def pass_on(connection: Session, prefix: Prefix, schema: str, cascade: Iterable[Prefix]) -> bool:
+    """Notes whose changes are captured besides the database's own; False when it is noted already."""
+    info = quoted(schema, f"{prefix.lower}info")
+    value = ",".join(sorted(map(str, cascade)))
+    if not value:
+        return connection.execute(f"DELETE FROM {info} WHERE name = 'cascade'").rowcount > 0
+    cursor = connection.execute(
+        f"INSERT INTO {info} AS i (name, value) VALUES ('cascade', %s) "
+        "ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE i.value <> excluded.value",
+        [value],
+    )
+    return cursor.rowcount > 0
+
+
+def remove(connection: Session, prefix: Prefix, schema: str) -> None:
+    """Drops all objects of the prefix, in the caller's transaction."""
+    for name in ("event_triggers_remove", "uninstall"):
+        connection.execute(sql_files.render("postgres", name, prefix=prefix.lower, schema=quoted(schema)))
+
+
+def taken(connection: Session, prefix: Prefix, schema: str) -> list[str]:
+    """Names of resources that `schema` has for something else, where the prefix is not installed."""
+    rows = connection.execute(
+        "SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE n.nspname = %(schema)s AND c.relname = ANY (%(relations)s) "
+        "UNION SELECT p.proname FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace "
+        "WHERE n.nspname = %(schema)s AND p.proname = ANY (%(functions)s) ORDER BY 1",
+        {
+            "schema": schema,
+            "relations": [prefix.lower + name for name in RELATIONS],
+            "functions": [prefix.lower + name for name in function_names()],
+        },
+    ).fetchall()
+    return [name for (name,) in rows]

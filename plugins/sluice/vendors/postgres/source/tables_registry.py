@@ -1,0 +1,132 @@
+"""The TABLES table of a prefix on a PostgreSQL master, and the capture of each table in it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sluice import sql_files
+from sluice.database.session import Session
+from sluice.model.names import Prefix, TableName
+from sluice.model.registration import RegisteredTable
+from sluice.vendors.postgres import catalog
+from sluice.vendors.postgres.connection import quoted
+
+
+@dataclass(frozen=True)
+class Registry:
+    """Reads and changes TABLES of one prefix. Each method is one transaction of the connection's, or part of one."""
+
+    connection: Session
+    prefix: Prefix
+    schema: str
+
+    def read(self) -> list[RegisteredTable]:
+        """All registered tables in the order of their REPL_KEY, with the faults of their capture."""
+        faults: dict[TableName, list[str]] = {}
+        for schema, name, fault in self.connection.execute(
+            f"SELECT schemaname, tablename, fault FROM {self._name('capture_faults')}()"
+        ):
+            faults.setdefault(TableName(schema, name), []).append(fault)
+        rows = self.connection.execute(
+            "SELECT schemaname, tablename, coalesce(actions, 'IUD'), status, repl_key, trigger_name, debug "
+            f"FROM {self._name('tables')} ORDER BY repl_key"
+        ).fetchall()
+        return [
+            RegisteredTable(
+                table := TableName(schema, name),
+                frozenset(actions.strip()),
+                status,
+                repl_key,
+                trigger,
+                debug > 0,
+                tuple(faults.get(table, ())),
+            )
+            for schema, name, actions, status, repl_key, trigger, debug in rows
+        ]
+
+    def tables(self) -> list[TableName]:
+        """All registered tables, without a look at their capture."""
+        rows = self.connection.execute(f"SELECT schemaname, tablename FROM {self._name('tables')} ORDER BY repl_key")
+        return [TableName(schema, name) for schema, name in rows]
+
+    def examine(self, tables: Iterable[TableName]) -> dict[TableName, str]:
+        """Why each of `tables` that cannot be captured cannot be, with the remedy. One statement for all."""
+        wanted = list(tables)
+        rows = self.connection.execute(
+            sql_files.render("postgres", "unfit_tables"),
+            catalog.pairs(wanted),
+        ).fetchall()
+        return {TableName(schema, name): reason for schema, name, reason in rows}
+
+    def has(self, table: TableName) -> bool:
+        """Whether `table` is registered."""
+        row = self.connection.execute(
+            f"SELECT FROM {self._name('tables')} WHERE schemaname = %s AND tablename = %s", [table.schema, table.name]
+        ).fetchone()
+        return row is not None
+
+    def register(
+        self,
+        table: TableName,
+        *,
+        actions: Iterable[str] = "IUD",
+        trigger: str | None = None,
+        debug: bool = False,
+    ) -> str:
+        """Adds `table` with status CREATING and the next REPL_KEY; its trigger's name, by default prefix and key."""
+        key = self.draw()
+        name = trigger or f"{self.prefix}{key}"
+        self.connection.execute(
+            f"INSERT INTO {self._name('tables')} (schemaname, tablename, actions, repl_key, trigger_name, debug) "
+            "VALUES (%s, %s, %s, %s, %s, %s)",
+            [table.schema, table.name, _letters(actions), key, name, int(debug)],
+        )
+        return name
+
+    def change(self, table: TableName, *, actions: Iterable[str], trigger: str, debug: bool) -> None:
+        """Writes what is to be captured of `table`; `capture` makes it so."""
+        self.connection.execute(
+            f"UPDATE {self._name('tables')} SET actions = %s, trigger_name = %s, debug = %s, status = 'CREATING' "
+            "WHERE schemaname = %s AND tablename = %s",
+            [_letters(actions), trigger, int(debug), table.schema, table.name],
+        )
+
+    def capture(self, table: TableName) -> str | None:
+        """Brings the triggers of `table` up to date and its STATUS to OK; in words what was done, None for nothing.
+
+        Waits for the table's writers to end and holds new ones off only when a trigger must be made.
+        """
+        row = self.connection.execute(
+            f"SELECT {self._name('create_trigger')}(%s, %s)", [table.schema, table.name]
+        ).fetchone()
+        return row[0] if row else None
+
+    def remove(self, table: TableName) -> None:
+        """Ends the capture of `table`: triggers and row go, ITEMS stays."""
+        self.connection.execute(
+            f"DELETE FROM {self._name('tables')} WHERE schemaname = %s AND tablename = %s", [table.schema, table.name]
+        )
+
+    def put_last(self, table: TableName) -> None:
+        """Gives `table` the next REPL_KEY: it is loaded after all others."""
+        self.connection.execute(
+            f"UPDATE {self._name('tables')} SET repl_key = %s WHERE schemaname = %s AND tablename = %s",
+            [self.draw(), table.schema, table.name],
+        )
+
+    def draw(self) -> int:
+        """The next number of SEQ."""
+        row = self.connection.execute(f"SELECT {self._name('increment')}()").fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def _name(self, resource: str) -> str:
+        return quoted(self.schema, self.prefix.lower + resource)
+
+
+def _letters(actions: Iterable[str]) -> str:
+    return "".join(action for action in "IUD" if action in set(actions))
+
+
+def registered(connection: Session, prefix: Prefix, schema: str) -> list[TableName]:
+    """The tables whose changes are captured, or are to be."""
+    return Registry(connection, prefix, schema).tables()

@@ -1,0 +1,393 @@
+"""Changes of definitions on the slave: TRUNCATE, CREATE, ALTER, DROP.
+
+    alterer = Alterer(connection, merger.targets)
+    alterer.apply(item)              # CREATE, ALTER, DROP: item.action, .table, .content, .oldcontent
+    alterer.truncate(tables)
+
+Everything happens in the caller's transaction. What is there already is left alone, so that an item
+may come twice. Columns are matched by their number in the master's definitions, which a rename
+keeps, and changed on the slave by name; columns that only the slave has stay as they are.
+
+Expressions of the master run on the slave with the rights of Sluice's account there. So none is evaluated for rows that
+are there unless the slave trusts it (`sluice.vendors.postgres.expressions`): a column comes without its default, its
+values arrive as changes, and NOT NULL is set as soon as they are there (`settle`).
+"""
+
+import contextlib
+import logging
+from collections.abc import Collection, Sequence
+from typing import Any, Protocol
+
+import psycopg
+
+from sluice import sql_files
+from sluice.database.errors import StatementFailed
+from sluice.database.session import Session
+from sluice.errors import RESTART_APPLY, Terminal
+from sluice.model import table_definition as definitions
+from sluice.model.change import Action
+from sluice.model.names import TableName
+from sluice.model.shape import Column, TableShape
+from sluice.model.table_definition import TableDefinition
+from sluice.vendors.postgres import catalog, errors
+from sluice.vendors.postgres.connection import native, quoted
+from sluice.vendors.postgres.errors import in_one_line
+from sluice.vendors.postgres.expressions import Examiner, ExpressionRefused, row_of, type_of
+from sluice.vendors.postgres.key_order import value_text
+from sluice.vendors.postgres.target import column_clause, enums, tables
+from sluice.vendors.postgres.target.alter_plan import (
+    altered,
+    default_clause,
+    defaults,
+    gets_expression,
+    is_retyped,
+    old_name,
+    plan,
+)
+from sluice.vendors.postgres.target.not_null import NotNull
+from sluice.vendors.postgres.target.slave_tables import SlaveTables
+
+log = logging.getLogger("sluice.apply")
+
+_SAVEPOINT = "sluice_alter"
+
+
+class DefinitionRefused(Terminal):
+    """The slave cannot follow a change of a table's definition."""
+
+    def __init__(self, table: TableName, statement: str, reason: str):
+        super().__init__(
+            f"{table}: the slave refuses to follow the master's change of its definition: {reason}. The statement was: "
+            f"{statement}. Remove what is in the way on the slave (a view, a constraint, a column of its own) or make "
+            f"the change there by hand, then {RESTART_APPLY}."
+        )
+        self.table = table
+        self.statement = statement
+        self.reason = reason
+
+
+class Item(Protocol):
+    """What a definition's change consists of."""
+
+    @property
+    def action(self) -> Action: ...
+    @property
+    def table(self) -> TableName: ...
+    @property
+    def content(self) -> str | None: ...
+    @property
+    def oldcontent(self) -> str | None: ...
+
+
+class Alterer:
+    """Alters one slave over one connection. `targets` forgets what it knew of the tables.
+
+    `trusted`: whatever expression the master brings may be run.
+    """
+
+    def __init__(self, connection: Session, targets: SlaveTables, *, trusted: bool = False):
+        self.connection = connection
+        self.targets = targets
+        self._examiner = Examiner(connection, trusted=trusted)
+        self._not_null = NotNull(connection)
+
+    def apply(self, item: Item) -> None:
+        """Does what is missing, in either mode.
+
+        Raises `DefinitionRefused`, `ExpressionRefused` and errors of the session; the transaction is lost
+        then.
+        """
+        if item.action is Action.CREATE:
+            self._create(definitions.parse(item.content or ""))
+        elif item.action is Action.DROP:
+            self._drop(item.table)
+        elif item.action is Action.ALTER:
+            self._alter(definitions.parse(item.oldcontent or ""), definitions.parse(item.content or ""))
+        else:
+            raise ValueError(f"{item.action} is no change of a definition")
+        self.targets.forget()
+
+    def prepare(self, items: Sequence[Item]) -> None:
+        """Makes the enums and adds the labels that the items bring: a transaction that adds a label may not use it.
+
+        To be called in a transaction before that of the items; a second time it does nothing. Raises as `apply`.
+        """
+        names = enums.Names()
+        for item in items:
+            if item.action not in (Action.CREATE, Action.ALTER):
+                continue
+            for enum in definitions.parse(item.oldcontent).enums if item.oldcontent else ():
+                names.add(enum)
+            for enum in definitions.parse(item.content or "").enums:
+                names.add(enum)
+                known = [(one, enums.labels(self.connection, one)) for one in names.of_type(enum)]
+                there = next(((one, present) for one, present in known if present is not None), None)
+                if there is None:
+                    self._do(item.table, enums.creation(enum))
+                else:
+                    for statement in enums.additions(*there, names):
+                        self._do(item.table, statement)
+
+    def settle(self, changed: Collection[TableName]) -> None:
+        """Columns that came empty become NOT NULL where every row of the tables `changed` has its value by now.
+
+        To be called when a window's rows are written.
+        """
+        if self._not_null.settle(changed):
+            self.targets.forget()
+
+    def truncate(self, tables: Sequence[TableName]) -> None:
+        """Empties the tables; row by row, children first, where a foreign key or the privileges want it so."""
+        order = self.targets.order(dict.fromkeys(tables))
+        try:
+            self._try(f"TRUNCATE {', '.join(self.targets[table].only for table in order)}")
+        except (psycopg.errors.FeatureNotSupported, psycopg.errors.InsufficientPrivilege):
+            for table in reversed(order):
+                self._do(table, f"DELETE FROM {self.targets[table].only}")
+
+    def delete_where(self, item: Item) -> None:
+        """Deletes the rows that went with a partition. Raises as `apply`."""
+        condition = self._condition(item)
+        if condition is not None:
+            self._do(item.table, f"DELETE FROM {self.targets[item.table].only} WHERE {condition}")
+
+    def keys(self, item: Item) -> list[tuple[str, ...]]:
+        """The key texts of all rows that a TRUNCATE or DELETE WHERE removes."""
+        shape = self._shape(item.table)
+        texts = ", ".join(value_text(column.type, quoted(column.name)) for column in shape.key) if shape else ""
+        condition = self._condition(item)
+        if not texts or condition is None:
+            return []
+        rows = self.connection.execute(
+            f"SELECT {texts} FROM {self.targets[item.table].only} WHERE {condition}".encode()
+        )
+        return [tuple(row) for row in rows]
+
+    def _condition(self, item: Item) -> str | None:
+        """What the rows that go meet; None without the table. Hash partitions are found by tables partitioned alike."""
+        if self._shape(item.table) is None:
+            return None
+        if item.action is not Action.DELETE_WHERE:
+            return "true"
+        bound = definitions.parse_bound(item.content or "")
+        condition = bound.condition
+        name = quoted(item.table.schema, item.table.name)
+        self._examine_evaluated(
+            item.table,
+            condition,
+            f"DELETE FROM {name} WHERE {condition}",
+            [f"LIKE {name}"],
+            "boolean",
+            by_hand=False,
+        )
+        for number, key in bound.hashes:
+            alike = f"sluice_hash_{number}"
+            self._do(item.table, f"DROP TABLE IF EXISTS pg_temp.{alike}")
+            self._do(item.table, f"CREATE TEMPORARY TABLE {alike} (LIKE {name}) PARTITION BY {key} ON COMMIT DROP")
+            condition = condition.replace(f"'{number}'::oid", f"'pg_temp.{alike}'::regclass")
+        return condition
+
+    def delete(self, table: TableName, keys: Sequence[tuple[str, ...]]) -> int:
+        """Deletes the rows of these keys; how many."""
+        shape, target = self._shape(table), self.targets[table]
+        if shape is None or not shape.key or not keys:
+            return 0
+        key = [target.column(column.name) for column in shape.key]
+        match = " AND ".join(
+            f"t.{column.quoted} {column.equals or 'OPERATOR(pg_catalog.=)'} s.c{number}::{column.plain}"
+            for number, column in enumerate(key, start=1)
+        )
+        arrays = ", ".join(f"${number}::text[]" for number in range(1, len(key) + 1))
+        names = ", ".join(f"c{number}" for number in range(1, len(key) + 1))
+        text = f"DELETE FROM {target.only} t USING unnest({arrays}) AS s ({names}) WHERE {match}"
+        parameters = [[texts[number] for texts in keys] for number in range(len(key))]
+        return psycopg.RawCursor(native(self.connection)).execute(text, parameters).rowcount
+
+    def _create(self, wanted: TableDefinition) -> None:
+        table, shape = wanted.table, wanted.shape
+        if self._shape(table) is not None:
+            return
+        version = native(self.connection).info.server_version
+        lines = [column_clause.clause(column, version) for column in shape.columns]
+        if shape.key:
+            lines.append(f"PRIMARY KEY ({', '.join(quoted(column.name) for column in shape.key)})")
+        if self.connection.execute("SELECT to_regnamespace(%s) IS NULL", [quoted(table.schema)]).fetchone() == (True,):
+            self._do(table, f"CREATE SCHEMA {quoted(table.schema)}")
+        statement = f"CREATE TABLE {quoted(table.schema, table.name)} ({', '.join(lines)})"
+        self._examine_columns(wanted, shape.columns, statement)
+        self._do(table, statement)
+        self._set_defaults(TableDefinition(TableShape(table, ())), wanted, TableShape(table, ()))
+
+    def _drop(self, table: TableName) -> None:
+        if self._shape(table) is None:
+            return
+        # The master dropped it, hence nothing there refers to it any more.
+        for key in tables.foreign_keys(self.connection, [table]):
+            if key.parent == table and key.child != table:
+                child = quoted(key.child.schema, key.child.name)
+                self._do(table, f"ALTER TABLE {child} DROP CONSTRAINT IF EXISTS {quoted(key.name)}")
+        self._do(table, f"DROP TABLE {quoted(table.schema, table.name)}")
+
+    def _alter(self, old: TableDefinition, new: TableDefinition) -> None:
+        if old.table != new.table:
+            self._rename(old.table, new.table)
+        self._follow_enums(old, new)
+        have = self._shape(new.table)
+        if have is None:
+            self._create(new)
+            return
+        version = native(self.connection).info.server_version
+        name = quoted(new.table.schema, new.table.name)
+        key = [column.name for column in new.shape.key]
+        key_changes = [column.name for column in old.shape.key] != [old_name(old, column) for column in new.shape.key]
+        key_changes = key_changes and [column.name for column in have.key] != key
+        if key_changes:
+            self._drop_key(new.table, old)
+        self._examine_changes(old, new, have)
+        for clause in plan(old, new, have, version):
+            self._do(new.table, f"ALTER TABLE {name} {clause}")
+        self._not_null.altered(new.table)
+        self._set_defaults(old, new, have)
+        if key_changes and key:
+            self._do(new.table, f"ALTER TABLE {name} ADD PRIMARY KEY ({', '.join(map(quoted, key))})")
+
+    def _follow_enums(self, old: TableDefinition, new: TableDefinition) -> None:
+        """Types and labels are renamed; what is new of them is there already (`prepare`)."""
+        for enum in new.enums:
+            present = enums.labels(self.connection, enum)
+            moved = enums.moves(old, enum) if present is None else None
+            if moved is not None and (present := enums.labels(self.connection, moved[0])) is not None:
+                for statement in moved[1]:
+                    self._do(new.table, statement)
+            for statement in enums.renames(old, enum, present or ()):
+                self._do(new.table, statement)
+
+    def _set_defaults(self, old: TableDefinition, new: TableDefinition, have: TableShape) -> None:
+        name = quoted(new.table.schema, new.table.name)
+        for column in defaults(old, new, have):
+            statement = f"ALTER TABLE {name} {default_clause(column)}"
+            try:
+                reason = self._examiner.default(str(column.default), column)
+                if not reason:
+                    self._try(statement)
+            except psycopg.ProgrammingError as error:
+                # A function or sequence that only the master has; replicated values never need it.
+                reason = in_one_line(error)
+            if reason:
+                # Not the former one either, nor the value of the older rows with which the column was added.
+                with contextlib.suppress(psycopg.ProgrammingError):
+                    self._try(f"ALTER TABLE {name} ALTER COLUMN {quoted(column.name)} DROP DEFAULT")
+                log.warning(
+                    "%s.%s: default left out on the slave: %s. The statement was: %s",
+                    new.table,
+                    column.name,
+                    reason,
+                    statement,
+                )
+
+    def _examine_changes(self, old: TableDefinition, new: TableDefinition, have: TableShape) -> None:
+        """Raises `ExpressionRefused` for what `plan` would have evaluated and the slave does not trust."""
+        before = {column.position: column for column in old.shape.columns}
+        there = {column.name: column for column in have.columns}
+        name = quoted(new.table.schema, new.table.name)
+        version = native(self.connection).info.server_version
+        for column in new.shape.columns:
+            previous = before.get(column.position)
+            own = (there.get(previous.name) if previous else None) or there.get(column.name)
+            if own is None:
+                statement = f"ALTER TABLE {name} ADD COLUMN {column_clause.clause(column, version)}"
+                self._examine_columns(new, [column], statement)
+            elif previous is not None:
+                clauses = altered(previous, column, own, version)
+                statement = f"ALTER TABLE {name} {', '.join(clauses)}"
+                if is_retyped(previous, column, own):
+                    self._examine_columns(new, [column], statement)
+                    if not column.generated:
+                        cast = f"{quoted(own.name)}::{column.type}"
+                        self._examine_evaluated(new.table, cast, statement, row_of(have.columns), type_of(column))
+                elif (
+                    gets_expression(previous, column, version) and self._expression(new.table, column) != column.default
+                ):
+                    self._examine_columns(new, [column], statement)
+
+    def _examine_columns(self, wanted: TableDefinition, made: Sequence[Column], statement: str) -> None:
+        """Of columns `made` for the definition `wanted`: their types' checks, and the expressions of generated ones."""
+        try:
+            reason = self._examiner.types([column.type for column in made])
+        except psycopg.Error as error:
+            raise self._refused(wanted.table, statement, error) from error
+        if reason:
+            raise ExpressionRefused(wanted.table, statement, reason)
+        row = row_of(column for column in wanted.shape.columns if not column.generated)
+        for column in made:
+            if column.generated:
+                self._examine_evaluated(wanted.table, str(column.default), statement, row, type_of(column))
+
+    def _examine_evaluated(
+        self,
+        table: TableName,
+        expression: str,
+        statement: str,
+        row: Sequence[str],
+        type_: str,
+        *,
+        by_hand: bool = True,
+    ) -> None:
+        try:
+            reason = self._examiner.evaluated(expression, row, table.name, type_=type_)
+        except psycopg.Error as error:
+            raise self._refused(table, statement, error) from error
+        if reason:
+            raise ExpressionRefused(table, statement, reason, by_hand=by_hand)
+
+    def _expression(self, table: TableName, column: Column) -> str | None:
+        """The slave's expression of a generated column."""
+        rows = self._read(sql_files.render("postgres", "table_generated"), catalog.pairs([table]))
+        return next((text for _, _, name, text in rows if name == column.name), None)
+
+    def _read(self, statement: str, parameters: Any) -> list[Any]:
+        return self.connection.execute(statement.encode(), parameters).fetchall()
+
+    def _rename(self, old: TableName, new: TableName) -> None:
+        if self._shape(old) is None:
+            return
+        name = quoted(old.schema, old.name)
+        if old.name != new.name:
+            self._do(old, f"ALTER TABLE {name} RENAME TO {quoted(new.name)}")
+            name = quoted(old.schema, new.name)
+        if old.schema != new.schema:
+            self._do(old, f"ALTER TABLE {name} SET SCHEMA {quoted(new.schema)}")
+
+    def _drop_key(self, table: TableName, old: TableDefinition) -> None:
+        """The slave's primary key, when it is the one the master had."""
+        row = self.connection.execute(
+            "SELECT x.conname, array_agg(a.attname::text) FROM pg_catalog.pg_constraint x "
+            "JOIN pg_catalog.pg_attribute a ON a.attrelid = x.conrelid AND a.attnum = ANY (x.conkey) "
+            "WHERE x.contype = 'p' AND x.conrelid = to_regclass(%s) GROUP BY x.conname",
+            [quoted(table.schema, table.name)],
+        ).fetchone()
+        if row is not None and set(row[1]) == {column.name for column in old.shape.key}:
+            self._do(table, f"ALTER TABLE {quoted(table.schema, table.name)} DROP CONSTRAINT {quoted(row[0])}")
+
+    def _shape(self, table: TableName) -> TableShape | None:
+        return catalog.shape(self.connection, table)
+
+    def _do(self, table: TableName, statement: str) -> None:
+        try:
+            self.connection.execute(statement.encode())
+        except psycopg.Error as error:
+            raise self._refused(table, statement, error) from error
+
+    def _try(self, statement: str) -> None:
+        """With the transaction as it was when it fails."""
+        with native(self.connection).transaction(_SAVEPOINT):
+            self.connection.execute(statement.encode())
+
+    def _refused(self, table: TableName, statement: str, error: psycopg.Error) -> Exception:
+        if not isinstance(error, StatementFailed):
+            return error
+        return DefinitionRefused(table, statement, errors.reason(error, hidden=self._hides(table, error)))
+
+    def _hides(self, table: TableName, error: psycopg.Error) -> bool:
+        """Whether the error may quote a masked column."""
+        return errors.of_rows(error) and self.targets.hides(table)

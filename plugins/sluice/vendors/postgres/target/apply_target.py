@@ -1,0 +1,50 @@
+"""A PostgreSQL slave as a target of changes (`sluice.database.apply.ApplyTarget`)."""
+
+from collections.abc import Iterable
+
+from sluice.database.apply import Staged
+from sluice.database.session import Session
+from sluice.model.change import NetChanges, RowChange
+from sluice.model.mask import NO_PATTERNS, Mask
+from sluice.model.names import Prefix, TableName
+from sluice.vendors.postgres.foreign_keys import acting
+from sluice.vendors.postgres.target import merge, stage
+from sluice.vendors.postgres.target.alter import Alterer
+from sluice.vendors.postgres.target.conflicts import at_commit
+from sluice.vendors.postgres.target.replay import Replayer, RowStays
+from sluice.vendors.postgres.target.slave_tables import SlaveTables
+from sluice.vendors.postgres.target.stage import drop as drop_stages
+from sluice.vendors.postgres.target.tables import filled
+
+__all__ = ["Merger", "Stager", "acting", "at_commit", "drop_stages", "filled", "row_stays", "transactional_ddl"]
+
+transactional_ddl = True
+
+
+def row_stays(change: RowChange, reason: str) -> RowStays:
+    return RowStays(change, reason)
+
+
+class Merger(merge.Merger):
+    """With what else applies changes over the same session."""
+
+    def replayer(self) -> Replayer:
+        return Replayer(self.connection, self.targets, cascades=self.cascades)
+
+    def alterer(self, *, trusted: bool) -> Alterer:
+        return Alterer(self.connection, self.targets, trusted=trusted)
+
+
+class Stager:
+    """Stages net changes over one session."""
+
+    def __init__(self, connection: Session, mask: Mask = NO_PATTERNS):
+        self.connection = connection
+        self._targets = SlaveTables(connection, mask)
+
+    def load(self, tables: Iterable[TableName]) -> None:
+        self._targets.load(tables)
+
+    def put(self, changes: NetChanges, *, prefix: Prefix, schema: str, epoch: int, number: str) -> Staged:
+        target = self._targets[changes.table]
+        return stage.put(self.connection, changes, target, prefix=prefix, schema=schema, epoch=epoch, number=number)

@@ -1,0 +1,326 @@
+"""What a PostgreSQL slave, or Sluice's account on it, lacks for a replication."""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+from sluice.configuration.model import Replication, SlaveConfig
+from sluice.database.preflight import Wanted
+from sluice.database.session import Session
+from sluice.errors import Terminal
+from sluice.model.compatibility import differences
+from sluice.model.lack import ADMINISTRATOR, Lack, Severity
+from sluice.model.names import TableName
+from sluice.model.shape import TableShape
+from sluice.model.slave_state import SlaveState
+from sluice.vendors.postgres import catalog, estimates, own_schema, preflight, sequences, session_settings, types
+from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.lacks import (
+    by_owner,
+    found,
+    listed,
+    of_account,
+    of_row_security,
+    of_schemas,
+    schema_absent,
+    sequences_lacking,
+    silence_lacking,
+)
+from sluice.vendors.postgres.own_schema import OwnSchema
+from sluice.vendors.postgres.target import tables
+from sluice.vendors.postgres.target.checkpoint import CheckpointStore
+
+_FOR_ROWS = ("SELECT", "INSERT", "UPDATE", "DELETE")
+_OWN = "Sluice keeps CHECKPOINT, BLOCKS and REJECTS there"
+_NAMED = "the tables in it can be named only with it"
+_MADE = "tables, indexes and types are made there"
+
+
+def wanted(master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> Wanted:
+    """What the master's tables that `covers` chooses ask of a slave, from its catalogue. Raises psycopg's errors."""
+    try:
+        chosen = [each.table for each in replication.resolve(catalog.tables(master)) if covers(each.table)]
+    except Terminal:
+        chosen = []  # said of the master
+    return Wanted(
+        tables.define(master, chosen),
+        types.needed(master, chosen),
+        types.collations(master, chosen),
+        preflight.account(master).encoding,
+        sum(each.bytes for each in estimates.read(master, chosen).values()),
+    )
+
+
+def find(
+    connection: Session,
+    replication: Replication,
+    slave: SlaveConfig,
+    wanted: Wanted | None,
+    *,
+    part: bool = False,
+    light: bool = False,
+) -> list[Lack]:
+    """Everything that is lacking, for `current_user`. Changes nothing. Raises psycopg's errors.
+
+    `wanted`: None where the master cannot be asked. `part`: only some of its tables are to be loaded.
+    `light`: only what a replication that runs already cannot do without.
+    """
+    return list(_Slave(connection, replication, slave, wanted, part, light).lacks())
+
+
+class _Slave:
+    def __init__(
+        self,
+        connection: Session,
+        replication: Replication,
+        slave: SlaveConfig,
+        wanted: Wanted | None,
+        part: bool,
+        light: bool,
+    ):
+        self.connection = connection
+        self.replication = replication
+        self.slave = slave
+        self.wanted = wanted or Wanted([], [], [], "", 0)
+        self.part = part
+        self.light = light
+        self.account = preflight.account(connection)
+        self.tables = [definition.table for definition in self.wanted.definitions]
+        self.relations = [each for each in preflight.relations(connection, self.tables) if not each.partition]
+        self.there: dict[TableName, TableShape] = catalog.shapes(connection, self.tables)
+        self.types_there = types.defined(connection, [(each.schema, each.name) for each in self.wanted.types])
+        self.needs = self._needs()
+        self.schemas = {schema.name: schema for schema in preflight.schemas(connection, self.needs)}
+
+    def lacks(self) -> Iterator[Lack]:
+        yield from of_account(
+            self.account, self.replication.initial.parallel, allow_superuser=self.slave.allow_superuser
+        )
+        if not self.account.may_make_temporary:
+            yield found(
+                f"TEMPORARY on the database {self.account.database}",
+                "the apply joins large windows with the tables by way of temporary tables",
+                f"GRANT TEMPORARY ON DATABASE {self.account.database} TO {self.account.role}",
+                by=f"the owner of the database or {ADMINISTRATOR}",
+            )
+        own = self.schemas[self.slave.schema]
+        if own.owner is None and not self.account.may_create:
+            yield schema_absent(self.account.role, own, _OWN)
+        yield from self._of_creation()
+        yield from of_schemas(self.account, self.schemas.values(), self.needs)
+        place = OwnSchema.of_slave(self.replication.prefix, self.slave.schema, self.slave.name)
+        yield from own_schema.lacks(self.connection, place)
+        logged_in = preflight.logged_in(self.connection)
+        if logged_in:
+            yield from self._of_place(place)
+        yield from self._of_captures()
+        yield from self._of_tables()
+        if not session_settings.may_silence(self.connection):
+            met = tables.foreign_keys(self.connection, list(self.there)) if self.there and not self.light else []
+            yield silence_lacking(self.account, [str(key) for key in met if key.child_loaded])
+        if not self.light:
+            yield from self._of_encoding()
+            yield from self._of_types()
+            if not self._loading(logged_in and own.usage):
+                yield from self._of_shapes()
+            strange = {each.table for each in self.relations if not each.owned}
+            yield from of_sequences(self.connection, list(self.there), strange)
+            yield from self._of_disk()
+
+    def _of_place(self, place: OwnSchema) -> Iterator[Lack]:
+        if schemas := own_schema.elsewhere(self.connection, place):
+            yield found(
+                "the schema of CHECKPOINT",
+                own_schema.elsewhere_reason(place, schemas),
+                remedy=own_schema.elsewhere_remedy(place, schemas),
+            )
+
+    def _needs(self) -> dict[str, dict[str, str]]:
+        """Schema → privilege → what needs it."""
+        needs: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        for table in self.tables:
+            needs[table.schema] |= {"USAGE": _NAMED, "CREATE": _MADE}
+        if not self.light:
+            for definition in self.wanted.definitions:
+                for sequence in definition.sequences:
+                    if definition.table not in self.there and not sequence.identity:
+                        needs[sequence.schema] |= {"USAGE": _MADE, "CREATE": _MADE}
+            for wanted in self.wanted.types:
+                needs[wanted.schema].setdefault("USAGE", "types in it are used by the tables")
+                if (wanted.schema, wanted.name) not in self.types_there and not wanted.extension:
+                    needs[wanted.schema]["CREATE"] = _MADE
+            for collation in self.wanted.collations:
+                needs[collation.schema] |= {"USAGE": _MADE, "CREATE": _MADE}
+        needs[self.slave.schema] |= {"USAGE": _OWN, "CREATE": _OWN}
+        return dict(needs)
+
+    def _of_creation(self) -> Iterator[Lack]:
+        """Schemas and extensions that Sluice makes by itself where the account may."""
+        extensions = {
+            each.extension: each.extension_schema
+            for each in self.wanted.types
+            if each.extension and (each.schema, each.name) not in self.types_there
+        }
+        untrusted = set() if self.account.superuser else types.untrusted(self.connection, list(extensions))
+        absent = [each for each in self.schemas.values() if each.owner is None and each.name != self.slave.schema]
+        for extension in sorted(untrusted):
+            schema = quoted(str(extensions[extension]))
+            yield found(
+                f"the extension {extension}",
+                "columns have types of it, and PostgreSQL lets only a superuser make it",
+                f"CREATE SCHEMA IF NOT EXISTS {schema};\nCREATE EXTENSION {quoted(extension)} SCHEMA {schema}",
+            )
+        trusted = sorted(set(extensions) - untrusted)
+        made = [f"schema {each.quoted}" for each in absent] + [f"extension {name}" for name in trusted]
+        if made and not self.account.may_create:
+            yield found(
+                f"CREATE on the database {self.account.database}",
+                f"these are to be made there: {listed(made)}",
+                f"GRANT CREATE ON DATABASE {self.account.database} TO {self.account.role}",
+                by=f"the owner of the database or {ADMINISTRATOR}",
+            )
+
+    def _of_captures(self) -> Iterator[Lack]:
+        """Captures in the slave's own database that would queue what is applied to it."""
+        for items, account in preflight.captures(self.connection):
+            yield found(
+                f"membership in {account}",
+                f"otherwise {items} queues what is loaded and applied here as changes of its own, which come back "
+                "where the replication goes both ways",
+                f"GRANT {account} TO {self.account.role}",
+                Severity.WARNING,
+            )
+
+    def _of_tables(self) -> Iterator[Lack]:
+        role = self.account.role
+        groups: dict[tuple[str, tuple[str, ...], Severity], list[str]] = {}
+        for each in self.relations:
+            missing = tuple(privilege for privilege in _FOR_ROWS if privilege not in each.privileges)
+            if missing:
+                groups.setdefault((each.owner, missing, Severity.ERROR), []).append(each.quoted)
+            if "TRUNCATE" not in each.privileges:
+                groups.setdefault((each.owner, ("TRUNCATE",), Severity.WARNING), []).append(each.quoted)
+        for (owner, missing, severity), names in groups.items():
+            why = "their rows are loaded, compared and changed"
+            if severity is Severity.WARNING:
+                why = "a TRUNCATE on the master would stop the apply"
+            yield found(
+                f"{', '.join(missing)} on {listed(names)}",
+                why,
+                f"GRANT {', '.join(missing)} ON TABLE {', '.join(names)} TO {role}",
+                severity,
+                by=by_owner(owner),
+            )
+        hidden = [each.quoted for each in self.relations if each.rows_hidden]
+        yield from of_row_security(self.account, hidden, "they could not be compared or changed")
+        strange = [each for each in self.relations if not each.owned]
+        if strange:
+            names = [each.quoted for each in strange]
+            statements = [f"ALTER TABLE {name} OWNER TO {role}" for name in names]
+            if self.light and not any(each.owned_by_superuser for each in strange):
+                # Applications may rely on who owns them: they may write here, or will.
+                statements = [f"GRANT {owner} TO {role}" for owner in sorted({each.owner for each in strange})]
+            yield found(
+                f"the ownership of {listed(names)}",
+                "only the owner can follow ALTER TABLE, make indexes and constraints, and gather statistics: changes "
+                "of the definition on the master would stop the apply",
+                ";\n".join(statements),
+                Severity.WARNING,
+            )
+        for each in self.relations:
+            if each.old_values_wanted:
+                yield found(
+                    f"a replica identity of {each.quoted}",
+                    "a publication of the slave's has it, and PostgreSQL changes no rows of such a table without",
+                    f"ALTER TABLE {each.quoted} REPLICA IDENTITY FULL",
+                    by=by_owner(each.owner),
+                )
+
+    def _of_encoding(self) -> Iterator[Lack]:
+        own, sent = self.account.encoding, self.wanted.encoding
+        if not sent or own in (sent, "UTF8"):
+            return
+        yield found(
+            "an encoding that holds the master's texts",
+            f"the master's is {sent}, the slave's {own}: characters that it lacks cannot be stored",
+            severity=Severity.WARNING if own == "SQL_ASCII" else Severity.ERROR,
+            remedy="Make the slave's database anew: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.",
+        )
+
+    def _of_types(self) -> Iterator[Lack]:
+        what = "types as on the master"
+        for gap in types.gaps(self.connection, self.wanted.types):
+            yield found(
+                what,
+                gap.sentence,
+                gap.statement,
+                by=f"the owner of the type or {ADMINISTRATOR}",
+                remedy="" if gap.statement else "Mend it on the slave; types that are absent are made.",
+            )
+        made = [each for each in self.wanted.definitions if each.table not in self.there]
+        used = [column.collation for each in made for column in each.shape.columns if column.collation]
+        for name in types.collations_lacking(self.connection, used, self.wanted.collations):
+            yield found(
+                f"the collation {name}",
+                "the slave's server has no such collations (built without ICU?)",
+                remedy="Make the tables that use it yourself there, with another collation.",
+            )
+
+    def _loading(self, readable: bool) -> bool:
+        """Whether an initial update is under way: it judges the tables that it made by itself."""
+        if not readable:
+            return False
+        store = CheckpointStore(self.connection, self.replication.prefix, self.slave.schema, self.slave.name)
+        try:
+            kept = store.read()
+        except (own_schema.NotOwned, own_schema.InstalledElsewhere):  # said already
+            return False
+        return kept is not None and kept.state in (SlaveState.INITIAL, SlaveState.TRANSITION)
+
+    def _of_shapes(self) -> Iterator[Lack]:
+        for table, other in tables.not_tables(self.connection, self.tables).items():
+            yield found(
+                f"the name {table}",
+                f"it is {other} on the slave, and a table of the master's",
+                remedy="Drop or rename it there.",
+            )
+        if self.there and self.slave.existing_tables == "refuse" and not self.part:
+            yield found(
+                f"a slave without {listed([str(table) for table in self.there])}",
+                "its configuration says existing_tables: refuse",
+                remedy="Drop these tables, or say empty or keep.",
+            )
+        for definition in self.wanted.definitions:
+            if definition.table in self.there:
+                for sentence in differences(definition.shape, self.there[definition.table]):
+                    yield found(
+                        "a table like the master's",
+                        sentence,
+                        remedy="Mend it on the slave, or drop the table there: it is made anew.",
+                    )
+
+    def _of_disk(self) -> Iterator[Lack]:
+        if self.wanted.bytes >= 1_000_000_000:
+            yield found(
+                f"{self.wanted.bytes / 1e9:.1f} GB on the disk, and as much as their indexes take",
+                "the tables take that on the master; PostgreSQL does not say how much is free here",
+                severity=Severity.NOTE,
+                remedy="Look on the slave's machine.",
+            )
+
+
+def of_sequences(connection: Session, tables: Sequence[TableName], strange: Collection[TableName] = ()) -> list[Lack]:
+    """Sequences behind columns of `tables` that the account may not set. Raises psycopg's errors.
+
+    Not those that change owner together with `strange` tables.
+    """
+    fixed = [
+        each
+        for each in sequences.read(connection, tables)
+        if not (each.readable and each.settable) and not (each.owned and each.table in strange)
+    ]
+    role = preflight.role(connection) if fixed else ""
+    why = (
+        "they cannot be set past the master's values, and the first insert after a failover would draw a number that "
+        "is in use"
+    )
+    return [lack.at("slave", "") for lack in sequences_lacking(fixed, "SELECT, UPDATE", why, role)]

@@ -1,0 +1,81 @@
+"""Which initial update owns a PostgreSQL slave, and the lock that keeps two load jobs apart."""
+
+from typing import Any
+
+from sluice import sql_files
+from sluice.database.control import LoadRuns, Owner
+from sluice.database.session import Rows, Session
+from sluice.model.names import Prefix
+from sluice.model.slave_state import SlaveState
+from sluice.vendors.postgres.connection import application_name, quoted
+from sluice.vendors.postgres.session_settings import limit_lock_waits
+
+
+def read(connection: Session, prefix: Prefix, schema: str, slave: str) -> Owner | None:
+    """None where the slave was never configured. Its tables must exist."""
+    row = _execute(connection, "update_read", prefix, schema, slave=slave).fetchone()
+    return None if row is None else Owner(SlaveState(row[0]), *row[1:])
+
+
+def name(connection: Session, prefix: Prefix, schema: str, slave: str, update_id: str) -> None:
+    """From now on `update_id` owns the slave. The caller commits."""
+    _execute(connection, "update_set", prefix, schema, slave=slave, update_id=update_id)
+
+
+def note(connection: Session, prefix: Prefix, schema: str, slave: str, update_id: str, message: str) -> None:
+    """Says on the slave why its load stands still; nothing when another update owns it by now."""
+    _execute(connection, "update_note", prefix, schema, slave=slave, update_id=update_id, message=message)
+
+
+def lock(connection: Session, prefix: Prefix, slave: str) -> None:
+    """The right to load the slave, as long as this session lives. Raises `LoadRuns`."""
+    values = {"key": f"sluice load {prefix} {slave}"}
+    got = connection.execute(sql_files.render("postgres", "update_lock"), values).fetchone()
+    if not (got and got[0]):
+        holder = connection.execute(sql_files.render("postgres", "update_lock_holder"), values).fetchone()
+        raise LoadRuns(slave, str(holder[0]) if holder else "it has just ended")
+
+
+def hold(connection: Session, job: str) -> None:
+    """The job lives, and its loaders may claim blocks, as long as this session does or until `let_go`."""
+    connection.execute(sql_files.render("postgres", "load_hold"), {"job": job})
+
+
+def let_go(connection: Session, job: str) -> None:
+    """The job's loaders may claim no more."""
+    connection.execute(sql_files.render("postgres", "load_let_go"), {"job": job})
+
+
+def claiming(connection: Session, prefix: Prefix, slave: str, job: str) -> bool:
+    """In the transaction of a claim, first: False when the loader's job is over."""
+    values = {"claims": f"{prefix} {slave}", "job": job}
+    row = connection.execute(sql_files.render("postgres", "load_claiming"), values).fetchone()
+    return bool(row and row[0])
+
+
+def claim_in_turn(connection: Session, prefix: Prefix, slave: str) -> None:
+    """In the transaction of a claim: others wait until it ends, so that limits on what is read hold."""
+    connection.execute(sql_files.render("postgres", "load_claims_in_turn"), {"claims": f"{prefix} {slave}"})
+
+
+def no_claims(connection: Session, prefix: Prefix, slave: str) -> None:
+    """In a transaction: no claim is under way from here to its end."""
+    limit_lock_waits(connection, 10)
+    connection.execute(sql_files.render("postgres", "load_no_claims"), {"claims": f"{prefix} {slave}"})
+
+
+def end_sessions(connection: Session, application: str) -> int:
+    """Ends sessions that a dead job's loaders left behind, found by their application's name.
+
+    Only those of this account; a session that may not be ended is left: it can store nothing.
+    """
+    row = connection.execute(
+        sql_files.render("postgres", "sessions_end"), {"application": application_name(application)}
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _execute(connection: Session, statement: str, prefix: Prefix, schema: str, **values: Any) -> Rows:
+    return connection.execute(
+        sql_files.render("postgres", statement, prefix=prefix.lower, schema=quoted(schema)), values
+    )

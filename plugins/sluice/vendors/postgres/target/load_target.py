@@ -1,0 +1,41 @@
+"""A PostgreSQL slave that is loaded (`sluice.database.load.LoadTarget`)."""
+
+from sluice.vendors.postgres.row_copy import clear, formats, write
+from sluice.vendors.postgres.row_selection import delete
+from sluice.vendors.postgres.sequences import advance as advance_sequences
+from sluice.vendors.postgres.target.constraints import complete_constraints, complete_indexes, strip
+from sluice.vendors.postgres.target.tables import (
+    analyze,
+    empty,
+    foreign_keys,
+    lacking_privileges,
+    not_tables,
+    with_unique_values,
+)
+from sluice.vendors.postgres.target.tables import create as create_table
+from sluice.vendors.postgres.target.tables import drop as drop_table
+from sluice.vendors.postgres.types import collations_lacking
+from sluice.vendors.postgres.types import create as create_types
+from sluice.vendors.postgres.types import differences as type_differences
+
+__all__ = [
+    "advance_sequences",
+    "analyze",
+    "clear",
+    "collations_lacking",
+    "complete_constraints",
+    "complete_indexes",
+    "create_table",
+    "create_types",
+    "delete",
+    "drop_table",
+    "empty",
+    "foreign_keys",
+    "formats",
+    "lacking_privileges",
+    "not_tables",
+    "strip",
+    "type_differences",
+    "with_unique_values",
+    "write",
+]

@@ -1,0 +1,147 @@
+"""The texts of the statements that merge net changes into one table of the slave.
+
+Pure functions of the table, the changes' columns and the source to select from; the wording is in
+`include/sql/postgres/merge_*.sql`. `s` is the source with its columns `c1`…, `k1`…, `b1`… as
+`NetChanges` describes them, `t` the slave's table.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from sluice import sql_files
+from sluice.vendors.postgres.target.slave_tables import SlaveColumn, SlaveTable
+
+
+def delete(target: SlaveTable, source: str, match: str) -> str:
+    return sql_files.render("postgres", "merge_delete", target=target.only, source=source, match=match)
+
+
+def update(target: SlaveTable, columns: Sequence[str], source: str, match: str, skip: Sequence[str] = ()) -> str:
+    """`skip`: columns that keep their value anyway, the key of a row that stays."""
+    pairs = [(column, f"s.c{number}") for number, column in writable(target, columns) if column.identity != "a"]
+    chosen = [(column, value) for column, value in pairs if column.name not in skip]
+    if not chosen:
+        # Nothing but the key, or an identity that only the database sets: the rows are counted all the same.
+        return f"SELECT FROM {target.only} t, {source} s WHERE {match}"
+    assignments = ", ".join(f"{column.quoted} = {value}" for column, value in chosen)
+    return sql_files.render(
+        "postgres", "merge_update", target=target.only, source=source, match=match, assignments=assignments
+    )
+
+
+def insert(
+    target: SlaveTable, columns: Sequence[str], source: str, condition: str = "true", order: Sequence[str] = ()
+) -> str:
+    """`order`: places of the source to sort by."""
+    chosen = writable(target, columns)
+    return sql_files.render(
+        "postgres",
+        "merge_insert",
+        target=target.quoted,
+        columns=", ".join(column.quoted for _, column in chosen),
+        values=", ".join(f"s.c{number}" for number, _ in chosen),
+        source=source,
+        condition=condition,
+        order=f"ORDER BY {', '.join(f's.{place}' for place in order)}" if order else "",
+    )
+
+
+def absent(target: SlaveTable, match: str) -> str:
+    """The condition of an insert that only brings rows that are not there yet."""
+    return f"NOT EXISTS (SELECT FROM {target.only} t WHERE {match})"
+
+
+def remove(target: SlaveTable, columns: Sequence[str], source: str) -> str:
+    return sql_files.render(
+        "postgres", "merge_remove", target=target.only, source=source, match=same_row(target, columns)
+    )
+
+
+def same_key(target: SlaveTable, key: Sequence[str], places: Sequence[str]) -> str:
+    """The slave's row has the key that stands in the source's columns `places`."""
+    return " AND ".join(
+        f"t.{column.quoted} {column.equals or 'OPERATOR(pg_catalog.=)'} s.{place}"
+        for column, place in ((target.column(name), place) for name, place in zip(key, places, strict=True))
+    )
+
+
+def same_row(target: SlaveTable, columns: Sequence[str], letter: str = "c") -> str:
+    """The slave's row equals the source's in every column; NULL equals NULL; also for types without equality."""
+    numbered = writable(target, columns)
+    # Equality of columns that cannot be NULL lets the planner hash, merge or use an index; the texts decide.
+    narrowing = [
+        f"t.{column.quoted} {column.equals} s.{letter}{number}"
+        for number, column in numbered
+        if column.not_null and column.hashable and column.equals
+    ]
+    ours = ", ".join(f"t.{column.quoted}::{column.plain}" for _, column in numbered)
+    theirs = ", ".join(f"s.{letter}{number}::{column.sized}" for number, column in numbered)
+    return " AND ".join([*narrowing, f'(ROW({ours})::text) COLLATE "C" = (ROW({theirs})::text) COLLATE "C"'])
+
+
+def same_images(images: Iterable[tuple[SlaveColumn, str]]) -> list[str]:
+    """The slave's row is the former one: one condition a column. `images`: columns and the places of former values."""
+    return [same_value(column, f"s.{place}") for column, place in images]
+
+
+def same_value(column: SlaveColumn, theirs: str) -> str:
+    """The slave's value is `theirs`, as its column would hold it; NULL is NULL.
+
+    Values are equal when the type says so (1.0 is 1.00), texts when all their bytes are, and values of a
+    type that cannot tell when their texts are. None of these conditions serves as a join's: the key does that.
+    """
+    ours, theirs = f"t.{column.quoted}::{column.plain}", f"{theirs}::{column.sized}"
+    if not column.hashable:
+        return f'({ours}::text) COLLATE "C" IS NOT DISTINCT FROM ({theirs}::text) COLLATE "C"'
+    if column.textual:
+        return f'({ours}::text) COLLATE "C" IS NOT DISTINCT FROM ({theirs}::{column.plain}::text) COLLATE "C"'
+    if column.equals == "OPERATOR(pg_catalog.=)":
+        return f"{ours} IS NOT DISTINCT FROM {theirs}"
+    return f"(({ours} {column.equals} {theirs}) IS TRUE OR {ours} IS NULL AND {theirs} IS NULL)"
+
+
+def found(target: SlaveTable, shown: Sequence[str], source: str, match: str, *, copies: bool) -> str:
+    """Rows of the source that match another number of rows than they should. With copies: fewer only."""
+    return sql_files.render(
+        "postgres",
+        "merge_found",
+        shown=", ".join(f"s.{name}::text" for name in shown),
+        target=target.only,
+        source=source,
+        match=match,
+        expected="s.copies" if copies else "1",
+        exact="false" if copies else "true",
+    )
+
+
+def existing(target: SlaveTable, shown: Sequence[str], source: str, match: str) -> str:
+    """A row of the source whose key is taken on the slave."""
+    texts = ", ".join(f"s.{name}::text" for name in shown)
+    return f"SELECT ARRAY[{texts}]::text[] FROM {source} s JOIN {target.only} t ON {match} LIMIT 1"
+
+
+def differing(
+    target: SlaveTable, images: Sequence[tuple[SlaveColumn, str]], shown: Sequence[str], source: str, match: str
+) -> str:
+    """Rows that look otherwise than they should. `images`: columns and where their former values stand."""
+    same = same_images(images)
+    return sql_files.render(
+        "postgres",
+        "merge_differing",
+        shown=", ".join(f"s.{name}::text" for name in shown),
+        now=", ".join(f"t.{column.quoted}::text" for column, _ in images),
+        before=", ".join(f"s.{place}::text" for _, place in images),
+        other=", ".join(f"NOT ({condition})" for condition in same),
+        target=target.only,
+        source=source,
+        match=match,
+        same=" AND ".join(same),
+    )
+
+
+def writable(target: SlaveTable, columns: Sequence[str]) -> list[tuple[int, SlaveColumn]]:
+    """The columns that get a value here, with their numbers in the source. Raises `ColumnMissing`.
+
+    A column that this slave generates is computed by it, whatever the master says.
+    """
+    numbered = [(number, target.column(name)) for number, name in enumerate(columns, start=1)]
+    return [(number, column) for number, column in numbered if not column.generated]

@@ -1,0 +1,209 @@
+"""The slave's tables as changes are applied to them.
+
+targets = Targets(connection)          # one a session; remembers what it read
+targets.load(tables)                   # one statement for all that are not known yet
+targets[table].column("id").type
+targets.forget(table)                  # after DDL
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import psycopg
+
+from sluice import sql_files
+from sluice.database.conflicts import ColumnMissing
+from sluice.database.session import Session
+from sluice.errors import Terminal
+from sluice.model import foreign_key_order
+from sluice.model.foreign_key import ForeignKey
+from sluice.model.mask import NO_PATTERNS, Mask
+from sluice.model.names import TableName
+from sluice.vendors.postgres import foreign_keys
+from sluice.vendors.postgres.connection import native, quoted
+
+
+class SlaveTableMissing(Terminal):
+    """A table that changes on the master does not exist on the slave."""
+
+    def __init__(self, table: TableName):
+        super().__init__(
+            f"Table {table} does not exist on the slave. Create it there and start an initial update, "
+            "or take it out of the replication's tables."
+        )
+        self.table = table
+
+
+@dataclass(frozen=True)
+class SlaveColumn:
+    """One column of a slave table."""
+
+    name: str
+    type: str
+    """As DDL writes it, length and domain included."""
+    plain: str
+    """The type below domains and without length, for casts that must not cut anything off."""
+    sized: str
+    """The type below domains with its length: a cast to it makes of a value what the column would hold."""
+    not_null: bool
+    identity: str
+    generated: str
+    equals: str | None
+    """Equality as `OPERATOR(schema.=)`, None when the type has none (json, xml, point)."""
+    hashable: bool
+    """Whether a hash join can work with `equals`."""
+    textual: bool
+    """Whether a collation decides over its equality."""
+    castable: bool
+    """Whether a cast from text reads every value as the type's input function does."""
+    key: int
+    follows: bool
+    """Whether a foreign key changes it by itself when the row it refers to changes or goes."""
+
+    @property
+    def quoted(self) -> str:
+        return quoted(self.name)
+
+    def comparable(self, cascades: bool) -> bool:
+        """Whether a value other than the master's former one proves a local change on the slave.
+
+        Not where the slave generates it, nor, with `cascades`, where a foreign key may have been quicker.
+        """
+        return not self.generated and not (cascades and self.follows)
+
+
+@dataclass(frozen=True)
+class SlaveTable:
+    """One slave table."""
+
+    table: TableName
+    columns: tuple[SlaveColumn, ...]
+    partitioned: bool
+    watched: bool
+    """A foreign key points to it, or a user's trigger acts: a row that goes and comes back is not the same to them."""
+    owned: bool
+    """Rows of it go with rows that they refer to."""
+    hidden: frozenset[str] = frozenset()
+    """Its masked columns. Where there are any, what the server says of its rows is not shown."""
+
+    @cached_property
+    def _by_name(self) -> dict[str, SlaveColumn]:
+        return {column.name: column for column in self.columns}
+
+    @property
+    def quoted(self) -> str:
+        return quoted(self.table.schema, self.table.name)
+
+    @property
+    def only(self) -> str:
+        """For UPDATE and DELETE: changes of a child arrive under the child's own name."""
+        return self.quoted if self.partitioned else f"ONLY {self.quoted}"
+
+    def column(self, name: str) -> SlaveColumn:
+        """Raises `ColumnMissing`."""
+        try:
+            return self._by_name[name]
+        except KeyError:
+            raise ColumnMissing(self.table, name, self._by_name) from None
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a column."""
+        return name in self._by_name
+
+    def has_own(self, replicated: Sequence[str]) -> bool:
+        """Whether it has columns of its own, whose values live only here."""
+        known = set(replicated)
+        return any(column.name not in known and not column.generated for column in self.columns)
+
+
+class SlaveTables:
+    """What is known of the slave's tables, read once a session and table."""
+
+    def __init__(self, connection: Session, mask: Mask = NO_PATTERNS):
+        self.connection = connection
+        self.mask = mask
+        self._known: dict[TableName, SlaveTable] = {}
+        self._foreign_keys: dict[TableName, list[ForeignKey]] = {}
+        """By the table that refers to others."""
+
+    def load(self, tables: Iterable[TableName]) -> None:
+        """Reads those not known yet. Raises `SlaveTableMissing`."""
+        wanted = [table for table in dict.fromkeys(tables) if table not in self._known]
+        if not wanted:
+            return
+        pairs = ([table.schema for table in wanted], [table.name for table in wanted])
+        cursor = psycopg.RawCursor(native(self.connection))
+        rows = cursor.execute(sql_files.render("postgres", "targets"), pairs).fetchall()
+        links: dict[TableName, list[ForeignKey]] = {table: [] for table in wanted}
+        for key in foreign_keys.read(self.connection, wanted):
+            links[key.child].append(key)
+        found: dict[TableName, list[SlaveColumn]] = {}
+        flags: dict[TableName, tuple[bool, bool]] = {}
+        for schema, name, partitioned, watched, *values in rows:
+            table = TableName(schema, name)
+            flags[table] = (partitioned, watched)
+            follows = any(
+                values[0] in key.columns and (key.follows_updates or key.follows_deletes) for key in links[table]
+            )
+            found.setdefault(table, []).extend([SlaveColumn(*(*values, follows))] if values[0] is not None else [])
+        for table in wanted:
+            if table not in found:
+                raise SlaveTableMissing(table)
+            owned = any(key.takes_along for key in links[table])
+            hidden = frozenset(column.name for column in found[table] if self.mask.hides(table, column.name))
+            self._known[table] = SlaveTable(table, tuple(found[table]), *flags[table], owned, hidden)
+            self._foreign_keys[table] = links[table]
+
+    def __getitem__(self, table: TableName) -> SlaveTable:
+        self.load([table])
+        return self._known[table]
+
+    def hides(self, table: TableName) -> bool:
+        """Whether a column of the table is masked, as far as it was read: then what the server says of its rows is not
+        shown. Reads nothing."""
+        known = self._known.get(table)
+        return bool(self.mask.patterns) if known is None else bool(known.hidden)
+
+    def order(self, tables: Iterable[TableName]) -> list[TableName]:
+        """Parents before their children."""
+        wanted = list(tables)
+        self.load(wanted)
+        return foreign_key_order.write_order(wanted, ((key.child, key.parent) for key in self.foreign_keys(wanted)))
+
+    def foreign_keys(self, tables: Iterable[TableName]) -> list[ForeignKey]:
+        """The foreign keys by which `tables` refer to others, and to themselves."""
+        wanted = list(dict.fromkeys(tables))
+        self.load(wanted)
+        return [key for table in wanted for key in self._foreign_keys[table]]
+
+    def owners(self, table: TableName) -> Collection[TableName]:
+        """The tables whose rows take those of `table` along when they go; it may be among them."""
+        return {key.parent for key in self.foreign_keys([table]) if key.takes_along}
+
+    def kin(self, table: TableName, among: Iterable[TableName]) -> set[TableName]:
+        """Those of `among` that foreign keys connect with `table`, over whatever steps; itself among them.
+
+        As far as is known, or was before it was forgotten: reads nothing.
+        """
+        wanted = {table, *among} & self._foreign_keys.keys()
+        found, border = {table}, [table] if table in wanted else []
+        while border:
+            here = border.pop()
+            mine = {key.parent for key in self._foreign_keys[here]}
+            near = {
+                other
+                for other in wanted
+                if other in mine or any(key.parent == here for key in self._foreign_keys[other])
+            }
+            border += near - found
+            found |= near
+        return found
+
+    def forget(self, table: TableName | None = None) -> None:
+        """What was read of `table` is void, of all tables for None: its definition changed."""
+        if table is None:
+            self._known.clear()
+        else:
+            # Foreign keys and columns of others may have changed with it.
+            self._known.pop(table, None)

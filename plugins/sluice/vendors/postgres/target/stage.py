@@ -1,0 +1,334 @@
+"""Bringing rows to the slave: as arrays within a statement, as a stage table, as COPY.
+
+A source is what a statement can select from. `Arrays` sends the values as parameters: no table, one
+round trip, the way of small windows. `Relation` is one or more stage tables with the slave's own
+column types: a temporary one of this session, or unlogged ones that several writers fill.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import psycopg
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.database.apply import Staged
+from sluice.database.conflicts import Conflict
+from sluice.database.session import Session
+from sluice.errors import RESTART_APPLY
+from sluice.model.change import NetChanges
+from sluice.model.names import Prefix, TableName
+from sluice.vendors.postgres.connection import native, quoted
+from sluice.vendors.postgres.errors import reason as server_reason
+from sluice.vendors.postgres.target.slave_tables import SlaveColumn, SlaveTable
+
+KINDS = ("deletes", "updates", "moves", "inserts")
+_COPY_ROWS = 100_000
+_COPY_BYTES = 16 << 20
+"""A COPY is written in pieces of about so many rows and bytes."""
+_FEW = 64
+"""Values up to which Python is faster than Arrow's kernels."""
+_TEXT = pa.large_string()
+_CONTEXT = re.compile(r"COPY .*?, \S+ (\d+)(?:, \S+ (.*))?", re.DOTALL)
+
+
+class ValueUnfit(Conflict):
+    """A value of the master does not fit into the slave's column."""
+
+    def __init__(self, table: TableName, column: str | None, value: str | None, reason: str):
+        where = f"{table}, column {column!r}" if column else str(table)
+        what = f"the value {_short(value)}" if value is not None else "a row"
+        super().__init__(
+            table,
+            f"{where}: {what} of the master does not fit on the slave: {reason}",
+            "Give the slave's column the master's type and constraints (ALTER TABLE), or take the table out of the "
+            f"replication, then {RESTART_APPLY}.",
+        )
+        self.column = column
+        self.value = value
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """Rows as `$1`, `$2`, … of a statement, an array of texts a column."""
+
+    sql: str
+    parameters: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Rows in stage tables."""
+
+    sql: str
+    parameters: tuple[str, ...] = ()
+
+
+Source = Arrays | Relation
+
+
+@dataclass(frozen=True)
+class Rows:
+    """One set of rows on its way: here as Arrow, or in a stage table."""
+
+    names: tuple[str, ...]
+    count: int
+    """Rows of the slave they stand for (copies counted)."""
+    arrow: Any = None
+    relation: str | None = None
+
+    def only(self, letters: str) -> "Rows":
+        """With the columns of these letters alone."""
+        names = tuple(name for name in self.names if name[0] in letters)
+        return Rows(names, self.count, None if self.arrow is None else self.arrow.select(names), self.relation)
+
+    def named(self, sources: Mapping[str, str]) -> "Rows":
+        """With the columns `sources` names: each new name and the name it has here."""
+        names = tuple(sources)
+        if names == self.names and names == tuple(sources.values()):
+            return self
+        if self.arrow is not None:
+            return Rows(names, self.count, pa.table({name: self.arrow.column(old) for name, old in sources.items()}))
+        chosen = ", ".join(f"{old} AS {name}" for name, old in sources.items())
+        return Rows(names, self.count, relation=f"(SELECT {chosen} FROM {self.relation} r)")
+
+    def deleted(self, key: Sequence[str], images: Sequence[str]) -> "Rows":
+        """The same rows as `deletes`: `key` says which columns are k1, …; `images` which `b` are wanted."""
+        sources = {f"k{number}": name for number, name in enumerate(key, start=1)}
+        return self.named({**sources, **{name: self.image(name) for name in images}})
+
+    def image(self, name: str) -> str:
+        """Where the former value `name` (`b3`) stands: an old image that does not differ is the new one."""
+        return name if name in self.names else f"c{name[1:]}"
+
+
+@dataclass(frozen=True)
+class StagedHere(Staged):
+    """Net changes in unlogged stage tables of the slave."""
+
+    relations: dict[str, Rows] = field(default_factory=dict)
+    """For each kind of `KINDS` that has rows: where they lie."""
+
+
+def sets(changes: NetChanges | Staged) -> dict[str, list[Rows]]:
+    """The rows of each kind, wherever they lie."""
+    if isinstance(changes, Staged):
+        assert isinstance(changes, StagedHere), "staged on another vendor's slave"
+        return {kind: [changes.relations[kind]] if kind in changes.relations else [] for kind in KINDS}
+    tables = {kind: getattr(changes, kind) for kind in KINDS}
+    return {
+        kind: [Rows(tuple(table.column_names), expected(table), arrow=table)] if table.num_rows else []
+        for kind, table in tables.items()
+    }
+
+
+def joined(found: Sequence[Rows]) -> list[Rows]:
+    """The same rows of one kind in as few sets as possible: one here, one in stage tables."""
+    names = tuple(dict.fromkeys(name for rows in found for name in rows.names))
+    alike = [rows.named({name: rows.image(name) if name[0] == "b" else name for name in names}) for rows in found]
+    here = [rows for rows in alike if rows.relation is None]
+    there = [rows for rows in alike if rows.relation is not None]
+    result = []
+    if here:
+        table = here[0].arrow if len(here) == 1 else pa.concat_tables([rows.arrow for rows in here])
+        result.append(Rows(names, sum(rows.count for rows in here), arrow=table))
+    if there:
+        union = " UNION ALL ".join(f"SELECT {', '.join(names)} FROM {rows.relation} r" for rows in there)
+        result.append(Rows(names, sum(rows.count for rows in there), relation=f"({union})"))
+    return result
+
+
+def labels(
+    target: SlaveTable, columns: Sequence[str], key: Sequence[str], names: Sequence[str]
+) -> list[SlaveColumn | None]:
+    """The slave's column behind each of `names` (`c1`, `k2`, `b3`); None for `copies`. Raises `ColumnMissing`."""
+    return [
+        None if name == "copies" else target.column((key if name[0] == "k" else columns)[int(name[1:]) - 1])
+        for name in names
+    ]
+
+
+def arrays(rows: Any, typed: Sequence[SlaveColumn | None]) -> Arrays:
+    """`rows` as parameters, cast to the slave's types without lengths: assignment then checks those."""
+    names = rows.column_names
+    casts = ", ".join(
+        f"u.{name}::{'bigint' if column is None else column.plain} AS {name}"
+        for name, column in zip(names, typed, strict=True)
+    )
+    places = ", ".join(f"${number}::text[]" for number in range(1, len(names) + 1))
+    sql = f"(SELECT {casts} FROM unnest({places}) AS u ({', '.join(names)}))"
+    return Arrays(sql, tuple(_array(column) for column in rows.itercolumns()))
+
+
+def temporary(
+    connection: Session, name: str, rows: Any, target: SlaveTable, typed: Sequence[SlaveColumn | None]
+) -> Relation:
+    """`rows` in a temporary table that the end of the transaction drops. Raises `ValueUnfit`."""
+    relation = f"pg_temp.{quoted(name)}"
+    connection.execute(f"CREATE TEMPORARY TABLE {quoted(name)} ({_definition(rows, typed)}) ON COMMIT DROP")
+    copy(connection, relation, rows, target, typed)
+    return Relation(relation)
+
+
+def put(
+    connection: Session,
+    changes: NetChanges,
+    target: SlaveTable,
+    *,
+    prefix: Prefix,
+    schema: str,
+    epoch: int,
+    number: str,
+) -> StagedHere:
+    """Net changes into unlogged tables `<prefix>stage_<epoch>_<number>_<kind>` of `schema`, replacing what is there.
+
+    `number` names the share and the table (letters, digits, underscores). On a connection in
+    autocommit: PostgreSQL (18 and before) does not start again after a crash that comes soon after
+    a transaction that had created an unlogged table was rolled back, because the table's empty file
+    is left and its "init" file is restored. So each table is there for good before rows come.
+    Raises `ValueUnfit`, `ColumnMissing`.
+    """
+    relations: dict[str, Rows] = {}
+    for kind in KINDS:
+        rows = getattr(changes, kind)
+        if not rows.num_rows:
+            continue
+        typed = labels(target, changes.columns, changes.key, rows.column_names)
+        relation = quoted(schema, f"{prefix.lower}stage_{epoch}_{number}_{kind}")
+        connection.execute(
+            f"DROP TABLE IF EXISTS {relation};"
+            f"CREATE UNLOGGED TABLE {relation} ({_definition(rows, typed)}) WITH (autovacuum_enabled = off)"
+        )
+        copy(connection, relation, rows, target, typed)
+        relations[kind] = Rows(tuple(rows.column_names), expected(rows), relation=relation)
+    return StagedHere(changes.table, changes.columns, changes.key, changes.changes, changes.compared, relations)
+
+
+def drop(connection: Session, prefix: Prefix, schema: str, *, below: int) -> int:
+    """Drops the stage tables of a prefix of epochs under `below`; how many. The caller commits."""
+    found = connection.execute(
+        "SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE n.nspname = %s AND c.relkind = 'r' AND c.relpersistence = 'u' AND starts_with(c.relname, %s)",
+        [schema, f"{prefix.lower}stage_"],
+    ).fetchall()
+    pattern = re.compile(re.escape(f"{prefix.lower}stage_") + r"(\d+)_")
+    names = [name for (name,) in found if (m := pattern.match(name)) and int(m[1]) < below]
+    for name in names:
+        connection.execute(f"DROP TABLE IF EXISTS {quoted(schema, name)}")
+    return len(names)
+
+
+def expected(rows: Any) -> int:
+    """How many rows of the slave these rows stand for."""
+    return int(pc.sum(rows.column("copies")).as_py() or 0) if "copies" in rows.column_names else int(rows.num_rows)
+
+
+def copy(
+    connection: Session,
+    relation: str,
+    rows: Any,
+    target: SlaveTable,
+    typed: Sequence[SlaveColumn | None],
+    columns: str = "",
+) -> int:
+    """`rows` into `relation` (quoted; `columns` in parentheses when not all) by COPY; how many came in.
+
+    Raises `ValueUnfit` for a value that the type refuses, psycopg's errors for all else.
+    """
+    cursor = native(connection).cursor()
+    try:
+        with cursor.copy(f"COPY {relation} {columns} FROM STDIN") as stream:
+            size = max(1, min(_COPY_ROWS, rows.num_rows * _COPY_BYTES // max(rows.nbytes, 1)))
+            for at in range(0, rows.num_rows, size):
+                stream.write(copy_text(rows.slice(at, size)))
+    except psycopg.errors.DataError as error:
+        raise unfit(error, target, rows, typed) from error
+    return cursor.rowcount
+
+
+def copy_text(rows: Any) -> memoryview:
+    """Rows in COPY's text format. Exact: NULL is `\\N`, and no data can end the stream, as `\\.` in CSV may."""
+    columns = [_escaped(column) for column in rows.itercolumns()]
+    if len(columns) == 1:
+        lines = columns[0].fill_null("\\N")
+    else:
+        lines = pc.binary_join_element_wise(
+            *columns, pa.scalar("\t", _TEXT), null_handling="replace", null_replacement="\\N"
+        )
+    lines = pc.binary_join_element_wise(lines, pa.scalar("", _TEXT), pa.scalar("\n", _TEXT))
+    whole = pa.concat_arrays(lines.chunks) if isinstance(lines, pa.ChunkedArray) else lines
+    return _data(whole)
+
+
+def unfit(error: psycopg.Error, target: SlaveTable, rows: Any, typed: Sequence[SlaveColumn | None]) -> ValueUnfit:
+    """What the server's complaint about a COPY says: it names line and column."""
+    reason = server_reason(error, hidden=True) if target.hidden else error.diag.message_primary or str(error)
+    match = _CONTEXT.search(error.diag.context or "")
+    if match is None:
+        return ValueUnfit(target.table, error.diag.column_name, None, reason)
+    # Whatever the server's language: a line's number, then a column's name, then a colon or comma.
+    rest = match[2] or ""
+    names = [(label, number) for number, label in enumerate(rows.column_names)]
+    names += [(column.name, number) for number, column in enumerate(typed) if column]
+    places = [(len(name), number) for name, number in names if rest.startswith((f"{name}:", f"{name},"))]
+    if not places:
+        return ValueUnfit(target.table, error.diag.column_name, None, reason)
+    place = max(places)[1]
+    column = typed[place]
+    value = rows.column(place)[int(match[1]) - 1].as_py() if int(match[1]) <= rows.num_rows else None
+    shown = None if column is None or column.name in target.hidden else value
+    return ValueUnfit(target.table, column.name if column else None, shown, reason)
+
+
+def _definition(rows: Any, typed: Sequence[SlaveColumn | None]) -> str:
+    # An old image need not pass the checks of a domain, nor those of a length: it is only compared.
+    return ", ".join(
+        f"{name} {'bigint' if column is None else column.plain if name[0] == 'b' else column.type}"
+        for name, column in zip(rows.column_names, typed, strict=True)
+    )
+
+
+def _array(column: Any) -> str:
+    """A text[] literal."""
+    if len(column) <= _FEW:
+        quoted_texts = (
+            "NULL" if text is None else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+            for text in map(_text, column.to_pylist())
+        )
+        return "{" + ",".join(quoted_texts) + "}"
+    texts = column.cast(_TEXT)
+    escaped = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '\\"')
+    empty = pa.scalar("", _TEXT)
+    elements = pc.binary_join_element_wise(empty, escaped, empty, pa.scalar('"', _TEXT)).fill_null("NULL")
+    return "{" + ",".join(elements.to_pylist()) + "}"
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _escaped(column: Any) -> Any:
+    texts = column.cast(_TEXT)
+    # Looked for in all of them at once, which is some fifty times faster than in one after the other.
+    data = [bytes(_data(chunk)) for chunk in (texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts])]
+    for plain, coded in (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r")):
+        if any(plain.encode() in each for each in data):
+            texts = pc.replace_substring(texts, plain, coded)
+    return texts
+
+
+def _data(texts: Any) -> memoryview:
+    """All texts of an array, one behind the other. Those of NULLs, if there are any, are among them."""
+    _, offsets, data = texts.buffers()
+    if data is None or not len(texts):
+        return memoryview(b"")
+    bounds = np.frombuffer(offsets, dtype=np.int64, count=texts.offset + len(texts) + 1)
+    return memoryview(data)[int(bounds[texts.offset]) : int(bounds[-1])]
+
+
+def _short(value: str) -> str:
+    return repr(value) if len(value) <= 100 else f"{value[:80]!r}… ({len(value)} characters)"

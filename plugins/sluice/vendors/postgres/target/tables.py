@@ -1,0 +1,203 @@
+"""Tables of a PostgreSQL slave: defined as on the master, made where absent, emptied.
+
+What a slave's table is: the master's columns in their order with types, collations, NOT NULL,
+identity, generation expressions and defaults, and its key. Not: comments, ownership, privileges,
+storage parameters, user triggers. A partitioned table becomes a plain one of the same name, and a
+table of an inheritance tree stands for itself: the changes of all partitions arrive under the
+root's name, and a partition added or dropped on the master needs nothing on the slave. Identity
+columns are BY DEFAULT, since the values come from the master. Indexes and constraints beyond the
+key come after the load (`sluice.vendors.postgres.target.constraints`).
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import psycopg
+
+from sluice import sql_files
+from sluice.database.load import ForeignKeyMet
+from sluice.database.schema import SequenceDefinition, TableDefinition
+from sluice.database.session import Session
+from sluice.model.names import TableName
+from sluice.model.shape import Column, TableShape
+from sluice.vendors.postgres import catalog, sequences
+from sluice.vendors.postgres.connection import native, quoted
+from sluice.vendors.postgres.errors import in_one_line
+from sluice.vendors.postgres.expressions import RESTART_UPDATE, Examiner, ExpressionRefused, row_of, type_of
+from sluice.vendors.postgres.target import column_clause, constraints
+from sluice.vendors.postgres.types import create_schema
+
+log = logging.getLogger("sluice.load")
+
+TRUNCATED_TOGETHER = 100
+"""Tables one TRUNCATE takes: each needs locks for itself, its indexes and TOAST, and a server has only so many."""
+
+
+LOCK_TIMEOUT = "30s"
+"""How long emptying waits for readers of the slave before it says so."""
+
+
+def define(connection: Session, tables: Sequence[TableName]) -> list[TableDefinition]:
+    """The definitions of those of `tables` that exist on the master, in that order."""
+    shapes = catalog.shapes(connection, tables)
+    keys = constraints.keys(connection, tables)
+    behind: dict[TableName, list[SequenceDefinition]] = {}
+    for sequence in sequences.read(connection, tables):
+        behind.setdefault(sequence.table, []).append(sequence)
+    generated: dict[TableName, dict[str, str]] = {}
+    for schema, name, column, expression in connection.execute(
+        sql_files.render("postgres", "table_generated"), catalog.pairs(tables)
+    ).fetchall():
+        generated.setdefault(TableName(schema, name), {})[column] = expression
+    return [
+        TableDefinition(
+            shapes[table],
+            keys[table][0] if table in keys else None,
+            keys[table][1] if table in keys else "i",
+            tuple(behind.get(table, ())),
+            generated.get(table, {}),
+        )
+        for table in tables
+        if table in shapes
+    ]
+
+
+def create(connection: Session, definition: TableDefinition, *, trusted: bool = False) -> None:
+    """Makes an absent table, in the caller's transaction.
+
+    A default that the slave cannot have, because it calls a function that is missing there or that it does not trust,
+    is left out and logged: replicated values never need it. `trusted`: whatever expressions call. Raises
+    `ExpressionRefused`; the transaction is lost then.
+    """
+    examiner = Examiner(connection, trusted=trusted)
+    shape, name = definition.shape, quoted(definition.table.schema, definition.table.name)
+    create_schema(connection, definition.table.schema)
+    for sequence in definition.sequences:
+        sequences.create(connection, sequence)
+    identities = {sequence.column: sequence for sequence in definition.sequences if sequence.identity}
+    lines = [
+        column_clause.clause(
+            replace(column, default=definition.generated.get(column.name)),
+            native(connection).info.server_version,
+            identity=sequences.options(identities[column.name]) if column.name in identities else "",
+        )
+        for column in shape.columns
+    ]
+    key = ", ".join(quoted(column.name) for column in shape.key)
+    if definition.key_name and definition.key_kind in "pu":
+        word = "PRIMARY KEY" if definition.key_kind == "p" else "UNIQUE"
+        lines.append(f"CONSTRAINT {quoted(definition.key_name)} {word} ({key})")
+    body = ",\n    ".join(lines)
+    statement = f"CREATE TABLE {name} (\n    {body}\n)"
+    reason = examiner.types([column.type for column in shape.columns])
+    row = row_of(column for column in shape.columns if not column.generated)
+    for column in shape.columns:
+        if column.generated and not reason:
+            expression = definition.generated[column.name]
+            reason = examiner.evaluated(expression, row, definition.table.name, type_=type_of(column))
+    if reason:
+        raise ExpressionRefused(definition.table, statement, reason, again=RESTART_UPDATE)
+    connection.execute(statement.encode())
+    if definition.key_name and definition.key_kind == "i":
+        connection.execute(f"CREATE UNIQUE INDEX {quoted(definition.key_name)} ON {name} ({key})".encode())
+    for column in shape.columns:
+        if column.default is not None and not column.generated:
+            _set_default(connection, examiner, definition, column)
+    for sequence in definition.sequences:
+        sequences.own(connection, sequence)
+
+
+def drop(connection: Session, table: TableName) -> None:
+    """Removes a table that this update made, in the caller's transaction."""
+    connection.execute(f"DROP TABLE IF EXISTS {quoted(table.schema, table.name)}".encode())
+
+
+def empty(connection: Session, shapes: Sequence[TableShape]) -> None:
+    """Deletes all rows of these tables of the slave, over an autocommit connection.
+
+    Tables that refer to one another go together, others in groups. Where the account may not
+    TRUNCATE, rows are deleted. Raises psycopg's errors; nothing is cascaded to other tables.
+    """
+    only = {shape.table: "" if shape.partitioned else "ONLY " for shape in shapes}
+    tables = list(only)
+    met = foreign_keys(connection, tables)
+    bound = {table for key in met for table in (key.child, key.parent) if key.child_loaded and key.parent_loaded}
+    groups = [[table for table in tables if table in bound]]
+    free = [table for table in tables if table not in bound]
+    groups += [free[start : start + TRUNCATED_TOGETHER] for start in range(0, len(free), TRUNCATED_TOGETHER)]
+    for group in groups:
+        if not group:
+            continue
+        # Tables that inherit from one are replicated on their own, or none of our business.
+        names = [only[table] + quoted(table.schema, table.name) for table in group]
+        try:
+            with connection.transaction():
+                connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+                connection.execute(f"TRUNCATE {', '.join(names)}".encode())
+        except psycopg.errors.InsufficientPrivilege:
+            with connection.transaction():
+                connection.execute("SET CONSTRAINTS ALL DEFERRED")
+                for name in names:
+                    connection.execute(f"DELETE FROM {name}".encode())
+
+
+def foreign_keys(connection: Session, tables: Sequence[TableName]) -> list[ForeignKeyMet]:
+    """The slave's foreign keys from or to any of `tables`."""
+    rows = connection.execute(sql_files.render("postgres", "foreign_keys_touching"), catalog.pairs(tables)).fetchall()
+    return [
+        ForeignKeyMet(TableName(schema, child), name, TableName(other, parent), own, theirs)
+        for schema, child, name, other, parent, own, theirs in rows
+    ]
+
+
+def with_unique_values(connection: Session, tables: Sequence[TableName]) -> set[TableName]:
+    """Those of `tables` that keep more unique than their primary key."""
+    rows = connection.execute(sql_files.render("postgres", "table_indexes"), catalog.pairs(tables)).fetchall()
+    return {TableName(row[0], row[1]) for row in rows if (row[3] or row[6] == "x") and not row[8]}
+
+
+def filled(connection: Session, table: TableName) -> bool:
+    """Whether the slave has such a table, with rows."""
+    if catalog.shape(connection, table) is None:
+        return False
+    row = connection.execute(f"SELECT EXISTS (SELECT FROM {quoted(table.schema, table.name)})".encode()).fetchone()
+    return bool(row and row[0])
+
+
+def not_tables(connection: Session, tables: Sequence[TableName]) -> dict[TableName, str]:
+    """Names of `tables` that the slave uses for something else, such as a view, and for what."""
+    rows = connection.execute(sql_files.render("postgres", "names_taken"), catalog.pairs(tables)).fetchall()
+    return {TableName(schema, name): what for schema, name, what in rows}
+
+
+def lacking_privileges(connection: Session, tables: Iterable[TableName]) -> dict[TableName, str]:
+    """What this account may not do with existing tables of the slave, per table, e.g. `INSERT, DELETE`."""
+    wanted = list(tables)
+    rows = connection.execute(sql_files.render("postgres", "privileges_lacking"), catalog.pairs(wanted)).fetchall()
+    return {TableName(schema, name): ", ".join(lacking) for schema, name, lacking in rows}
+
+
+def analyze(connection: Session, table: TableName) -> None:
+    """Statistics for the slave's planner, which has never seen these rows."""
+    connection.execute(f"ANALYZE {quoted(table.schema, table.name)}".encode())
+
+
+def _set_default(connection: Session, examiner: Examiner, definition: TableDefinition, column: Column) -> None:
+    name = quoted(definition.table.schema, definition.table.name)
+    statement = f"ALTER TABLE {name} ALTER COLUMN {quoted(column.name)} SET DEFAULT {column.default}"
+    try:
+        reason = examiner.default(str(column.default), column)
+        if not reason:
+            with connection.transaction():
+                connection.execute(statement.encode())
+    except psycopg.ProgrammingError as error:
+        reason = in_one_line(error)
+    if reason:
+        log.warning(
+            "%s.%s: default left out on the slave: %s. The statement was: %s",
+            definition.table,
+            column.name,
+            reason,
+            statement,
+        )

@@ -1,0 +1,86 @@
+"""Sessions of a PostgreSQL server that are watched from outside: a server that is frozen answers nothing, for ever.
+
+Neither keepalives nor time-outs of TCP tell: the server's machine is well, and acknowledges what it gets.
+"""
+
+import os
+import select
+import socket
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+import psycopg
+from psycopg import pq
+
+from sluice import sql_files
+from sluice.database.session import Session
+from sluice.errors import Transient
+from sluice.vendors.postgres.connection import end_with_client, native
+from sluice.vendors.postgres.errors import adopt
+
+_FAILED = (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE)
+
+
+class Silent(Transient):
+    """The server takes what is sent to it and does not answer."""
+
+    def __init__(self, place: str, seconds: float):
+        super().__init__(f"{place}: the server has not answered for {seconds:.0f} s.")
+
+
+def waiters(connection: Session, holders: Sequence[Session], place: str, seconds: float) -> int:
+    """How many sessions wait for locks that `holders` have. `seconds`: for an answer. Raises `Silent`."""
+    pids = [native(session).info.backend_pid for session in holders]
+    statement = sql_files.render("postgres", "lock_waiters", pids=",".join(map(str, pids)))
+    return int(_ask(connection, statement, place, seconds))
+
+
+def begin_reading(connection: Session, place: str, idle_seconds: float) -> None:
+    """For a session that holds a snapshot: the server ends it when nobody is left who wants it.
+
+    `idle_seconds`: between two statements.
+    """
+    connection.execute("SET max_parallel_workers_per_gather = 0")
+    end_when_idle(connection, idle_seconds)
+    end_with_client(connection)
+
+
+def end_when_idle(connection: Session, seconds: float) -> None:
+    """The server ends the session when its transaction does nothing for so long. Raises psycopg's errors."""
+    connection.execute(f"SET idle_in_transaction_session_timeout = {int(1000 * seconds)}".encode())
+
+
+def interrupt(connection: Session) -> None:
+    """Cancels what it executes, if anything. May be called from any thread; never raises, and takes 5 s at most."""
+    with suppress(psycopg.Error):
+        if native(connection).info.transaction_status is pq.TransactionStatus.ACTIVE:
+            native(connection).cancel_safe(timeout=5.0)
+
+
+def cut(connection: Session) -> None:
+    """Ends the connection for who waits for the server. May be called from any thread; never raises."""
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(native(connection).fileno())) as link:
+        link.shutdown(socket.SHUT_RDWR)
+
+
+def _ask(connection: Session, statement: str, place: str, seconds: float) -> str:
+    """The one value that a statement answers. The session is lost after `Silent`."""
+    end, pgconn = time.monotonic() + seconds, native(connection).pgconn
+    poll = select.poll()
+    poll.register(pgconn.socket, select.POLLIN)
+    pgconn.send_query(statement.encode())
+    answer = ""
+    while True:
+        while pgconn.flush() or pgconn.is_busy():
+            if not poll.poll(max(0, int(1000 * (end - time.monotonic())))):
+                raise Silent(place, seconds)
+            pgconn.consume_input()
+        result = pgconn.get_result()
+        if result is None:
+            return answer
+        if result.status in _FAILED:
+            error = psycopg.errors.error_from_result(result)
+            adopt(error, place)
+            raise error
+        answer = (result.get_value(0, 0) or b"").decode()

@@ -1,0 +1,73 @@
+"""Asking the apply of a slave for something (`sluice.apply.request_handler`), and what keeps it from answering."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from redis import Redis
+
+from sluice.coordination import lease
+from sluice.coordination.gate import ERROR, Gate
+from sluice.coordination.requests import Requests
+from sluice.database.registry import reach, vendor_of
+from sluice.errors import SluiceError, Transient
+from sluice.model.requests import Refused, Request, T, parse_answer
+from sluice.model.slave_state import SlaveState
+from sluice.pair import Pair
+
+PATIENCE_SECONDS = 60.0
+"""How long an answer is waited for."""
+LOOK_SECONDS = 0.01
+
+
+class Unanswered(Transient):
+    """No apply answered in time."""
+
+    def __init__(self, pair: Pair, why: str):
+        super().__init__(f"{pair}: the apply did not answer within {PATIENCE_SECONDS:.0f} s: {why}")
+
+
+@contextmanager
+def ask_apply(
+    pair: Pair, store: "Redis", request: Request, read: Callable[[Mapping[str, Any]], T]
+) -> Iterator[T | Refused]:
+    """The apply's answer to a request, as `read` reads it; what the apply holds for it, it holds until the block ends.
+
+    Raises `Unanswered`, `RequestUnknown`, `StoreUnreachable`, and errors of connecting.
+    """
+    requests = Requests(store, pair.prefix, pair.slave.name)
+    name = requests.ask(request, PATIENCE_SECONDS)
+    try:
+        end = time.monotonic() + PATIENCE_SECONDS
+        while (answer := requests.answered(name)) is None:
+            if time.monotonic() > end:
+                raise Unanswered(pair, why_silent(pair, store))
+            time.sleep(LOOK_SECONDS)
+        yield parse_answer(answer, read)
+    finally:
+        with suppress(SluiceError):  # then it expires
+            requests.withdraw(name)
+
+
+def why_silent(pair: Pair, store: "Redis") -> str:
+    """In words, what keeps the apply from answering."""
+    prefix, slave, info = pair.prefix, pair.slave, pair.slave_info
+    closures = Gate(store, prefix, slave.name).closures()
+    stopped = [closure.with_remedy for closure in closures if closure.name == ERROR]
+    if stopped:
+        return f"it has stopped: {stopped[0]} When it applies again and safe mode is off, start the DAG resync."
+    if closures:
+        return "the gate is closed: " + "; ".join(map(str, closures)) + ". When it is open again, start the DAG resync."
+    with reach(info, f"{pair.application} verify") as session:
+        module = vendor_of(info.vendor).control
+        checkpoint = module.CheckpointStore(session, prefix, slave.schema, slave.name).read()
+    if checkpoint is None:
+        return f"the slave is {SlaveState.UNCONFIGURED}. Start an initial update."
+    if checkpoint.state is not SlaveState.NORMAL:
+        return f"the slave is {checkpoint.state}: {checkpoint.message or 'await its end'}"
+    if lease.holder(store, lease.key(prefix, slave.name)) is None:
+        return "it is not running. Start the DAG cdc_apply."
+    if checkpoint.catching_up:
+        return "the slave is CATCHING_UP with a large window."
+    return "it is busy with a large window, or in safe mode after a crash."

@@ -1,0 +1,70 @@
+"""What master and slave do not both have besides rows, because no change says so: compared, never mended."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sluice.config import Replication
+from sluice.database.registry import reach, vendor_of
+from sluice.database.schema import Constraint, DomainCheck, Index
+from sluice.database.session import Session
+from sluice.model.lack import Lack, slave_side
+from sluice.model.names import TableName
+from sluice.model.slave_state import SlaveState
+from sluice.pair import Pair
+
+
+@dataclass(frozen=True)
+class MasterDefinitions:
+    """What is defined on the master for its captured tables, beyond rows."""
+
+    tables: Sequence[TableName]
+    indexes: Sequence[Index]
+    constraints: Sequence[Constraint]
+    domain_checks: Sequence[DomainCheck]
+
+    @classmethod
+    def read(cls, vendor: str, master: Session, tables: Sequence[TableName]) -> "MasterDefinitions":
+        """Raises the driver's errors."""
+        schemas = vendor_of(vendor).schemas
+        return cls(
+            tables,
+            schemas.indexes(master, tables),
+            schemas.constraints(master, tables),
+            schemas.domain_checks(master, tables),
+        )
+
+
+def not_captured(
+    replication: Replication, existing: Iterable[TableName], captured: Mapping[TableName, str | None]
+) -> dict[TableName, str]:
+    """Tables of the master whose changes are lost, and why. Raises `TablesMissing`, `OwnTable`."""
+    found = {each.table: "it is not captured" for each in replication.resolve(existing) if each.table not in captured}
+    return found | {table: fault for table, fault in captured.items() if fault}
+
+
+def of_slave(
+    pair: Pair, defined: MasterDefinitions, is_updated: Callable[[str | None, str], bool]
+) -> list[Lack] | None:
+    """Indexes, constraints and checks of domains that a slave lacks, constraints that only it has, and what mends that.
+
+    None where that says nothing: the slave is not NORMAL, or an initial update still makes them. `is_updated`: whether
+    the update of that id goes on for a slave. Raises `Transient`.
+    """
+    vendor = pair.slave_info.vendor
+    schemas = vendor_of(vendor).schemas
+    with reach(pair.slave_info, f"{pair.application} compare") as slave:
+        checkpoints = vendor_of(vendor).control
+        checkpoint = checkpoints.CheckpointStore(slave, pair.prefix, pair.slave.schema, pair.slave.name).read()
+        if checkpoint is None or checkpoint.state is not SlaveState.NORMAL:
+            return None
+        owner = vendor_of(vendor).loads.read(slave, pair.prefix, pair.slave.schema, pair.slave.name)
+        if owner is not None and is_updated(owner.update_id, pair.slave.name):
+            return None
+        there = vendor_of(vendor).rows.shapes(slave, defined.tables)
+        names = {table for table in defined.tables if table in there and table not in checkpoint.tables}
+        indexes = [one for one in defined.indexes if one.table in names]
+        constrained = [one for one in defined.constraints if one.table in names]
+        found = schemas.lacking(slave, indexes, constrained, names)
+        found += schemas.surplus(slave, indexes, constrained, sorted(names))
+        found += schemas.domain_checks_lacking(defined.domain_checks, schemas.domain_checks(slave, sorted(names)))
+    return [lack.at(slave_side(pair.slave.name), pair.slave_info.place) for lack in found]

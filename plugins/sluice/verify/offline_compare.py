@@ -1,0 +1,120 @@
+"""A slave whose apply does not run, seen where it stands; and the master's rows as they were there.
+
+A transaction on the slave that reads CHECKPOINT sees the rows of just that position: both are written together. The
+master is seen later, at a snapshot of its own; of what changed in between, ITEMS holds every row as it was before.
+So the two are compared at the slave's position, although the master has long left it.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from sluice.database.registry import vendor_of
+from sluice.database.session import Session
+from sluice.model import content
+from sluice.model.checkpoint import Checkpoint
+from sluice.model.names import TableName
+from sluice.model.position import Position
+from sluice.model.reject import Row
+from sluice.model.slave_state import SlaveState
+from sluice.model.window import Window
+from sluice.pair import Pair
+from sluice.verify.findings import CouldNotCompare
+
+if TYPE_CHECKING:
+    from sluice.verify.pinned_sessions import Side
+
+Image = dict[str, str | None]
+"""A row: column → canonical text."""
+Waiting = tuple[str, Image | None, Image | None]
+"""A change that waits: its action, the row after it and the row before it."""
+
+MOST_WAITING = 200_000
+"""Changes of one table that are taken back."""
+
+
+class ChangesWait(CouldNotCompare):
+    """The apply does not run, and what waits for it cannot be taken back."""
+
+    def __init__(self, what: str):
+        super().__init__(f"The apply does not run, and {what}. Start the DAG cdc_apply, or mend what it stopped at.")
+
+
+def begin(pair: Pair, master: "Side", slave: "Side") -> tuple[Position, Position] | None:
+    """Begins the transactions of both `Side`s; where the slave stands, and where the master was seen.
+
+    None where the slave's rows are at no one position.
+
+    Raises `CouldNotCompare`, and errors of taking a position.
+    """
+    begun = vendor_of(slave.info.vendor).rows.begin_snapshot
+    begun(slave.first)
+    row = checkpoint(pair, slave, slave.first)
+    if row is None or row.state is not SlaveState.NORMAL or row.catching_up:
+        return None
+    if pair.slave.checkpoint != "slave":  # what is written on the slave lags behind its rows
+        return None
+    stands = row.position
+    assert stands is not None, "a slave that is NORMAL has a position"
+    exported = vendor_of(slave.info.vendor).rows.export_snapshot(slave.first)
+    for session in slave.sessions[1:]:
+        begun(session, exported)
+
+    prefix, schema = pair.prefix, pair.replication.master.schema
+    snapshot = vendor_of(master.info.vendor).rows
+    earlier = vendor_of(master.info.vendor).changes.take(master.control, prefix, schema, stands)
+    snapshot.begin_snapshot(master.first)
+    seen = snapshot.position_of_snapshot(master.first, prefix, schema, earlier, stands)
+    exported = snapshot.export_snapshot(master.first)
+    for session in master.sessions[1:]:
+        snapshot.begin_snapshot(session, exported)
+
+    # An apply that was started meanwhile may have gone on, and a purge of ITEMS after it.
+    now = checkpoint(pair, slave, slave.control)
+    if now is None or not now.same_place(row):
+        raise CouldNotCompare(f"{pair}: the apply was started meanwhile.", again=True)
+    return stands, seen
+
+
+def before(items: Iterable[Waiting], key: Sequence[str]) -> dict[Row, Image | None]:
+    """For each key that changes touch its row before the first of them; None where there was none.
+
+    `items`: action, row after, row before. Raises `ChangesWait` for what is no change of a row.
+    """
+    found: dict[Row, Image | None] = {}
+    for action, new, old in items:
+        if action not in ("INSERT", "UPDATE", "DELETE"):
+            raise ChangesWait(f"a change of the table ({action}) waits for it")
+        if old is not None:
+            found.setdefault(_key(old, key), old)
+        if new is not None:
+            found.setdefault(_key(new, key), None)
+    return found
+
+
+def images(action: str, text: str | None, oldtext: str | None) -> Waiting:
+    """An item's rows: after, before."""
+    if action == "UPDATE" and text is not None:
+        return action, dict(content.parse(text)), dict(content.overlay(text, oldtext or ""))
+    if action not in ("INSERT", "UPDATE", "DELETE"):
+        return action, None, None
+    return action, dict(content.parse(text)) if text else None, dict(content.parse(oldtext)) if oldtext else None
+
+
+def waiting(pair: Pair, master: "Side", window: Window, table: TableName) -> list[Waiting]:
+    """The images of the changes of `table` that wait. Raises `ChangesWait`."""
+    module = vendor_of(master.info.vendor).changes
+    schema = pair.replication.master.schema
+    found = module.changes_of(master.first, pair.prefix, schema, window, table, MOST_WAITING + 1)
+    if len(found) > MOST_WAITING:
+        raise ChangesWait(f"more than {MOST_WAITING:,} changes of the table wait for it")
+    return [images(*item) for item in found]
+
+
+def _key(row: Image, key: Sequence[str]) -> Row:
+    return tuple(row[name] for name in key)
+
+
+def checkpoint(pair: Pair, slave: "Side", session: Session) -> Checkpoint | None:
+    """As a session on the slave sees it."""
+    control = vendor_of(pair.slave_info.vendor).control
+    return control.CheckpointStore(session, pair.prefix, pair.slave.schema, pair.slave.name).read()

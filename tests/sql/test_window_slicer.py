@@ -1,0 +1,119 @@
+"""A window goes in as few slices as its limits allow, each change in one of them."""
+
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sluice import sql_files
+from sluice.apply import window_slicer
+from sluice.apply.window_slicer import WindowSlicer
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix
+from sluice.model.position import Position
+from sluice.model.window import Window
+from sluice.vendors.postgres import connection
+from sluice.vendors.postgres.source import position
+from sluice.vendors.postgres.source.queue import Reader
+
+PREFIX = Prefix("DEMO_")
+MOST = 10
+"""Changes of a slice."""
+
+
+@pytest.fixture
+def master(database: Callable[..., ConnectionInfo], monkeypatch: pytest.MonkeyPatch) -> ConnectionInfo:
+    monkeypatch.setattr(window_slicer, "SAMPLE", 3)
+    info = database()
+    with connection.connect(info, application="test", autocommit=True) as link:
+        for name in ("resources_v1", "values"):
+            link.execute(sql_files.render("postgres", name, prefix="demo_", schema='"public"'))
+    return info
+
+
+class Changes:
+    """A window with changes at some of its REPL_KEYs, and the slices it is taken in."""
+
+    def __init__(self, master: ConnectionInfo, pattern: str, *, stage_above: int = MOST) -> None:
+        """`pattern`: a character for each REPL_KEY, `x` for a change of the window, anything else for none."""
+        with connection.connect(master, application="a", autocommit=True) as link:
+            self.start = position.take(link, PREFIX, "public")
+            for number, mark in enumerate(pattern):
+                link.execute(
+                    "INSERT INTO public.demo_items (tablename, guid, db_action, db_schema, content) "
+                    "VALUES ('t', %s, 'INSERT', 'public', 'new')" if mark == "x" else "SELECT nextval(%s::regclass)",
+                    [str(number) if mark == "x" else "public.demo_seq"],
+                )  # fmt: skip
+            self.end: Position = position.take(link, PREFIX, "public", self.start)
+        options = SimpleNamespace(stage_above=stage_above, max_batch_changes=MOST)
+        pair = SimpleNamespace(replication=SimpleNamespace(apply=options), master_info=master)
+        self.reader = Reader(master, PREFIX, "public")
+        links: Any = SimpleNamespace(pair=pair, reader=self.reader)
+        self.slicer = WindowSlicer(links)
+
+    def taken(self) -> Iterator[list[str] | None]:
+        """The keys of each slice, None for one that executors take."""
+        above: int | None = 0
+        with self.reader:
+            while above is not None:
+                found = self.slicer.next(Window(self.start, self.end, above), False, False)
+                if found.survey is not None:
+                    yield None
+                    above = found.survey.last if found.survey.more else None
+                    continue
+                yield found.items.column("guid").to_pylist()
+                above = found.end
+
+
+def places(pattern: str) -> list[str]:
+    return [str(number) for number, mark in enumerate(pattern) if mark == "x"]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "x" * 25,
+        "x" * 10 + "." * 30 + "x" * 10,
+        "xxxx....xx" * 4,
+        "....xxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+        "x" * 11 + "." * 40,
+    ],
+)
+def test_a_window_with_too_many_changes_goes_in_slices_that_hold_each_once(
+    master: ConnectionInfo, pattern: str
+) -> None:
+    taken = list(Changes(master, pattern).taken())
+    assert [key for keys in taken for key in keys or ["staged"]] == places(pattern)
+    assert len(taken) > 1
+    assert all(0 < len(keys or ()) <= MOST for keys in taken)
+
+
+@pytest.mark.parametrize("pattern", ["x" * 10, "xxxx" + "." * 30 + "xxxxxx", "x" + "." * 40 + "xxxxxxxxx", "." * 40])
+def test_a_window_with_no_more_changes_than_a_slice_has_is_one_however_many_keys_were_drawn(
+    master: ConnectionInfo, pattern: str
+) -> None:
+    assert list(Changes(master, pattern).taken()) == [places(pattern)]
+
+
+def test_a_window_above_stage_above_is_left_to_the_executors(master: ConnectionInfo) -> None:
+    assert list(Changes(master, "x" * 10, stage_above=5).taken()) == [None]
+
+
+def test_a_slice_with_more_bytes_than_this_process_holds_is_left_to_the_executors(
+    master: ConnectionInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(window_slicer, "DRIVER_BYTES", 20)
+    assert list(Changes(master, "x" * 25).taken()) == [None, None, ["20", "21", "22", "23", "24"]]
+
+
+def test_a_torn_slice_is_taken_again_twice_as_large(master: ConnectionInfo) -> None:
+    window = Changes(master, "x" * 25)
+    window.slicer.grow()
+    with window.reader:
+        # Twice as many are for the executors.
+        whole = Window(window.start, window.end)
+        survey = window.slicer.next(whole, False, False).survey
+        assert survey is not None and survey.changes == 2 * MOST
+        window.slicer.committed()
+        assert window.slicer.next(whole, False, False).items.num_rows == MOST

@@ -1,0 +1,95 @@
+"""What follows when a job is gone, and what a new try does about a job that runs: pure decisions."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.airflow.job import Kind, Owner, Result
+from sluice.airflow.job_takeover import Takeover, decide_takeover
+from sluice.airflow.restart_policy import HEALTHY_SECONDS, YOUNG_DEATHS, Next, judge
+from sluice.exit_status import TERMINAL, TRANSIENT
+
+
+def result(rc: int, message: str = "words") -> Result:
+    return Result(rc, 0.0, message)
+
+
+results = st.one_of(st.none(), st.builds(result, st.integers(0, 255)))
+
+
+@given(st.sampled_from(Kind), st.text(), st.floats(0, 1e6), st.integers(0, 1000))
+def test_a_job_that_asks_for_a_person_is_never_started_again(
+    kind: Kind, message: str, lifetime: float, attempt: int
+) -> None:
+    verdict = judge(kind, result(TERMINAL, message), lifetime, attempt)
+    assert verdict.next is Next.FAIL
+    assert verdict.why == message or not message
+
+
+@given(results, st.floats(0, 1e6), st.integers(0, 10_000))
+def test_an_apply_is_started_again_for_ever_unless_it_asks_for_a_person(
+    ended: Result | None, lifetime: float, attempt: int
+) -> None:
+    verdict = judge(Kind.APPLY, ended, lifetime, attempt)
+    if ended is None or ended.rc != TERMINAL:
+        assert verdict.next is Next.RESTART
+        assert 0 <= verdict.delay <= 60
+
+
+@given(results, st.integers(0, 10_000))
+def test_after_a_healthy_life_the_next_one_begins_at_once(ended: Result | None, attempt: int) -> None:
+    verdict = judge(Kind.APPLY, ended, HEALTHY_SECONDS, attempt)
+    assert (verdict.delay, verdict.attempt) == (0, 0)
+
+
+def test_waiting_doubles_while_jobs_die_young_and_kills_wait_less() -> None:
+    def delays(rc: int) -> list[float]:
+        return [judge(Kind.APPLY, result(rc), 1, attempt).delay for attempt in range(9)]
+
+    assert delays(1) == [0, 1, 2, 4, 8, 16, 32, 60, 60]
+    assert delays(137) == [0, 1, 2, 4, 5, 5, 5, 5, 5]
+
+
+def test_a_load_that_is_through_ends_its_task_and_one_that_was_told_to_end_does_not() -> None:
+    assert judge(Kind.LOAD, result(0), 5, 0).next is Next.FINISH
+    assert judge(Kind.LOAD, result(143), 5, 0).next is Next.RESTART
+
+
+@pytest.mark.parametrize("rc", [1, TRANSIENT])
+def test_a_load_that_gives_up_again_and_again_ends_the_update(rc: int) -> None:
+    assert judge(Kind.LOAD, result(rc), 5, YOUNG_DEATHS - 2).next is Next.RESTART
+    assert judge(Kind.LOAD, result(rc), 5, YOUNG_DEATHS - 1).next is Next.FAIL
+    assert judge(Kind.LOAD, result(137), 5, YOUNG_DEATHS * 2).next is Next.RESTART
+    assert judge(Kind.LOAD, None, 5, YOUNG_DEATHS * 2).next is Next.RESTART
+
+
+MINE = Owner("cdc_apply", "run1", "apply", try_number=2, max_tries=10)
+OTHER = Owner("cdc_apply", "run2", "apply")
+
+
+def test_without_a_live_job_one_is_launched() -> None:
+    assert decide_takeover(MINE, None, stopping=False, watched=False, adopts=True) is Takeover.LAUNCH
+
+
+def test_a_retry_after_an_accident_goes_on_with_its_job() -> None:
+    live = Owner("cdc_apply", "run1", "apply", try_number=1, max_tries=10)
+    assert decide_takeover(MINE, live, stopping=False, watched=False, adopts=True) is Takeover.REATTACH
+
+
+def test_a_cleared_task_replaces_its_job_before_the_triggerer_stopped_it() -> None:
+    live = Owner("cdc_apply", "run1", "apply", try_number=1, max_tries=9)
+    assert decide_takeover(MINE, live, stopping=False, watched=False, adopts=True) is Takeover.REPLACE
+
+
+def test_a_job_of_a_live_run_is_left_alone() -> None:
+    assert decide_takeover(MINE, OTHER, stopping=False, watched=True, adopts=True) is Takeover.LEAVE
+
+
+def test_an_apply_that_outlived_its_run_is_adopted_and_a_load_is_replaced() -> None:
+    assert decide_takeover(MINE, OTHER, stopping=False, watched=False, adopts=True) is Takeover.ADOPT
+    assert decide_takeover(MINE, OTHER, stopping=False, watched=False, adopts=False) is Takeover.REPLACE
+
+
+@given(st.sampled_from([MINE, OTHER]), st.booleans(), st.booleans())
+def test_a_dying_job_is_never_joined(live: Owner, watched: bool, adopts: bool) -> None:
+    assert decide_takeover(MINE, live, stopping=True, watched=watched, adopts=adopts) is Takeover.REPLACE

@@ -1,0 +1,69 @@
+"""Waiting for Spark: never blind, never for ever."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from sluice.apply.executor import ExecutorStuck, ThreadExecutor, run_with_heartbeat
+from sluice.errors import Transient
+
+
+class Enough(Transient):
+    """Somebody wants it to stop."""
+
+
+def never() -> None:
+    raise AssertionError("nothing to attend to")
+
+
+def test_the_result_comes_back() -> None:
+    assert run_with_heartbeat(lambda: ThreadExecutor(2).map(lambda number: number * 2, 3), never, 10) == [0, 2, 4]
+
+
+def test_an_error_of_the_work_comes_back_also_one_that_looks_like_waiting() -> None:
+    def fail() -> None:
+        raise TimeoutError("of its own")
+
+    with pytest.raises(TimeoutError, match="of its own"):
+        run_with_heartbeat(fail, lambda: None, 10)
+
+
+def test_waiting_ends_when_there_is_a_reason() -> None:
+    frozen = threading.Event()
+
+    def attend() -> None:
+        raise Enough("told to stop")
+
+    with pytest.raises(Enough):
+        run_with_heartbeat(frozen.wait, attend, 10)
+    frozen.set()
+
+
+def test_waiting_ends_at_its_limit() -> None:
+    frozen, looks = threading.Event(), []
+    with pytest.raises(ExecutorStuck, match=r"within 0 s.*Spark has workers"):
+        run_with_heartbeat(frozen.wait, lambda: looks.append(1), 0.25)
+    frozen.set()
+    assert looks
+
+
+def test_threads_hear_that_they_are_cancelled_and_later_ones_are_not_meant() -> None:
+    spread = ThreadExecutor(1)
+    ended = threading.Event()
+
+    def loader(stopped: Callable[[], bool]) -> None:
+        while not stopped():
+            ended.wait(0.01)
+        ended.set()
+
+    asked = spread.stopped
+    thread = threading.Thread(target=lambda: spread.map(lambda _: loader(asked), 1), daemon=True)
+    thread.start()
+    spread.cancel()
+    assert ended.wait(30)
+    assert asked() and not spread.stopped()
+
+
+def test_one_task_runs_in_the_thread_that_asks() -> None:
+    assert ThreadExecutor(4).map(lambda _: threading.current_thread(), 1) == [threading.current_thread()]

@@ -1,0 +1,45 @@
+"""Rows as they were before the changes that wait."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.model.content import format_row
+from sluice.verify.offline_compare import Image, before, images
+
+Table = dict[str, dict[str, str | None]]
+STEPS = st.lists(st.tuples(st.sampled_from("IUDM"), st.integers(0, 5), st.integers(0, 5), st.text(max_size=2)))
+
+
+def run(table: Table, steps: list[tuple[str, int, int, str]]) -> list[tuple[str, str | None, str | None]]:
+    """Does the steps that are possible; as ITEMS has them."""
+    items: list[tuple[str, str | None, str | None]] = []
+    for step, number, other, text in steps:
+        key, new_key = str(number), str(other)
+        old = table.get(key)
+        if step == "I" and old is None:
+            table[key] = {"id": key, "v": text or None}
+            items.append(("INSERT", format_row(table[key].items()), None))
+        elif step == "D" and old is not None:
+            items.append(("DELETE", None, format_row(table.pop(key).items())))
+        elif step in "UM" and old is not None:
+            new = {"id": new_key if step == "M" else key, "v": text or None}
+            if new["id"] != key and new["id"] in table:
+                continue
+            del table[key]
+            table[str(new["id"])] = new
+            changed = {name: value for name, value in old.items() if name == "id" or new[name] != value}
+            items.append(("UPDATE", format_row(new.items()), format_row(changed.items())))
+    return items
+
+
+@given(STEPS, STEPS)
+def test_what_was_done_since_is_taken_back(
+    earlier: list[tuple[str, int, int, str]], later: list[tuple[str, int, int, str]]
+) -> None:
+    table: Table = {}
+    run(table, earlier)
+    then = {key: dict(row) for key, row in table.items()}
+    found: dict[tuple[str | None, ...], Image | None] = before([images(*item) for item in run(table, later)], ["id"])
+    for key in {*then, *table}:
+        # What is touched is as it was; what is not touched has not changed.
+        assert (dict(found[key,] or {}) if (key,) in found else table.get(key, {})) == then.get(key, {})

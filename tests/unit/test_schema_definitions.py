@@ -1,0 +1,60 @@
+"""How a slave's definitions differ from its master's, and what undoes what a failover makes."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.model.schema_definitions import READ_ONLY, TREATMENTS, Definition, differences
+
+
+def definition(kind: str, name: str, text: str) -> Definition:
+    return Definition(kind, "s", "t", name, text, (f"make {kind} {name} {text}",), (f"remove {kind} {name}",))
+
+
+KINDS = st.sampled_from(sorted(TREATMENTS))
+DATABASES = st.dictionaries(st.tuples(KINDS, st.sampled_from("abc")), st.sampled_from("xyz")).map(
+    lambda found: [definition(kind, name, text) for (kind, name), text in found.items()]
+)
+
+
+def after(database: list[Definition], statements: tuple[str, ...]) -> list[Definition]:
+    """What the statements above make of a database."""
+    there = {one.place: one for one in database}
+    for statement in statements:
+        verb, *words, name, text = statement.split(" ") if statement.startswith("make") else [*statement.split(" "), ""]
+        made = definition(" ".join(words), name, text)
+        if verb == "make":
+            assert made.place not in there, "nothing is made twice"
+            there[made.place] = made
+        else:
+            del there[made.place]
+    return list(there.values())
+
+
+@given(DATABASES, DATABASES)
+def test_made_differences_are_gone_and_their_undo_brings_them_back(
+    master: list[Definition], slave: list[Definition]
+) -> None:
+    now, undo = slave, []
+    for one in differences(master, slave):
+        now, undo = after(now, one.statements), [one.undo, *undo]
+    assert all(one.stays for one in differences(master, now))
+    for statements in undo:
+        now = after(now, statements)
+    assert sorted(now, key=lambda one: one.place) == sorted(slave, key=lambda one: one.place)
+
+
+def test_what_only_the_slave_has_is_named_where_the_application_would_notice_it_and_stays() -> None:
+    read_only = Definition(*READ_ONLY, "on", ("set it",), ("reset it",))
+    own = definition("trigger", "own", "x")
+    found = differences([], [read_only, own, definition("index", "own", "x"), definition("view", "own", "x")])
+    assert [(str(one), one.statements, one.automatic) for one in found] == [
+        ("index own of s.t: only the slave has it, and it stays", (), False),
+        ("trigger own of s.t: only the slave has it, and it stays", (), False),
+        ("setting default_transaction_read_only: only the slave has it", ("reset it",), True),
+    ]
+
+
+def test_foreign_keys_are_made_after_what_they_refer_to() -> None:
+    kinds = ["trigger", "foreign key", "primary key", "sequence", "default"]
+    found = differences([definition(kind, "a", "x") for kind in kinds], [])
+    assert [one.kind for one in found] == ["sequence", "default", "primary key", "foreign key", "trigger"]

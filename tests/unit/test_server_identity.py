@@ -1,0 +1,59 @@
+"""Whether a master continues where the one stood on which a position was taken."""
+
+import pytest
+
+from sluice.model import server_identity
+from sluice.model.server_identity import FailOverUnproven, MasterReplaced, Origin
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+
+SEEN = Origin("77", 3, 0x2_5000)
+HISTORY = "1\t0/3000148\tno recovery target specified\n\n2\t0/5000000\tbefore\n# a comment\n3\t0/26000\tpromoted\n"
+
+
+def now(timeline: int = 3, lsn: int = 0x9_0000, system: str = "77") -> Origin:
+    return Origin(system, timeline, lsn)
+
+
+def test_it_survives_in_a_position() -> None:
+    kept = SnapshotPosition.parse(SnapshotPosition(5, 5, origin=SEEN).text())
+    assert kept.origin == SEEN
+    assert SnapshotPosition.parse(SnapshotPosition(5, 5).text()).origin is None
+    assert server_identity.place("1/A0") == (1 << 32) + 0xA0
+
+
+def test_the_same_server_needs_no_proof() -> None:
+    assert server_identity.same_server(SEEN, now())
+    assert server_identity.same_server(SEEN, SEEN)
+    assert not server_identity.same_server(SEEN, now(timeline=4))
+
+
+@pytest.mark.parametrize("other", [now(system="78"), now(timeline=2), now(lsn=0x2_4000)])
+def test_what_can_never_continue_it(other: Origin) -> None:
+    with pytest.raises(MasterReplaced, match="Start an initial update"):
+        server_identity.same_server(SEEN, other)
+
+
+def test_the_history_decides_where_it_can_be_read() -> None:
+    left = server_identity.switches(HISTORY)
+    assert left == {1: 0x3000148, 2: 0x5000000, 3: 0x26000}
+    server_identity.prove(SEEN, now(timeline=4), left, 0)
+    server_identity.prove(SEEN, now(timeline=9), left, None)
+    with pytest.raises(MasterReplaced, match="4096 bytes"):
+        server_identity.prove(SEEN, now(timeline=4), {**left, 3: 0x2_4000}, 0x9_0000)
+    with pytest.raises(MasterReplaced, match="does not descend"):
+        server_identity.prove(SEEN, now(timeline=4), {1: 5, 2: 9}, None)
+
+
+def test_else_how_far_it_had_followed_counts_for_one_promotion() -> None:
+    server_identity.prove(SEEN, now(timeline=4), None, 0x2_5000)
+    with pytest.raises(MasterReplaced):
+        server_identity.prove(SEEN, now(timeline=4), None, 0x2_4FFF)
+    for timeline, replayed in ((5, 0x9_0000), (4, None)):
+        with pytest.raises(FailOverUnproven, match="GRANT EXECUTE"):
+            server_identity.prove(SEEN, now(timeline=timeline), None, replayed)
+
+
+def test_the_header_of_an_empty_page_is_no_lost_record() -> None:
+    server_identity.prove(Origin("77", 3, 0x2_4000 + 24), now(timeline=4), None, 0x2_4000)
+    with pytest.raises(MasterReplaced):
+        server_identity.prove(Origin("77", 3, 0x2_4000 + 48), now(timeline=4), None, 0x2_4000)

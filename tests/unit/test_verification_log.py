@@ -1,0 +1,34 @@
+"""What `./sluice status` says of verification."""
+
+import json
+
+from sluice.cli.verified import LISTED, summary_lines
+
+POSITION = {"snapshot": "811:815:812,813", "low": 1, "high": 2, "next": None, "floors": {}, "gap_floor": 0, "time": ""}
+GOOD = {
+    "since": "2026-11-01T00:00:00+00:00",
+    "outcome": "identical",
+    "checked": "2026-11-21T00:41:12+00:00",
+    "time": "2026-11-21T00:41:10.123Z",
+    "position": json.dumps(POSITION),
+}
+
+
+def test_each_table_has_the_time_and_position_through_which_it_is_verified() -> None:
+    tables = {"public.a": GOOD, "public.b": {**GOOD, "outcome": "different"}, "public.new": {"since": GOOD["since"]}}
+    assert summary_lines(tables) == [
+        "    table       last compared                  verified through     position",
+        "    public.a    identical 2026-11-21 00:41:12  2026-11-21 00:41:10  811:815:812,813",
+        "    public.b    different 2026-11-21 00:41:12  2026-11-21 00:41:10  811:815:812,813",
+        "    public.new  –                              never",
+    ]
+
+
+def test_many_tables_are_counted() -> None:
+    lines = summary_lines({f"t{number:03}": GOOD if number % 2 else {"since": ""} for number in range(100)})
+    assert len(lines) == 1 + LISTED + 1
+    assert lines[-1] == "    and 60 more: --json lists them; 50 were never verified"
+
+
+def test_where_nothing_is_to_be_verified_nothing_is_said() -> None:
+    assert summary_lines({}) == []
