@@ -152,7 +152,7 @@ def test_each_part_has_only_its_own_secrets() -> None:
         "spark-worker-1": worker,
         "spark-worker-2": worker,
         "redis": {"redis.acl", "redis.crt", "redis.key", "ca.crt"},
-        "s3": {"s3.json"},
+        "s3": {"s3.json", "s3.crt", "s3.key"},
         "master": {"master_password", "sluice_master_password", "master.crt", "master.key"},
         "slave": {"slave_password", "sluice_slave_password", "slave.crt", "slave.key"},
     }
