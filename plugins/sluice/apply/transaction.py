@@ -71,7 +71,7 @@ class Plan:
         return end
 
     @property
-    def schema_history(self) -> list[CutItem]:
+    def definition_changes(self) -> list[CutItem]:
         return [step for step in self.steps if isinstance(step, CutItem)]
 
     @property
@@ -133,12 +133,12 @@ class WindowTransaction:
 
         Raises `Conflict` where a change does not fit the slave's row, `CannotReplay`, `SliceTooSmall`, outages.
         """
-        if not self._transactional_ddl and plan.schema_history:
+        if not self._transactional_ddl and plan.definition_changes:
             return self._change_definition(plan)
-        if plan.schema_history:
+        if plan.definition_changes:
             # A label can be used only after the transaction that added it.
             with self.sessions.slave_transaction():
-                self.sessions.alterer.prepare(plan.schema_history)
+                self.sessions.alterer.prepare(plan.definition_changes)
         escalation, attempt = self._escalation(plan), Attempt()
         while True:
             try:
@@ -168,14 +168,14 @@ class WindowTransaction:
     def _change_definition(self, plan: Plan) -> Checkpoint:
         """The steps 2 and 3 of `sluice.apply.pending_ddl`."""
         with self._own_ddl(plan.before):
-            self.sessions.alterer.prepare(plan.schema_history)
+            self.sessions.alterer.prepare(plan.definition_changes)
         with self._own_ddl(plan.before):
-            for change in plan.schema_history:
+            for change in plan.definition_changes:
                 self.sessions.alterer.apply(change)
         with self.sessions.slave_transaction() as slave:
             self.checkpoints.lock(plan.before)
             slave_foreign_keys.require_known_actions(self.sessions, slave)
-            for change in plan.schema_history:
+            for change in plan.definition_changes:
                 if plan.load_filter is not None and change.action is Action.DROP:
                     plan.load_filter.forget(change.table)
             self._still_valid(plan)
