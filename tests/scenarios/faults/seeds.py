@@ -8,7 +8,7 @@ EVERY = range(1, 21)
 """Of `--all`: each fault strikes at least twice in them, and at every place."""
 ALTERNATING = (3, 6)
 """One in each run: with the checkpoint in Redis, then plain. Those with Spark run with `--all`."""
-ROTATING = 3
+ROTATING = 2
 FIRST = 1000
 """Of those that change; none of them is in `EVERY`."""
 

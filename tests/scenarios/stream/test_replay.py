@@ -129,7 +129,7 @@ def test_a_stream_that_grows_is_followed(
         recorder(master, folder).record_once()
         made.await_current()
     assert made.differences() == {}
-    assert len(list(folder.glob("*.jsonl"))) > 3, "the stream goes over several files"
+    assert len(list(folder.glob("*.jsonl"))) > 1, "the stream goes over several files"
 
 
 def test_an_apply_that_is_killed_goes_on_and_nothing_comes_twice(
