@@ -17,7 +17,7 @@ from typing import Any
 from sluice.counted import counted
 from sluice.database import positions
 from sluice.database.changes import ChangeReader
-from sluice.database.registry import source_of
+from sluice.database.registry import source_of, vendor_of
 from sluice.database.session import Session
 from sluice.errors import DataLost, Terminal, Transient
 from sluice.model import content, table_definition
@@ -119,6 +119,7 @@ class Recorder:
 
     def _begin(self, session: Session) -> "_Begun":
         """The stream, new or gone on with, and the position on the master up to which it has all changes."""
+        vendor_of(self.info.vendor).capture.require(session, self.prefix, self.schema)
         self.folder.mkdir(parents=True, exist_ok=True)
         end, stream = self._end()
         if end is None:
