@@ -94,9 +94,8 @@ def test_a_partition_may_be_dropped_while_a_comparison_waits_for_its_table(
     assert len(master.items(after, ddl=True)) == 2
 
 
-def test_a_partition_may_be_dropped_while_the_comparison_of_an_altered_table_waits_for_it(
-    database: Callable[..., ConnectionInfo],
-) -> None:
+def in_two_partitions(database: Callable[..., ConnectionInfo]) -> Master:
+    """A master without event triggers whose table `parted` is captured."""
     master = Master(database(role=True))
     master.sql(
         "CREATE TABLE parted (id int PRIMARY KEY) PARTITION BY RANGE (id)",
@@ -105,6 +104,13 @@ def test_a_partition_may_be_dropped_while_the_comparison_of_an_altered_table_wai
     )
     master.install()
     master.register("parted")
+    return master
+
+
+def test_a_partition_may_be_dropped_while_the_comparison_of_an_altered_table_waits_for_it(
+    database: Callable[..., ConnectionInfo],
+) -> None:
+    master = in_two_partitions(database)
     master.sql("INSERT INTO parted VALUES (1), (11)", "ALTER TABLE parted ADD v text")
     after = master.last_key()
     application, comparing = master.session(autocommit=False), master.session()
@@ -123,14 +129,7 @@ def test_a_partition_may_be_dropped_while_the_comparison_of_an_altered_table_wai
 def test_a_comparison_of_partitions_locks_their_table_first_as_writers_do(
     database: Callable[..., ConnectionInfo],
 ) -> None:
-    master = Master(database(role=True))
-    master.sql(
-        "CREATE TABLE parted (id int PRIMARY KEY) PARTITION BY RANGE (id)",
-        "CREATE TABLE p0 PARTITION OF parted FOR VALUES FROM (0) TO (10)",
-        "CREATE TABLE p1 PARTITION OF parted FOR VALUES FROM (10) TO (20)",
-    )
-    master.install()
-    master.register("parted")
+    master = in_two_partitions(database)
     # So that it waits until the writer is through.
     master.sql("ALTER FUNCTION demo_check_structure() SET lock_timeout = '60s'")
     after = master.last_key()

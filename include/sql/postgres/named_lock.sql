@@ -1,3 +1,4 @@
--- A lock of the session, whatever its transactions do. Called by: an apply around DDL. Parameter: name.
+-- A lock of the session, whatever its transactions do. Called by: an apply around DDL; a load job as long as its
+-- loaders may claim blocks. Parameter: name.
 -- Result: none. Privileges: none. Oldest version: PostgreSQL 13.
 SELECT pg_catalog.pg_advisory_lock(hashtextextended(%(name)s, 0))

@@ -1,5 +1,5 @@
 -- The rows of the slave that hold a unique value which the new row needs (safe mode): removes them, or only finds them.
--- Called by: sluice.vendors.postgres.target.change_statements. Whoever replays makes sure that a row that was removed comes back.
+-- Called by: sluice.vendors.postgres.target.change_statements. The replay brings a row back that was removed.
 -- Placeholders: ${begin} DELETE FROM the table t USING, or SELECT its key FROM the table t, with a comma; ${end} in the
 --   first case RETURNING its key; ${target} the table (with ONLY unless partitioned), ${alias} its unqualified name,
 --   quoted; ${row} the new row as $1::type AS "column", …; ${expressions} of the index, named e1, …; ${predicate} of the

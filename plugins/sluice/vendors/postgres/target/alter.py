@@ -16,11 +16,12 @@ values arrive as changes, and NOT NULL is set as soon as they are there (`settle
 import contextlib
 import logging
 from collections.abc import Collection, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import psycopg
 
 from sluice import sql_files
+from sluice.database.apply import DefinitionChange
 from sluice.database.errors import StatementFailed
 from sluice.database.session import Session
 from sluice.errors import RESTART_APPLY, Terminal
@@ -66,19 +67,6 @@ class DefinitionRefused(Terminal):
         self.reason = reason
 
 
-class Item(Protocol):
-    """What a definition's change consists of."""
-
-    @property
-    def action(self) -> Action: ...
-    @property
-    def table(self) -> TableName: ...
-    @property
-    def content(self) -> str | None: ...
-    @property
-    def oldcontent(self) -> str | None: ...
-
-
 class Alterer:
     """Alters one slave over one connection. `targets` forgets what it knew of the tables.
 
@@ -91,7 +79,7 @@ class Alterer:
         self._examiner = Examiner(connection, trusted=trusted)
         self._not_null = NotNull(connection)
 
-    def apply(self, item: Item) -> None:
+    def apply(self, item: DefinitionChange) -> None:
         """Does what is missing, in either mode.
 
         Raises `DefinitionRefused`, `ExpressionRefused` and errors of the session; the transaction is lost
@@ -107,7 +95,7 @@ class Alterer:
             raise ValueError(f"{item.action} is no change of a definition")
         self.targets.forget()
 
-    def prepare(self, items: Sequence[Item]) -> None:
+    def prepare(self, items: Sequence[DefinitionChange]) -> None:
         """Makes the enums and adds the labels that the items bring: a transaction that adds a label may not use it.
 
         To be called in a transaction before that of the items; a second time it does nothing. Raises as `apply`.
@@ -145,13 +133,13 @@ class Alterer:
             for table in reversed(order):
                 self._do(table, f"DELETE FROM {self.targets[table].only}")
 
-    def delete_where(self, item: Item) -> None:
+    def delete_where(self, item: DefinitionChange) -> None:
         """Deletes the rows that went with a partition. Raises as `apply`."""
         condition = self._condition(item)
         if condition is not None:
             self._do(item.table, f"DELETE FROM {self.targets[item.table].only} WHERE {condition}")
 
-    def keys(self, item: Item) -> list[tuple[str, ...]]:
+    def keys(self, item: DefinitionChange) -> list[tuple[str, ...]]:
         """The key texts of all rows that a TRUNCATE or DELETE WHERE removes."""
         shape = self._shape(item.table)
         texts = ", ".join(value_text(column.type, quoted(column.name)) for column in shape.key) if shape else ""
@@ -163,7 +151,7 @@ class Alterer:
         )
         return [tuple(row) for row in rows]
 
-    def _condition(self, item: Item) -> str | None:
+    def _condition(self, item: DefinitionChange) -> str | None:
         """What the rows that go meet; None without the table. Hash partitions are found by tables partitioned alike."""
         if self._shape(item.table) is None:
             return None

@@ -38,12 +38,17 @@ def lock(connection: Session, prefix: Prefix, slave: str) -> None:
 
 def hold(connection: Session, job: str) -> None:
     """The job lives, and its loaders may claim blocks, as long as this session does or until `let_go`."""
-    connection.execute(sql_files.render("postgres", "load_hold"), {"job": job})
+    connection.execute(sql_files.render("postgres", "named_lock"), {"name": _job_lock(job)})
 
 
 def let_go(connection: Session, job: str) -> None:
     """The job's loaders may claim no more."""
-    connection.execute(sql_files.render("postgres", "load_let_go"), {"job": job})
+    connection.execute(sql_files.render("postgres", "named_unlock"), {"name": _job_lock(job)})
+
+
+def _job_lock(job: str) -> str:
+    """The name of the lock that `load_claiming` looks at."""
+    return f"sluice load job {job}"
 
 
 def claiming(connection: Session, prefix: Prefix, slave: str, job: str) -> bool:
