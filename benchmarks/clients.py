@@ -5,8 +5,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from embedded.postgres import binary
-from embedded.secret import write_private
+from devstack.postgres import binary
+from devstack.secret import write_private
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 

@@ -27,8 +27,8 @@ from benchmarks.rounds import alternate
 from benchmarks.servers import Servers
 from benchmarks.side import SideFailed
 from benchmarks.workload import Mix
-from embedded.ports import HOST, free_port
-from embedded.process import await_true
+from devstack.ports import HOST, free_port
+from devstack.process import await_true
 from spark_jobs import session
 
 CONF = {

@@ -25,7 +25,7 @@ from benchmarks.ours import Ours
 from benchmarks.report import Figure, Report, Run
 from benchmarks.servers import Servers, connect
 from benchmarks.side import Side, SideFailed
-from embedded.demo.heartbeat import percentile
+from devstack.demo.heartbeat import percentile
 
 PROBE = "public.probe"
 DDL = f"{workload.DDL}; CREATE TABLE {PROBE} (id int PRIMARY KEY, beat bigint NOT NULL)"

@@ -31,9 +31,9 @@ from benchmarks.report import Figure, Report, Run
 from benchmarks.rounds import alternate
 from benchmarks.servers import DATABASES, Servers, connect
 from benchmarks.side import SideFailed
-from embedded.home import REPOSITORY
-from embedded.postgres import binary
-from embedded.postgres_releases import binaries
+from devstack.home import REPOSITORY
+from devstack.postgres import binary
+from devstack.postgres_releases import binaries
 from sluice.apply.executor import Executor
 from sluice.load import steps
 from sluice.load.update import Update

@@ -4,7 +4,7 @@ once among their users."""
 import threading
 
 from benchmarks.cpu import Roots, below
-from embedded.demo.memory import proportional
+from devstack.demo.memory import proportional
 
 INTERVAL = 0.25
 

@@ -15,7 +15,7 @@ import redis
 from benchmarks import cpu
 from benchmarks.servers import DATABASES, Servers
 from benchmarks.side import Side, SideFailed
-from embedded.home import REPOSITORY
+from devstack.home import REPOSITORY
 from sluice import config
 from sluice.capture import reconcile, resources
 from sluice.configuration.model import DEFAULT_SCHEMA

@@ -12,9 +12,9 @@ import psutil
 import psycopg
 from psycopg import sql
 
-from embedded.account import new_folder
-from embedded.postgres import PostgresServer
-from embedded.redis import RedisServer
+from devstack.account import new_folder
+from devstack.postgres import PostgresServer
+from devstack.redis import RedisServer
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres.connection import PostgresSession

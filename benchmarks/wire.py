@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from embedded.ports import HOST
+from devstack.ports import HOST
 from sluice.model.connection import ConnectionInfo
 
 CHUNK = 1 << 16

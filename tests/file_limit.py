@@ -3,7 +3,7 @@
 import subprocess
 from collections.abc import Iterable
 
-from embedded.account import service_account
+from devstack.account import service_account
 
 
 def limit_files(pids: Iterable[int], size: int | None) -> None:

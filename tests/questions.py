@@ -6,8 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from embedded.airflow_api import ApiRefused, ApiUnreachable
-from embedded.stack import Stack
+from devstack.airflow_api import ApiRefused, ApiUnreachable
+from devstack.stack import Stack
 
 LEFT = "Received executor event with state success for task instance"
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from embedded.account import new_folder
-from embedded.airflow_api import ApiUnreachable
-from embedded.stack import Stack
+from devstack.account import new_folder
+from devstack.airflow_api import ApiUnreachable
+from devstack.stack import Stack
 from tests import waiting
 from tests.traces import nothing_runs
 

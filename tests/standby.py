@@ -5,10 +5,10 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from embedded.account import new_folder, service_account
-from embedded.postgres import PostgresServer
-from embedded.postgres_programs import programs
-from embedded.postgres_releases import NEWEST
+from devstack.account import new_folder, service_account
+from devstack.postgres import PostgresServer
+from devstack.postgres_programs import programs
+from devstack.postgres_releases import NEWEST
 
 
 @contextmanager

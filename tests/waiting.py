@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from embedded.process import await_true
+from devstack.process import await_true
 
 
 def until(condition: Callable[[], object], seconds: float = 120.0, pause: float = 0.05) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from embedded.postgres import PostgresServer
+from devstack.postgres import PostgresServer
 from sluice.airflow import preflight_check
 from sluice.airflow.job_operator import ApplyOperator
 from sluice.airflow.steps_master import check, check_lightly, install_resources

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from master import Master
 
-from embedded.postgres import PostgresServer
+from devstack.postgres import PostgresServer
 from sluice import sql_files
 from sluice.model.connection import ConnectionInfo
 

@@ -11,9 +11,9 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-from embedded.cli import parser
-from embedded.connections import NoSuchConnection
-from embedded.postgres import PostgresServer
+from devstack.cli import parser
+from devstack.connections import NoSuchConnection
+from devstack.postgres import PostgresServer
 from sluice import config
 from sluice.capture.reconcile import reconcile
 from sluice.capture.resources import install

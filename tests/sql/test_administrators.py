@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from embedded.postgres import PostgresServer
+from devstack.postgres import PostgresServer
 from sluice import config, sql_files
 from sluice.capture import resources
 from sluice.cli import grants

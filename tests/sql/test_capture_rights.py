@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from intruder import Intruder, intruding
 
-from embedded.postgres import PostgresServer
+from devstack.postgres import PostgresServer
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
 

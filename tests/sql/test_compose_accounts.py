@@ -9,8 +9,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from embedded.account import new_folder
-from embedded.postgres import PostgresServer, binary
+from devstack.account import new_folder
+from devstack.postgres import PostgresServer, binary
 from sluice import config
 from sluice.model.connection import ConnectionInfo
 from sluice.model.lack import errors

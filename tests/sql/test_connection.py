@@ -9,8 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from embedded.postgres import PostgresServer
-from embedded.process import await_true
+from devstack.postgres import PostgresServer
+from devstack.process import await_true
 from sluice.database.errors import DatabaseRefused, DatabaseUnreachable, StatementFailed, StatementInterrupted
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres.connection import application_name, connect

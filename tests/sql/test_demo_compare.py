@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import psycopg
 import pytest
 
-from embedded.demo import compare
-from embedded.postgres import PostgresServer
+from devstack.demo import compare
+from devstack.postgres import PostgresServer
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
 from sluice.vendors.postgres.connection import connect

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from embedded.postgres import PostgresServer
+from devstack.postgres import PostgresServer
 from sluice.capture import resources
 from sluice.model.names import Prefix
 from sluice.model.server_identity import FailOverUnproven, MasterReplaced

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from master import ORDERS, Master
 
-from embedded.postgres import PostgresServer
+from devstack.postgres import PostgresServer
 from sluice.capture import uninstall
 from sluice.database import lock_waits
 from sluice.model.connection import ConnectionInfo

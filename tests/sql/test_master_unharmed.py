@@ -14,7 +14,7 @@ from application import ADMINISTRATOR, ROLES, SCHEMA, TABLES, Scenario
 from master import Master
 from psycopg import sql
 
-from embedded.postgres import PostgresServer
+from devstack.postgres import PostgresServer
 from sluice import sql_files
 from sluice.model.names import TableName
 

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from master import Master, Model, wanted
 
-from embedded.postgres import PostgresServer
+from devstack.postgres import PostgresServer
 from sluice import sql_files
 from sluice.capture import uninstall
 from sluice.database.capture import TablesUnfit

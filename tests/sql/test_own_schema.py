@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from embedded.postgres import PostgresServer
+from devstack.postgres import PostgresServer
 from sluice import config
 from sluice.capture import resources as installing
 from sluice.capture.reconcile import reconcile

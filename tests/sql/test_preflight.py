@@ -12,7 +12,7 @@ from unittest import mock
 import psycopg
 import pytest
 
-from embedded.postgres import PostgresServer
+from devstack.postgres import PostgresServer
 from sluice import config, sql_files
 from sluice.capture import reconcile, resources
 from sluice.config import Replication

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from master import Master, ddl, wanted
 
-from embedded.postgres import PostgresServer, binary
+from devstack.postgres import PostgresServer, binary
 from sluice import sql_files
 from sluice.capture import resources as installing
 from sluice.capture import uninstall

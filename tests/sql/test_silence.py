@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from embedded.postgres import PostgresServer
+from devstack.postgres import PostgresServer
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres import accounts, session_settings
 from sluice.vendors.postgres.connection import connect

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from embedded.redis import RedisServer
+from devstack.redis import RedisServer
 from sluice.coordination import redis_store
 from sluice.coordination.gate import ADMIN, ERROR, Gate
 from sluice.coordination.lease import Lease, LeaseHeld, LeaseLost

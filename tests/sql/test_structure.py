@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from master import ORDERS, Master, Model, ddl
 
-from embedded.postgres import PostgresServer
+from devstack.postgres import PostgresServer
 from sluice.model import table_definition
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from master import ORDERS, Master, ddl, wanted
 
-from embedded.postgres import PostgresServer
+from devstack.postgres import PostgresServer
 from sluice import sql_files
 from sluice.model import table_definition
 from sluice.model.connection import ConnectionInfo

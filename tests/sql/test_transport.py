@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from embedded.postgres import PostgresServer
-from embedded.redis import RedisServer
+from devstack.postgres import PostgresServer
+from devstack.redis import RedisServer
 from sluice.coordination.redis_store import StoreNotConfigured, StoreUnreachable
 from sluice.database.errors import DatabaseRefused
 from sluice.model.connection import ConnectionInfo

@@ -18,7 +18,7 @@ from benchmarks.drain import mixes
 from benchmarks.memory import MemoryWatch
 from benchmarks.report import Figure, Report, Run
 from benchmarks.workload import Mix, _ranges
-from embedded import cli
+from devstack import cli
 from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]

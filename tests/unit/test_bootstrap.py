@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from embedded import bootstrap, cli, testing
-from embedded.testing import environment
+from devstack import bootstrap, cli, testing
+from devstack.testing import environment
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -25,11 +25,11 @@ def checkout(tmp_path: Path) -> Path:
     tool = f'case $1 in venv) for last; do :; done; exec "{sys.executable}" -m venv --without-pip "$last";; esac'
     fake(tmp_path / "tools", "uv", tool)
     root = tmp_path / "a checkout"
-    (root / "embedded").mkdir(parents=True)
+    (root / "devstack").mkdir(parents=True)
     shutil.copy(ROOT / "sluice", root)
     for name in ("__init__.py", "bootstrap.py"):
-        shutil.copy(ROOT / "embedded" / name, root / "embedded")
-    (root / "embedded" / "cli.py").write_text(
+        shutil.copy(ROOT / "devstack" / name, root / "devstack")
+    (root / "devstack" / "cli.py").write_text(
         "import os, sys\n"
         "print('ran', sys.argv[1:], sys.prefix, os.environ['PYTHONPATH'], os.environ.get('JAVA_HOME'), sep='|')\n"
     )
@@ -97,7 +97,7 @@ def test_it_runs_through_a_link_and_from_anywhere(checkout: Path, tmp_path: Path
 
 
 def test_modules_of_the_folder_the_user_stands_in_do_no_harm(checkout: Path, tmp_path: Path) -> None:
-    for name in ("embedded", "json"):
+    for name in ("devstack", "json"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise SystemExit('wrong module')")
     run = subprocess.run(
@@ -387,7 +387,7 @@ def test_yes_before_the_subcommand_is_handed_on_and_one_behind_it_is_its_own(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(bootstrap.YES, raising=False)
-    (checkout / "embedded" / "cli.py").write_text("import os, sys; print(sys.argv[1:], os.environ.get('SLUICE_YES'))")
+    (checkout / "devstack" / "cli.py").write_text("import os, sys; print(sys.argv[1:], os.environ.get('SLUICE_YES'))")
     assert sluice(checkout, "--yes", "status").stdout == "['status'] 1\n"
     assert sluice(checkout, "add", "--yes").stdout == "['add', '--yes'] None\n"
     assert testing.environment({"SLUICE_YES": "1", "SLUICE_HOME": "/x"}, Path("/t"))["SLUICE_YES"] == "1"

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from embedded.demo import strikes
-from embedded.demo.chaos import Strike, Victim
-from embedded.demo.events import Events
-from embedded.demo.lifecycle import InitialUpdate, RunSight
-from embedded.demo.replications import write
-from embedded.demo.strikes import Hand, running_job, victim_of
-from embedded.process import ProcessId, await_true
+from devstack.demo import strikes
+from devstack.demo.chaos import Strike, Victim
+from devstack.demo.events import Events
+from devstack.demo.lifecycle import InitialUpdate, RunSight
+from devstack.demo.replications import write
+from devstack.demo.strikes import Hand, running_job, victim_of
+from devstack.process import ProcessId, await_true
 from sluice import config
 from sluice.errors import Transient
 

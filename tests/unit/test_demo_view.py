@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from embedded.demo import report, view
-from embedded.demo.compare import Difference, Side, Verdict
-from embedded.demo.events import Event, Events
-from embedded.demo.lifecycle import RunSight
-from embedded.demo.observer import Sight, TableProgress
+from devstack.demo import report, view
+from devstack.demo.compare import Difference, Side, Verdict
+from devstack.demo.events import Event, Events
+from devstack.demo.lifecycle import RunSight
+from devstack.demo.observer import Sight, TableProgress
 from sluice.model.names import TableName
 
 LOADING = view.SlavePicture(

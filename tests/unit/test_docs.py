@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from embedded import cli
+from devstack import cli
 from sluice.config import ApplyOptions, Endpoint, InitialOptions, SlaveConfig, ThrottleOptions, VerifyOptions
 from sluice.configuration.rule import TableRule
 from sluice.model.slave_state import SlaveState

@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 GLOSSARY = ROOT / "docs" / "glossary.md"
-CODE = ("plugins", "dags", "spark_jobs", "embedded", "benchmarks")
+CODE = ("plugins", "dags", "spark_jobs", "devstack", "benchmarks")
 
 
 def rows(*, used: bool) -> list[tuple[str, str]]:

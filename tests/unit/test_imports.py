@@ -171,7 +171,7 @@ def test_a_vendor_is_reached_through_the_registry_alone() -> None:
 
 def test_every_package_of_the_requirements_is_imported_or_has_another_use() -> None:
     pinned = re.findall(r"^([\w-]+)(?:\[\w+\])?==", (ROOT / "requirements.txt").read_text().lower(), re.MULTILINE)
-    folders = [ROOT / name for name in ("plugins", "dags", "spark_jobs", "embedded", "benchmarks", "tests")]
+    folders = [ROOT / name for name in ("plugins", "dags", "spark_jobs", "devstack", "benchmarks", "tests")]
     texts = [file.read_text(encoding="utf-8") for folder in folders for file in files(folder)]
     imported = {root for text in texts for root in re.findall(r"^\s*(?:import|from) (\w+)", text, re.MULTILINE)}
     used = {
@@ -199,7 +199,7 @@ def test_the_core_needs_only_the_standard_library_and_yaml() -> None:
         (STORES - {"redis"}, {"storage"}),
         ({"airflow"}, {"airflow"}),
         ({"pyspark"}, set()),
-        ({"embedded", "spark_jobs", "tests", "dags"}, set()),
+        ({"devstack", "spark_jobs", "tests", "dags"}, set()),
     ],
 )
 def test_a_package_is_imported_only_where_it_belongs(modules: set[str], places: set[str]) -> None:
@@ -270,16 +270,16 @@ def _of_airflow(node: ast.Attribute) -> bool:
 
 
 def test_pyspark_is_imported_only_by_spark_jobs() -> None:
-    folders = [folder for folder in (ROOT / "dags", ROOT / "embedded", ROOT / "plugins") if folder.exists()]
+    folders = [folder for folder in (ROOT / "dags", ROOT / "devstack", ROOT / "plugins") if folder.exists()]
     wrong = [found for found in all_imports(*folders) if root_of(found[2]) == "pyspark"]
     assert not wrong, told(wrong)
 
 
-def test_spark_jobs_do_without_airflow_and_the_embedded_servers() -> None:
+def test_spark_jobs_do_without_airflow_and_the_devstack() -> None:
     wrong = []
     for file, line, module in all_imports(ROOT / "spark_jobs"):
         above = module.split(".")[:2] == ["sluice", "airflow"]
-        if above or root_of(module) in {"airflow", "embedded", "dags", "tests"}:
+        if above or root_of(module) in {"airflow", "devstack", "dags", "tests"}:
             wrong.append((file, line, module))
     assert not wrong, told(wrong)
 
@@ -288,13 +288,13 @@ def test_a_dag_file_is_a_table_of_contents() -> None:
     for file in files(ROOT / "dags"):
         text = file.read_text()
         assert len(text.splitlines()) < 60, f"{file.name} is no table of contents any more"
-        heavy = DRIVERS | STORES | HEAVY | {"embedded", "spark_jobs"}
+        heavy = DRIVERS | STORES | HEAVY | {"devstack", "spark_jobs"}
         wrong = [found for found in imports(file) if root_of(found[2]) in heavy]
         assert not wrong, told(wrong)
 
 
 def test_no_file_grows_past_five_hundred_lines() -> None:
-    folders = [ROOT / name for name in ("plugins", "embedded", "spark_jobs", "dags", "tests", "benchmarks")]
+    folders = [ROOT / name for name in ("plugins", "devstack", "spark_jobs", "dags", "tests", "benchmarks")]
     long = {
         str(file.relative_to(ROOT)): length
         for folder in folders
@@ -308,8 +308,8 @@ def test_the_bootstrap_and_the_parser_of_the_command_need_no_package() -> None:
     import sys
 
     ours = ("bootstrap", "cli", "testing", "home", "postgres_releases")
-    found = [entry for name in ours for entry in imports(ROOT / "embedded" / f"{name}.py")]
-    allowed = sys.stdlib_module_names | {"sluice.errors", *(f"embedded.{name}" for name in ours)}
+    found = [entry for name in ours for entry in imports(ROOT / "devstack" / f"{name}.py")]
+    allowed = sys.stdlib_module_names | {"sluice.errors", *(f"devstack.{name}" for name in ours)}
     wrong = [entry for entry in found if root_of(entry[2]) not in allowed and entry[2] not in allowed]
     assert not wrong, told(wrong)
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from airflow.api_fastapi.auth.tokens import JWTGenerator
 
-from embedded import log_server
-from embedded.ports import HOST
+from devstack import log_server
+from devstack.ports import HOST
 
 SECRET = "the secret of Airflow's API"
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from embedded import postgres_releases
-from embedded.home import REPOSITORY
-from embedded.postgres import PostgresServer, WrongRelease
-from embedded.postgres_releases import ARCHIVES, NEWEST, OLDEST, RELEASES, BinariesMissing, binaries
+from devstack import postgres_releases
+from devstack.home import REPOSITORY
+from devstack.postgres import PostgresServer, WrongRelease
+from devstack.postgres_releases import ARCHIVES, NEWEST, OLDEST, RELEASES, BinariesMissing, binaries
 
 FETCH = """
 import sys
 from pathlib import Path
-from embedded import postgres_releases
+from devstack import postgres_releases
 postgres_releases.CACHE = Path(sys.argv[1])
 print(postgres_releases.binaries(int(sys.argv[2])))
 """

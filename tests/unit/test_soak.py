@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from embedded import soak as command
-from embedded.account import require_enterable, service_account
+from devstack import soak as command
+from devstack.account import require_enterable, service_account
 from tests.scenarios.faults import __main__ as soak
 from tests.scenarios.faults.plan import Plan
 from tests.scenarios.faults.run import Result, RunFailed

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from embedded.redis import RedisServer
+from devstack.redis import RedisServer
 from sluice.apply.redis_preconditions import TriggersAct
 from sluice.apply.schema_history import KeyNeeded
 from sluice.coordination import redis_store

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from embedded.postgres import PostgresServer
+from devstack.postgres import PostgresServer
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres.connection import connect

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from embedded.postgres import PostgresServer
+from devstack.postgres import PostgresServer
 from sluice.vendors.postgres.connection import quoted
 from tests.scenarios.apply.rig import Rig
 

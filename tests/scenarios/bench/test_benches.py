@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from embedded.postgres import PostgresServer
+from devstack.postgres import PostgresServer
 
 pytestmark = pytest.mark.long
 
@@ -20,7 +20,7 @@ def bench(tmp_path: Path, *arguments: str, **environment: str) -> tuple[dict[str
     """The last line and the detail of `./sluice bench`."""
     file = tmp_path / "detail.json"
     done = subprocess.run(
-        [sys.executable, "-m", "embedded.cli", "bench", *arguments, "--json", str(file)],
+        [sys.executable, "-m", "devstack.cli", "bench", *arguments, "--json", str(file)],
         cwd=ROOT, env={**os.environ, "PYTHONPATH": f"{ROOT / 'plugins'}{os.pathsep}{ROOT}", **environment},
         capture_output=True, text=True, check=False, timeout=280,
     )  # fmt: skip

@@ -7,7 +7,7 @@ import threading
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
-from embedded.home import Home
+from devstack.home import Home
 
 LOOK_SECONDS = 0.2
 

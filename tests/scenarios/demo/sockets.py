@@ -14,9 +14,9 @@ from pathlib import Path
 
 import psycopg
 
-from embedded.home import Home
-from embedded.leftovers import everything
-from embedded.process import descendants
+from devstack.home import Home
+from devstack.leftovers import everything
+from devstack.process import descendants
 
 HOST = "127.0.0.1"
 LISTENING = "0A"

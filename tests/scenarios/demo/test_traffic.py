@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from embedded.account import new_folder
-from embedded.demo import master, operations, transactions, zoo
-from embedded.demo.accounts import DATABASE, OWNER
-from embedded.demo.events import Events
-from embedded.demo.heartbeat import Heart, Pulse
-from embedded.demo.session import Session, Tally
-from embedded.demo.traffic import Traffic
-from embedded.postgres import PostgresServer
-from embedded.process import await_true
+from devstack.account import new_folder
+from devstack.demo import master, operations, transactions, zoo
+from devstack.demo.accounts import DATABASE, OWNER
+from devstack.demo.events import Events
+from devstack.demo.heartbeat import Heart, Pulse
+from devstack.demo.session import Session, Tally
+from devstack.demo.traffic import Traffic
+from devstack.postgres import PostgresServer
+from devstack.process import await_true
 
 SETTINGS = {"fsync": "off", "max_prepared_transactions": "20", "shared_buffers": "64MB"}
 

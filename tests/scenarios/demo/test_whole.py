@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from embedded.account import new_folder
-from embedded.home import REPOSITORY, Home
+from devstack.account import new_folder
+from devstack.home import REPOSITORY, Home
 from tests.scenarios.demo.secrets import CommandLines, files_with, open_to_others, secrets_of
 from tests.scenarios.demo.sockets import KINDS, Watch
 from tests.traces import nothing_runs
@@ -26,7 +26,7 @@ def new_home() -> Iterator[Path]:
     try:
         yield folder
     finally:
-        subprocess.run([sys.executable, "-m", "embedded.cli", "down", "--quiet"], env=environment(folder), check=False)
+        subprocess.run([sys.executable, "-m", "devstack.cli", "down", "--quiet"], env=environment(folder), check=False)
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -37,7 +37,7 @@ def environment(home: Path) -> dict[str, str]:
 
 def demo(home: Path, *options: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-m", "embedded.cli", "demo", *options],
+        [sys.executable, "-m", "devstack.cli", "demo", *options],
         env=environment(home),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

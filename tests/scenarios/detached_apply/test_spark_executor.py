@@ -11,7 +11,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from embedded.process import ProcessId, await_true
+from devstack.process import ProcessId, await_true
 from sluice.apply.executor import ExecutorLost, ExecutorStuck, run_with_heartbeat
 from spark_jobs import session
 from spark_jobs.session import SparkExecutor, one_machine, with_retries

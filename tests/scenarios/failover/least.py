@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from embedded.postgres import PostgresServer
+from devstack.postgres import PostgresServer
 from failover.shop import ODD, Ends
 from sluice import sql_files
 from sluice.model.connection import ConnectionInfo

@@ -5,8 +5,8 @@ from contextlib import suppress
 
 import pytest
 
-from embedded.postgres import PostgresServer
-from embedded.postgres_releases import NEWEST, OLDEST
+from devstack.postgres import PostgresServer
+from devstack.postgres_releases import NEWEST, OLDEST
 from failover.least import least
 from failover.shop import PLANNED, Shop
 from failover.writer import Writers

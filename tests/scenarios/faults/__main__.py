@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import SystemRandom
 
-from embedded.soak import add_arguments
+from devstack.soak import add_arguments
 from tests.scenarios.faults.plan import plan
 from tests.scenarios.faults.run import RunFailed, run
 from tests.scenarios.faults.servers import Servers

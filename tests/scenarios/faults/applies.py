@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 
-from embedded.process import ProcessId, descendants
+from devstack.process import ProcessId, descendants
 from sluice.exit_status import TERMINAL
 
 REPOSITORY = Path(__file__).resolve().parents[3]

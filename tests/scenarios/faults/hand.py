@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import psycopg
 
-from embedded.postgres import PostgresServer
-from embedded.process import ProcessId, await_true, descendants
-from embedded.server import Server
+from devstack.postgres import PostgresServer
+from devstack.process import ProcessId, await_true, descendants
+from devstack.server import Server
 from tests.file_limit import limit_files
 from tests.scenarios.faults.applies import Applies
 from tests.scenarios.faults.plan import Fault, Plan, Strike

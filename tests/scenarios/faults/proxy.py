@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from embedded.ports import HOST
+from devstack.ports import HOST
 
 CHUNK = 1 << 16
 _COMMIT = b"COMMIT\x00"

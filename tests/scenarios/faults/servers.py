@@ -5,10 +5,10 @@ from contextlib import AbstractContextManager
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from embedded.account import new_folder
-from embedded.postgres import PostgresServer
-from embedded.redis import RedisServer
-from embedded.server import Server
+from devstack.account import new_folder
+from devstack.postgres import PostgresServer
+from devstack.redis import RedisServer
+from devstack.server import Server
 from sluice.model.connection import ConnectionInfo
 from tests.scenarios.faults.proxy import Proxy
 

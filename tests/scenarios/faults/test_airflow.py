@@ -17,11 +17,11 @@ from random import Random
 import psutil
 import pytest
 
-from embedded.account import new_folder
-from embedded.airflow_api import AirflowApi
-from embedded.demo.strikes import victim_of
-from embedded.process import ProcessId, await_true, descendants
-from embedded.stack import Stack
+from devstack.account import new_folder
+from devstack.airflow_api import AirflowApi
+from devstack.demo.strikes import victim_of
+from devstack.process import ProcessId, await_true, descendants
+from devstack.stack import Stack
 from sluice import config
 from sluice.airflow import jobs
 from sluice.airflow.job import JobState, Kind

@@ -5,8 +5,8 @@ from typing import Any
 
 import psycopg
 
-from embedded.airflow_api import AirflowApi, ApiRefused
-from embedded.stack import Stack
+from devstack.airflow_api import AirflowApi, ApiRefused
+from devstack.stack import Stack
 from tests.questions import Question
 from tests.stacks import until
 

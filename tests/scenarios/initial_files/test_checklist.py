@@ -12,8 +12,8 @@ import psutil
 import psycopg
 import pytest
 
-from embedded.commands import pairs
-from embedded.stack import Stack
+from devstack.commands import pairs
+from devstack.stack import Stack
 from initial_files.runs import DAG, Run, content, make_tables
 from sluice.coordination import redis_store
 from sluice.coordination.gate import Gate

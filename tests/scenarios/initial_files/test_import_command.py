@@ -12,7 +12,7 @@ import pytest
 from initial_load.conftest import MakePair
 from initial_load.pair import Pair
 
-from embedded import cli
+from devstack import cli
 from initial_files.carrying import KEY, exported, location, moved, shop
 from sluice.load import steps
 from sluice.load.transfer import transfer_steps
@@ -26,7 +26,7 @@ def importing(pair: Pair, place: Location, *options: str) -> dict[str, Any]:
     info = pair.slave_info
     url = f"postgresql://{info.user}@{info.host}:{info.port}/{info.database}"
     return {
-        "args": [sys.executable, "-m", "embedded.cli", "import", "--location", str(place), "--database", url, *options],
+        "args": [sys.executable, "-m", "devstack.cli", "import", "--location", str(place), "--database", url, *options],
         "cwd": ROOT,
         "env": {
             **{name: value for name, value in os.environ.items() if not name.startswith("SLUICE_")},

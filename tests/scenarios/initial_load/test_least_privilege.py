@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from embedded.postgres import PostgresServer, binary
+from devstack.postgres import PostgresServer, binary
 from initial_load.applying import applying, await_current, load
 from initial_load.conftest import MakePair
 from initial_load.pair import Pair
@@ -82,7 +82,7 @@ def least(
     postgres: PostgresServer, database: Callable[..., ConnectionInfo], pair_of: MakePair
 ) -> Iterator[tuple[psycopg.Connection[Any], Pair]]:
     """The owner of the master's tables, and the pair of an account that the page's commands made."""
-    from embedded.secret import keep_secret
+    from devstack.secret import keep_secret
 
     master, slave = database().database, database().database
     postgres.create_role("shop_owner")

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from embedded.postgres import PostgresServer
+from devstack.postgres import PostgresServer
 from initial_load.conftest import MakePair
 from initial_load.pair import Pair, rows_of
 from initial_load.throttled import Throttled, limit

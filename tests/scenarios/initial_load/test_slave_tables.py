@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from embedded.demo import accounts, master
-from embedded.postgres import PostgresServer
+from devstack.demo import accounts, master
+from devstack.postgres import PostgresServer
 from initial_load.conftest import MakePair
 from initial_load.pair import Pair
 from sluice.database.schema import Constraint

@@ -12,7 +12,7 @@ import pytest
 from initial_files.conftest import BUCKET, s3
 from initial_files.runs import DAG, Run, content, make_tables
 
-from embedded.stack import Stack
+from devstack.stack import Stack
 from sluice.load.transfer import encryption
 from sluice.model.location import S3Access
 from sluice.model.names import Prefix

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from initial_files.runs import DAG, Run, make_tables
 
-from embedded.stack import Stack
+from devstack.stack import Stack
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.names import Prefix, TableName
 from sluice.model.slave_state import SlaveState

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from initial_files.runs import DAG, Run, make_tables
 
-from embedded.stack import Stack
+from devstack.stack import Stack
 from sluice.coordination import redis_store
 from sluice.coordination.lacks import Lacks
 from sluice.model.names import Prefix

@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 
-from embedded.postgres import PostgresServer
+from devstack.postgres import PostgresServer
 from sluice.model.connection import ConnectionInfo
 
 OWNER, WRITER = "shop_owner", "shop_writer"

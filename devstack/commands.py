@@ -1,0 +1,154 @@
+"""What `./sluice up`, `down` and `status` do."""
+
+import argparse
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+from devstack.blueprint import REPLICATIONS
+from devstack.connections import Connections
+from devstack.runner import Report, State
+from devstack.services import DATABASE, ROLE
+from devstack.stack import Stack
+from sluice import config
+from sluice.cli import status as replications
+from sluice.cli import verified
+from sluice.config import Survey
+from sluice.counted import duration
+from sluice.errors import SluiceError
+
+NOT_UP = 3
+"""Exit status of `status` when not everything runs."""
+
+
+def up(args: argparse.Namespace) -> int:
+    """Start what does not run, then say where it is."""
+    named = {"airflow": args.airflow_port, "master": args.master_port, "redis": args.redis_port}
+    ports = {**{name: port for name, port in named.items() if port}, **dict(args.port)}
+    slaves = [f"dr{number}" for number in range(1, args.slaves + 1)] if args.slaves else None
+    stack = Stack(
+        slaves=slaves, airflow=args.airflow, ports=ports, replications=args.replications, postgres=args.postgres
+    )
+    stack.up(_say(args.quiet))
+    if not args.quiet:
+        print(places(stack, secrets=sys.stdout.isatty()))
+        print("\n".join(configuration(stack)))
+    return 0
+
+
+def down(args: argparse.Namespace) -> int:
+    """Stop everything."""
+    ran = Stack().down(_say(args.quiet))
+    if not args.quiet:
+        print("all is down" if ran else "nothing was running")
+    return 0
+
+
+def status(args: argparse.Namespace) -> int:
+    """Show what runs."""
+    stack = Stack()
+    found = stack.status()
+    if args.json:
+        values = {
+            "home": str(stack.home.root),
+            "up": found.is_up,
+            "leftovers": found.leftovers,
+            "supervisor": found.supervisor.pid if found.supervisor else None,
+            "services": [report.to_dict() for report in found.services],
+            "replications": [str(place) for place in stack.replications],
+            "pairs": pairs(stack) if found.supervisor else [],
+            "airflow": {"url": stack.airflow.url, "user": stack.airflow.user} if found.supervisor else None,
+            "verified": _verified(stack) if found.supervisor else [],
+        }
+        if args.secrets and found.supervisor:
+            values["airflow"] = {**(values["airflow"] or {}), "password": stack.airflow.password}  # type: ignore[dict-item]
+            values["redis"] = stack.redis_url
+        print(json.dumps(values, indent=1))
+    elif found.supervisor is None:
+        print(f"nothing runs in {stack.home.root}: start it with ./sluice up")
+        print("\n".join(configuration(stack)))
+        if found.leftovers:
+            print("Processes are left of a supervisor that was killed: ./sluice up goes on, ./sluice down ends them.")
+    else:
+        print(table(found.services, time.time()))
+        print("\n".join(["", *configuration(stack), "", *pairs(stack)]))
+        print(places(stack, secrets=args.secrets or sys.stdout.isatty(), urls=args.secrets))
+    return 0 if found.is_up else NOT_UP
+
+
+def configuration(stack: Stack) -> list[str]:
+    """Which folders of replications are in force, and which files are not."""
+    return [
+        *replications.folders(stack.replications, _survey(stack)),
+        *replications.unused(stack.replications, REPLICATIONS),
+    ]
+
+
+def pairs(stack: Stack) -> list[str]:
+    """Some lines for every configured replication; never raises because of a configuration or an outage."""
+    try:
+        found = config.survey(*stack.replications)
+    except SluiceError as error:
+        return [str(error)]
+    return replications.replications(found, Connections(stack), stack.redis_url)
+
+
+def _survey(stack: Stack) -> Survey | None:
+    try:
+        return config.survey(*stack.replications)
+    except SluiceError:
+        return None
+
+
+def _verified(stack: Stack) -> list[dict[str, Any]]:
+    found = _survey(stack)
+    return verified.of_pairs(found, stack.redis_url) if found else []
+
+
+def table(reports: list[Report], now: float) -> str:
+    """One line a service, and the reason below one that does not run."""
+    rows = [("service", "state", "pid", "port", "since", "restarts")]
+    for report in reports:
+        pid, port = str(report.process.pid if report.process else ""), str(report.port or "")
+        rows.append((report.name, str(report.state), pid, port, duration(now - report.since), str(report.restarts)))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    for line, report in reversed(list(enumerate(reports, start=1))):
+        if report.message and report.state is not State.RUNNING:
+            lines[line + 1 : line + 1] = [f"    {text}" for text in report.message.splitlines()[-8:]]
+    return "\n".join(lines)
+
+
+def places(stack: Stack, *, secrets: bool, urls: bool = False) -> str:
+    """Where a person finds the parts; `urls`: with those of databases and Redis, log-ins in them.
+
+    The passwords are generated, and good on this machine alone.
+    """
+    lines = []
+    if stack.blueprint.airflow:
+        login = stack.airflow.password if secrets else "(./sluice status --secrets)"
+        lines.append(f"Airflow    {stack.airflow.url}  user {stack.airflow.user}  password {login}")
+    for place in ("master", *stack.blueprint.slaves):
+        info = stack.connection(place)
+        port = info.port
+        lines.append(f"{place:<10} 127.0.0.1:{port}  database {DATABASE}  user {ROLE}  Airflow connection demo_{place}")
+        if urls:
+            lines.append(
+                f"{'':<10} postgresql://{info.user}:{quote(info.password, safe='')}@127.0.0.1:{port}/{DATABASE}"
+            )
+    if urls:
+        lines.append(f"Redis      {stack.redis_url}")
+    lines.append(f"logs       {stack.home.logs}")
+    return "\n" + "\n".join(lines)
+
+
+def _say(quiet: bool) -> Callable[[str], None]:
+    def say(line: str) -> None:
+        with contextlib.suppress(BrokenPipeError):  # a reader that went away is no reason to give a start up
+            print(line, flush=True)
+
+    return (lambda line: None) if quiet else say

@@ -1,0 +1,93 @@
+"""What the devstack Airflow's connections hold, passwords included: read from its database, where they are encrypted.
+
+Airflow's API shows no password, and its command line takes seconds to start.
+"""
+
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import psycopg
+from cryptography.fernet import Fernet, InvalidToken
+
+from devstack.airflow import DATABASE, ROLE
+from devstack.stack import Stack
+from sluice.errors import SluiceError, Terminal, Transient
+from sluice.model.airflow_connection import converted
+from sluice.model.connection import ConnectionInfo
+
+WAIT_SECONDS = 3
+
+
+class NoSuchConnection(Terminal):
+    """Airflow does not know the connection that a replication names."""
+
+    def __init__(self, conn_id: str) -> None:
+        self.conn_id = conn_id
+        super().__init__(f"Airflow has no connection {conn_id!r}: add it under Admin, Connections.")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of Airflow's table of connections, decrypted."""
+
+    conn_type: str
+    host: str | None
+    port: int | None
+    schema: str | None
+    login: str | None
+    password: str | None = field(repr=False)
+    extra: str | None = field(repr=False)
+
+
+class Connections:
+    """A look-up of connections; Airflow's database is asked once, at the first."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.stack = stack
+
+    def __call__(self, conn_id: str, vendor: str) -> ConnectionInfo:
+        """Raises `NoSuchConnection`, `ConnectionUnusable`, `Transient` while Airflow's database is down."""
+        own = conn_id.removeprefix("demo_")
+        if isinstance(self._rows, SluiceError) or conn_id not in self._rows:
+            # Those of the stack's own servers are known without Airflow, which a stack can do without.
+            if conn_id.startswith("demo_") and own in ("master", *self.stack.blueprint.slaves):
+                return self.stack.connection(own)
+            raise self._rows if isinstance(self._rows, SluiceError) else NoSuchConnection(conn_id)
+        row = self._rows[conn_id]
+        try:
+            extra = json.loads(row.extra or "{}")
+        except ValueError:
+            extra = {}
+        return converted(row, extra if isinstance(extra, dict) else {}, conn_id, vendor)
+
+    @cached_property
+    def _rows(self) -> dict[str, Row] | SluiceError:
+        if not self.stack.blueprint.airflow:
+            return {}
+        info = self.stack.airflow.metadata.info(DATABASE, ROLE)
+        try:
+            with psycopg.connect(
+                host=info.host, port=info.port, dbname=info.database, user=info.user, password=info.password,
+                connect_timeout=WAIT_SECONDS, options=f"-c statement_timeout={WAIT_SECONDS}s",
+            ) as connection:  # fmt: skip
+                found = connection.execute(
+                    "SELECT conn_id, conn_type, host, port, schema, login, password, is_encrypted, extra,"
+                    " is_extra_encrypted FROM connection"
+                ).fetchall()
+        except psycopg.Error as error:
+            return Transient(f"Airflow's database does not give out its connections: {' '.join(str(error).split())}")
+        cipher = Fernet(self.stack.airflow.fernet_key)
+        return {
+            name: Row(kind, host, port, schema, login, _plain(cipher, password, hidden), _plain(cipher, extra, covered))
+            for name, kind, host, port, schema, login, password, hidden, extra, covered in found
+        }
+
+
+def _plain(cipher: Fernet, text: str | None, encrypted: bool) -> str | None:
+    if not text or not encrypted:
+        return text
+    try:
+        return cipher.decrypt(text.encode()).decode()
+    except InvalidToken:
+        return None

@@ -1,0 +1,325 @@
+"""The course of a demo, from bare folders to the verdict."""
+
+import argparse
+import contextlib
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from dataclasses import replace
+from functools import partial
+from types import FrameType
+
+import psycopg
+
+from devstack.demo import chaos, compare, leftovers, master, replications, report, slave
+from devstack.demo.accounts import APPLICATION, DATABASE, OWNER, PREFIX, SCHEMA
+from devstack.demo.captured import Captured
+from devstack.demo.heartbeat import Heart
+from devstack.demo.lifecycle import APPLY, INITIAL_UPDATE
+from devstack.demo.memory import MemoryWatch
+from devstack.demo.patience import Patience
+from devstack.demo.replica import Replica
+from devstack.demo.screen import Screen
+from devstack.demo.start import require_disk, start
+from devstack.demo.strikes import Hand
+from devstack.demo.traffic import Traffic, TrafficFailed
+from devstack.demo.view import Picture
+from devstack.process import await_true
+from devstack.stack import Stack
+from sluice.errors import SluiceError
+from sluice.model.names import Prefix
+from sluice.model.position import Position
+from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.source import position
+
+POLL = 0.1
+
+
+class Course:
+    """One demo. `run` returns its exit status."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args = args
+        self.scale: int = args.scale or (30 if args.chaos else 10)
+        self.seed: int = args.seed if args.seed is not None else random.randrange(10_000)
+        self.names = [f"dr{number}" for number in range(1, args.slaves + 1)]
+        self.stage = "starting"
+        self.screen = Screen(self.picture, args.plain)
+        self.events = self.screen.events
+        self.replicas: list[Replica] = []
+        self.stack = self._stack()
+        self.memory = MemoryWatch(self.stack.home.root)
+        self.heart: Heart | None = None
+        self.traffic: Traffic | None = None
+        self.captured: Captured | None = None
+        self.hand: Hand | None = None
+        self.patience = Patience(self.stack, self.replicas, self.events)
+        self.plan = chaos.plan(self.seed)
+        self.problems: list[str] = []
+        self._until: float | None = None
+        self._is_up = False
+
+    def run(self) -> int:
+        """Everything, in order. Raises Sluice's errors after cleaning up."""
+        require_disk(self.stack.home.root, self.scale, 1 + len(self.names))
+        previous = signal.signal(signal.SIGTERM, _interrupt)
+        finished = False
+        try:
+            with self.screen:
+                self.events.say(f"seed {self.seed}" + (", with chaos" if self.args.chaos else ""))
+                self.prepare()
+                self.load(self.replicas[0])
+                self.join_others()
+                traffic_began, traffic_ended = self.go_on()
+                final = self.stop_traffic()
+                self.catch_up(final)
+                verdicts = self.prove()
+            finished = True
+            return self.conclude(verdicts, traffic_began, traffic_ended)
+        finally:
+            with contextlib.suppress(SluiceError):  # whatever it would complain of, the first error says more
+                self._stop_threads()
+            if self.args.once or not finished:
+                self._end(keep=self._is_up and not self.args.once and not _interrupted())
+            signal.signal(signal.SIGTERM, previous)
+
+    # -- its steps
+
+    def prepare(self) -> None:
+        """Servers up, master made, traffic on, Airflow ready."""
+        say = self.events.say
+        self.stage = "starting the servers"
+        self.stack.home.create()
+        os.environ["SLUICE_HOME"] = str(self.stack.home.root)
+        leftovers.clear(self.stack, say)
+        replications.write(self.stack.home.replications, self.names)
+        self.stack.blueprint = replace(self.stack.blueprint, slaves=(self.names[0],), airflow=True)
+        self.memory.start()
+        start(self.stack, self.scale, self._start_traffic, self.events.say, self._enter)
+        self._is_up = True
+        self.stack.airflow.api().await_dags([INITIAL_UPDATE, APPLY])
+        say(f"Airflow is ready at {self.stack.airflow.url}")
+        self._add_replica(self.names[0])
+
+    def load(self, replica: Replica) -> None:
+        """The initial update of one slave, to the end: state NORMAL, apply running."""
+        self.stage = f"initial update of {replica.name}"
+        self.patience.insist(replica.update.trigger, "starting the initial update")
+        replica.update.start()
+        struck = self._strike_while_loading(replica)
+        self.patience.until(f"State NORMAL of {replica.name}", lambda: self._is_normal(replica), replica.progress)
+        if struck is not None:
+            struck.join()
+        self.events.say(f"{replica.name} is NORMAL, {APPLY} runs", "good")
+        replica.normal_since = time.monotonic()
+
+    def join_others(self) -> None:
+        """The other slaves, one after the other, while the first replicates."""
+        first = self.replicas[0]
+        began = time.monotonic()
+        for name in self.names[1:]:
+            self.stage = f"adding {name}"
+            self.stack.add_slave(name)
+            slave.make(self.stack.slaves[name])
+            self._add_replica(name)
+            self.load(self.replicas[-1])
+        if len(self.names) > 1:
+            first.joining = (began, time.monotonic())
+
+    def go_on(self) -> tuple[float, float]:
+        """Traffic for the time asked for, and as long as strikes last; returns when that began and ended."""
+        self.stage = "replicating"
+        began = time.monotonic()
+        self._until = began + self.args.seconds
+        striking = None
+        if self.args.chaos and self.hand is not None:
+            hand = self.hand
+            striking = threading.Thread(target=lambda: hand.play(self.plan.apply, lambda: True), daemon=True)
+            striking.start()
+        while time.monotonic() < self._until or (striking is not None and striking.is_alive()):
+            self.patience.raise_failures()
+            time.sleep(POLL)
+        if self.hand is not None:
+            self.hand.settle()
+        self._until = None
+        return began, time.monotonic()
+
+    def stop_traffic(self) -> Position:
+        """The position at which the master stands when nobody writes any more."""
+        self.stage = "stopping the traffic"
+        assert self.heart is not None and self.traffic is not None
+        self.heart.stop()
+        try:
+            self.traffic.stop()
+        except TrafficFailed as failed:  # the slave is compared all the same
+            self.problems.append(str(failed))
+        self.events.say("traffic stopped")
+        final: list[Position] = []
+        self.patience.insist(lambda: final.append(self._position()), "reading the master's position")
+        return final[0]
+
+    def catch_up(self, final: Position) -> None:
+        """Wait until every slave has everything."""
+        self.stage = "waiting until the slaves are current"
+        for replica in self.replicas:
+            self.patience.until(f"A current {replica.name}", partial(replica.covers, final), replica.progress)
+            self.events.say(f"{replica.name} is current", "good")
+
+    def prove(self) -> dict[str, list[compare.Verdict]]:
+        """Compare all tables, slave by slave."""
+        self.stage = "comparing"
+        with self.stack.master.connect(DATABASE) as connection:
+            tables = compare.tables(connection, OWNER)
+        verdicts: dict[str, list[compare.Verdict]] = {}
+        for replica in self.replicas:
+            verdicts[replica.name] = []
+            for verdict in compare.compare(self.stack.master.info(DATABASE), replica.server.info(DATABASE), tables):
+                verdicts[replica.name].append(verdict)
+                self.stage = f"comparing {replica.name}: {len(verdicts[replica.name])} of {len(tables)} tables"
+        return verdicts
+
+    def conclude(self, verdicts: dict[str, list[compare.Verdict]], began: float, ended: float) -> int:
+        """Print the verdict and the figures; 0 only if everything is equal."""
+        assert self.captured is not None and self.traffic is not None
+        figures = report.Figures(
+            traffic_seconds=ended - began,
+            captured_rate=self.captured.rate(began, ended),
+            slaves=[replica.figures(began, ended) for replica in self.replicas],
+            memory=self.memory.peak,
+            tally=self.traffic.tally,
+            kills=self.hand.kills if self.hand else 0,
+        )
+        problems = [*self.problems, *(self.hand.problems if self.hand else [])]
+        good = report.show(self.screen.console, verdicts, figures, problems, self.seed)
+        if not self.args.once:
+            print(self._whereabouts(), flush=True)
+        return 0 if good else 1
+
+    # -- the picture
+
+    def picture(self) -> Picture:
+        """What the screen shows now."""
+        now = time.monotonic()
+        return Picture(
+            stage=self.stage,
+            elapsed=now - self.events.began,
+            captured_rate=self.captured.rate(now - 5, now) if self.captured and self.captured.any else None,
+            memory=sum(self.memory.now.values()),
+            slaves=[replica.picture() for replica in self.replicas],
+            events=self.events.recent(20),
+            remaining=max(0.0, self._until - now) if self._until else None,
+        )
+
+    def _enter(self, stage: str) -> None:
+        self.stage = stage
+
+    # -- parts of the steps
+
+    def _stack(self) -> Stack:
+        named = {"airflow": self.args.airflow_port, "master": self.args.master_port, "redis": self.args.redis_port}
+        return Stack(ports={name: port for name, port in named.items() if port}, postgres=self.args.postgres)
+
+    def _start_traffic(self) -> None:
+        self.heart = Heart(self.stack.master.info(DATABASE, OWNER))
+        self.heart.start()
+        self.traffic = Traffic(
+            self.stack.master, self.args.rate, self.scale, self.seed, self.stack.environment(), self.events
+        )
+        self.traffic.start()
+        self.captured = Captured(self.stack.master)
+        self.captured.start()
+        threading.Thread(target=self._administer, name="administrator", daemon=True).start()
+        changes = self.traffic.mix.changes + self.traffic.writer_rate
+        self.events.say(f"traffic starts: {changes:,.0f} row changes a second are aimed at")
+
+    def _add_replica(self, name: str) -> None:
+        assert self.heart is not None
+        replica = Replica(name, self.stack, self.heart.beats)
+        replica.start()
+        self.replicas.append(replica)
+        if self.hand is None and self.args.chaos:
+            self.hand = Hand(
+                self.stack,
+                lambda: [entry.name for entry in self.replicas],
+                self._is_loaded,
+                lambda name, at: self._replica(name).pulse.follows(at),
+                self.seed,
+                self.events,
+            )
+
+    def _strike_while_loading(self, replica: Replica) -> threading.Thread | None:
+        """Chaos strikes the first load as soon as blocks are being read."""
+        if self.hand is None or replica is not self.replicas[0]:
+            return None
+        hand = self.hand
+
+        def strike() -> None:
+            await_true(lambda: replica.observer.sight.begun > 0 or self._is_normal(replica), 3600, 0.02)
+            hand.play(self.plan.load, lambda: not self._is_normal(replica))
+
+        thread = threading.Thread(target=strike, name="chaos", daemon=True)
+        thread.start()
+        return thread
+
+    def _is_loaded(self, name: str) -> bool:
+        sight = self._replica(name).observer.sight
+        return bool(sight.blocks) and sight.stored == sight.blocks
+
+    def _replica(self, name: str) -> Replica:
+        return next(entry for entry in self.replicas if entry.name == name)
+
+    def _is_normal(self, replica: Replica) -> bool:
+        run = replica.update.sight
+        return replica.observer.sight.state == "NORMAL" and run.state == "success" and run.apply == "running"
+
+    def _position(self) -> Position:
+        """Raises Sluice's errors and psycopg's."""
+        info = self.stack.master.info(DATABASE)
+        with connect(info, application=f"{APPLICATION} position", autocommit=True) as connection:
+            return position.take(connection, Prefix(PREFIX), SCHEMA)
+
+    def _administer(self) -> None:
+        """What only a superuser can do, once the replication is installed."""
+        while self.traffic is not None and self.traffic.running:
+            with contextlib.suppress(psycopg.Error):
+                if master.make_event_triggers(self.stack.master):
+                    self.events.say("event triggers made by the administrator: DDL is noticed at once")
+                    return
+            time.sleep(0.3)
+
+    def _stop_threads(self) -> None:
+        self.memory.stop()
+        if self.captured is not None:
+            self.captured.stop()
+        for replica in self.replicas:
+            replica.stop()
+        if self.heart is not None:
+            self.heart.stop()
+        if self.traffic is not None and self.traffic.running:
+            self.traffic.stop()
+
+    def _end(self, keep: bool) -> None:
+        """Take everything down; `keep` leaves it up for somebody to look at."""
+        if keep:
+            print(f"\nEverything is left up to be looked at; ./sluice down ends it.\n{self._whereabouts()}", flush=True)
+        else:
+            print("stopping everything", flush=True)
+            self.stack.down()
+
+    def _whereabouts(self) -> str:
+        airflow = self.stack.airflow
+        return (
+            f"\nAirflow   {airflow.url}   user {airflow.user}   password {airflow.password}\n"
+            f"Write to the master and see it arrive: ./sluice status shows the ports. ./sluice down ends everything."
+        )
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _interrupted() -> bool:
+    return isinstance(sys.exc_info()[1], KeyboardInterrupt)

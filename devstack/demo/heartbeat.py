@@ -1,0 +1,160 @@
+"""Lag, measured from outside: how long after its commit on the master a change can be read on the slave.
+
+Ten times a second the row of `public.heartbeat` is set to the next number on the master, and the moment just before the
+statement is sent is noted. A watcher reads the slave's row over and over; the first time it shows number n, every
+beat up to n has arrived. The lag of a beat is the time between the two moments, by one clock, that of this process:
+it includes the master's commit and half a turn of the watcher, and is never too small.
+"""
+
+import bisect
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+
+from devstack.demo.accounts import APPLICATION
+from sluice.model.connection import ConnectionInfo
+
+INTERVAL = 0.1
+"""Seconds between two beats."""
+LOOK = 0.025
+"""Seconds between two looks at a slave."""
+
+
+class Beats:
+    """When each beat was sent; shared by all watchers. Beats that failed, because the master was down, are absent."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._numbers: list[int] = []
+        self._times: list[float] = []
+
+    def add(self, number: int, at: float) -> None:
+        with self._lock:
+            self._numbers.append(number)
+            self._times.append(at)
+
+    def between(self, after: int, upto: int) -> list[tuple[int, float]]:
+        """(number, time) of the beats in (after, upto]."""
+        with self._lock:
+            low, high = bisect.bisect_right(self._numbers, after), bisect.bisect_right(self._numbers, upto)
+            return list(zip(self._numbers[low:high], self._times[low:high], strict=True))
+
+    def oldest_after(self, number: int) -> float | None:
+        """When the first beat after `number` was sent; None when there is none."""
+        with self._lock:
+            index = bisect.bisect_right(self._numbers, number)
+            return self._times[index] if index < len(self._times) else None
+
+
+class Heart(threading.Thread):
+    """Writes the beats until stopped; outlives restarts of the master."""
+
+    def __init__(self, master: ConnectionInfo) -> None:
+        super().__init__(name="heartbeat", daemon=True)
+        self.beats = Beats()
+        self._master = master
+        self._stopping = threading.Event()
+
+    def run(self) -> None:
+        number, connection = 0, None
+        while not self._stopping.wait(INTERVAL):
+            try:
+                if connection is None or connection.closed:
+                    connection = connect(self._master, "heartbeat")
+                number += 1
+                at = time.monotonic()
+                connection.execute(
+                    "UPDATE public.heartbeat SET beat = %s, written_at = clock_timestamp() WHERE id = 1", [number]
+                )
+                self.beats.add(number, at)
+            except psycopg.Error:
+                if connection is not None:
+                    connection.close()
+        if connection is not None:
+            connection.close()
+
+    def stop(self) -> None:
+        """Returns when no beat is under way."""
+        self._stopping.set()
+        if self.is_alive():
+            self.join(10)
+
+
+class Pulse(threading.Thread):
+    """Watches the beats arrive on one slave."""
+
+    def __init__(self, slave: ConnectionInfo, beats: Beats) -> None:
+        super().__init__(name="pulse", daemon=True)
+        self._slave, self._beats = slave, beats
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        self._seen = 0
+        self._lags: list[tuple[float, float]] = []
+
+    def run(self) -> None:
+        connection = None
+        while not self._stopping.wait(LOOK):
+            try:
+                if connection is None or connection.closed:
+                    connection = connect(self._slave, "pulse")
+                row = connection.execute("SELECT beat FROM public.heartbeat WHERE id = 1").fetchone()
+                if row:
+                    self.arrived(int(row[0]), time.monotonic())
+            except psycopg.Error:  # down, or the table is not loaded yet
+                if connection is not None:
+                    connection.close()
+                self._stopping.wait(0.2)
+        if connection is not None:
+            connection.close()
+
+    def arrived(self, number: int, at: float) -> None:
+        """The slave shows this number."""
+        with self._lock:
+            if number <= self._seen:
+                return
+            fresh = self._beats.between(self._seen, number)
+            self._seen = number
+            self._lags += [(at, at - sent) for _, sent in fresh]
+
+    def lags(self, since: float = 0.0, until: float = float("inf")) -> list[float]:
+        """Seconds, of the beats that arrived in that time (of `time.monotonic`)."""
+        with self._lock:
+            return [lag for at, lag in self._lags if since <= at <= until]
+
+    def follows(self, at: float) -> bool:
+        """Whether a beat that was sent after `at` has arrived."""
+        with self._lock:
+            return any(arrived - lag > at for arrived, lag in reversed(self._lags))
+
+    def now(self) -> float | None:
+        """How far the slave is behind now: the age of the oldest beat that it does not show; None without any."""
+        with self._lock:
+            seen = self._seen
+        if not seen:
+            return None
+        sent = self._beats.oldest_after(seen)
+        return time.monotonic() - sent if sent is not None else 0.0
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self.is_alive():
+            self.join(10)
+
+
+def percentile(values: Sequence[float], share: float) -> float | None:
+    """The value below or at which `share` (0 to 1) of the values lie; None without values."""
+    if not values:
+        return None
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, max(0, -int(-share * len(ordered) // 1) - 1))]
+
+
+def connect(info: ConnectionInfo, purpose: str) -> psycopg.Connection[Any]:
+    """A plain connection in autocommit mode that gives up quickly. Raises psycopg's errors."""
+    return psycopg.connect(
+        host=info.host, port=info.port, dbname=info.database, user=info.user, password=info.password,
+        application_name=f"{APPLICATION} {purpose}", autocommit=True, connect_timeout=3,
+    )  # fmt: skip

@@ -1,0 +1,124 @@
+"""The DAGs as the demo uses them, over Airflow's API: start an initial update, follow it, explain its failure."""
+
+import contextlib
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from urllib.parse import quote
+
+from devstack.airflow_api import AirflowApi, ApiRefused, ApiUnreachable
+from devstack.demo.accounts import PREFIX
+from sluice.errors import SluiceError, Terminal
+
+INITIAL_UPDATE, APPLY = "initial_update", "cdc_apply"
+INTERVAL = 0.5
+LOG_LINES = 15
+NOISE = (
+    "::", "GitWildMatchPattern", "DAG bundles loaded", "Filling up the DagBag", "Worker startup parse", "/",
+    "Task failed with exception",
+)  # fmt: skip
+"""Beginnings of lines in every task's log that say nothing of the task."""
+ACTIVE = ("queued", "running")
+
+
+class RunFailed(Terminal):
+    """A DAG gave up; the end of the failing task's log says why and what to do."""
+
+    def __init__(self, dag: str, slave: str, task: str, log: Sequence[str], url: str) -> None:
+        self.dag, self.slave, self.task = dag, slave, task
+        lines = "\n".join(f"  {line}" for line in log)
+        super().__init__(
+            f"{dag} of {slave} failed in its task '{task or 'none'}'. The end of its log:\n{lines}\n"
+            f"Do what it says there; all of it is at {url}"
+        )
+
+
+@dataclass(frozen=True)
+class RunSight:
+    """An initial update and the apply of a slave at one moment."""
+
+    state: str = ""
+    """Of the run of initial_update: queued, running, success, failed; empty before the first look."""
+    task: str = ""
+    """What runs in it."""
+    apply: str = ""
+    """State of the newest run of cdc_apply for the slave; empty when there is none."""
+    answering: bool = True
+    """Whether Airflow answered the last look."""
+
+
+def running_task(states: Sequence[tuple[str, int, str | None]]) -> str:
+    """What a run is doing, from (task, map index, state) of its task instances: those at work, else the next ones."""
+    order = ("running", "deferred", "restarting", "up_for_retry", "up_for_reschedule", "queued", "scheduled")
+    for wanted in order:
+        if names := [task for task, _, state in states if state == wanted]:
+            return ", ".join(dict.fromkeys(names)) + ("" if wanted in ("running", "deferred") else f" ({wanted})")
+    return ""
+
+
+class InitialUpdate(threading.Thread):
+    """One run of `initial_update`, followed until stopped. `sight` is the latest look."""
+
+    def __init__(self, api: AirflowApi, slave: str, prefix: str = PREFIX) -> None:
+        super().__init__(name=f"initial update of {slave}", daemon=True)
+        self.api, self.slave, self.prefix = api, slave, prefix
+        self.sight = RunSight()
+        self.run_id = self._apply_run = ""
+        self._stopping = threading.Event()
+
+    def trigger(self) -> None:
+        """Start the run. Raises `ApiRefused`, `ApiUnreachable`."""
+        self.run_id = self.api.trigger(INITIAL_UPDATE, {"prefix": self.prefix, "slave": self.slave})
+
+    def run(self) -> None:
+        while not self._stopping.wait(INTERVAL):
+            try:
+                self.sight = self._look()
+            except (ApiUnreachable, ApiRefused):  # Airflow restarts, or does not know its own run yet
+                self.sight = replace(self.sight, answering=False)
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self.is_alive():
+            self.join(40)
+
+    def failure(self) -> RunFailed | None:
+        """Why the run, or the apply that it started, failed; None when neither did."""
+        if self.sight.state == "failed":
+            return self._explain(INITIAL_UPDATE, self.run_id)
+        if self.sight.state == "success" and self.sight.apply == "failed":
+            return self._explain(APPLY, self._apply_run)
+        return None
+
+    def _explain(self, dag: str, run_id: str) -> RunFailed:
+        """Read from the failing task's log."""
+        task, lines = "", ["The log could not be read."]
+        path = f"dags/{dag}/dagRuns/{quote(run_id, safe='')}"
+        with contextlib.suppress(SluiceError):
+            found = self.api.get(f"{path}/taskInstances", limit=100)["task_instances"]
+            failed = [entry for entry in found if entry["state"] == "failed"] or [
+                e for e in found if e["state"] == "upstream_failed"
+            ]
+            if failed:
+                task = failed[0]["task_id"]
+                text = self.api.task_log(dag, run_id, task, failed[0]["try_number"], failed[0]["map_index"])
+                lines = [line for line in text.splitlines() if line.strip() and not line.startswith(NOISE)][-LOG_LINES:]
+        return RunFailed(dag, self.slave, task, lines, f"{self.api.url}/dags/{dag}/runs/{run_id}")
+
+    def _look(self) -> RunSight:
+        state, task = self.sight.state, ""
+        if state not in ("success", "failed"):
+            state = self.api.run_state(INITIAL_UPDATE, self.run_id)
+            task = running_task(list(self.api.task_states(INITIAL_UPDATE, self.run_id)))
+        return RunSight(state, task, self._apply_state())
+
+    def _apply_state(self) -> str:
+        runs = self.api.get(f"dags/{APPLY}/dagRuns", limit=50, order_by="-run_after")["dag_runs"]
+        pair = (self.prefix, self.slave)
+        confs = [run.get("conf") or {} for run in runs]
+        mine = [run for run, conf in zip(runs, confs, strict=True) if (conf.get("prefix"), conf.get("slave")) == pair]
+        newest = next((run for run in mine if run["state"] in ACTIVE), mine[0] if mine else None)
+        if newest is None:
+            return ""
+        self._apply_run = str(newest["dag_run_id"])
+        return str(newest["state"])

@@ -1,0 +1,120 @@
+"""The demo's master: its database, its roles and its tables."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from devstack.demo import pgbench, zoo
+from devstack.demo.accounts import ACCOUNT, DATABASE, OWNER, PREFIX, SCHEMA
+from devstack.postgres import PostgresServer
+from sluice import sql_files
+from sluice.vendors.postgres.connection import quoted
+
+SQL = Path(__file__).parent / "sql"
+SCHEMAS = ("public", "Mixed Case")
+"""Where the tables are."""
+SINCE = {"negative_scales": 150000, "infinite_intervals": 170000}
+"""Features of `type_zoo.sql`, and the oldest server that has each."""
+Connection = psycopg.Connection[Any]
+
+_OPTIONAL = re.compile(r"^ *-- if (\w+)\n(.*?)^ *-- end\n", re.MULTILINE | re.DOTALL)
+
+
+def make(server: PostgresServer, scale: int) -> None:
+    """An empty database with its roles, then every table of the demo with its first rows.
+
+    Whatever an earlier demo left in the database goes. Raises `PgbenchFailed` and psycopg's errors.
+    """
+    server.create_role(OWNER)
+    server.create_role(ACCOUNT)
+    recreate_database(server, OWNER)
+    with server.connect(DATABASE) as admin:
+        features = install_hstore(admin)
+        admin.execute(sql.SQL("ALTER SCHEMA public OWNER TO {}").format(sql.Identifier(OWNER)))
+    with server.connect(DATABASE, OWNER) as owner:
+        features |= {"xml"} if _has_xml(owner) else set()
+        features |= {name for name, version in SINCE.items() if owner.info.server_version >= version}
+        for name in ("types", "type_zoo", "odd_names", "shop", "shop_rows"):
+            owner.execute(script(name, features))
+        _fill_zoo(owner)
+    pgbench.make_tables(server, scale)
+    with server.connect(DATABASE) as admin:
+        grant(admin)
+
+
+def grant(admin: Connection) -> None:
+    """Grant the replication account what it needs, schema by schema; it owns none of the tables."""
+    names = {"role": quoted(ACCOUNT), "schema": quoted(SCHEMA), "owner": quoted(OWNER)}
+    for tables in SCHEMAS:
+        admin.execute(sql_files.render("postgres", "grants", tables=quoted(tables), **names))
+
+
+def make_event_triggers(server: PostgresServer) -> bool:
+    """As an administrator does once, after the installation: DDL is noticed at once. False before the installation.
+
+    Raises psycopg's errors.
+    """
+    with server.connect(DATABASE) as admin:
+        function = f"{quoted(SCHEMA)}.{PREFIX.lower()}ddl_end()"
+        row = admin.execute("SELECT pg_catalog.to_regprocedure(%s) IS NOT NULL", [function]).fetchone()
+        if row is None or not row[0]:
+            return False
+        admin.execute(sql_files.render("postgres", "event_triggers", prefix=PREFIX.lower(), schema=quoted(SCHEMA)))
+        return True
+
+
+def recreate_database(server: PostgresServer, owner: str) -> None:
+    """Drop the demo's database with all that is in it and all who use it, and make it anew."""
+    with server.connect() as admin:
+        prepared = admin.execute("SELECT gid FROM pg_prepared_xacts WHERE database = %s", [DATABASE]).fetchall()
+        if prepared:  # they would hold the database; only a session inside can end them
+            with server.connect(DATABASE) as inside:
+                for (gid,) in prepared:
+                    inside.execute(sql.SQL("ROLLBACK PREPARED {}").format(sql.Literal(gid)))
+        name = sql.Identifier(DATABASE)
+        admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
+        admin.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(name, sql.Identifier(owner)))
+
+
+def install_hstore(admin: Connection) -> set[str]:
+    """Install the extension hstore where the server has it; returns {"hstore"} then."""
+    if not admin.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'hstore'").fetchone():
+        return set()
+    admin.execute("CREATE EXTENSION IF NOT EXISTS hstore SCHEMA public")
+    return {"hstore"}
+
+
+def script(name: str, features: set[str]) -> str:
+    """Text of `sql/<name>.sql`, without the optional lines for what the server does not have."""
+    text = (SQL / f"{name}.sql").read_text()
+    return _OPTIONAL.sub(lambda match: match.group(2) if match.group(1) in features else "", text)
+
+
+def zoo_columns(connection: Connection) -> list[str]:
+    """The columns of `type_zoo` that get values from `zoo`, in the table's order."""
+    rows = connection.execute(
+        "SELECT attname::text FROM pg_catalog.pg_attribute WHERE attrelid = 'public.type_zoo'::regclass AND attnum > 0"
+        " AND NOT attisdropped AND attgenerated = '' AND attname ~ '^c_' AND attname <> 'c_default' ORDER BY attnum"
+    ).fetchall()
+    return [str(name) for (name,) in rows]
+
+
+def _fill_zoo(owner: Connection) -> None:
+    columns = zoo_columns(owner)
+    insert = sql.SQL("INSERT INTO public.type_zoo (id, {}) VALUES (%s, {})").format(
+        sql.SQL(", ").join(map(sql.Identifier, columns)), sql.SQL(", ").join([sql.Placeholder()] * len(columns))
+    )
+    with owner.transaction(), owner.cursor() as cursor:
+        cursor.executemany(insert, [[number, *row.values()] for number, row in enumerate(zoo.first_rows(columns), 1)])
+
+
+def _has_xml(connection: Connection) -> bool:
+    """Whether the server was built with libxml; the type exists without, but takes no value."""
+    try:
+        connection.execute("SELECT '<a/>'::xml")
+    except psycopg.errors.FeatureNotSupported:
+        return False
+    return True

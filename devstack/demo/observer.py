@@ -1,0 +1,184 @@
+"""What a slave shows of itself, looked at a few times a second: state, progress of the load, changes applied.
+
+Everything is read from the slave's own tables (CHECKPOINT, BLOCKS), which are the truth; from Redis only the reasons
+why the gate is closed. An observer outlives restarts of the slave and of Redis, and keeps what it saw last.
+"""
+
+import contextlib
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import psycopg
+import redis
+
+from devstack.demo.accounts import PREFIX, SCHEMA
+from devstack.demo.heartbeat import connect
+from sluice.coordination.gate import Gate
+from sluice.errors import SluiceError
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import Prefix
+from sluice.model.position import Position
+from sluice.vendors.postgres.connection import quoted
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+
+INTERVAL = 0.25
+TABLES = f"{quoted(SCHEMA)}.{PREFIX.lower()}"
+
+CHECKPOINT = f"""
+    SELECT state, message, position, changes, target IS NOT NULL FROM {TABLES}checkpoint WHERE slave = %s
+"""
+BLOCKS = f"""
+    SELECT schema || '.' || tablename, count(*), count(*) FILTER (WHERE state = 'stored'),
+           coalesce(sum(rows), 0)::bigint, count(*) FILTER (WHERE state <> 'planned')
+    FROM {TABLES}blocks WHERE slave = %s GROUP BY 1 ORDER BY 4 DESC, 1
+"""
+LOADED = f"""
+    SELECT coalesce(sum(rows), 0)::bigint, extract(epoch FROM max(stored_at) - min(begun_at))::float8
+    FROM {TABLES}blocks
+    WHERE slave = %s AND state = 'stored'
+"""
+BALANCES = f"""
+    SELECT (SELECT state = 'NORMAL' AND target IS NULL FROM {TABLES}checkpoint WHERE slave = %s),
+           (SELECT sum(tbalance) FROM public.pgbench_tellers), (SELECT sum(bbalance) FROM public.pgbench_branches)
+"""
+"""One statement, one snapshot: in every state of the master both sums are equal."""
+
+
+@dataclass(frozen=True)
+class TableProgress:
+    """The load of one table."""
+
+    name: str
+    blocks: int
+    stored: int
+    rows: int
+    begun: int = 0
+    """Blocks that are being read or have been."""
+
+
+@dataclass(frozen=True)
+class Sight:
+    """A slave at one moment."""
+
+    state: str = "UNCONFIGURED"
+    message: str = ""
+    position: Position | None = None
+    changes: int = 0
+    catching_up: bool = False
+    tables: tuple[TableProgress, ...] = ()
+    closures: tuple[str, ...] = ()
+    reachable: bool = False
+
+    @property
+    def blocks(self) -> int:
+        return sum(table.blocks for table in self.tables)
+
+    @property
+    def stored(self) -> int:
+        return sum(table.stored for table in self.tables)
+
+    @property
+    def begun(self) -> int:
+        return sum(table.begun for table in self.tables)
+
+    @property
+    def rows(self) -> int:
+        """Loaded."""
+        return sum(table.rows for table in self.tables)
+
+
+@dataclass
+class Consistency:
+    """What a reader of the NORMAL slave saw: how often it looked, and how often at half a transaction."""
+
+    looks: int = 0
+    half_transactions: list[str] = field(default_factory=list)
+
+
+class Observer(threading.Thread):
+    """Watches one slave until stopped. `sight` is the latest look."""
+
+    def __init__(self, name: str, slave: ConnectionInfo, redis_url: str) -> None:
+        super().__init__(name=f"observer of {name}", daemon=True)
+        self.slave_name = name
+        self.sight = Sight()
+        self.consistency = Consistency()
+        self._slave = slave
+        self._redis = redis.Redis.from_url(redis_url, decode_responses=True, socket_timeout=1, socket_connect_timeout=1)
+        self._stopping = threading.Event()
+        self._history: deque[tuple[float, int, int]] = deque(maxlen=200_000)
+
+    def run(self) -> None:
+        connection: psycopg.Connection[Any] | None = None
+        turns = 0
+        while not self._stopping.wait(INTERVAL):
+            closures = self._closures() if turns % 4 == 0 else self.sight.closures
+            try:
+                if connection is None or connection.closed:
+                    connection = connect(self._slave, "observer")
+                self.sight = replace(self._look(connection), closures=closures)
+                self._history.append((time.monotonic(), self.sight.changes, self.sight.rows))
+                if turns % 2 == 0 and self.sight.state == "NORMAL":
+                    self._check_balances(connection)
+            except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+                self.sight = Sight(reachable=True, closures=closures)
+            except psycopg.Error:
+                self.sight = replace(self.sight, reachable=False, closures=closures)
+                if connection is not None:
+                    connection.close()
+            turns += 1
+        if connection is not None:
+            connection.close()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self.is_alive():
+            self.join(10)
+
+    def rates(self, seconds: float = 5.0) -> tuple[float, float]:
+        """(changes, loaded rows) a second over the last seconds."""
+        now = time.monotonic()
+        recent = [entry for entry in list(self._history)[-int(seconds / INTERVAL) - 1 :] if entry[0] >= now - seconds]
+        if len(recent) < 2:
+            return 0.0, 0.0
+        span = recent[-1][0] - recent[0][0]
+        return max(0.0, (recent[-1][1] - recent[0][1]) / span), max(0.0, (recent[-1][2] - recent[0][2]) / span)
+
+    def applied_rate(self, began: float, ended: float) -> float:
+        """Changes a second between two times of `time.monotonic`."""
+        within = [entry for entry in list(self._history) if began <= entry[0] <= ended]
+        if len(within) < 2:
+            return 0.0
+        return (within[-1][1] - within[0][1]) / (within[-1][0] - within[0][0])
+
+    def load_figures(self) -> tuple[int, float]:
+        """Rows loaded, and seconds from the first block begun to the last one stored. Raises psycopg's errors."""
+        with connect(self._slave, "figures") as connection:
+            rows, seconds = connection.execute(LOADED, [self.slave_name]).fetchone() or (0, None)
+        return int(str(rows)), float(str(seconds or 0))
+
+    def _look(self, connection: psycopg.Connection[Any]) -> Sight:
+        row = connection.execute(CHECKPOINT, [self.slave_name]).fetchone()
+        if row is None:
+            return Sight(reachable=True)
+        state, message, position, changes, catching_up = row
+        tables = self.sight.tables
+        if state != "NORMAL" or not tables:
+            tables = tuple(TableProgress(*entry) for entry in connection.execute(BLOCKS, [self.slave_name]).fetchall())
+        seen = SnapshotPosition.parse(position) if position else None
+        return Sight(state, message or "", seen, int(changes), bool(catching_up), tables, (), True)
+
+    def _check_balances(self, connection: psycopg.Connection[Any]) -> None:
+        consistent, tellers, branches = connection.execute(BALANCES, [self.slave_name]).fetchone() or (False, 0, 0)
+        if consistent:
+            self.consistency.looks += 1
+            if tellers != branches:
+                self.consistency.half_transactions.append(f"tellers {tellers}, branches {branches}")
+
+    def _closures(self) -> tuple[str, ...]:
+        with contextlib.suppress(SluiceError, redis.RedisError):
+            return tuple(str(closure) for closure in Gate(self._redis, Prefix(PREFIX), self.slave_name).closures())
+        return self.sight.closures

@@ -1,0 +1,90 @@
+"""pgbench: its tables, and its part of the traffic.
+
+The wanted rate of row changes is met by two scripts: TPC-B's transaction (4 row changes) up to `PLAIN_RATE` of them a
+second, and above that `sql/bulk.sql`, which does fifty of them in one transaction (102 row changes).
+"""
+
+import math
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from devstack.demo.accounts import DATABASE, OWNER
+from devstack.postgres import PostgresServer, binary
+from devstack.secret import write_private
+from sluice.errors import Terminal
+
+TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers")
+BULK = Path(__file__).parent / "sql" / "bulk.sql"
+PLAIN_CHANGES, BULK_CHANGES = 4, 102
+MARGIN = 1.02
+"""pgbench falls a little behind its own schedule, and never makes up for it."""
+PLAIN_RATE = 150
+"""Plain transactions a second, before bulk ones join."""
+
+
+class PgbenchFailed(Terminal):
+    """`pgbench -i` gave up; its output says why."""
+
+    def __init__(self, output: str) -> None:
+        self.output = output
+        super().__init__(
+            f"pgbench could not make its tables: {output.strip()[-1000:]} Remove the cause and start again."
+        )
+
+
+@dataclass(frozen=True)
+class Mix:
+    """Transactions a second of each script."""
+
+    plain: int
+    bulk: int
+
+    @property
+    def changes(self) -> int:
+        """Row changes a second."""
+        return self.plain * PLAIN_CHANGES + self.bulk * BULK_CHANGES
+
+
+def mix(changes: int) -> Mix:
+    """The scripts' rates for a rate of row changes, a little above it; at least one transaction a second."""
+    wanted = changes * MARGIN
+    plain = min(max(1, math.ceil(wanted / PLAIN_CHANGES)), PLAIN_RATE)
+    return Mix(plain, max(0, math.ceil((wanted - plain * PLAIN_CHANGES) / BULK_CHANGES)))
+
+
+def make_tables(server: PostgresServer, scale: int) -> None:
+    """`pgbench -i`, the rows generated on the server. Raises `PgbenchFailed`."""
+    command = [str(binary("pgbench")), "-i", "-I", "dtGvp", "-q", "-s", str(scale)]
+    done = subprocess.run(command, env=environment(server), capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise PgbenchFailed(done.stderr or done.stdout)
+
+
+def command(wanted: Mix, scale: int, seed: int) -> list[str]:
+    """pgbench that runs until it is stopped, or until its server goes away."""
+    scripts = ["-b", f"tpcb-like@{wanted.plain}"]
+    if wanted.bulk:
+        scripts += ["-f", f"{BULK}@{wanted.bulk}"]
+    return [
+        str(binary("pgbench")), "-n", "-M", "prepared", "-c", "4", "-j", "1", "-T", "864000",
+        "-s", str(scale), *scripts, "--rate", str(wanted.plain + wanted.bulk),
+        "--random-seed", str(seed), "--max-tries", "10",
+    ]  # fmt: skip
+
+
+def environment(server: PostgresServer, user: str = OWNER) -> dict[str, str]:
+    """Environment of a libpq program that works in the demo's database; the password is in a file of mode 0600."""
+    info = server.info(DATABASE, user)
+    passwords = server.directory / "passwords" / f"{user}.pgpass"
+    write_private(passwords, f"{info.host}:{info.port}:*:{user}:{info.password}\n")
+    return {
+        "PATH": "/usr/bin:/bin",
+        "LC_ALL": "C",
+        "PGHOST": info.host,
+        "PGPORT": str(info.port),
+        "PGDATABASE": DATABASE,
+        "PGUSER": user,
+        "PGPASSFILE": str(passwords),
+        "PGCONNECT_TIMEOUT": "10",
+    }

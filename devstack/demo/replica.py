@@ -1,0 +1,77 @@
+"""A slave as the demo follows it: its server, its initial update, what it shows, and its lag."""
+
+import time
+
+from devstack.demo.accounts import DATABASE
+from devstack.demo.heartbeat import Beats, Pulse, percentile
+from devstack.demo.lifecycle import InitialUpdate
+from devstack.demo.observer import Observer
+from devstack.demo.report import SlaveFigures
+from devstack.demo.view import SlavePicture
+from devstack.stack import Stack
+from sluice.model.position import Position
+
+RECENT = 30.0
+"""Seconds over which the view's lag is measured."""
+
+
+class Replica:
+    """Threads that watch one slave."""
+
+    def __init__(self, name: str, stack: Stack, beats: Beats) -> None:
+        self.name = name
+        self.server = stack.slaves[name]
+        info = self.server.info(DATABASE)
+        self.observer = Observer(name, info, stack.redis_url)
+        self.pulse = Pulse(info, beats)
+        self.update = InitialUpdate(stack.airflow.api(), name)
+        self.normal_since: float | None = None
+        self.joining: tuple[float, float] | None = None
+        """When other slaves joined, as times of `time.monotonic`."""
+
+    def start(self) -> None:
+        self.observer.start()
+        self.pulse.start()
+
+    def stop(self) -> None:
+        for thread in (self.observer, self.pulse, self.update):
+            thread.stop()
+
+    def covers(self, position: Position) -> bool:
+        """Whether everything up to the position is applied."""
+        seen = self.observer.sight.position
+        return seen is not None and not self.observer.sight.catching_up and seen.covers_all_of(position)
+
+    def progress(self) -> object:
+        """Changes whenever anything moves; shown to people when nothing does."""
+        sight, run = self.observer.sight, self.update.sight
+        return (
+            f"{self.name} is {sight.state} {sight.message!r}, {sight.stored} of {sight.blocks} blocks,"
+            f" {sight.changes} changes;"
+            f" initial_update {run.state or 'not seen'} {run.task}; cdc_apply {run.apply or 'not seen'};"
+            f" gate closed by: {', '.join(sight.closures) or 'nobody'}."
+        )
+
+    def picture(self) -> SlavePicture:
+        now = time.monotonic()
+        changes, rows = self.observer.rates()
+        recent = percentile(self.pulse.lags(since=now - RECENT), 0.95)
+        return SlavePicture(self.name, self.observer.sight, self.update.sight, self.pulse.now(), recent, changes, rows)
+
+    def figures(self, began: float, ended: float) -> SlaveFigures:
+        """What was measured while the traffic went on. Raises psycopg's errors."""
+        lags = self.pulse.lags(began, ended)
+        rows, seconds = self.observer.load_figures()
+        watched = self.observer.consistency
+        return SlaveFigures(
+            name=self.name,
+            load_rows=rows,
+            load_seconds=seconds,
+            lag_p50=percentile(lags, 0.5),
+            lag_p95=percentile(lags, 0.95),
+            lag_samples=len(lags),
+            applied_rate=self.observer.applied_rate(began, ended),
+            looks=watched.looks,
+            half_transactions=tuple(watched.half_transactions),
+            joining_p95=percentile(self.pulse.lags(*self.joining), 0.95) if self.joining else None,
+        )

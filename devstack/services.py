@@ -1,0 +1,156 @@
+"""The services of a stack, made from its blueprint: the one place that says what runs, with which settings."""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from devstack.airflow import Airflow
+from devstack.blueprint import Blueprint
+from devstack.home import Home
+from devstack.postgres import PostgresServer
+from devstack.postgres_releases import NEWEST
+from devstack.redis import RedisServer
+from devstack.secret import write_private
+from sluice.model.connection import ConnectionInfo
+
+MARKER = "SLUICE_STACK"
+"""Environment variable of everything a stack starts, the path of its home: so leftovers are recognised."""
+
+DATABASE = ROLE = "demo"
+"""On the master and on each slave: an empty database and its owner, a role with no other privilege."""
+
+POSTGRES = {
+    "max_connections": "200",
+    "shared_buffers": "128MB",
+    "max_wal_size": "2GB",
+    "max_prepared_transactions": "50",
+    "jit": "off",
+}
+METADATA = {"max_connections": "100", "shared_buffers": "48MB", "jit": "off"}
+
+
+class Program(Protocol):
+    """What a service runs: a server or a component of Airflow."""
+
+    @property
+    def start_timeout(self) -> float: ...
+    @property
+    def stop_signals(self) -> tuple[tuple[int, float], ...]: ...
+    @property
+    def port(self) -> int | None: ...
+    def prepare(self) -> None: ...
+    def spawn(self, output: IO[bytes]) -> subprocess.Popen[bytes]: ...
+    def is_ready(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Service:
+    """A program that is kept running."""
+
+    name: str
+    program: Program
+    tier: int
+    """Higher tiers use lower ones, and are stopped before them."""
+    needs: tuple[str, ...] = ()
+    """Services that must run before this one is started."""
+    settle: Callable[[], None] = lambda: None
+    """What is done once it is ready, before it counts as running. Safe to repeat."""
+
+
+class Services:
+    """Handles of all parts of a stack; nothing is started by making them."""
+
+    def __init__(self, home: Home, blueprint: Blueprint) -> None:
+        self.home, self.blueprint = home, blueprint
+        self.redis = RedisServer(home.redis, blueprint.ports.get("redis"), settings={"appendfsync": "everysec"})
+        self.redis.port_option = "--redis-port PORT"
+        release = blueprint.postgres
+        self.master = self._postgres("master", "--master-port PORT", POSTGRES, release)
+        self.slaves = {name: self._postgres(f"slave-{name}", None, POSTGRES, release) for name in blueprint.slaves}
+        self.metadata = self._postgres("metadata", None, METADATA, NEWEST)
+        self.airflow = Airflow(home.airflow, self.metadata, blueprint.ports.get("airflow"), self.exports())
+
+    def all(self) -> list[Service]:
+        """In the order in which they are shown."""
+        services = [Service("redis", self.redis, 0), self._database("master", self.master)]
+        services += [self._database(f"slave-{name}", server) for name, server in self.slaves.items()]
+        if self.blueprint.airflow:
+            services.append(Service("metadata", self.metadata, 0, settle=self.airflow.migrate))
+            for component in self.airflow.components():
+                settle = self.register_connections if component.name == "api-server" else Service.settle
+                services.append(Service(f"airflow-{component.name}", component, 1, ("metadata",), settle))
+        return services
+
+    def exports(self) -> dict[str, str]:
+        """Environment of Airflow, of its tasks and of the jobs they start."""
+        return {
+            "SLUICE_HOME": str(self.home.root),
+            "SLUICE_REPLICATIONS": os.pathsep.join(map(str, (self.home.replications, self.home.configuration))),
+            "SLUICE_REDIS_URL": self.redis.url,
+            "SPARK_LOCAL_DIRS": str(self.home.spark),
+            MARKER: str(self.home.root),
+        }
+
+    def connection(self, place: str) -> ConnectionInfo:
+        """How the replication reaches `master` or a slave, as the role without privileges."""
+        server = self.master if place == "master" else self.slaves[place]
+        return server.info(DATABASE, ROLE)
+
+    def register_connections(self) -> None:
+        """Tell Airflow where master, slaves and Spark are; what a person changed there since is left alone."""
+        wanted = {"spark_default": _spark_connection()}
+        for place in ("master", *self.slaves):
+            wanted[f"demo_{place}"] = _postgres_connection(f"demo_{place}", self.connection(place))
+        file = self.home.airflow / "secrets" / "connections.json"
+        known = json.loads(file.read_text()) if file.exists() else {}
+        if changed := [entry for name, entry in wanted.items() if known.get(name) != entry]:
+            self.airflow.api().set_connections(changed)
+            write_private(file, json.dumps(wanted))
+
+    def _postgres(self, service: str, option: str | None, settings: dict[str, str], release: int) -> PostgresServer:
+        port = self.blueprint.ports.get(service)
+        durability = {} if self.blueprint.durable else {"fsync": "off"}
+        name = f"PostgreSQL '{service}'"
+        server = PostgresServer(self.home.postgres(service), port, name, settings | durability, release)
+        server.port_option = option or f"--port {service}=PORT"
+        return server
+
+    def _database(self, name: str, server: PostgresServer) -> Service:
+        def settle() -> None:
+            server.create_role(ROLE)
+            server.create_database(DATABASE, owner=ROLE)
+
+        return Service(name, server, 0, settle=settle)
+
+
+def _postgres_connection(name: str, info: ConnectionInfo) -> dict[str, Any]:
+    return {
+        "connection_id": name,
+        "conn_type": "postgres",
+        "description": "Made by ./sluice",
+        "host": info.host,
+        "port": info.port,
+        "schema": info.database,
+        "login": info.user,
+        "password": info.password,
+    }
+
+
+def _spark_connection() -> dict[str, Any]:
+    name, host = "spark_default", "local[*]"
+    return {"connection_id": name, "conn_type": "spark", "description": "Made by ./sluice", "host": host}
+
+
+def mark_environment(home: Home) -> None:
+    """From here on, what this process starts is recognised as part of the stack."""
+    os.environ[MARKER] = str(home.root)
+
+
+def replications_folder(given: str | None) -> str | None:
+    """An absolute path of `--replications`, or of SLUICE_REPLICATIONS, if any."""
+    chosen = given or os.environ.get("SLUICE_REPLICATIONS")
+    return str(Path(chosen).expanduser().resolve()) if chosen else None

@@ -1,0 +1,134 @@
+"""The process that keeps a stack running: `python -m devstack.supervisor HOME`, started by `./sluice up`.
+
+SIGTERM stops everything and ends it; SIGHUP makes it read the blueprint again and start what is new in it.
+It writes `run/supervisor.json` (itself) and `run/services.json` (the reports of the services) after each change.
+"""
+
+import fcntl
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterable
+from types import FrameType
+
+from devstack.blueprint import Blueprint
+from devstack.home import Home
+from devstack.leftovers import end_all, end_processes
+from devstack.logs import rotate
+from devstack.process import ProcessId
+from devstack.runner import Runner, State
+from devstack.secret import write_private
+from devstack.services import Services, mark_environment
+
+log = logging.getLogger("sluice.supervisor")
+
+ROTATE_INTERVAL = 10.0
+
+
+class Supervisor:
+    """All runners of a stack."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.runners: dict[str, Runner] = {}
+        self._wake = threading.Event()
+        self._stop = self._reload = False
+        self._writing = threading.Lock()
+
+    def run(self) -> None:
+        """Until SIGTERM or SIGINT."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._on_signal)
+        end_all(self.home)  # of a predecessor that was killed; a process cannot be adopted by another parent
+        write_private(self.home.supervisor, json.dumps(_own().to_dict()))
+        mark_environment(self.home)
+        self.start_services()
+        while not self._stop:
+            self._wake.wait(ROTATE_INTERVAL)
+            self._wake.clear()
+            if self._reload and not self._stop:
+                self._reload = False
+                self.start_services()
+            rotate(self.home.logs)
+        self.stop_services()
+
+    def start_services(self) -> None:
+        """Start every service of the blueprint that has no runner yet."""
+        blueprint = Blueprint.read(self.home.blueprint) or Blueprint()
+        services = Services(self.home, blueprint)
+        for service in services.all():
+            if service.name not in self.runners:
+                runner = Runner(service, self.home.log(service.name), self.is_running, self.write_reports)
+                self.runners[service.name] = runner
+        self.write_reports()
+        for runner in self.runners.values():
+            if runner.ident is None:
+                runner.start()
+
+    def is_running(self, name: str) -> bool:
+        return self.runners[name].report.state is State.RUNNING
+
+    def stop_services(self) -> None:
+        """Airflow first, then the jobs it started, then the databases that all of them use."""
+        tiers = sorted({runner.service.tier for runner in self.runners.values()}, reverse=True)
+        for tier in tiers:
+            log.info("stopping %s", ", ".join(r.name for r in self.runners.values() if r.service.tier == tier))
+            if tier == min(tiers):
+                for killed in end_processes(self.home):
+                    log.warning("pid %d did not end by itself and was killed", killed.pid)
+            _in_parallel(runner for runner in self.runners.values() if runner.service.tier == tier)
+        self.home.services.unlink(missing_ok=True)
+        self.home.supervisor.unlink(missing_ok=True)
+        log.info("stopped")
+
+    def write_reports(self) -> None:
+        """Publish the state of all services."""
+        with self._writing:
+            reports = [runner.report.to_dict() for runner in list(self.runners.values())]
+            try:
+                write_private(self.home.services, json.dumps(reports, indent=1), synced=False)
+            except OSError as error:  # a full disk, say: the services are watched all the same
+                log.error("the states could not be written: %s", error)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGHUP:
+            self._reload = True
+        else:
+            self._stop = True
+        self._wake.set()
+
+
+def _own() -> ProcessId:
+    own = ProcessId.of(os.getpid())
+    assert own is not None
+    return own
+
+
+def _in_parallel(runners: Iterable[Runner]) -> None:
+    threads = [threading.Thread(target=runner.stop) for runner in runners]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def main() -> int:
+    """Supervise the stack of the home given as the only argument; 1 when another supervisor does."""
+    logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(asctime)s %(levelname)s %(message)s")
+    home = Home(sys.argv[1])
+    home.create()
+    with open(home.run / "supervisor.lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            log.error("another supervisor holds %s", home.root)
+            return 1
+        Supervisor(home).run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,124 @@
+"""`./sluice test`: the tests of every change, or with --all every test; of these what arguments of pytest select."""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from devstack.bootstrap import YES
+
+ROOT = Path(__file__).resolve().parent.parent
+
+QUICK = ("-m", "not long", "--hypothesis-profile", "quick")
+"""Without --all: what takes long is left out, and a property is tried with a third of the examples."""
+
+SIDE_BY_SIDE = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "2")
+"""Files side by side, each with servers of its own. Most of the time goes into waiting, so even two cores carry three
+of them in little more than half the time of one. `tests/conftest.py` says in which order. A test that hangs ends its
+worker with a stack trace (`faulthandler_timeout`); the third one ends the run."""
+
+SLOWEST = ("--durations=25", "--durations-min=2")
+NO_TESTS = 5
+"""Exit code of pytest when it ran none."""
+
+_ALONE = ("-s", "--capture=no", "--pdb", "--trace", "--collect-only", "--co")
+"""Options that make sense in one process alone; besides `-p no:xdist`."""
+_SETTINGS = ("AIRFLOW", "SLUICE_", "PYTEST_", "PG", "SPARK_", "AWS_", "REDIS")
+"""Beginnings of variables that would make the tests reach for somebody's real servers."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """For the help alone: `run` takes --all out, and everything else goes to pytest as it is."""
+    parser.description = __doc__
+    parser.epilog = (
+        "Examples: ./sluice test    ./sluice test --all    ./sluice test tests/unit -x    ./sluice test -k compose\n\n"
+        "Files run side by side, unless only one is named or -n, -s, --pdb or -p no:xdist is given."
+    )
+    parser.add_argument("--all", action="store_true", help="also the tests that take long (marked `long`)")
+    parser.add_argument("--postgres", metavar="RELEASE", help="run them on that release of PostgreSQL, such as 14")
+    parser.add_argument("--run-number", type=int, metavar="N", help="repeats what a run with this number chose")
+    parser.add_argument("--junitxml", metavar="FILE", help="write results and durations there, as JUnit does")
+    parser.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="arguments of pytest (default: every test)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """The exit code of pytest; 2 where a file or folder that is named does not exist.
+
+    State goes to a folder of its own, so that tests never touch a stack that is up.
+    """
+    given: list[str] = args.arguments
+    if unknown := missing(given):
+        print(f"sluice: there is no {', no '.join(unknown)}.", file=sys.stderr)
+        return 2
+    folder = temporary_folder()
+    with tempfile.TemporaryDirectory(prefix="sluice-", dir=folder, ignore_cleanup_errors=True) as home:
+        os.chmod(home, 0o711)  # the servers' account enters it
+        command = [sys.executable, "-m", "pytest", *options(given)]
+        status = subprocess.call(command, cwd=ROOT, env=environment(os.environ, Path(home)))
+    if status == NO_TESTS and "--all" not in given:
+        print("No test was selected. Those marked `long` run with: ./sluice test --all …")
+    return status
+
+
+def missing(given: Sequence[str]) -> list[str]:
+    """Files and folders among the arguments that do not exist. pytest-xdist would run no test and not say why."""
+    places = [argument.split("::", 1)[0] for argument in given if argument.startswith("tests/")]
+    return [place for place in places if not (ROOT / place).exists()]
+
+
+def temporary_folder(memory: Path = Path("/dev/shm"), needed: int = 12 * 2**30) -> Path:
+    """Where the tests' servers keep their data: in memory where that has room, which makes a database in a tenth of
+    the time; else where the system keeps temporary files. `needed` is in bytes, some three times what a run takes.
+    """
+    try:
+        found = os.statvfs(memory)
+    except OSError:
+        return Path(tempfile.gettempdir())
+    fits = found.f_bavail * found.f_frsize >= needed and _available_memory() >= needed
+    return memory if fits and not found.f_flag & os.ST_NOEXEC else Path(tempfile.gettempdir())
+
+
+def _available_memory() -> int:
+    """In bytes; what programs can get without swapping."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), 0)
+
+
+def options(given: Sequence[str]) -> list[str]:
+    """All that pytest is told. What is given comes last, and so prevails."""
+    passed = [argument for argument in given if argument != "--all"]
+    return [
+        *SLOWEST,
+        *(() if "--all" in given else QUICK),
+        *(() if _processes_are_decided(passed) else SIDE_BY_SIDE),
+        *passed,
+    ]
+
+
+def _processes_are_decided(given: Sequence[str]) -> bool:
+    """Whether the arguments say how many processes, ask for one, or name one file alone, which one worker would get."""
+    places = {ROOT / argument.split("::", 1)[0] for argument in given if not argument.startswith("-")}
+    tests = [place for place in places if place.is_dir() or place.suffix == ".py"]
+    return (
+        any(argument in _ALONE or argument.startswith(("-n", "--numprocesses")) for argument in given)
+        or "no:xdist" in " ".join(given)
+        or (len(tests) == 1 and tests[0].is_file())
+    )
+
+
+def environment(given: Mapping[str, str], home: Path) -> dict[str, str]:
+    """What the tests see: the user's environment less settings that lead to real servers."""
+    kept = {name: value for name, value in given.items() if name == YES or not name.startswith(_SETTINGS)}
+    return {
+        **kept,
+        "SLUICE_HOME": str(home / "home"),
+        "AIRFLOW_HOME": str(home / "airflow"),
+        # Folders of its own: pytest makes those it shares between runs unreadable for the servers of another run.
+        "PYTEST_DEBUG_TEMPROOT": str(home),
+        "TMPDIR": str(home),
+        "SPARK_LOCAL_DIRS": str(home),
+        "PYTHONPATH": f"{ROOT / 'plugins'}{os.pathsep}{ROOT}",
+    }

@@ -1,0 +1,94 @@
+"""The whole stack, Airflow included."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from devstack.airflow_api import AirflowApi, ApiRefused
+from devstack.commands import pairs
+from devstack.stack import Stack
+from tests.stacks import until
+
+
+def test_every_component_shows_a_heartbeat(stack: Stack) -> None:
+    healthy = dict.fromkeys(("metadatabase", "scheduler", "triggerer", "dag_processor"), "healthy")
+    until(lambda: {n: part["status"] for n, part in stack.airflow.api().health().items()} == healthy, 300)
+
+
+def test_only_the_generated_login_opens_the_api(stack: Stack) -> None:
+    assert stack.airflow.api().get("version")["version"].startswith("3.")
+    with pytest.raises(ApiRefused) as raised:
+        AirflowApi(stack.airflow.url, "admin", "admin").get("connections")
+    assert raised.value.status == 401
+    with pytest.raises(ApiRefused):
+        AirflowApi(stack.airflow.url).get("connections")
+
+
+def test_airflow_knows_master_slaves_and_spark(stack: Stack) -> None:
+    found = {c["connection_id"]: c for c in stack.airflow.api().get("connections")["connections"]}
+    assert {"demo_master", "demo_dr1", "spark_default"} <= set(found)
+    assert found["demo_dr1"]["port"] == stack.connection("dr1").port
+    assert found["spark_default"]["host"] == "local[*]"
+    assert stack.connection("dr1").password not in str(found)
+
+
+def test_a_connection_that_a_person_changed_stays_changed(stack: Stack) -> None:
+    api = stack.airflow.api()
+    api.call("PATCH", "connections/spark_default?update_mask=host", _spark("spark://elsewhere"))
+    stack.services.register_connections()
+    assert api.get("connections/spark_default")["host"] == "spark://elsewhere"
+    api.call("PATCH", "connections/spark_default?update_mask=host", _spark("local[*]"))
+
+
+def test_a_new_slave_is_known_to_airflow_at_once(stack: Stack) -> None:
+    stack.add_slave("dr2")
+    assert stack.airflow.api().get("connections/demo_dr2")["port"] == stack.slaves["dr2"].port
+
+
+def test_status_shows_a_replication_whose_connections_a_person_made(stack: Stack) -> None:
+    own = stack.home.root.parent / "own"
+    own.mkdir()
+    (own / "SHOP.yaml").write_text(
+        "prefix: SHOP_\nmaster: {conn_id: shop_master}\nslaves: {eu: {conn_id: shop_eu}, us: {conn_id: shop_us}}\n"
+        "tables: {'public.*': {}}\n"
+    )
+    Stack(stack.home.root, replications=own).up()
+    for name, place in (("shop_master", "master"), ("shop_eu", "dr1")):
+        info = stack.connection(place)
+        entry = {"connection_id": name, "conn_type": "postgres", "host": info.host, "port": info.port}
+        entry |= {"schema": info.database, "login": info.user, "password": info.password}
+        stack.airflow.api().set_connections([entry])
+    assert pairs(Stack(stack.home.root)) == [
+        f"SHOP_ from shop_master ({stack.connection('master').address}): nothing is installed on the master yet",
+        "SHOP_ → eu: UNCONFIGURED: no initial update yet",
+        "SHOP_ → us: Airflow has no connection 'shop_us': add it under Admin, Connections.",
+    ]
+
+
+def test_a_killed_scheduler_comes_back_with_all_its_workers_replaced(stack: Stack) -> None:
+    before = stack.await_running("airflow-scheduler").restarts
+    killed = stack.kill("airflow-scheduler")
+    report = stack.await_running("airflow-scheduler", 60.0, after=killed)
+    assert report.restarts == before + 1
+    assert stack.airflow.api().health()["scheduler"]["status"] == "healthy"
+
+
+def test_no_secret_is_on_a_command_line_or_in_a_file_that_others_can_read(stack: Stack) -> None:
+    folder = stack.home.airflow / "secrets"
+    secrets = [path.read_text().strip() for path in folder.iterdir() if path.suffix != ".json"]
+    secrets += [stack.connection("dr1").password, stack.services.metadata.info().password, stack.redis_url]
+    assert len(secrets) >= 7
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            text = entry.read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        assert not any(secret in text for secret in secrets)
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in folder.iterdir())
+    for log in stack.home.logs.glob("*.log"):
+        assert not any(secret in log.read_text(errors="replace") for secret in secrets), log
+
+
+def _spark(host: str) -> dict[str, str]:
+    return {"connection_id": "spark_default", "conn_type": "spark", "host": host}
