@@ -69,6 +69,33 @@ def test_slices_count_together_when_the_last_of_them_is_through() -> None:
     assert any("moved the checkpoint to 16:16:" in finding for finding in findings)
 
 
+UNREADABLE = Commit(0, unreadable=True)
+
+
+def test_a_transaction_that_cannot_be_decoded_brought_what_is_covered_and_nothing_else_brought() -> None:
+    third = Commit(503, point("18:18:"), rows=1, logged=[(2, 3)])
+    history = {**HISTORY, 2: [11, 14, 16]}
+    assert verdict.of_commits([UNREADABLE, SECOND], START, HISTORY) == []
+    assert verdict.of_commits([FIRST, UNREADABLE, third], START, history) == []
+    assert verdict.of_repeats([FIRST, UNREADABLE, third], START, history) == []
+
+
+@pytest.mark.parametrize(
+    ("commits", "expected"),
+    [
+        ([UNREADABLE, SECOND, FIRST], "transaction 1 of writer 1 for the second time"),
+        ([UNREADABLE, replace(SECOND, logged=[*SECOND.logged, (1, 4)])], "moved the checkpoint to 16:16:"),
+        ([FIRST, UNREADABLE, replace(SECOND, point=START)], "moved the checkpoint back"),
+        ([UNREADABLE, FIRST, replace(SECOND, logged=[(2, 1), (1, 3)])], "moved the checkpoint to 16:16:"),
+    ],
+    ids=["twice", "early", "back", "lost later"],
+)
+def test_what_went_wrong_around_a_transaction_that_cannot_be_decoded_is_found(
+    commits: list[Commit], expected: str
+) -> None:
+    assert any(expected in finding for finding in verdict.of_commits(commits, START, HISTORY))
+
+
 @pytest.mark.parametrize(
     ("look", "expected"),
     [

@@ -2,10 +2,16 @@
 
 This knows nothing of the apply, costs it nothing, and misses nothing: each transaction of the slave with the rows it
 wrote and the checkpoint it carried, in the order of their commits.
+
+PostgreSQL (18 and before) cannot decode some transactions in which savepoints that made tables were rolled back. The
+same transaction uses the places again that such a savepoint leaves in the catalog, and decoding takes one row for the
+other: "unexpected duplicate for tablespace 0", "cache lookup failed for type 120". Such a transaction is passed over
+and marked. What it wrote follows from the transactions around it, see `verdict`.
 """
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,8 +26,17 @@ _LINE = re.compile(
 )
 _VALUE = re.compile(r"\"?(\w+)\"?\[[^\]]+\]:('(?:[^']|'')*'|\S+)")
 _NEW = "new-tuple: "
-TRIES = 5
-CHANGES = "SELECT xid::text::bigint, data FROM pg_logical_slot_get_changes(%s, NULL, NULL, 'include-timestamp', 'off')"
+TRIES = 3
+MOST_UNREADABLE = 5
+"""Transactions of a run that may be passed over. More would leave too little to judge."""
+CHANGES = "SELECT xid::text::bigint, data FROM pg_logical_slot_get_changes(%s, %s, NULL, 'include-timestamp', 'off')"
+LOOK = "SELECT count(*) FROM pg_logical_slot_peek_changes(%s, %s, NULL)"
+BOUNDS = """
+SELECT (confirmed_flush_lsn - '0/0')::bigint, (pg_current_wal_lsn() - '0/0')::bigint
+FROM pg_replication_slots WHERE slot_name = %s
+"""
+Lines = list[tuple[int, str]]
+"""Transaction and text of lines of the plugin."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +66,8 @@ class Commit:
     """Table and version of rows written."""
     state: str | None = None
     """The slave's state that it leaves, where it writes the checkpoint."""
-
-
-class LogUnreadable(Exception):
-    """PostgreSQL cannot decode its own log: a defect of the server, which says nothing of the apply."""
+    unreadable: bool = False
+    """The server cannot decode it: nothing is known of it."""
 
 
 def begin(slave: psycopg.Connection[Any], slot: str) -> None:
@@ -68,8 +81,21 @@ def end(slave: psycopg.Connection[Any], slot: str) -> None:
 
 def commits(slave: psycopg.Connection[Any], slot: str) -> Iterator[Commit]:
     """What was committed since `begin`, or since the last call, that changed replicated rows or the checkpoint."""
+    for _ in range(MOST_UNREADABLE + 1):
+        try:
+            yield from _commits(_lines(slave, slot))
+            return
+        except psycopg.errors.InternalError_:
+            place = _unreadable_place(slave, slot)
+            yield from _commits(_lines(slave, slot, place))
+            slave.execute("SELECT pg_replication_slot_advance(%s, %s::pg_lsn)", [slot, _lsn(place + 1)])
+            yield Commit(0, unreadable=True)
+    raise AssertionError(f"the server cannot decode more than {MOST_UNREADABLE} transactions of its log")
+
+
+def _commits(lines: Lines) -> Iterator[Commit]:
     commit: Commit | None = None
-    for xid, line in _lines(slave, slot):
+    for xid, line in lines:
         if line.startswith("BEGIN"):
             commit = Commit(xid)
         elif line.startswith("COMMIT"):
@@ -84,7 +110,8 @@ def commits(slave: psycopg.Connection[Any], slot: str) -> Iterator[Commit]:
 def around_load(commits: Sequence[Commit], start: Point) -> list[tuple[Point, list[Commit]]]:
     """Stretches in which the slave was NORMAL, with where each begins: before an initial update, and after it.
 
-    In between, loaders bring rows without a checkpoint.
+    In between, loaders bring rows without a checkpoint. A transaction that cannot be decoded may not be there: it could
+    have changed the state.
     """
     stretches: list[tuple[Point, list[Commit]]] = [(start, [])]
     normal = True
@@ -97,24 +124,42 @@ def around_load(commits: Sequence[Commit], start: Point) -> list[tuple[Point, li
             normal = True
         elif commit.state is not None:
             normal = False
+        else:
+            assert not commit.unreadable, "the server cannot decode a transaction of the initial update"
     return stretches
 
 
-def _lines(slave: psycopg.Connection[Any], slot: str) -> list[tuple[int, str]]:
-    """Transaction and text of each line of the plugin. Raises `LogUnreadable`.
+def _lines(slave: psycopg.Connection[Any], slot: str, place: int | None = None) -> Lines:
+    """What the slot holds, up to `place` of the log; it is consumed. Raises `InternalError_` and consumes nothing.
 
     An invalidation that arrives while the plugin writes a row (autovacuum sends some) can take the table's columns from
-    under it: "cache lookup failed for type 0". Nothing is consumed then, so it is asked again. Two relations of which
-    one is temporary may bear one file number: "unexpected duplicate for tablespace 0", however often it is asked.
+    under it: "cache lookup failed for type 0". So an error counts when it comes again.
     """
-    tries = 0
-    while True:
+    for _ in range(TRIES - 1):
+        with suppress(psycopg.errors.InternalError_):
+            return _consumed(slave, slot, place)
+    return _consumed(slave, slot, place)
+
+
+def _consumed(slave: psycopg.Connection[Any], slot: str, place: int | None) -> Lines:
+    return slave.execute(CHANGES, [slot, None if place is None else _lsn(place)]).fetchall()
+
+
+def _unreadable_place(slave: psycopg.Connection[Any], slot: str) -> int:
+    """Where in the log the commit of the first transaction begins that cannot be decoded."""
+    readable, unreadable = slave.execute(BOUNDS, [slot]).fetchone() or (0, 0)
+    while unreadable - readable > 1:
+        middle = (readable + unreadable) // 2
         try:
-            return slave.execute(CHANGES, [slot]).fetchall()
-        except psycopg.errors.InternalError_ as error:
-            tries += 1
-            if tries == TRIES:
-                raise LogUnreadable(str(error)) from error
+            slave.execute(LOOK, [slot, _lsn(middle)])
+            readable = middle
+        except psycopg.errors.InternalError_:
+            unreadable = middle
+    return int(readable)
+
+
+def _lsn(place: int) -> str:
+    return f"{place >> 32:X}/{place & 0xFFFFFFFF:X}"
 
 
 def read(commit: Commit, line: str) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.scenarios.faults import seeds
-from tests.scenarios.faults.audit import LogUnreadable
 from tests.scenarios.faults.plan import plan
 from tests.scenarios.faults.run import Result, run
 from tests.scenarios.faults.servers import Servers
@@ -28,19 +27,12 @@ def servers() -> Iterator[Servers]:
 
 @pytest.fixture(scope="module")
 def results(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """Of a seed the result; each is run once, or again where the server could not decode its own log."""
+    """Of a seed the result; each is run once."""
     known: dict[int, Result] = {}
-
-    def run_in_folder(seed: int) -> Result:
-        return run(plan(seed), servers, tmp_path_factory.mktemp(f"seed-{seed}-"))
 
     def result(seed: int) -> Result:
         if seed not in known:
-            try:
-                known[seed] = run_in_folder(seed)
-            except LogUnreadable as unreadable:
-                print(f"seed {seed} is run again: {unreadable}")
-                known[seed] = run_in_folder(seed)
+            known[seed] = run(plan(seed), servers, tmp_path_factory.mktemp(f"seed-{seed}-"))
         return known[seed]
 
     return result

@@ -64,13 +64,22 @@ def of_looks(looks: Sequence[Look], history: History, *, lags: bool = False) -> 
 
 
 def of_commits(commits: Iterable[Commit], start: Point, history: History) -> list[str]:
-    """Each transaction of the slave must bring exactly what lies between two checkpoints, under one epoch."""
+    """Each transaction of the slave must bring exactly what lies between two checkpoints, under one epoch.
+
+    One that cannot be decoded is taken to have brought what is missing otherwise at the next checkpoint: whether its rows
+    are right is seen by comparing the tables.
+    """
     findings = []
     before, whole = start, start.position
-    arrived: Counter[int] = Counter(covered(history, start.position))
+    gap = False
+    at_start = covered(history, start.position)
+    arrived: Counter[int] = Counter(at_start)
     lines: Counter[tuple[int, int]] = Counter()
     versions: dict[tuple[str, int], int] = {}
     for commit in commits:
+        if commit.unreadable:
+            gap = True
+            continue
         here = f"transaction {commit.xid} of the slave"
         after = commit.point
         if commit.touched:
@@ -96,6 +105,11 @@ def of_commits(commits: Iterable[Commit], start: Point, history: History) -> lis
             versions[version] = commit.xid
         if after.target is None and (after.position != whole or commit.rows):
             expected = covered(history, after.position)
+            if gap:
+                unseen = _unseen(lines, at_start, expected)
+                lines.update(unseen)
+                arrived.update(writer for writer, _ in unseen)
+                gap = False
             if +arrived != +Counter(expected):
                 off = {w: (arrived[w], n) for w, n in expected.items() if arrived[w] != n}
                 findings.append(
@@ -118,7 +132,11 @@ def of_repeats(commits: Iterable[Commit], start: Point, history: History) -> lis
     arrived: Counter[int] = Counter(covered(history, start.position))
     seen: set[tuple[int, int]] = set()
     """Lines that came under the present epoch."""
+    gap = False
     for commit in commits:
+        if commit.unreadable:
+            gap = True
+            continue
         here = f"transaction {commit.xid} of the slave"
         after = commit.point
         if after is None:
@@ -135,10 +153,13 @@ def of_repeats(commits: Iterable[Commit], start: Point, history: History) -> lis
             if (writer, n) in seen:
                 findings.append(f"{here} brought transaction {n} of writer {writer} for the second time in an epoch")
             seen.add((writer, n))
-            if n > arrived[writer] + 1:
+            if n > arrived[writer] + 1 and not gap:
                 findings.append(f"{here} brought transaction {n} of writer {writer} after number {arrived[writer]}")
             arrived[writer] = max(arrived[writer], n)
         expected = covered(history, after.position)
+        if gap:
+            arrived |= Counter(expected)
+            gap = False
         exact = bool(commit.rows) and after.position != before.position and after.target is None
         off = {
             writer: (arrived[writer], n)
@@ -152,6 +173,15 @@ def of_repeats(commits: Iterable[Commit], start: Point, history: History) -> lis
             )
         before = after
     return findings
+
+
+def _unseen(
+    lines: Iterable[tuple[int, int]], at_start: Mapping[int, int], covered: Mapping[int, int]
+) -> list[tuple[int, int]]:
+    """Lines that a position covers and no transaction is known to have brought since the start."""
+    known = set(lines)
+    numbers = ((writer, n) for writer, last in covered.items() for n in range(at_start.get(writer, 0) + 1, last + 1))
+    return [line for line in numbers if line not in known]
 
 
 def repeats(commits: Iterable[Commit]) -> int:
