@@ -66,8 +66,8 @@ def of_looks(looks: Sequence[Look], history: History, *, lags: bool = False) -> 
 def of_commits(commits: Iterable[Commit], start: Point, history: History) -> list[str]:
     """Each transaction of the slave must bring exactly what lies between two checkpoints, under one epoch.
 
-    One that cannot be decoded is taken to have brought what is missing otherwise at the next checkpoint: whether its rows
-    are right is seen by comparing the tables.
+    One that cannot be decoded is taken to have brought what is missing otherwise at the next checkpoint. Whether its
+    rows are right is seen by comparing the tables.
     """
     findings = []
     before, whole = start, start.position
