@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from devstack.bootstrap import ACCOUNT, ensure_account
 from devstack.home import SYSTEM
+from devstack.machine import ACCOUNT, ensure_account
 from sluice.errors import Terminal
 
 

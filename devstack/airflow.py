@@ -17,11 +17,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
-from devstack.airflow_api import AirflowApi, ApiUnreachable
 from devstack.ports import HOST, PortInUse, is_free
 from devstack.postgres import PostgresServer
 from devstack.secret import keep, keep_secret, write_private
 from devstack.server import clean_environment, kept_port
+from sluice.cli.airflow_api import AirflowApi, ApiUnreachable
 from sluice.errors import Terminal
 
 REPOSITORY = Path(__file__).resolve().parent.parent

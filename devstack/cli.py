@@ -1,4 +1,4 @@
-"""The command line of `./sluice`.
+"""The command line of `./sluice` beside the devstack: what works anywhere, and the servers, demo, tests, benchmarks.
 
 The parser needs nothing but the standard library, so that `--help` answers before anything is installed; what a
 subcommand needs is imported when it runs.
@@ -7,10 +7,14 @@ subcommand needs is imported when it runs.
 import argparse
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Sequence
 
+from devstack.machine import NEEDS_JAVA, ensure_java
 from devstack.postgres_releases import NEWEST, RELEASES
+from sluice.cli.arguments import STATUS as OF_REPLICATIONS
+from sluice.cli.command import add_subcommands, guarded, later
 
 DESCRIPTION = """\
 Sluice replicates tables from one master database to many slaves.
@@ -41,40 +45,34 @@ Stops Airflow, the Spark jobs it started, then Redis and the databases, and retu
 what was left by a supervisor that was killed. All data stay for the next 'up'.
 """
 
-STATUS = """\
-Shows each service: state, pid, port, for how long, how often it was started again, and why it does not run. Below them
-the folders of replications that are in force, and every configured replication, wherever its databases are: what is
-installed on the master, how many tables and rows, how much waits; each slave's state and message, of which moment of
-the master it is, whether an apply runs, in safe mode why and until when, who keeps the gate closed; while an initial
-update loads rows, bytes, rate and estimated end; and through which time and position each table was verified.
-A database that is down is said, and delays nothing by more than some seconds.
-Exit status: 0 when all services run, 3 when not.
-"""
+STATUS = f"""\
+Shows each service of ./sluice up: state, pid, port, for how long, how often it was started again, and why it does not
+run. Exit status: 0 when all services run, 3 when not. With --airflow: the replications alone.
+
+{OF_REPLICATIONS}"""
+
+_BESIDE_THE_SERVERS = {
+    "add": ("devstack.replications", "add"),
+    "remove": ("devstack.replications", "remove"),
+    "status": ("devstack.commands", "status"),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a subcommand; returns the exit status: 0 done, 1 failed with a message, 2 misused, 130 interrupted."""
-    from sluice.errors import SluiceError
-
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["test"] and given[1:2] not in (["-h"], ["--help"]):
         # What follows is pytest's, options too; argparse would not leave those alone.
-        args = argparse.Namespace(run=_later("devstack.testing", "run"), arguments=given[1:])
+        args = argparse.Namespace(command="test", run=later("devstack.testing", "run"), arguments=given[1:])
     else:
         args = parser().parse_args(given)
-    try:
-        status: int = args.run(args)
-        sys.stdout.flush()
-    except SluiceError as error:
-        print(f"sluice: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("sluice: interrupted", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of a pipe went away: nobody is left to tell
-        return 141
-    return status
+    return guarded(args, prepare)
+
+
+def prepare(args: argparse.Namespace) -> None:
+    """Raises `JavaMissing` where the subcommand starts Spark."""
+    if args.command in NEEDS_JAVA:
+        os.environ["JAVA_HOME"] = str(ensure_java(os.environ))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -82,19 +80,15 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="./sluice", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    commands = top.add_subparsers(title="subcommands", metavar="SUBCOMMAND", required=True)
+    commands = top.add_subparsers(title="subcommands", metavar="SUBCOMMAND", dest="command", required=True)
 
-    # Done by devstack.bootstrap, which asks here for its help alone.
-    setup = commands.add_parser("setup", help="install what the others need, and no more", description=SETUP)
+    setup = _command(commands, "setup", "install what the others need, and no more", SETUP, "setup")
     setup.add_argument("--yes", action="store_true", help="root agrees to packages and the account that it installs")
     _delegated(commands, "demo", "devstack.demo", "run a replicating pair from beginning to end")
-    _delegated(commands, "add", "devstack.add", "add a replication of your own databases, or a slave to one")
-    _delegated(commands, "remove", "devstack.remove", "take a replication back, or one of its slaves")
     _delegated(commands, "test", "devstack.testing", "run the tests")
-    _delegated(commands, "import", "devstack.import_files", "load initial data that was carried here as files")
-    _delegated(commands, "record", "devstack.record", "write the changes of a master into files")
     _delegated(commands, "soak", "devstack.soak", "let random faults strike for as long as you like")
     _delegated(commands, "bench", "benchmarks", "measure against the stated aims")
+    add_subcommands(commands, _BESIDE_THE_SERVERS)
 
     up = _command(commands, "up", "start the servers", UP, "up")
     up.add_argument(
@@ -133,8 +127,8 @@ def parser() -> argparse.ArgumentParser:
     down = _command(commands, "down", "stop the servers", DOWN, "down")
     down.add_argument("--quiet", action="store_true", help="say nothing while all goes well")
 
-    status = _command(commands, "status", "show what runs", STATUS, "status")
-    status.add_argument("--json", action="store_true", help="for programs")
+    status = commands.choices["status"]
+    status.description = STATUS
     status.add_argument(
         "--secrets",
         action="store_true",
@@ -149,7 +143,7 @@ def _command(
     command: argparse.ArgumentParser = commands.add_parser(
         name, help=summary, description=text, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    command.set_defaults(run=_later("devstack.commands", function))
+    command.set_defaults(run=later("devstack.commands", function))
     return command
 
 
@@ -160,21 +154,13 @@ def _delegated(
     if importlib.util.find_spec(module) is None:
         return
     command = commands.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
-    command.set_defaults(run=_later(module, "run"))
+    command.set_defaults(run=later(module, "run"))
     holder = f"{module}.arguments"
     is_package = (importlib.util.find_spec(module) or argparse.Namespace()).submodule_search_locations is not None
     source = importlib.import_module(holder if is_package and importlib.util.find_spec(holder) else module)
     add_arguments: Callable[[argparse.ArgumentParser], None] | None = getattr(source, "add_arguments", None)
     if add_arguments is not None:
         add_arguments(command)
-
-
-def _later(module: str, function: str) -> Callable[[argparse.Namespace], int]:
-    def run(args: argparse.Namespace) -> int:
-        status: int | None = getattr(importlib.import_module(module), function)(args)
-        return status or 0
-
-    return run
 
 
 def _port(text: str) -> int:

@@ -1,4 +1,4 @@
-"""What `./sluice up`, `down` and `status` do."""
+"""What `./sluice setup`, `up`, `down` and `status` do."""
 
 import argparse
 import contextlib
@@ -11,18 +11,25 @@ from urllib.parse import quote
 
 from devstack.blueprint import REPLICATIONS
 from devstack.connections import Connections
+from devstack.machine import ensure_account
 from devstack.runner import Report, State
 from devstack.services import DATABASE, ROLE
 from devstack.stack import Stack
 from sluice import config
+from sluice.cli import commands, verified
 from sluice.cli import status as replications
-from sluice.cli import verified
 from sluice.config import Survey
 from sluice.counted import duration
 from sluice.errors import SluiceError
 
 NOT_UP = 3
 """Exit status of `status` when not everything runs."""
+
+
+def setup(args: argparse.Namespace) -> int:
+    """What is not a package; those are there when this runs."""
+    ensure_account()
+    return 0
 
 
 def up(args: argparse.Namespace) -> int:
@@ -50,6 +57,8 @@ def down(args: argparse.Namespace) -> int:
 
 def status(args: argparse.Namespace) -> int:
     """Show what runs."""
+    if args.airflow is not None:
+        return commands.run_status(args)
     stack = Stack()
     found = stack.status()
     if args.json:
@@ -69,7 +78,7 @@ def status(args: argparse.Namespace) -> int:
             values["redis"] = stack.redis_url
         print(json.dumps(values, indent=1))
     elif found.supervisor is None:
-        print(f"nothing runs in {stack.home.root}: start it with ./sluice up")
+        print(f"nothing runs in {stack.home.root}: start it with ./sluice up, or name another Airflow with --airflow")
         print("\n".join(configuration(stack)))
         if found.leftovers:
             print("Processes are left of a supervisor that was killed: ./sluice up goes on, ./sluice down ends them.")

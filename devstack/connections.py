@@ -3,8 +3,6 @@
 Airflow's API shows no password, and its command line takes seconds to start.
 """
 
-import json
-from dataclasses import dataclass, field
 from functools import cached_property
 
 import psycopg
@@ -12,32 +10,11 @@ from cryptography.fernet import Fernet, InvalidToken
 
 from devstack.airflow import DATABASE, ROLE
 from devstack.stack import Stack
-from sluice.errors import SluiceError, Terminal, Transient
-from sluice.model.airflow_connection import converted
+from sluice.cli.connections import NoSuchConnection, StoredConnection
+from sluice.errors import SluiceError, Transient
 from sluice.model.connection import ConnectionInfo
 
 WAIT_SECONDS = 3
-
-
-class NoSuchConnection(Terminal):
-    """Airflow does not know the connection that a replication names."""
-
-    def __init__(self, conn_id: str) -> None:
-        self.conn_id = conn_id
-        super().__init__(f"Airflow has no connection {conn_id!r}: add it under Admin, Connections.")
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row of Airflow's table of connections, decrypted."""
-
-    conn_type: str
-    host: str | None
-    port: int | None
-    schema: str | None
-    login: str | None
-    password: str | None = field(repr=False)
-    extra: str | None = field(repr=False)
 
 
 class Connections:
@@ -54,15 +31,10 @@ class Connections:
             if conn_id.startswith("demo_") and own in ("master", *self.stack.blueprint.slaves):
                 return self.stack.connection(own)
             raise self._rows if isinstance(self._rows, SluiceError) else NoSuchConnection(conn_id)
-        row = self._rows[conn_id]
-        try:
-            extra = json.loads(row.extra or "{}")
-        except ValueError:
-            extra = {}
-        return converted(row, extra if isinstance(extra, dict) else {}, conn_id, vendor)
+        return self._rows[conn_id].info(conn_id, vendor)
 
     @cached_property
-    def _rows(self) -> dict[str, Row] | SluiceError:
+    def _rows(self) -> dict[str, StoredConnection] | SluiceError:
         if not self.stack.blueprint.airflow:
             return {}
         info = self.stack.airflow.metadata.info(DATABASE, ROLE)
@@ -79,7 +51,9 @@ class Connections:
             return Transient(f"Airflow's database does not give out its connections: {' '.join(str(error).split())}")
         cipher = Fernet(self.stack.airflow.fernet_key)
         return {
-            name: Row(kind, host, port, schema, login, _plain(cipher, password, hidden), _plain(cipher, extra, covered))
+            name: StoredConnection(
+                kind, host, port, schema, login, _plain(cipher, password, hidden), _plain(cipher, extra, covered)
+            )
             for name, kind, host, port, schema, login, password, hidden, extra, covered in found
         }
 

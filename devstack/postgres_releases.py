@@ -21,8 +21,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from devstack.bootstrap import apt_install
 from devstack.home import REPOSITORY
+from sluice.cli.bootstrap import apt_install
 from sluice.errors import Terminal
 
 CACHE = REPOSITORY / ".postgres"

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from devstack.bootstrap import YES
+from sluice.cli.bootstrap import YES
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -17,11 +17,11 @@ from psycopg import sql
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
-from devstack import airflow_api
 from devstack.account import new_folder
 from devstack.postgres import PostgresServer
 from devstack.postgres_releases import NEWEST, OLDEST, RELEASES
 from devstack.redis import RedisServer
+from sluice.cli import airflow_api
 from sluice.model.connection import ConnectionInfo
 from tests.scenarios.faults import seeds
 from tests.tiers import has_turn

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from devstack.airflow_api import ApiRefused, ApiUnreachable
 from devstack.stack import Stack
+from sluice.cli.airflow_api import ApiRefused, ApiUnreachable
 
 LEFT = "Received executor event with state success for task instance"
 

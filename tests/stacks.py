@@ -6,8 +6,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from devstack.account import new_folder
-from devstack.airflow_api import ApiUnreachable
 from devstack.stack import Stack
+from sluice.cli.airflow_api import ApiUnreachable
 from tests import waiting
 from tests.traces import nothing_runs
 

@@ -18,7 +18,6 @@ from devstack.demo import chaos, compare, leftovers, master, replications, repor
 from devstack.demo.accounts import APPLICATION, DATABASE, OWNER, PREFIX, SCHEMA
 from devstack.demo.captured import Captured
 from devstack.demo.heartbeat import Heart
-from devstack.demo.lifecycle import APPLY, INITIAL_UPDATE
 from devstack.demo.memory import MemoryWatch
 from devstack.demo.patience import Patience
 from devstack.demo.replica import Replica
@@ -29,6 +28,7 @@ from devstack.demo.traffic import Traffic, TrafficFailed
 from devstack.demo.view import Picture
 from devstack.process import await_true
 from devstack.stack import Stack
+from sluice.cli.airflow import APPLY, INITIAL_UPDATE
 from sluice.errors import SluiceError
 from sluice.model.names import Prefix
 from sluice.model.position import Position
@@ -272,7 +272,7 @@ class Course:
         return next(entry for entry in self.replicas if entry.name == name)
 
     def _is_normal(self, replica: Replica) -> bool:
-        run = replica.update.sight
+        run = replica.update.latest
         return replica.observer.sight.state == "NORMAL" and run.state == "success" and run.apply == "running"
 
     def _position(self) -> Position:

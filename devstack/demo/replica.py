@@ -2,13 +2,13 @@
 
 import time
 
-from devstack.demo.accounts import DATABASE
+from devstack.demo.accounts import DATABASE, PREFIX
 from devstack.demo.heartbeat import Beats, Pulse, percentile
-from devstack.demo.lifecycle import InitialUpdate
 from devstack.demo.observer import Observer
 from devstack.demo.report import SlaveFigures
 from devstack.demo.view import SlavePicture
 from devstack.stack import Stack
+from sluice.cli.initial_update import InitialUpdate
 from sluice.model.position import Position
 
 RECENT = 30.0
@@ -24,7 +24,7 @@ class Replica:
         info = self.server.info(DATABASE)
         self.observer = Observer(name, info, stack.redis_url)
         self.pulse = Pulse(info, beats)
-        self.update = InitialUpdate(stack.airflow.api(), name)
+        self.update = InitialUpdate(stack.airflow.api(), name, PREFIX)
         self.normal_since: float | None = None
         self.joining: tuple[float, float] | None = None
         """When other slaves joined, as times of `time.monotonic`."""
@@ -44,7 +44,7 @@ class Replica:
 
     def progress(self) -> object:
         """Changes whenever anything moves; shown to people when nothing does."""
-        sight, run = self.observer.sight, self.update.sight
+        sight, run = self.observer.sight, self.update.latest
         return (
             f"{self.name} is {sight.state} {sight.message!r}, {sight.stored} of {sight.blocks} blocks,"
             f" {sight.changes} changes;"
@@ -56,7 +56,7 @@ class Replica:
         now = time.monotonic()
         changes, rows = self.observer.rates()
         recent = percentile(self.pulse.lags(since=now - RECENT), 0.95)
-        return SlavePicture(self.name, self.observer.sight, self.update.sight, self.pulse.now(), recent, changes, rows)
+        return SlavePicture(self.name, self.observer.sight, self.update.latest, self.pulse.now(), recent, changes, rows)
 
     def figures(self, began: float, ended: float) -> SlaveFigures:
         """What was measured while the traffic went on. Raises psycopg's errors."""

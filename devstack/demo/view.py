@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from devstack.demo.events import Event
-from devstack.demo.lifecycle import RunSight
 from devstack.demo.observer import Sight, TableProgress
+from sluice.cli.initial_update import RunState
 
 COLOURS = {"NORMAL": "green", "TRANSITION": "yellow", "INITIAL": "yellow", "INCONSISTENT": "red"}
 EVENT_COLOURS = {"info": "", "good": "green", "bad": "bold red", "kill": "bold magenta"}
@@ -24,7 +24,7 @@ class SlavePicture:
 
     name: str
     sight: Sight
-    run: RunSight
+    run: RunState
     lag: float | None
     lag_p95: float | None
     change_rate: float

@@ -12,14 +12,14 @@ import psycopg
 import pytest
 
 from devstack.cli import parser
-from devstack.connections import NoSuchConnection
 from devstack.postgres import PostgresServer
 from sluice import config
 from sluice.capture.reconcile import reconcile
 from sluice.capture.resources import install
 from sluice.cli import add, remove, sides
-from sluice.cli.add import Where
+from sluice.cli.connections import NoSuchConnection
 from sluice.cli.console import Console, Unanswered
+from sluice.cli.where import Where
 from sluice.configuration.model import DEFAULT_SCHEMA
 from sluice.coordination import redis_store
 from sluice.database.registry import reach

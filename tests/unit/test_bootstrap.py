@@ -1,5 +1,6 @@
 """From a bare Python to the running command: what `./sluice` does before any subcommand."""
 
+import argparse
 import io
 import os
 import shutil
@@ -13,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from devstack import bootstrap, cli, testing
+from devstack import cli, machine, testing
 from devstack.testing import environment
+from sluice.cli import bootstrap, command
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -25,10 +27,12 @@ def checkout(tmp_path: Path) -> Path:
     tool = f'case $1 in venv) for last; do :; done; exec "{sys.executable}" -m venv --without-pip "$last";; esac'
     fake(tmp_path / "tools", "uv", tool)
     root = tmp_path / "a checkout"
-    (root / "devstack").mkdir(parents=True)
+    library = root / "plugins" / "sluice" / "cli"
+    library.mkdir(parents=True)
+    (root / "devstack").mkdir()
     shutil.copy(ROOT / "sluice", root)
-    for name in ("__init__.py", "bootstrap.py"):
-        shutil.copy(ROOT / "devstack" / name, root / "devstack")
+    shutil.copy(ROOT / "plugins" / "sluice" / "cli" / "bootstrap.py", library)
+    shutil.copy(ROOT / "devstack" / "__init__.py", root / "devstack")
     (root / "devstack" / "cli.py").write_text(
         "import os, sys\n"
         "print('ran', sys.argv[1:], sys.prefix, os.environ['PYTHONPATH'], os.environ.get('JAVA_HOME'), sep='|')\n"
@@ -164,13 +168,18 @@ def test_the_tests_keep_their_data_in_memory_where_it_has_room(monkeypatch: pyte
     assert testing.temporary_folder(tmp_path, needed=2**60) == elsewhere
 
 
-def test_whatever_starts_spark_is_given_a_java(checkout: Path, tmp_path: Path) -> None:
-    java = fake_java(tmp_path, "21")
-    for command in ("demo", "test", "bench", "soak", "up"):
-        run = sluice(
-            checkout, command, PATH=f"{java / 'bin'}:{checkout.parent / 'tools'}:{os.environ['PATH']}", JAVA_HOME=""
-        )
-        assert f"|{java}\n" in run.stdout, (command, run)
+def test_whatever_starts_spark_is_given_a_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, "21")))
+    given: list[tuple[str, str]] = []
+    monkeypatch.setattr(cli, "ensure_java", lambda environment: tmp_path / "a java")
+
+    def ran(args: argparse.Namespace) -> int:
+        given.append((args.command, os.environ["JAVA_HOME"]))
+        return 0
+
+    for name in ("setup", "demo", "test", "bench", "soak", "up"):
+        assert command.guarded(argparse.Namespace(command=name, run=ran), cli.prepare) == 0
+        assert given.pop() == (name, str(tmp_path / "a java"))
 
 
 def test_an_interrupted_installation_is_made_anew(checkout: Path) -> None:
@@ -289,19 +298,19 @@ def test_without_any_python_it_says_what_to_install(checkout: Path, tmp_path: Pa
 def test_java_home_comes_before_the_path_and_an_old_java_counts_as_none(tmp_path: Path) -> None:
     new, newer, old = (fake_java(tmp_path / version, version) for version in ("17", "21", "1.8"))
     path = {"PATH": f"{newer / 'bin'}"}
-    assert bootstrap.find_java({"JAVA_HOME": str(new), **path}) == new
-    assert bootstrap.find_java({"JAVA_HOME": str(old), **path}) == newer
-    assert bootstrap.find_java({"JAVA_HOME": str(tmp_path / "none"), **path}) == newer
-    assert bootstrap.ask_java(old / "bin" / "java") == (8, old)
+    assert machine.find_java({"JAVA_HOME": str(new), **path}) == new
+    assert machine.find_java({"JAVA_HOME": str(old), **path}) == newer
+    assert machine.find_java({"JAVA_HOME": str(tmp_path / "none"), **path}) == newer
+    assert machine.ask_java(old / "bin" / "java") == (8, old)
 
 
 def test_what_only_looks_like_java_is_passed_over(tmp_path: Path) -> None:
     broken = fake(tmp_path, "java", "echo 'Unable to locate a Java Runtime' >&2; exit 1")
-    assert bootstrap.ask_java(broken) == (0, None)
+    assert machine.ask_java(broken) == (0, None)
 
 
 def test_the_real_java_is_found_by_what_it_says_of_itself() -> None:
-    home = bootstrap.find_java(os.environ)
+    home = machine.find_java(os.environ)
     assert home is not None
     assert (home / "bin" / "java").exists()
 
@@ -310,9 +319,9 @@ def test_no_java_and_no_right_to_install_it_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(bootstrap, "find_java", lambda environment: None)
-    with pytest.raises(bootstrap.BootstrapError, match=r"Spark needs Java 17 or later, and there is none\. Install"):
-        bootstrap.ensure_java({"PATH": str(tmp_path)})
+    monkeypatch.setattr(machine, "find_java", lambda environment: None)
+    with pytest.raises(machine.JavaMissing, match=r"Spark needs Java 17 or later, and there is none\. Install"):
+        machine.ensure_java({"PATH": str(tmp_path)})
 
 
 def test_root_gets_java_from_the_distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,21 +330,21 @@ def test_root_gets_java_from_the_distribution(tmp_path: Path, monkeypatch: pytes
     fake(tmp_path, "apt-get", f'echo "$@" >> {log}; case "$*" in *openjdk-17*) exit 100;; esac')
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(bootstrap, "find_java", lambda environment: next(homes))
+    monkeypatch.setattr(machine, "find_java", lambda environment: next(homes))
     monkeypatch.setenv(bootstrap.YES, "1")
-    assert bootstrap.ensure_java({}) == tmp_path
+    assert machine.ensure_java({}) == tmp_path
     installed = [line.split()[-1] for line in log.read_text().splitlines() if "install" in line]
     assert installed == ["openjdk-17-jre-headless", "openjdk-21-jre-headless"]
 
 
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine without Java and account, whose root is at no terminal; the file has what was run to change it."""
     log = tmp_path / "log"
     for name in ("apt-get", "useradd"):
         fake(tmp_path, name, f'echo {name} "$@" >> {log}')
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(bootstrap, "find_java", lambda environment: None)
-    monkeypatch.setattr(bootstrap, "_has_account", lambda: False)
+    monkeypatch.setattr(machine, "find_java", lambda environment: None)
+    monkeypatch.setattr(machine, "_has_account", lambda: False)
     monkeypatch.setattr(shutil, "which", lambda name, path=None: str(tmp_path / name))
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
@@ -347,10 +356,10 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_without_terminal_and_yes_nothing_is_installed_and_the_command_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    log = machine(tmp_path, monkeypatch)
-    with pytest.raises(bootstrap.BootstrapError, match="Spark needs Java"):
-        bootstrap.ensure_java({})
-    bootstrap.ensure_account()
+    log = bare_machine(tmp_path, monkeypatch)
+    with pytest.raises(machine.JavaMissing, match="Spark needs Java"):
+        machine.ensure_java({})
+    machine.ensure_account()
     assert log.read_text() == ""
     said = capsys.readouterr().err
     assert "Run `apt-get install default-jre-headless`, or" in said
@@ -362,19 +371,19 @@ def test_without_terminal_and_yes_nothing_is_installed_and_the_command_is_named(
     ("answer", "done"), [("y\n", True), ("yes\n", True), ("\n", False), ("n\n", False), ("", False)]
 )
 def test_at_a_terminal_root_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, done: bool) -> None:
-    log = machine(tmp_path, monkeypatch)
+    log = bare_machine(tmp_path, monkeypatch)
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
     monkeypatch.setattr(sys, "stderr", Terminal())
-    bootstrap.ensure_account()
+    machine.ensure_account()
     assert ("useradd" in log.read_text()) is done
 
 
 def test_with_yes_nobody_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = machine(tmp_path, monkeypatch)
+    log = bare_machine(tmp_path, monkeypatch)
     monkeypatch.setenv(bootstrap.YES, "1")
-    bootstrap.ensure_account()
-    with pytest.raises(bootstrap.BootstrapError):
-        bootstrap.ensure_java({})
+    machine.ensure_account()
+    with pytest.raises(machine.JavaMissing):
+        machine.ensure_java({})
     assert "useradd --system" in log.read_text() and "apt-get -q -y --no-install-recommends install" in log.read_text()
 
 

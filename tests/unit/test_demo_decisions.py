@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from devstack.demo import arguments, chaos, compare, pgbench
 from devstack.demo.heartbeat import Beats, Pulse, percentile
-from devstack.demo.lifecycle import running_task
 from devstack.demo.start import NotEnoughDisk, require_disk
 from devstack.demo.zoo import array, record
+from sluice.cli.initial_update import running_task
 from sluice.model.connection import ConnectionInfo
 
 NOBODY = ConnectionInfo("postgres", "127.0.0.1", 1, "demo", "nobody", "")

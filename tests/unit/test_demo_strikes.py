@@ -14,11 +14,11 @@ import pytest
 from devstack.demo import strikes
 from devstack.demo.chaos import Strike, Victim
 from devstack.demo.events import Events
-from devstack.demo.lifecycle import InitialUpdate, RunSight
 from devstack.demo.replications import write
 from devstack.demo.strikes import Hand, running_job, victim_of
 from devstack.process import ProcessId, await_true
 from sluice import config
+from sluice.cli.initial_update import InitialUpdate, RunState
 from sluice.errors import Transient
 
 RUNNER = (
@@ -166,10 +166,10 @@ class FakeApi:
 
 
 def test_a_failed_initial_update_is_explained_by_its_tasks_log() -> None:
-    update = InitialUpdate(FakeApi(), "dr1")  # type: ignore[arg-type]
+    update = InitialUpdate(FakeApi(), "dr1", "DEMO_")  # type: ignore[arg-type]
     assert update.failure() is None
     update.run_id = "run 1"
-    update.sight = RunSight("failed")
+    update.latest = RunState("failed")
     message = str(update.failure())
     assert "initial_update of dr1 failed in its task 'plan'" in message
     assert "The master is down. Start it, then clear the task." in message

@@ -1,18 +1,18 @@
 """`add`: from addresses of databases to a replication that only has to be started."""
 
 import argparse
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from sluice import config
 from sluice.capture.resources import install
 from sluice.cli import airflow, grants, replication_file, sides
-from sluice.cli.airflow import Api
+from sluice.cli.connections import ConnectionUnknown
 from sluice.cli.console import Console
 from sluice.cli.sides import MASTER, VENDOR, Side
-from sluice.cli.status import Connections
+from sluice.cli.where import Where
 from sluice.config import Replication
 from sluice.counted import counted
 from sluice.database.registry import NoDatabase
@@ -25,24 +25,6 @@ RUNS = 4
 """A database that was just made may lack more; so often is looked again."""
 
 
-@dataclass(frozen=True)
-class Where:
-    """What the commands work with."""
-
-    folder: Path
-    """Of the replications' files."""
-    api: Api | None
-    """None: what is to be done in Airflow is printed."""
-    connections: Connections | None
-    """Databases behind Airflow's connections, passwords included, where those can be read from here."""
-    store_url: str | None
-    """Where Redis is; None where that is not known."""
-    log_in: str
-    """How to get into Airflow's pages."""
-    stop_jobs: Callable[[Prefix, str], None] = lambda prefix, slave: None
-    """Ends jobs of a pair whose run is gone and that nobody watches, where they run on this machine."""
-
-
 class FileTaken(Terminal):
     """A file of the name holds another replication, or another file holds this one."""
 
@@ -52,8 +34,7 @@ class MasterNotGiven(Terminal):
 
     def __init__(self, prefix: Prefix, conn_id: str):
         super().__init__(
-            f"The password of {prefix}'s connection {conn_id!r} cannot be read from here. Give the master's address: "
-            "--master URL."
+            f"{prefix}'s connection {conn_id!r} cannot be read from here. Give the master's address: --master URL."
         )
 
 
@@ -179,9 +160,10 @@ def _master(url: str | None, prefix: Prefix, there: Replication | None, where: W
     if there is not None and there.master.stream:
         raise NoDatabase(there.master.stream.vendor)
     if url is None and there is not None:
-        if where.connections is None:
-            raise MasterNotGiven(prefix, conn_id)
-        return Side(MASTER, conn_id, where.connections(conn_id, there.master.vendor))
+        try:
+            return Side(MASTER, conn_id, where.connections(conn_id, there.master.vendor))
+        except ConnectionUnknown as unknown:
+            raise MasterNotGiven(prefix, conn_id) from unknown
     address = url or console.ask("Address of the master (postgresql://host:port/database)", "--master URL")
     return Side(MASTER, conn_id, sides.parsed(address))
 
@@ -214,8 +196,6 @@ def _identify(parties: Sequence[Side], console: Console, where: Where, *, print_
 
 def _kept(side: Side, where: Where) -> str:
     """The account's password in a connection that is there from an earlier try."""
-    if where.connections is None:
-        return ""
     with suppress(SluiceError):
         found = where.connections(side.conn_id, VENDOR)
         if (found.host, found.port, found.user) == side.server:

@@ -3,9 +3,10 @@
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote
 
+from sluice.cli.airflow_api import AirflowApi, ApiRefused
 from sluice.errors import SluiceError, Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
@@ -16,19 +17,6 @@ MADE_HERE = "Made by ./sluice add"
 """The description of a connection that `remove` may delete."""
 FORM_SECONDS = 150.0
 """So long a new file may take to reach the forms of the DAGs: Airflow reads it again every half minute."""
-
-
-class Api(Protocol):
-    """Airflow's public API, logged in."""
-
-    @property
-    def url(self) -> str: ...
-
-    def get(self, path: str, **query: Any) -> Any: ...
-
-    def call(self, method: str, path: str, body: Any = None) -> Any: ...
-
-    def trigger(self, dag: str, conf: Mapping[str, Any]) -> str: ...
 
 
 class ConnectionTaken(Terminal):
@@ -51,13 +39,13 @@ class NotInTheForms(Terminal):
         )
 
 
-def connection(api: Api, conn_id: str) -> Mapping[str, Any] | None:
+def connection(api: AirflowApi, conn_id: str) -> Mapping[str, Any] | None:
     """A connection without its secrets; None where there is none."""
     found = api.get("connections", limit=1000)["connections"]
     return next((entry for entry in found if entry["connection_id"] == conn_id), None)
 
 
-def require_free(api: Api, conn_id: str, info: ConnectionInfo) -> None:
+def require_free(api: AirflowApi, conn_id: str, info: ConnectionInfo) -> None:
     """Raises `ConnectionTaken` where the id leads elsewhere; one that leads there is only written again."""
     there = connection(api, conn_id)
     if there is None:
@@ -68,7 +56,7 @@ def require_free(api: Api, conn_id: str, info: ConnectionInfo) -> None:
         raise ConnectionTaken(conn_id, place, info.place)
 
 
-def write_connection(api: Api, conn_id: str, info: ConnectionInfo) -> None:
+def write_connection(api: AirflowApi, conn_id: str, info: ConnectionInfo) -> None:
     """Makes or renews it; the password travels in the body of the request."""
     entity = {
         "connection_id": conn_id,
@@ -87,7 +75,7 @@ def write_connection(api: Api, conn_id: str, info: ConnectionInfo) -> None:
         api.call("PATCH", f"connections/{quote(conn_id, safe='')}", entity)
 
 
-def delete_connection(api: Api, conn_id: str) -> bool:
+def delete_connection(api: AirflowApi, conn_id: str) -> bool:
     """Deletes what `write_connection` made; False where a person made it, or nobody."""
     found = connection(api, conn_id)
     if found is None or found.get("description") != MADE_HERE:
@@ -105,7 +93,7 @@ def printed(conn_id: str, info: ConnectionInfo) -> str:
     )
 
 
-def end_runs(api: Api, prefix: Prefix, slaves: Sequence[str]) -> list[str]:
+def end_runs(api: AirflowApi, prefix: Prefix, slaves: Sequence[str]) -> list[str]:
     """Marks active runs of the pairs as failed, which ends their jobs: first applies, then updates. What was ended."""
     ended = []
     for dag in (APPLY, INITIAL_UPDATE):
@@ -118,29 +106,29 @@ def end_runs(api: Api, prefix: Prefix, slaves: Sequence[str]) -> list[str]:
     return ended
 
 
-def active_runs(api: Api, dag: str) -> Iterable[Mapping[str, Any]]:
+def active_runs(api: AirflowApi, dag: str) -> Iterable[Mapping[str, Any]]:
     """Runs of a DAG that have not ended."""
     found: list[Mapping[str, Any]] = api.get(f"dags/{dag}/dagRuns", state=list(ACTIVE), limit=100)["dag_runs"]
     return found
 
 
-def start_update(api: Api, prefix: Prefix, slave: str, pause: Callable[[float], None] = time.sleep) -> str:
+def start_update(api: AirflowApi, prefix: Prefix, slave: str, pause: Callable[[float], None] = time.sleep) -> str:
     """Triggers `initial_update` as soon as Airflow knows the pair; the id of the run. Raises `NotInTheForms`."""
     deadline = time.monotonic() + FORM_SECONDS
     _read_again(api)
     while True:
         try:
             return api.trigger(INITIAL_UPDATE, {"prefix": str(prefix), "slave": slave})
-        except SluiceError as error:
+        except ApiRefused as error:
             # The values of a form are checked against what the DAG's file said when it was read last.
-            if getattr(error, "status", None) != 400:
+            if error.status != 400:
                 raise
             if time.monotonic() > deadline:
                 raise NotInTheForms(prefix, FORM_SECONDS, api.url) from error
         pause(1.0)
 
 
-def _read_again(api: Api) -> None:
+def _read_again(api: AirflowApi) -> None:
     """Asks Airflow to read the DAG's file now, where it can."""
     try:
         token = api.get(f"dags/{INITIAL_UPDATE}")["file_token"]

@@ -1,4 +1,4 @@
-"""The options of `add` and `remove`. Standard library alone: `--help` answers before anything is installed."""
+"""The options of the subcommands. Standard library alone: `--help` answers before anything is installed."""
 
 import argparse
 
@@ -38,6 +38,37 @@ Takes back what `add` and the DAGs made for a replication, or for one of its sla
 With --revoke the privileges of the account are taken back as well. Asks first.
 """
 
+STATUS = """\
+Shows the folders of replications that are in force, and every configured replication: what is installed on the master,
+how many tables and rows, how much waits; each slave's state and message, of which moment of the master it is, whether
+an apply runs, in safe mode why and until when, who keeps the gate closed; while an initial update loads rows, bytes,
+rate and estimated end; and through which time and position each table was verified.
+A database that is down is said, and delays nothing by more than some seconds.
+"""
+
+STATUS_PLACES = """\
+Databases are found by Airflow's connections: AIRFLOW_CONN_… in the environment, else the API of --airflow, which tells
+all but passwords; those are in PGPASSWORD or ~/.pgpass. Redis is SLUICE_REDIS_URL.
+"""
+
+IMPORT = "Checks the folder of an initial update that travelled as files, and loads it into the slave."
+
+IMPORT_PLACES = """\
+The slave's database is taken from --database, or from PGHOST, PGPORT, PGDATABASE and PGUSER; its password from
+PGPASSWORD or ~/.pgpass, never from the command line. Credentials for S3 are found as boto3 finds them:
+AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, ~/.aws. Neither the master, nor Airflow, nor Redis is reached. May be stopped and
+run again at any moment. When it is through, approve the transfer in Airflow.
+"""
+
+RECORD = "Records the changes of a master into a folder, from now on, until it is stopped."
+
+RECORD_PLACES = """\
+The master's database is taken from --database, or from PGHOST, PGPORT, PGDATABASE and PGUSER; its password from
+PGPASSWORD or ~/.pgpass, never from the command line. The account is that of the replication. The capture must be in
+place (DAG install_resources and reconcile_tables). Ends at SIGTERM or Ctrl-C, and goes on where it ended when it is
+started again. What the files hold, and how they are replayed: docs/stream.md.
+"""
+
 
 def arguments_of_add(parser: argparse.ArgumentParser) -> None:
     """Of `./sluice add`."""
@@ -73,6 +104,43 @@ def arguments_of_remove(parser: argparse.ArgumentParser) -> None:
     _common(parser)
 
 
+def arguments_of_status(parser: argparse.ArgumentParser) -> None:
+    """Of `./sluice status`."""
+    parser.description, parser.epilog = STATUS, STATUS_PLACES
+    parser.add_argument("--json", action="store_true", help="for programs")
+    _places(parser)
+
+
+def arguments_of_import(parser: argparse.ArgumentParser) -> None:
+    """Of `./sluice import`."""
+    parser.description, parser.epilog = IMPORT, IMPORT_PLACES
+    parser.add_argument(
+        "--location",
+        required=True,
+        metavar="PLACE",
+        help="the folder, or what it lies in: a directory or s3://bucket/…",
+    )
+    parser.add_argument(
+        "--slave", metavar="NAME", help="which slave this is; needed only where the folder is for several"
+    )
+    parser.add_argument("--database", metavar="URL", help="the slave's database: postgresql://user@host:port/name")
+    parser.add_argument("--key-file", metavar="FILE", help="the key of encrypted files, in base64")
+    parser.add_argument(
+        "--parallel", type=int, default=2, metavar="N", help="files loaded at the same time (default 2)"
+    )
+    parser.add_argument("--check", action="store_true", help="check the files, load nothing")
+
+
+def arguments_of_record(parser: argparse.ArgumentParser) -> None:
+    """Of `./sluice record`."""
+    parser.description, parser.epilog = RECORD, RECORD_PLACES
+    parser.add_argument("prefix", metavar="PREFIX", help="of the replication, e.g. SHOP_")
+    parser.add_argument("--location", required=True, metavar="FOLDER", help="where the files go; made where absent")
+    parser.add_argument("--database", metavar="URL", help="the master's database: postgresql://user@host:port/name")
+    parser.add_argument("--schema", default="sluice", help="of the replication's objects there (default sluice)")
+    parser.add_argument("--once", action="store_true", help="record what is there by now, and end")
+
+
 def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--admin",
@@ -81,6 +149,11 @@ def _common(parser: argparse.ArgumentParser) -> None:
         metavar="[SIDE=]LOGIN",
         help="an administrator: a user name, or a URL; for one side alone: master=postgres, dr1=postgres",
     )
+    _places(parser)
+    parser.add_argument("--yes", action="store_true", help="ask nothing that a yes answers")
+
+
+def _places(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--airflow",
         metavar="URL",
@@ -90,4 +163,3 @@ def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--replications", metavar="DIR", help="folder of the file (default: the one in force, see ./sluice status)"
     )
-    parser.add_argument("--yes", action="store_true", help="ask nothing that a yes answers")

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from sluice import config
 from sluice.capture.uninstall import uninstall
 from sluice.cli import airflow, replication_file, sides
-from sluice.cli.add import Where, existing, named
+from sluice.cli.add import existing, named
+from sluice.cli.connections import ConnectionUnknown
 from sluice.cli.console import Console
 from sluice.cli.sides import MASTER, VENDOR, Side
+from sluice.cli.where import Where
 from sluice.config import Replication
 from sluice.coordination import lease, redis_store
 from sluice.coordination.forget import forget
@@ -22,7 +24,6 @@ from sluice.counted import counted
 from sluice.database.registry import NoDatabase
 from sluice.errors import SluiceError, Terminal
 from sluice.model.connection import ConnectionInfo
-from sluice.model.vendors import VENDORS
 
 END_SECONDS = 90.0
 """So long an apply that was told to end may take; a lease that nobody renews runs out meanwhile."""
@@ -127,17 +128,14 @@ def _parties(wish: Wish, admins: Sequence[str], where: Where, console: Console) 
 
 
 def _info(conn_id: str, where: Where, console: Console) -> ConnectionInfo:
-    if where.connections is not None:
-        return where.connections(conn_id, VENDOR)
-    entry = airflow.connection(where.api, conn_id) if where.api is not None else None
-    if entry is None:
+    try:
+        info = where.connections(conn_id, VENDOR)
+    except ConnectionUnknown:
         url = console.ask(
             f"Address behind the connection {conn_id} (postgresql://account@host:port/database)", "--airflow"
         )
-        return sides.with_password(console, sides.parsed(url), conn_id)
-    port = entry["port"] or VENDORS[VENDOR].port
-    there = ConnectionInfo(VENDOR, entry["host"], port, entry["schema"], entry["login"], "")
-    return sides.with_password(console, there, conn_id)
+        info = sides.parsed(url)
+    return info if info.password else sides.with_password(console, info, conn_id)
 
 
 def _end(wish: Wish, console: Console, where: Where, pause: Callable[[float], None] = time.sleep) -> None:
@@ -193,8 +191,8 @@ def _users(side: Side, wish: Wish, where: Where) -> list[str]:
                 ids[f"{one.prefix} → {name}"] = other.conn_id
         for use, conn_id in ids.items():
             with suppress(SluiceError):
-                info = where.connections(conn_id, VENDOR) if where.connections else None
-                if info and (info.host, info.port, info.user) == side.server:
+                info = where.connections(conn_id, VENDOR)
+                if (info.host, info.port, info.user) == side.server:
                     found.append(use)
     return found
 

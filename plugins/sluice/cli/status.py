@@ -44,7 +44,7 @@ SIDE_BY_SIDE = 16
 FAULTS_SHOWN = 5
 TABLES_SHOWN = 20
 
-Connections = Callable[[str, str], ConnectionInfo]
+Reaches = Callable[[str, str], ConnectionInfo]
 """The database that a connection of Airflow leads to, by its id and vendor. Raises `SluiceError`."""
 
 
@@ -85,7 +85,7 @@ def unused(places: Iterable[Path], usual: Path) -> list[str]:
     ]
 
 
-def replications(found: Survey, connections: Connections, store_url: str) -> list[str]:
+def replications(found: Survey, connections: Reaches, store_url: str) -> list[str]:
     """Some lines a replication; never raises because of a configuration or an outage."""
     lines = [str(mistake) for mistake in found.mistakes]
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
@@ -101,7 +101,7 @@ def replications(found: Survey, connections: Connections, store_url: str) -> lis
     return lines or ["no replication is configured: ./sluice add makes one"]
 
 
-def master(replication: Replication, connections: Connections) -> list[str]:
+def master(replication: Replication, connections: Reaches) -> list[str]:
     """What is installed on the master, what is captured and how much waits. Raises `SluiceError`."""
     place = replication.master
     if place.stream:
@@ -149,7 +149,7 @@ def items(found: Found) -> list[str]:
     ]
 
 
-def slave(replication: Replication, name: str, connections: Connections, store_url: str) -> list[str]:
+def slave(replication: Replication, name: str, connections: Reaches, store_url: str) -> list[str]:
     """State, message and age of a slave, how far its load is, what its apply does. Raises `SluiceError`."""
     checkpoint, loading, differing = _looked(replication, name, connections)
     pair = f"{replication.prefix} → {name}"
@@ -166,7 +166,7 @@ def slave(replication: Replication, name: str, connections: Connections, store_u
     ]
 
 
-def headline(replication: Replication, name: str, connections: Connections) -> str:
+def headline(replication: Replication, name: str, connections: Reaches) -> str:
     """The state of a slave and, of a load that is under way, how far it is. Raises `SluiceError`."""
     checkpoint, loading, _ = _looked(replication, name, connections)
     if checkpoint is None:
@@ -175,7 +175,7 @@ def headline(replication: Replication, name: str, connections: Connections) -> s
 
 
 def _looked(
-    replication: Replication, name: str, connections: Connections
+    replication: Replication, name: str, connections: Reaches
 ) -> tuple[Checkpoint | None, list[str], list[str]]:
     """The slave's checkpoint; how far a load is that is under way, all of it in the first line; which tables differ."""
     place = replication.slaves[name]

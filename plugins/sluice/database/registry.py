@@ -6,11 +6,12 @@ from importlib import import_module
 from typing import Any
 
 from sluice.database.control import RejectTable
+from sluice.database.recorder import RecorderClass
 from sluice.database.session import Session, SessionOptions
 from sluice.database.vendor import Source, Vendor
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
-from sluice.model.vendors import SOURCES, VENDORS
+from sluice.model.vendors import RECORDERS, SOURCES, VENDORS
 from sluice.pair import Pair
 
 
@@ -59,6 +60,12 @@ def source_of(name: str) -> Source:
 def has_rows(name: str) -> bool:
     """Whether rows can be read where changes come from."""
     return name not in SOURCES
+
+
+def recorder_of(source: str) -> RecorderClass:
+    """What records changes of a database as `source`, one of `SOURCES`."""
+    found: RecorderClass = _member(RECORDERS[source])
+    return found
 
 
 def _member(place: str) -> Any:

@@ -21,5 +21,8 @@ SOURCES = {STREAM: "sluice.vendors.stream.source:STREAM"}
 """Sources of changes that are no database system: where their `sluice.database.vendor.Source` is, by the word that
 `capture` and a position's text use."""
 
+RECORDERS = {STREAM: "sluice.vendors.stream.recorder:Recorder"}
+"""What writes the changes of a database into such a source: a `sluice.database.changes.Recorder`'s class."""
+
 FIRST = "postgres"
 """What a configuration means that names no vendor, and a position's text that names none."""

@@ -18,13 +18,13 @@ import psutil
 import pytest
 
 from devstack.account import new_folder
-from devstack.airflow_api import AirflowApi
 from devstack.demo.strikes import victim_of
 from devstack.process import ProcessId, await_true, descendants
 from devstack.stack import Stack
 from sluice import config
 from sluice.airflow import jobs
 from sluice.airflow.job import JobState, Kind
+from sluice.cli.airflow_api import AirflowApi
 from sluice.pair import Pair
 from tests.scenarios.apply.rig import Rig
 from tests.scenarios.faults import audit, tables, verdict

@@ -5,8 +5,8 @@ from typing import Any
 
 import psycopg
 
-from devstack.airflow_api import AirflowApi, ApiRefused
 from devstack.stack import Stack
+from sluice.cli.airflow_api import AirflowApi, ApiRefused
 from tests.questions import Question
 from tests.stacks import until
 

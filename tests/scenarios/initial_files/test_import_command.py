@@ -1,10 +1,8 @@
 """The command that loads a folder on the slave's own machine: killed, misled, and through S3."""
 
 import base64
-import os
 import random
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,39 +10,42 @@ import pytest
 from initial_load.conftest import MakePair
 from initial_load.pair import Pair
 
-from devstack import cli
 from initial_files.carrying import KEY, exported, location, moved, shop
+from sluice.cli import command as cli
 from sluice.load import steps
 from sluice.load.transfer import transfer_steps
 from sluice.load.transfer.import_job import import_in_threads
 from sluice.model.location import Location, S3Access
+from tests.library import command, copied
 
-ROOT = Path(__file__).resolve().parents[3]
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copied(tmp_path_factory.mktemp("slave's machine"))
 
 
-def importing(pair: Pair, place: Location, *options: str) -> dict[str, Any]:
+def importing(library: Path, pair: Pair, place: Location, *options: str) -> dict[str, Any]:
+    """`./sluice import` on a machine that has the library alone."""
     info = pair.slave_info
     url = f"postgresql://{info.user}@{info.host}:{info.port}/{info.database}"
-    return {
-        "args": [sys.executable, "-m", "devstack.cli", "import", "--location", str(place), "--database", url, *options],
-        "cwd": ROOT,
-        "env": {
-            **{name: value for name, value in os.environ.items() if not name.startswith("SLUICE_")},
-            "PYTHONPATH": f"{ROOT}:{ROOT / 'plugins'}",
-            "PGPASSWORD": info.password,
-            "SLUICE_REPLICATIONS": "/nowhere",
-        },
-    }
+    return command(
+        library,
+        *("import", "--location", str(place), "--database", url, *options),
+        PGPASSWORD=info.password,
+        SLUICE_REPLICATIONS="/nowhere",
+    )
 
 
-def test_an_import_killed_anywhere_goes_on_and_loads_nothing_twice(pair_of: MakePair, tmp_path: Path) -> None:
+def test_an_import_killed_anywhere_goes_on_and_loads_nothing_twice(
+    library: Path, pair_of: MakePair, tmp_path: Path
+) -> None:
     pair = shop(pair_of)
     update = pair.update()
     carried, manifest = exported(pair, update, location(tmp_path / "out"))
     pair.slow_down("public.orders", 0.0002)
     chance = random.Random(11)
     kills = 0
-    command = importing(pair, carried.location)
+    command = importing(library, pair, carried.location)
     while transfer_steps.left_to_import(update):
         process = subprocess.Popen(**command, stdout=subprocess.DEVNULL)
         try:
@@ -63,7 +64,9 @@ def test_an_import_killed_anywhere_goes_on_and_loads_nothing_twice(pair_of: Make
     assert pair.blocks() == before
 
 
-def test_the_command_needs_nothing_but_the_slave_and_the_folder(pair_of: MakePair, tmp_path: Path) -> None:
+def test_the_command_needs_nothing_but_the_slave_and_the_folder(
+    library: Path, pair_of: MakePair, tmp_path: Path
+) -> None:
     pair = shop(pair_of)
     update = pair.update()
     carried, manifest = exported(pair, update, location(tmp_path / "out"), key=KEY)
@@ -73,7 +76,10 @@ def test_the_command_needs_nothing_but_the_slave_and_the_folder(pair_of: MakePai
 
     def run(*more: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
-            **importing(pair, there.location.parent, *options, *more), capture_output=True, text=True, timeout=120
+            **importing(library, pair, there.location.parent, *options, *more),
+            capture_output=True,
+            text=True,
+            timeout=120,
         )
 
     damaged = Path(there.location.path) / manifest.blocks[3].file.name
@@ -101,15 +107,15 @@ def test_the_command_needs_nothing_but_the_slave_and_the_folder(pair_of: MakePai
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("postgresql://demo@host:s3cret/demo", "The port, there or in PGPORT, must be a number"),
-        ("postgresql://demo:s3cret@host/demo", "Put it into PGPASSWORD"),
-        ("postgresql://demo@host/demo?password=s3cret", "Put it into PGPASSWORD"),
+        ("postgresql://demo@host:s3cret/demo", "its port is no number"),
+        ("postgresql://demo:s3cret@host/demo", "it is taken from PGPASSWORD"),
+        ("postgresql://demo@host/demo?password=s3cret", "it is taken from PGPASSWORD"),
         (
             "postgresql://demo@host/demo?application_name=x",
-            "--database has application_name; known are connect_timeout",
+            "has application_name; known are connect_timeout",
         ),
         ("postgresql://demo@host/demo?connect_timeout=soon", "it must be whole seconds"),
-        ("mysql://demo@host/demo", "is no URL of PostgreSQL"),
+        ("mysql://demo@host/demo", "it cannot be read. Write postgresql://"),
     ],
 )
 def test_a_database_that_cannot_be_one_is_refused_without_its_password(
@@ -129,12 +135,12 @@ def test_a_folder_is_found_by_a_path_from_here(
     assert f"{tmp_path}/gone: is no directory on this machine" in capsys.readouterr().err
 
 
-def test_the_command_says_what_is_wrong(pair_of: MakePair, tmp_path: Path) -> None:
+def test_the_command_says_what_is_wrong(library: Path, pair_of: MakePair, tmp_path: Path) -> None:
     pair = shop(pair_of)
 
     def said(place: Path, *options: str) -> str:
         done = subprocess.run(
-            **importing(pair, Location.parse(str(place)), *options), capture_output=True, text=True, timeout=60
+            **importing(library, pair, Location.parse(str(place)), *options), capture_output=True, text=True, timeout=60
         )
         assert done.returncode == 1 and "Traceback" not in done.stderr
         return done.stderr
@@ -157,7 +163,7 @@ def test_the_command_says_what_is_wrong(pair_of: MakePair, tmp_path: Path) -> No
     assert "name one of them with --slave" in said(tmp_path / "out", "--slave", "dr2")
 
 
-def test_through_s3(pair_of: MakePair, tmp_path: Path, s3: S3Access, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_through_s3(library: Path, pair_of: MakePair, s3: S3Access, monkeypatch: pytest.MonkeyPatch) -> None:
     pair = shop(pair_of)
     update = pair.update()
     carried, manifest = exported(pair, update, Location.parse("s3://carried/through"), s3)
@@ -168,7 +174,7 @@ def test_through_s3(pair_of: MakePair, tmp_path: Path, s3: S3Access, monkeypatch
     ):  # fmt: skip
         monkeypatch.setenv(name, value)
     done = subprocess.run(
-        **importing(pair, Location.parse("s3://carried/through")), capture_output=True, text=True, timeout=120
+        **importing(library, pair, Location.parse("s3://carried/through")), capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
     pair.assert_equal()

@@ -15,10 +15,10 @@ import psycopg
 import pytest
 
 from devstack.account import new_folder
-from devstack.airflow_api import AirflowApi
 from devstack.postgres import PostgresServer
 from devstack.postgres_releases import NEWEST, OLDEST
 from devstack.stack import Stack
+from sluice.cli.airflow_api import AirflowApi
 from tests.catalogue import catalogue, differences
 from tests.scenarios.newcomer import readme, shop
 from tests.stacks import until

@@ -1,13 +1,15 @@
 """The whole stack, Airflow included."""
 
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from devstack.airflow_api import AirflowApi, ApiRefused
 from devstack.commands import pairs
 from devstack.stack import Stack
+from sluice.cli.airflow_api import AirflowApi, ApiRefused
+from tests.library import command, copied
 from tests.stacks import until
 
 
@@ -63,6 +65,30 @@ def test_status_shows_a_replication_whose_connections_a_person_made(stack: Stack
         f"SHOP_ from shop_master ({stack.connection('master').address}): nothing is installed on the master yet",
         "SHOP_ → eu: UNCONFIGURED: no initial update yet",
         "SHOP_ → us: Airflow has no connection 'shop_us': add it under Admin, Connections.",
+    ]
+
+
+def test_another_machine_shows_the_status_over_the_api_alone(stack: Stack, tmp_path: Path) -> None:
+    library = copied(tmp_path)
+    passwords = tmp_path / "pgpass"
+    entries = [stack.connection(place) for place in ("master", "dr1")]
+    passwords.write_text("".join(f"{one.host}:{one.port}:*:{one.user}:{one.password}\n" for one in entries))
+    passwords.chmod(0o600)
+    own = tmp_path / "replications"
+    own.mkdir()
+    (own / "LEFT.yaml").write_text(
+        "prefix: LEFT_\nmaster: {conn_id: demo_master}\nslaves: {eu: {conn_id: demo_dr1}, us: {conn_id: nowhere}}\n"
+        "tables: {'public.*': {}}\n"
+    )
+    token = stack.airflow.api()._login()
+    assert token
+    given = {"SLUICE_AIRFLOW_TOKEN": token, "SLUICE_REDIS_URL": stack.redis_url, "PGPASSFILE": str(passwords)}
+    arguments = ("status", "--airflow", stack.airflow.url, "--replications", str(own))
+    shown = subprocess.run(**command(library, *arguments, **given), capture_output=True, text=True, check=True).stdout
+    assert shown.splitlines()[-3:] == [
+        f"LEFT_ from demo_master ({stack.connection('master').address}): nothing is installed on the master yet",
+        "LEFT_ → eu: UNCONFIGURED: no initial update yet",
+        "LEFT_ → us: Airflow has no connection 'nowhere': add it under Admin, Connections.",
     ]
 
 

@@ -3,8 +3,10 @@
 Sessions here are of an administrator or of the replication's own account, in autocommit mode.
 """
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -15,7 +17,7 @@ from sluice.configuration.resolve import own_tables
 from sluice.database.accounts import Content
 from sluice.database.session import Session
 from sluice.errors import Terminal
-from sluice.model.connection import OPTIONS, ConnectionInfo
+from sluice.model.connection import ConnectionInfo, option_fault
 from sluice.model.names import Prefix
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import literal, native, quoted
@@ -49,21 +51,40 @@ def parse(url: str, user: str) -> ConnectionInfo:
 
     Raises `BadAddress`, `PasswordShown`.
     """
+    return _read(url, {"user": user})
+
+
+def located(url: str | None) -> ConnectionInfo:
+    """The database that a URL and the variables of libpq name, with the password of PGPASSWORD.
+
+    Raises `BadAddress`, `PasswordShown`.
+    """
+    of_user = os.environ.get("PGUSER") or os.environ.get("USER", ADMINISTRATOR)
+    usual = {
+        "user": of_user,
+        "host": os.environ.get("PGHOST", "localhost"),
+        "port": os.environ.get("PGPORT", "5432"),
+        "dbname": os.environ.get("PGDATABASE", ""),
+    }
+    return replace(_read(url or "postgresql://", usual), password=os.environ.get("PGPASSWORD", ""))
+
+
+def _read(url: str, usual: Mapping[str, str]) -> ConnectionInfo:
     try:
-        found = {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
+        given = {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
     except psycopg.ProgrammingError:
         raise BadAddress("The URL", "it cannot be read") from None  # the driver's own words quote all of it
-    if "password" in found:
-        raise PasswordShown(found.get("host", "a server"))
-    host, database = found.pop("host", ""), found.pop("dbname", "")
-    port, login = found.pop("port", "5432"), found.pop("user", user)
+    if "password" in given:
+        raise PasswordShown(given.get("host", "a server"))
+    found = {"port": "5432", **usual, **given}
+    host, port, database, user = (found.pop(name, "") for name in ("host", "port", "dbname", "user"))
+    if not port.isdecimal():
+        raise BadAddress("The URL", "its port is no number")  # but may be a password
     if "://" not in url or not host or not database:
         raise BadAddress(url, "it needs a host and a database")
-    if not port.isdecimal():
-        raise BadAddress(url, f"its port {port!r} is no number")
-    if strange := sorted(found.keys() - OPTIONS):
-        raise BadAddress(url, f"{', '.join(strange)} cannot be set; known are {', '.join(sorted(OPTIONS))}")
-    return ConnectionInfo("postgres", host, int(port), database, login, "", found)
+    if fault := option_fault(found):
+        raise BadAddress("The URL", fault.rstrip("."))
+    return ConnectionInfo("postgres", host, int(port), database, user, "", found)
 
 
 def password_used(connection: Session) -> str:

@@ -1,4 +1,5 @@
-"""From a bare Python to the running command: `.venv` with the locked packages, Java, then `devstack.cli`.
+"""From a bare Python to the running command: `.venv` with the locked packages, then `devstack.cli`, or `sluice.cli`
+where the devstack is not installed.
 
 Packages are installed from wheels, with the hashes of the lock. What would change the machine itself, its own packages
 and accounts, is done for root alone, and only after a yes: asked for on a terminal, or given by `--yes`.
@@ -14,7 +15,6 @@ anew. One installation runs at a time; the others wait for it and find it done.
 import fcntl
 import hashlib
 import os
-import pwd
 import re
 import shutil
 import subprocess
@@ -24,18 +24,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
-ROOT = Path(__file__).resolve().parent.parent
-NEEDS_JAVA = frozenset({"demo", "test", "bench", "soak", "up"})
-"""Subcommands that start Spark."""
+ROOT = Path(__file__).resolve().parents[3]
 SETUP = "setup"
-"""The one subcommand handled here: install, and no more."""
 
 _STAMP = "sluice-lock"
 _INSTALLING = "sluice-installing"
 YES = "SLUICE_YES"
 """Variable that hands `--yes` on."""
-ACCOUNT = "sluice-postgres"
-"""The system account that runs PostgreSQL for root."""
 
 _UV = "uv==0.13.8"
 _UV_HASHES = (
@@ -56,22 +51,14 @@ class BootstrapError(Exception):
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Prepares and becomes `devstack.cli`; returns only when it does not come to that."""
+    """Prepares and becomes the command line; returns only when it does not come to that."""
     if "--yes" in arguments[:1] or (arguments[:1] == [SETUP] and "--yes" in arguments):
         arguments = [argument for argument in arguments if argument != "--yes"]
         os.environ[YES] = "1"
     try:
-        environment = dict(os.environ)
-        if _only_help(arguments):
-            # The parser needs no package, so help does not wait for an installation.
-            _become(Path(sys.executable), arguments, environment)
-        python = ensure_packages(ROOT)
-        if arguments and arguments[0] in NEEDS_JAVA | {SETUP}:
-            environment["JAVA_HOME"] = str(ensure_java(environment))
-        if arguments and arguments[0] == SETUP:
-            ensure_account()
-            return 0
-        _become(python, arguments, environment)
+        # The parser needs no package, so help does not wait for an installation.
+        python = Path(sys.executable) if _only_help(arguments) else ensure_packages(ROOT)
+        _become(python, arguments, dict(os.environ))
     except BootstrapError as error:
         print(f"sluice: {error}", file=sys.stderr)
         return 1
@@ -90,8 +77,9 @@ def _become(python: Path, arguments: Sequence[str], environment: dict[str, str])
     if python.parent.parent == ROOT / ".venv":
         environment["VIRTUAL_ENV"] = str(python.parent.parent)
         environment["PATH"] = f"{python.parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
+    module = "devstack.cli" if (ROOT / "devstack").is_dir() else "sluice.cli"
     # -P: the folder that the user stands in must not be searched for modules before ours.
-    os.execve(python, [str(python), "-P", "-m", "devstack.cli", *arguments], environment)
+    os.execve(python, [str(python), "-P", "-m", module, *arguments], environment)
 
 
 # ---------------------------------------------------------------- packages
@@ -257,66 +245,6 @@ def redis_requirement(lock: str) -> str:
     return f"{entry.group(1)} \\\n{entry.group(2)}"
 
 
-# ---------------------------------------------------------------- Java
-
-
-def ensure_java(environment: Mapping[str, str]) -> Path:
-    """The home of a Java of version 17 or later; on Debian and Ubuntu root is asked whether one shall be installed."""
-    home = find_java(environment)
-    if home is None and apt_install(["openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-jre-headless"]):
-        home = find_java(environment)
-    if home is None:
-        raise BootstrapError(f"Spark needs Java 17 or later, and there is none. {java_remedy()}")
-    return home
-
-
-def find_java(environment: Mapping[str, str]) -> Path | None:
-    """JAVA_HOME, then PATH, then the usual places."""
-    candidates: list[Path] = []
-    if configured := environment.get("JAVA_HOME"):
-        candidates.append(Path(configured) / "bin" / "java")
-    if found := shutil.which("java", path=environment.get("PATH", os.defpath)):
-        candidates.append(Path(found))
-    candidates += sorted(Path("/usr/lib/jvm").glob("*/bin/java"))
-    candidates += sorted(Path("/Library/Java/JavaVirtualMachines").glob("*/Contents/Home/bin/java"))
-    candidates += [Path("/opt/homebrew/opt/openjdk/bin/java"), Path("/usr/local/opt/openjdk/bin/java")]
-    for java in candidates:
-        if os.access(java, os.X_OK):
-            version, home = ask_java(java)
-            if version >= 17 and home is not None:
-                return home
-    return None
-
-
-def ask_java(java: Path) -> tuple[int, Path | None]:
-    """Its major version and its home, as it tells them itself: the program found may be a link or a shim."""
-    command: list[str | Path] = [java, "-XshowSettings:properties", "-version"]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
-    except (OSError, subprocess.TimeoutExpired):
-        return 0, None
-    version = re.search(r"java\.specification\.version = (?:1\.)?(\d+)", answer.stderr + answer.stdout)
-    home = re.search(r"java\.home = (.+)", answer.stderr + answer.stdout)
-    return (int(version.group(1)), Path(home.group(1).strip())) if version and home else (0, None)
-
-
-def java_remedy() -> str:
-    """What to install here, as a command where that is known."""
-    if sys.platform == "darwin":
-        command = "brew install openjdk@21"
-    elif shutil.which("apt-get"):
-        command = "sudo apt-get install default-jre-headless"
-    elif shutil.which("dnf"):
-        command = "sudo dnf install java-21-openjdk-headless"
-    elif shutil.which("zypper"):
-        command = "sudo zypper install java-21-openjdk-headless"
-    elif shutil.which("apk"):
-        command = "sudo apk add openjdk21-jre-headless"
-    else:
-        return "Install one from https://adoptium.net and set JAVA_HOME."
-    return f"Install it with `{command}`, or set JAVA_HOME to one."
-
-
 # ---------------------------------------------------------------- the machine itself
 
 
@@ -332,25 +260,6 @@ def agreed(reason: str, command: str) -> bool:
         return False
     print(f"sluice: {reason}. Run `{command}`? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-def ensure_account() -> None:
-    """Root gets the account that runs PostgreSQL for it, if that is agreed to; others need none."""
-    useradd = shutil.which("useradd", path="/usr/sbin:/sbin:/usr/bin:/bin")
-    if os.geteuid() != 0 or useradd is None or _has_account():
-        return
-    command = [useradd, "--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", ACCOUNT]
-    if agreed("PostgreSQL refuses to run as root and needs an account of its own", " ".join(command)):
-        # Of two callers at once, one fails and finds the account.
-        _run(command, quiet=True)
-
-
-def _has_account() -> bool:
-    try:
-        pwd.getpwnam(ACCOUNT)
-    except KeyError:
-        return False
-    return True
 
 
 def apt_install(packages: Sequence[str]) -> bool:

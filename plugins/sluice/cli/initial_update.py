@@ -1,16 +1,23 @@
-"""The DAGs as the demo uses them, over Airflow's API: start an initial update, follow it, explain its failure."""
+"""Initial updates over Airflow's API: start one, follow it, explain its failure."""
 
 import contextlib
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
-from devstack.airflow_api import AirflowApi, ApiRefused, ApiUnreachable
-from devstack.demo.accounts import PREFIX
+from sluice import config
+from sluice.cli import airflow, status
+from sluice.cli.airflow import ACTIVE, APPLY, INITIAL_UPDATE
+from sluice.cli.airflow_api import AirflowApi, ApiRefused, ApiUnreachable
+from sluice.cli.console import Console
+from sluice.cli.where import Where
 from sluice.errors import SluiceError, Terminal
+from sluice.model.names import Prefix
+from sluice.model.slave_state import SlaveState
 
-INITIAL_UPDATE, APPLY = "initial_update", "cdc_apply"
+LOOK_SECONDS = 3.0
 INTERVAL = 0.5
 LOG_LINES = 15
 NOISE = (
@@ -18,7 +25,6 @@ NOISE = (
     "Task failed with exception",
 )  # fmt: skip
 """Beginnings of lines in every task's log that say nothing of the task."""
-ACTIVE = ("queued", "running")
 
 
 class RunFailed(Terminal):
@@ -34,7 +40,7 @@ class RunFailed(Terminal):
 
 
 @dataclass(frozen=True)
-class RunSight:
+class RunState:
     """An initial update and the apply of a slave at one moment."""
 
     state: str = ""
@@ -57,12 +63,12 @@ def running_task(states: Sequence[tuple[str, int, str | None]]) -> str:
 
 
 class InitialUpdate(threading.Thread):
-    """One run of `initial_update`, followed until stopped. `sight` is the latest look."""
+    """One run of `initial_update`, followed until stopped. `latest` is what was seen last."""
 
-    def __init__(self, api: AirflowApi, slave: str, prefix: str = PREFIX) -> None:
+    def __init__(self, api: AirflowApi, slave: str, prefix: str) -> None:
         super().__init__(name=f"initial update of {slave}", daemon=True)
         self.api, self.slave, self.prefix = api, slave, prefix
-        self.sight = RunSight()
+        self.latest = RunState()
         self.run_id = self._apply_run = ""
         self._stopping = threading.Event()
 
@@ -73,9 +79,9 @@ class InitialUpdate(threading.Thread):
     def run(self) -> None:
         while not self._stopping.wait(INTERVAL):
             try:
-                self.sight = self._look()
+                self.latest = self._look()
             except (ApiUnreachable, ApiRefused):  # Airflow restarts, or does not know its own run yet
-                self.sight = replace(self.sight, answering=False)
+                self.latest = replace(self.latest, answering=False)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -84,9 +90,9 @@ class InitialUpdate(threading.Thread):
 
     def failure(self) -> RunFailed | None:
         """Why the run, or the apply that it started, failed; None when neither did."""
-        if self.sight.state == "failed":
+        if self.latest.state == "failed":
             return self._explain(INITIAL_UPDATE, self.run_id)
-        if self.sight.state == "success" and self.sight.apply == "failed":
+        if self.latest.state == "success" and self.latest.apply == "failed":
             return self._explain(APPLY, self._apply_run)
         return None
 
@@ -105,12 +111,12 @@ class InitialUpdate(threading.Thread):
                 lines = [line for line in text.splitlines() if line.strip() and not line.startswith(NOISE)][-LOG_LINES:]
         return RunFailed(dag, self.slave, task, lines, f"{self.api.url}/dags/{dag}/runs/{run_id}")
 
-    def _look(self) -> RunSight:
-        state, task = self.sight.state, ""
+    def _look(self) -> RunState:
+        state, task = self.latest.state, ""
         if state not in ("success", "failed"):
             state = self.api.run_state(INITIAL_UPDATE, self.run_id)
             task = running_task(list(self.api.task_states(INITIAL_UPDATE, self.run_id)))
-        return RunSight(state, task, self._apply_state())
+        return RunState(state, task, self._apply_state())
 
     def _apply_state(self) -> str:
         runs = self.api.get(f"dags/{APPLY}/dagRuns", limit=50, order_by="-run_after")["dag_runs"]
@@ -122,3 +128,49 @@ class InitialUpdate(threading.Thread):
             return ""
         self._apply_run = str(newest["dag_run_id"])
         return str(newest["state"])
+
+
+def load(prefix: Prefix, slaves: Sequence[str], place: Where, console: Console) -> None:
+    """Loads one slave after the other, saying how far each is, until all are NORMAL. Raises `RunFailed`."""
+    if place.api is None:
+        raise Terminal("--start needs an Airflow that can be reached: --airflow URL.")
+    configured = config.survey(place.folder).replications
+    found = next(one for one in configured if one.prefix == prefix)
+    for slave in slaves:
+        if _headline(found, slave, place) == SlaveState.NORMAL:
+            console.say(f"{prefix} → {slave} is NORMAL already")
+            continue
+        update = InitialUpdate(place.api, slave, str(prefix))
+        update.run_id = airflow.start_update(place.api, prefix, slave)
+        console.say(f"initial update of {slave}: {place.api.url}/dags/initial_update/runs/{update.run_id}")
+        update.start()
+        try:
+            _follow(update, found, slave, place, console)
+        finally:
+            update.stop()
+
+
+def _headline(found: config.Replication, slave: str, place: Where) -> str:
+    """Empty while it cannot be seen."""
+    try:
+        return status.headline(found, slave, place.connections)
+    except SluiceError:
+        return ""
+
+
+def _follow(update: InitialUpdate, found: config.Replication, slave: str, place: Where, console: Console) -> None:
+    said = ""
+    began = time.monotonic()
+    while True:
+        if failure := update.failure():
+            raise failure
+        line = f"task {update.latest.task}" if update.latest.task else "between two tasks"
+        if headline := _headline(found, slave, place):
+            line = f"{line}; {headline}"
+        if line != said:
+            said = line
+            console.say(f"[{time.monotonic() - began:6.1f} s] {line}")
+        if update.latest.state == "success":
+            console.say(f"{found.prefix} → {slave} is NORMAL, and cdc_apply keeps it so. ./sluice status tells more.")
+            return
+        time.sleep(LOOK_SECONDS)

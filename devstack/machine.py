@@ -1,0 +1,104 @@
+"""What the servers need of the machine itself: Java for Spark, an account for PostgreSQL where root runs them.
+
+Standard library alone: asked for before anything else runs.
+"""
+
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from sluice.cli.bootstrap import agreed, apt_install
+from sluice.errors import Terminal
+
+NEEDS_JAVA = frozenset({"setup", "demo", "test", "bench", "soak", "up"})
+"""Subcommands that start Spark, or prepare for it."""
+ACCOUNT = "sluice-postgres"
+"""The system account that runs PostgreSQL for root."""
+
+
+class JavaMissing(Terminal):
+    """Spark cannot start."""
+
+    def __init__(self, remedy: str) -> None:
+        super().__init__(f"Spark needs Java 17 or later, and there is none. {remedy}")
+
+
+def ensure_java(environment: Mapping[str, str]) -> Path:
+    """The home of a Java of version 17 or later; on Debian and Ubuntu root is asked whether one shall be installed."""
+    home = find_java(environment)
+    if home is None and apt_install(["openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-jre-headless"]):
+        home = find_java(environment)
+    if home is None:
+        raise JavaMissing(java_remedy())
+    return home
+
+
+def find_java(environment: Mapping[str, str]) -> Path | None:
+    """JAVA_HOME, then PATH, then the usual places."""
+    candidates: list[Path] = []
+    if configured := environment.get("JAVA_HOME"):
+        candidates.append(Path(configured) / "bin" / "java")
+    if found := shutil.which("java", path=environment.get("PATH", os.defpath)):
+        candidates.append(Path(found))
+    candidates += sorted(Path("/usr/lib/jvm").glob("*/bin/java"))
+    candidates += sorted(Path("/Library/Java/JavaVirtualMachines").glob("*/Contents/Home/bin/java"))
+    candidates += [Path("/opt/homebrew/opt/openjdk/bin/java"), Path("/usr/local/opt/openjdk/bin/java")]
+    for java in candidates:
+        if os.access(java, os.X_OK):
+            version, home = ask_java(java)
+            if version >= 17 and home is not None:
+                return home
+    return None
+
+
+def ask_java(java: Path) -> tuple[int, Path | None]:
+    """Its major version and its home, as it tells them itself: the program found may be a link or a shim."""
+    command: list[str | Path] = [java, "-XshowSettings:properties", "-version"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return 0, None
+    version = re.search(r"java\.specification\.version = (?:1\.)?(\d+)", answer.stderr + answer.stdout)
+    home = re.search(r"java\.home = (.+)", answer.stderr + answer.stdout)
+    return (int(version.group(1)), Path(home.group(1).strip())) if version and home else (0, None)
+
+
+def java_remedy() -> str:
+    """What to install here, as a command where that is known."""
+    if sys.platform == "darwin":
+        command = "brew install openjdk@21"
+    elif shutil.which("apt-get"):
+        command = "sudo apt-get install default-jre-headless"
+    elif shutil.which("dnf"):
+        command = "sudo dnf install java-21-openjdk-headless"
+    elif shutil.which("zypper"):
+        command = "sudo zypper install java-21-openjdk-headless"
+    elif shutil.which("apk"):
+        command = "sudo apk add openjdk21-jre-headless"
+    else:
+        return "Install one from https://adoptium.net and set JAVA_HOME."
+    return f"Install it with `{command}`, or set JAVA_HOME to one."
+
+
+def ensure_account() -> None:
+    """Root gets the account that runs PostgreSQL for it, if that is agreed to; others need none."""
+    useradd = shutil.which("useradd", path="/usr/sbin:/sbin:/usr/bin:/bin")
+    if os.geteuid() != 0 or useradd is None or _has_account():
+        return
+    command = [useradd, "--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", ACCOUNT]
+    if agreed("PostgreSQL refuses to run as root and needs an account of its own", " ".join(command)):
+        # Of two callers at once, one fails and finds the account.
+        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+
+
+def _has_account() -> bool:
+    try:
+        pwd.getpwnam(ACCOUNT)
+    except KeyError:
+        return False
+    return True

@@ -1,0 +1,82 @@
+"""The command line: the subcommands that work wherever the library and its configuration are.
+
+Standard library alone, so that `--help` answers before anything is installed; what a subcommand needs is imported when
+it runs.
+"""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+from sluice.cli import arguments as options
+from sluice.errors import SluiceError
+
+DESCRIPTION = """\
+Sluice replicates tables from one master database to many slaves.
+
+The servers to try it out with (demo, up, down) are not installed here: these subcommands work without them.
+"""
+
+Subcommands = argparse._SubParsersAction
+"""What `add_subparsers` returns."""
+
+_COMMANDS = {
+    "add": ("add a replication of your own databases, or a slave to one", options.arguments_of_add),
+    "remove": ("take a replication back, or one of its slaves", options.arguments_of_remove),
+    "status": ("show what is replicated, and how far", options.arguments_of_status),
+    "import": ("load initial data that was carried here as files", options.arguments_of_import),
+    "record": ("write the changes of a master into files", options.arguments_of_record),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a subcommand; its exit status."""
+    top = argparse.ArgumentParser(
+        prog="./sluice", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = top.add_subparsers(title="subcommands", metavar="SUBCOMMAND", required=True)
+    setup = commands.add_parser("setup", help="install what the others need, and no more")
+    setup.set_defaults(run=lambda args: 0)  # done by sluice.cli.bootstrap
+    add_subcommands(commands)
+    return guarded(top.parse_args(arguments))
+
+
+def add_subcommands(
+    commands: "Subcommands[argparse.ArgumentParser]", instead: Mapping[str, tuple[str, str]] | None = None
+) -> None:
+    """Gives the parser the subcommands. `instead`: (module, function) of those that do more where the caller is."""
+    for name, (summary, add_arguments) in _COMMANDS.items():
+        command = commands.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
+        add_arguments(command)
+        own = ("sluice.cli.commands", f"run_{name}")
+        command.set_defaults(run=later(*(instead or {}).get(name, own)))
+
+
+def later(module: str, function: str) -> Callable[[argparse.Namespace], int]:
+    """Imports the module when the subcommand runs."""
+
+    def run(args: argparse.Namespace) -> int:
+        status: int | None = getattr(importlib.import_module(module), function)(args)
+        return status or 0
+
+    return run
+
+
+def guarded(args: argparse.Namespace, prepare: Callable[[argparse.Namespace], None] | None = None) -> int:
+    """Runs a subcommand; the exit status: 0 done, 1 failed with a message, 2 misused, 130 interrupted."""
+    try:
+        if prepare:
+            prepare(args)
+        status: int = args.run(args)
+        sys.stdout.flush()
+    except SluiceError as error:
+        print(f"sluice: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("sluice: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of a pipe went away: there is nobody to write to
+        return 141
+    return status

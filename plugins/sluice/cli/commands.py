@@ -1,0 +1,66 @@
+"""What each subcommand does, on any machine that has the library and its configuration."""
+
+import argparse
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+from sluice import config
+from sluice.cli import add, import_files, record, remove, status, verified
+from sluice.cli.connections import Connections
+from sluice.cli.console import Console
+from sluice.cli.initial_update import load
+from sluice.cli.where import Where, airflow_of, folder_of, where
+from sluice.errors import SluiceError
+
+Finds = Callable[[argparse.Namespace, Console], Where]
+
+
+def run_add(args: argparse.Namespace, finds: Finds = where) -> int:
+    """0 when all is written, and with --start loaded. Raises `SluiceError`."""
+    console = Console(yes=args.yes, sql=args.print_sql)
+    place = finds(args, console)
+    slaves = add.run(args, console, place)
+    if slaves is None:
+        return 0
+    prefix, _ = add.named(args.name, place.folder)
+    if args.start:
+        load(prefix, slaves, place, console)
+        return 0
+    for line in add.next_steps(prefix, slaves, place):
+        console.say(line)
+    return 0
+
+
+def run_remove(args: argparse.Namespace, finds: Finds = where) -> int:
+    """0 when nothing is left of it. Raises `SluiceError`."""
+    console = Console(yes=args.yes)
+    remove.run(args, console, finds(args, console))
+    return 0
+
+
+def run_status(args: argparse.Namespace) -> int:
+    """What is configured, and how far each slave is. Raises `SluiceError`."""
+    api = airflow_of(args.airflow, Console()) if args.airflow else None
+    places = [folder_of(args)] if args.replications else config.folders()
+    store_url = os.environ.get("SLUICE_REDIS_URL", "")
+    try:
+        survey = config.survey(*places)
+        pairs = status.replications(survey, Connections(api), store_url)
+    except SluiceError as error:
+        survey, pairs = None, [str(error)]
+    if args.json:
+        values: dict[str, Any] = {
+            "replications": [str(place) for place in places],
+            "pairs": pairs,
+            "verified": verified.of_pairs(survey, store_url) if survey else [],
+        }
+        print(json.dumps(values, indent=1))
+    else:
+        print("\n".join([*status.folders(places, survey), "", *pairs]))
+    return 0 if survey else 1
+
+
+run_import = import_files.run
+run_record = record.run
