@@ -22,6 +22,7 @@ slaves:
     existing_tables: keep
     allow_superuser: true
     trusted_ddl: yes
+    lossy_columns: public.log.*, public.orders.tags
     initial_files_location: s3://bucket/in
   no: {conn_id: norway, safe_mode: yes, checkpoint: redis}
 tables:
@@ -115,6 +116,7 @@ def test_yaml_is_read_in_full(folder: Path) -> None:
             initial_files_location="s3://bucket/in",
             allow_superuser=True,
             trusted_ddl=True,
+            lossy_columns=("public.log.*", "public.orders.tags"),
         ),
         "no": SlaveConfig("no", "norway", safe_mode=True, checkpoint="redis"),
     }

@@ -29,6 +29,7 @@ from sluice.model.vendors import FIRST, STREAM, VENDORS
 
 _SLAVE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}\Z")
 _A_LOCATION = "write an absolute folder without .., or s3://bucket/key with a bucket's name as S3 wants it"
+_COLUMNS_RIGHT = "write schema.table.column, with * for anything, separated by commas"
 _CONN_ID = "name the Airflow connection of this database, e.g. demo_master"
 
 
@@ -195,22 +196,14 @@ def _slave(name: str, node: Node, master: Endpoint, mistakes: list[Mistake]) -> 
     new_tables = section.choice("new_tables", (LOAD, WAIT), LOAD, "policies")
     allow_superuser = section.flag("allow_superuser", False)
     trusted_ddl = section.flag("trusted_ddl", False)
+    lossy = _patterns(section.text("lossy_columns", "", _COLUMNS_RIGHT))
     section.finish()
+    # fmt: off
     return SlaveConfig(
-        name,
-        conn_id,
-        vendor,
-        schema,
-        safe_mode,
-        on_conflict,
-        compare_values,
-        existing,
-        checkpoint,
-        location,
-        new_tables,
-        allow_superuser,
-        trusted_ddl,
+        name, conn_id, vendor, schema, safe_mode, on_conflict, compare_values, existing, checkpoint, location,
+        new_tables, allow_superuser, trusted_ddl, lossy,
     )
+    # fmt: on
 
 
 def _location(section: Section, mistakes: list[Mistake]) -> str | None:
@@ -428,7 +421,7 @@ def _verify(section: Section, mistakes: list[Mistake]) -> VerifyOptions:
     schedule = options.choice("schedule", ("daily", "weekly", "never"), default.schedule, "schedules")
     action = options.choice("action", ("verify", "repair"), default.action, "actions")
     tables = _patterns(options.text("tables", "*", "write schema.table, with * for anything, separated by commas"))
-    mask = _patterns(options.text("mask", "", "write schema.table.column, with * for anything, separated by commas"))
+    mask = _patterns(options.text("mask", "", _COLUMNS_RIGHT))
     most = options.integer("max_repair_rows", default.max_repair_rows, 0, 1_000_000_000)
     sample = options.integer("sample", default.sample, 0, 1_000_000)
     parallel = options.integer("parallel", default.parallel, 1, 64)

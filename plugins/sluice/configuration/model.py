@@ -78,6 +78,9 @@ class SlaveConfig:
     """Whether the account may be a superuser."""
     trusted_ddl: bool = False
     """Whether expressions of the master's definitions run here whatever they call, with the rights of the account."""
+    lossy_columns: tuple[str, ...] = ()
+    """Columns that may lose something on this slave, whose vendor is another than the master's, as
+    `schema.table.column` with `*` for anything."""
 
 
 @dataclass(frozen=True)

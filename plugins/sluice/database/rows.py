@@ -1,6 +1,6 @@
 """What a database knows of its tables and their rows."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,6 +9,7 @@ from typing import Protocol
 from sluice.database.session import Session
 from sluice.errors import Transient
 from sluice.model.blocks import Key
+from sluice.model.logical_type import ColumnType, Special
 from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position
 from sluice.model.shape import Column, TableShape
@@ -210,6 +211,14 @@ class RowSource(Protocol):
         wanted: Sequence[tuple[str | None, ...]],
     ) -> list[int]:
         """How often a table without a key has each of these rows. Raises `Transient` where the table changed."""
+        ...
+
+    def special(
+        self, connection: Session, table: TableShape, wanted: Mapping[str, ColumnType]
+    ) -> tuple[str, Special, dict[str, str | None]] | None:
+        """A row in which one of the columns `wanted` has a value that its `ColumnType` excludes: the column, what its
+        value is, the row's key as texts. None where there is none. Reads the table once.
+        """
         ...
 
     def whole(self, connection: Session, table: TableName) -> bool:

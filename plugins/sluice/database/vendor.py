@@ -6,6 +6,7 @@ from sluice.database.accounts import Accounts
 from sluice.database.apply import ApplyTarget
 from sluice.database.capture import Capture
 from sluice.database.changes import ChangeQueue, ChangeSource
+from sluice.database.column_types import ColumnTypes
 from sluice.database.control import ControlTables, LoadLocks
 from sluice.database.digests import Digester
 from sluice.database.failover import FailoverSupport
@@ -31,6 +32,11 @@ class Source(Protocol):
 
     @property
     def changes(self) -> ChangeSource: ...
+
+    @property
+    def types(self) -> ColumnTypes:
+        """What the types of its columns are. Vendors that share them return the same object."""
+        ...
 
 
 class Vendor(Source, Protocol):

@@ -21,6 +21,7 @@ from sluice.database.errors import UndefinedTable, UniqueViolation
 from sluice.database.registry import vendor_of
 from sluice.database.rows import KeyOrder
 from sluice.database.session import Session
+from sluice.database.translation import Translator
 from sluice.errors import Terminal, Transient
 from sluice.load import block_sizing, read_modes
 from sluice.load.load_ownership import expect_loading, owner_of
@@ -28,7 +29,6 @@ from sluice.load.read_modes import BlockYielded, SnapshotLost
 from sluice.load.update import Update
 from sluice.load.worker import REST_SECONDS, BlockOvertaken, BlockWorker, LoadReport, Pieces, SlaveNotReady
 from sluice.model.blocks import Block, BlockState
-from sluice.model.compatibility import differences
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
 
@@ -167,7 +167,8 @@ class Loader(BlockWorker):
                     raise SlaveNotReady(block.table, "its key has just changed on the master")
                 if target is None:
                     raise SlaveNotReady(block.table, f"{block.table} does not exist on the slave")
-                if unfit := differences(seen.shape, target):
+                translator = Translator(of_master, of_slave, master, slave)
+                if unfit := translator.differences(seen.shape, target, update.slave.lossy_columns):
                     raise SlaveNotReady(block.table, "; ".join(unfit))
                 if update.slave.existing_tables == "keep":
                     self._clear(slave, target, block)

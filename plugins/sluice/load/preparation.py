@@ -12,15 +12,17 @@ the slave has already (`existing_tables` of the configuration):
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from sluice.database.control import BlockTable
 from sluice.database.registry import vendor_of
 from sluice.database.schema import TableDefinition
 from sluice.database.session import Session
+from sluice.database.translation import Translator
 from sluice.errors import Terminal
 from sluice.load.sessions import blocks_of
 from sluice.load.update import Update
-from sluice.model.compatibility import TablesDiffer, differences
+from sluice.model.compatibility import TablesDiffer
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
 
@@ -86,6 +88,7 @@ class Preparation:
         self.tables = list(tables)
         self.definitions = self._of_master.schemas.tables(master, self.tables)
         self.types = self._of_master.schemas.types(master, self.tables)
+        self._translator = Translator(self._of_master, self._of_slave, master, slave, self.types)
         self.there: dict[TableName, TableShape] = self._of_slave.rows.shapes(slave, self.tables)
         self.mine = frozenset(self._store().made())
         """Tables that this very update made: what it makes, it plans in the same transaction."""
@@ -103,7 +106,11 @@ class Preparation:
         problems += self._collations()
         for definition in self.definitions:
             if definition.table in foreign:
-                problems += differences(definition.shape, self.there[definition.table])
+                problems += self._differences(definition)
+            else:
+                problems += self._translator.losses(definition.shape, self.update.slave.lossy_columns)
+            if not problems:
+                problems += self._translator.excluded(definition.shape, self.update.slave.lossy_columns)
         problems += [
             f"this account may not {lacking} on {table}"
             for table, lacking in target.lacking_privileges(self.slave, foreign).items()
@@ -124,7 +131,7 @@ class Preparation:
         return [
             definition.table
             for definition in self.definitions
-            if definition.table not in self.there or differences(definition.shape, self.there[definition.table])
+            if definition.table not in self.there or self._differences(definition)
         ]
 
     def make(self) -> list[TableName]:
@@ -145,7 +152,8 @@ class Preparation:
             with self.slave.transaction():
                 if definition.table in self.there:
                     self._of_slave.loading.drop_table(self.slave, definition.table)
-                self._of_slave.loading.create_table(self.slave, definition, trusted=trusted)
+                there = replace(definition, shape=self._translator.translate(definition.shape).shape)
+                self._of_slave.loading.create_table(self.slave, there, trusted=trusted)
                 self._store().plan([definition.table], made=True)
         return names
 
@@ -197,9 +205,14 @@ class Preparation:
         return [
             definition
             for definition in self.definitions
-            if definition.table not in self.there
-            or (definition.table in self.mine and differences(definition.shape, self.there[definition.table]))
+            if definition.table not in self.there or (definition.table in self.mine and self._differences(definition))
         ]
+
+    def _differences(self, definition: TableDefinition) -> list[str]:
+        """Why the slave's table cannot take the master's rows."""
+        return self._translator.differences(
+            definition.shape, self.there[definition.table], self.update.slave.lossy_columns
+        )
 
     def _collations(self) -> list[str]:
         wanted = self._to_be_made()

@@ -15,7 +15,7 @@ from sluice.database.errors import DatabaseError
 from sluice.database.registry import vendor_of
 from sluice.database.rows import Estimate
 from sluice.database.session import Session
-from sluice.model.compatibility import differences
+from sluice.database.translation import Translator
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
 from sluice.model.window import Window
@@ -176,7 +176,7 @@ class _Comparison:
                 )
             shapes.append(shape)
         master, slave = shapes
-        if unfit := differences(master, slave):
+        if unfit := self._unfit(master, slave):
             raise CouldNotCompare(f"{table} cannot hold on the slave what it holds on the master: {'; '.join(unfit)}.")
         columns = tuple((column.name, slave.column(column.name).type) for column in master.replicated)
         finding.key = tuple(column.name for column in master.key)
@@ -189,6 +189,14 @@ class _Comparison:
             for side, shape in zip(self.sides, shapes, strict=True)
         )
         return theirs, ours
+
+    def _unfit(self, master: TableShape, slave: TableShape) -> list[str]:
+        """Why the slave cannot hold what the master holds."""
+        master_side, slave_side = self.sides
+        of_master, of_slave = (vendor_of(side.info.vendor) for side in self.sides)
+        translator = Translator(of_master, of_slave, master_side.first, slave_side.first)
+        lossy = self.sight.pair.slave.lossy_columns
+        return self._with(master_side, lambda _: translator.differences(master, slave, lossy), master_side.first)
 
     def _method(self) -> tuple[Method, str]:
         encodings = [self._with(side, self._digester(side).encoding, side.first) for side in self.sides]

@@ -11,6 +11,7 @@ from sluice.vendors.postgres.source.snapshot import begin as begin_snapshot
 from sluice.vendors.postgres.source.snapshot import export as export_snapshot
 from sluice.vendors.postgres.source.snapshot import position_of as position_of_snapshot
 from sluice.vendors.postgres.source.snapshot import reading, reading_exported, whole
+from sluice.vendors.postgres.special_values import example as special
 from sluice.vendors.postgres.target.blocks import locate
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "rows_under",
     "shape",
     "shapes",
+    "special",
     "stream",
     "tables",
     "whole",

@@ -4,6 +4,7 @@ from sluice.database.accounts import Accounts
 from sluice.database.apply import ApplyTarget
 from sluice.database.capture import Capture
 from sluice.database.changes import ChangeQueue
+from sluice.database.column_types import ColumnTypes
 from sluice.database.control import ControlTables, LoadLocks
 from sluice.database.digests import Digester
 from sluice.database.failover import FailoverSupport
@@ -31,6 +32,12 @@ class Postgres:
         from sluice.vendors.postgres import sessions
 
         return sessions
+
+    @property
+    def types(self) -> ColumnTypes:
+        from sluice.vendors.postgres import column_types
+
+        return column_types
 
     @property
     def control(self) -> ControlTables:

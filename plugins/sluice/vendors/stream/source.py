@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from sluice.database.changes import ChangeReader, ChangeSource
+from sluice.database.column_types import ColumnTypes
+from sluice.database.registry import vendor_of
 from sluice.database.session import Connector, Session
 from sluice.database.vendor import Source
 from sluice.model.connection import ConnectionInfo
@@ -12,6 +14,7 @@ from sluice.model.foreign_key import ForeignKey
 from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position
 from sluice.model.shape import TableShape
+from sluice.model.vendors import FIRST
 from sluice.vendors.stream.errors import OtherStream, StreamUnreachable
 from sluice.vendors.stream.position import StreamPosition
 from sluice.vendors.stream.reader import Reader
@@ -165,6 +168,11 @@ class Stream:
     @property
     def changes(self) -> ChangeSource:
         return StreamChanges()
+
+    @property
+    def types(self) -> ColumnTypes:
+        """Definitions in a stream have the types of the vendor that a position without a name means."""
+        return vendor_of(FIRST).types
 
 
 STREAM: Source = Stream()

@@ -13,6 +13,7 @@ from sluice.model.names import TableName
 from sluice.model.shape import TableShape
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres import catalog, estimates, own_schema, preflight, sequences, session_settings, types
+from sluice.vendors.postgres.column_types import holds
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.lacks import (
     by_owner,
@@ -291,7 +292,7 @@ class _Slave:
             )
         for definition in self.wanted.definitions:
             if definition.table in self.there:
-                for sentence in differences(definition.shape, self.there[definition.table]):
+                for sentence in differences(definition.shape, self.there[definition.table], holds):
                     yield found(
                         "a table like the master's",
                         sentence,

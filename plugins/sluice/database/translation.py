@@ -1,0 +1,125 @@
+"""What becomes of a master's table on a slave of another vendor, and what of it is refused.
+
+Between two servers of one vendor a column's type goes as it is. Else each column passes through its logical type
+(`sluice.model.logical_type`), and what would lose something is refused, unless `lossy_columns` of the slave names it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+
+from sluice.database.column_types import LogicalColumn
+from sluice.database.schema import TypeDefinition
+from sluice.database.session import Session
+from sluice.database.vendor import Vendor
+from sluice.model.compatibility import differences
+from sluice.model.logical_type import ColumnType, Fit
+from sluice.model.names import TableName
+from sluice.model.shape import Column, TableShape
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A table of the master in the words of the slave's vendor."""
+
+    shape: TableShape
+    """As the slave would have it."""
+    columns: Mapping[str, ColumnType] = field(default_factory=dict)
+    """What each column became; empty where both sides are of one vendor."""
+
+    def refusals(self, allowed: Sequence[str]) -> list[str]:
+        """Why the slave cannot have the table, a sentence for each column. `allowed`: its `lossy_columns`."""
+        table, found = self.shape.table, []
+        for name, made in self.columns.items():
+            if made.fit is Fit.REFUSED:
+                found.append(f"{table}.{name} cannot be there: {made.lost}; take the table out of `tables`")
+            elif made.fit is Fit.LOSSY and not allows(allowed, table, name):
+                found.append(
+                    f"{table}.{name} would be {made.type}, which loses something: {made.lost}; to have it so, name "
+                    f"{table.schema}.{table.name}.{name} under lossy_columns of the slave"
+                )
+        return found
+
+    def excluding(self, allowed: Sequence[str]) -> dict[str, ColumnType]:
+        """The columns that cannot hold each value of the master's, and may not lose one."""
+        table = self.shape.table
+        return {name: made for name, made in self.columns.items() if made.excluded and not allows(allowed, table, name)}
+
+
+class Translator:
+    """Between the tables of a master and those of a slave, a session on each."""
+
+    def __init__(
+        self,
+        of_master: Vendor,
+        of_slave: Vendor,
+        master: Session,
+        slave: Session,
+        defined: Sequence[TypeDefinition] | None = None,
+    ):
+        """`defined`: the types of the master's own; None: they are read when they are needed."""
+        self._of_master, self._of_slave = of_master, of_slave
+        self._master, self._slave = master, slave
+        self._defined = defined
+
+    def translate(self, shape: TableShape) -> Translation:
+        """A table of the master as the slave would have it.
+
+        On another vendor columns have no defaults, identities and collations of the master's: replicated values need
+        none. Columns that the master computes are left out.
+        """
+        from_types, to_types = self._of_master.types, self._of_slave.types
+        if from_types is to_types:
+            return Translation(shape)
+        defined = self._of_master.schemas.types(self._master, [shape.table]) if self._defined is None else self._defined
+        columns = shape.replicated
+        logical = [LogicalColumn(each.name, from_types.logical(each.type, defined), each.key > 0) for each in columns]
+        made = to_types.made_of(self._slave, logical)
+        translated = tuple(_made(column, each) for column, each in zip(columns, made, strict=True))
+        return Translation(
+            replace(shape, columns=translated, partitioned=False),
+            {column.name: each for column, each in zip(columns, made, strict=True)},
+        )
+
+    def differences(self, master: TableShape, slave: TableShape, allowed: Sequence[str] = ()) -> list[str]:
+        """Why the slave's table cannot take the master's rows, one sentence each; empty when it can.
+
+        `allowed`: `lossy_columns` of the slave, whose types are not compared.
+        """
+        wanted = self.translate(master).shape
+        own = {column.name: column.type for column in slave.columns if allows(allowed, master.table, column.name)}
+        columns = tuple(replace(each, type=own.get(each.name, each.type)) for each in wanted.columns)
+        return differences(replace(wanted, columns=columns), slave, self._of_slave.types.holds)
+
+    def losses(self, shape: TableShape, allowed: Sequence[str]) -> list[str]:
+        """What a table that is made on the slave would lose of the master's columns, a sentence for each of them.
+
+        `allowed`: `lossy_columns` of the slave.
+        """
+        return self.translate(shape).refusals(allowed)
+
+    def excluded(self, shape: TableShape, allowed: Sequence[str]) -> list[str]:
+        """A value of the master's table that the slave's types cannot hold, as a sentence. Reads the table, where some
+        of its columns have a type that may have such values.
+        """
+        excluding = self.translate(shape).excluding(allowed)
+        example = self._of_master.rows.special(self._master, shape, excluding) if excluding else None
+        if example is None:
+            return []
+        column, special, key = example
+        row = ", ".join(f"{name} = {value!r}" for name, value in key.items())
+        name = f"{shape.table.schema}.{shape.table.name}.{column}"
+        return [
+            f"{shape.table}.{column} would be {excluding[column].type}, which cannot hold each of its values: one is "
+            f"{special}{f' (row {row})' if row else ''}; change it on the master, or name {name} under lossy_columns "
+            "of the slave"
+        ]
+
+
+def allows(allowed: Sequence[str], table: TableName, column: str) -> bool:
+    """Whether a column may lose something; `allowed`: `schema.table.column`, with `*` for anything."""
+    return any(fnmatchcase(f"{table.schema}.{table.name}.{column}", pattern) for pattern in allowed)
+
+
+def _made(column: Column, made: ColumnType) -> Column:
+    return replace(column, type=made.type, default=None, identity="", collation=None)

@@ -1,0 +1,189 @@
+"""Column types of MySQL and MariaDB and logical types, both ways.
+
+Texts need a collation that tells every two of them apart, which the statements that make tables name. What values of a
+type do on either server, and which of their conversions lose something without a word, docs/types.md says.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sluice.database.column_types import LogicalColumn
+from sluice.database.schema import TypeDefinition
+from sluice.model import logical_type
+from sluice.model.logical_type import MICROSECONDS, ColumnType, Fit, Kind, LogicalType, Special
+
+MOST_DIGITS = 65
+MOST_SCALE = {True: 38, False: 30}
+"""Digits after the point, on MariaDB and on MySQL."""
+KEY_CHARACTERS = 768
+"""An index entry has 3,072 bytes, and a character up to four."""
+FIXED_KEY_CHARACTERS = 16
+"""What a key's column that is no text takes of them, at most: a DECIMAL of 65 digits has 30 bytes, a UUID as a text 36
+characters of one byte."""
+SHORT = 255
+"""Longer texts are no VARCHAR: of all of a table's together a row holds 65,535 bytes."""
+TIME_TEXT, TEXT_OF_A_VALUE = 32, 255
+"""Characters of a time with its zone, of an interval or a network's address."""
+
+_CALENDAR = frozenset({Special.INFINITY, Special.BEFORE_YEAR_1, Special.AFTER_YEAR_9999})
+_NO_NUMBERS = frozenset({Special.NAN, Special.INFINITY})
+_OF_KNOWN_LENGTH = frozenset({Kind.TIME_ZONE, Kind.INTERVAL, Kind.ADDRESS})
+
+_SIZES = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
+_TEXT_BYTES = {"tinytext": 255, "text": 65_535, "mediumtext": 16_777_215}
+_BLOB_BYTES = {"tinyblob": 255, "blob": 65_535, "mediumblob": 16_777_215}
+_BYTES_A_CHARACTER = 4
+_WITHOUT_LENGTH = {
+    "float": LogicalType(Kind.FLOAT, 24),
+    "double": LogicalType(Kind.FLOAT, 64),
+    "date": LogicalType(Kind.DATE),
+    "year": LogicalType(Kind.INTEGER, 16),
+    "longtext": LogicalType(Kind.TEXT),
+    "longblob": LogicalType(Kind.BINARY),
+    "json": LogicalType(Kind.JSON),
+    "uuid": LogicalType(Kind.UUID),
+}
+_WITH_LENGTH = {
+    "char": Kind.CHAR,
+    "varchar": Kind.TEXT,
+    "binary": Kind.OTHER,  # filled up with 0x00
+    "varbinary": Kind.BINARY,
+    "bit": Kind.BITS,
+}
+_TYPE = re.compile(r"(?P<name>\w+)(?:\((?P<inside>[^)]*)\))?(?P<rest>.*)", re.DOTALL)
+
+
+def logical(type_name: str, defined: Sequence[TypeDefinition] = ()) -> LogicalType:
+    """What the values of a type are, as COLUMN_TYPE of information_schema writes it. None is of a database's own."""
+    del defined
+    found = _TYPE.fullmatch(type_name.lower())
+    if found is None:
+        return LogicalType(Kind.OTHER, name=type_name)
+    name, inside, unsigned = found["name"], found["inside"], "unsigned" in found["rest"]
+    if type_name.lower() == "tinyint(1)":
+        return LogicalType(Kind.BOOLEAN)
+    if name in _SIZES:
+        return LogicalType(Kind.INTEGER, _SIZES[name] + unsigned)
+    if name in _WITHOUT_LENGTH:
+        return _WITHOUT_LENGTH[name]
+    if name in _TEXT_BYTES:
+        return LogicalType(Kind.TEXT, length=_TEXT_BYTES[name] // _BYTES_A_CHARACTER)
+    if name in _BLOB_BYTES:
+        return LogicalType(Kind.BINARY, length=_BLOB_BYTES[name])
+    if name == "decimal":
+        precision, _, scale = (inside or "10").partition(",")
+        return LogicalType(Kind.NUMBER, int(precision), int(scale or 0))
+    if name in _WITH_LENGTH:
+        return LogicalType(_WITH_LENGTH[name], length=int(inside or 1))
+    if name in ("datetime", "time"):
+        return LogicalType(Kind.TIMESTAMP if name == "datetime" else Kind.TIME, precision=int(inside or 0))
+    return LogicalType(Kind.ENUM if name == "enum" else Kind.OTHER, name=type_name)
+
+
+def holds(own: str, wanted: str) -> bool:
+    """Whether a column of the type `own` takes every value of the type `wanted` as it is."""
+    return own == wanted or logical_type.holds(logical(own), logical(wanted))
+
+
+def made_of(columns: Sequence[LogicalColumn], *, mariadb: bool) -> list[ColumnType]:
+    """What the columns of one table become."""
+    made = {column.name: column_type(column.logical, mariadb=mariadb) for column in columns}
+    keys = [column for column in columns if column.key]
+    texts = [column for column in keys if made[column.name].type.startswith(("varchar", "long"))]
+    texts.sort(key=lambda column: _length(column.logical))
+    left = KEY_CHARACTERS - FIXED_KEY_CHARACTERS * (len(keys) - len(texts))
+    for place, column in enumerate(texts):
+        # Short ones leave more to the others.
+        most = min(_length(column.logical), max(left, 0) // (len(texts) - place))
+        made[column.name] = _of_key(column.logical, made[column.name], most)
+        left -= most
+    return [made[column.name] for column in columns]
+
+
+def column_type(wanted: LogicalType, *, mariadb: bool) -> ColumnType:
+    """What a logical type becomes outside a key."""
+    kind, length = wanted.kind, wanted.length
+    if kind is Kind.INTEGER:
+        bits = wanted.precision or 64
+        names = {16: "smallint", 32: "int", 64: "bigint"}
+        fitting = next((name for most, name in names.items() if bits <= most), None)
+        return ColumnType(fitting or f"decimal({logical_type.digits(wanted)},0)")
+    if kind is Kind.NUMBER:
+        return _number(wanted, mariadb)
+    if kind is Kind.FLOAT:
+        return ColumnType("double", excluded=_NO_NUMBERS)  # a FLOAT compares with no literal
+    if kind in (Kind.TEXT, Kind.CHAR):
+        return _text(length)
+    if kind is Kind.BITS:
+        return ColumnType(f"bit({length})") if length and length <= 64 and not wanted.varying else _text(length)
+    if kind is Kind.TIME:
+        return _time("time", wanted.precision, frozenset())
+    if kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE):
+        return _time("datetime", wanted.precision, _CALENDAR)
+    if kind is Kind.UUID:
+        return ColumnType("uuid" if mariadb else "char(36)")
+    if kind is Kind.DATE:
+        return ColumnType("date", excluded=_CALENDAR)
+    if kind in _OF_KNOWN_LENGTH:
+        return ColumnType(f"varchar({TIME_TEXT if kind is Kind.TIME_ZONE else TEXT_OF_A_VALUE})")
+    if kind is Kind.ENUM:
+        return _text(length)
+    # JSON too: MySQL's own changes its texts, and MariaDB's refuses deep ones.
+    exact = {Kind.BOOLEAN: "tinyint(1)", Kind.BINARY: "longblob", Kind.JSON: "longtext", Kind.XML: "longtext"}
+    if kind in exact:
+        return ColumnType(exact[kind])
+    return ColumnType("longtext", Fit.LOSSY, f"{_named(wanted)} is a text there, which nothing takes apart")
+
+
+def _named(wanted: LogicalType) -> str:
+    return f"a value of the type {wanted.name}" if wanted.kind is Kind.OTHER else f"the {wanted.kind}"
+
+
+def _number(wanted: LogicalType, mariadb: bool) -> ColumnType:
+    if wanted.precision is None:
+        return ColumnType("longtext", Fit.LOSSY, "a number without a precision is a text there, in a text's order")
+    scale = wanted.scale or 0
+    precision = wanted.precision - scale if scale < 0 else max(wanted.precision, scale)
+    most = MOST_SCALE[mariadb]
+    if precision > MOST_DIGITS or scale > most:
+        return ColumnType(
+            "longtext",
+            Fit.LOSSY,
+            f"a number of more than {MOST_DIGITS} digits, {most} after the point, is a text there, in a text's order",
+        )
+    return ColumnType(f"decimal({precision},{max(scale, 0)})", excluded=frozenset({Special.NAN}))
+
+
+def _text(length: int | None) -> ColumnType:
+    return ColumnType(f"varchar({length})" if length and length <= SHORT else "longtext")
+
+
+def _time(name: str, precision: int | None, excluded: frozenset[Special]) -> ColumnType:
+    wanted = MICROSECONDS if precision is None else precision
+    if wanted > MICROSECONDS:
+        lost = f"of {wanted} digits of a second's fraction, {MICROSECONDS} are left"
+        return ColumnType(f"{name}({MICROSECONDS})", Fit.LOSSY, lost, excluded)
+    return ColumnType(f"{name}({wanted})" if wanted else name, excluded=excluded)
+
+
+def _length(wanted: LogicalType) -> int:
+    """Characters that a key's column may have, as far as an index entry holds them."""
+    most = KEY_CHARACTERS if wanted.length is None else wanted.length
+    if wanted.kind is Kind.BINARY:
+        most = -(-most // _BYTES_A_CHARACTER)
+    elif wanted.kind in _OF_KNOWN_LENGTH:
+        most = TIME_TEXT if wanted.kind is Kind.TIME_ZONE else TEXT_OF_A_VALUE
+    return min(most, KEY_CHARACTERS)
+
+
+def _of_key(wanted: LogicalType, made: ColumnType, most: int) -> ColumnType:
+    """The same where an index must hold it: as a text of at most so many characters."""
+    if most < 1:
+        return ColumnType("", Fit.REFUSED, f"no index has as many columns, or more than {KEY_CHARACTERS} characters")
+    binary = wanted.kind is Kind.BINARY
+    length = most * _BYTES_A_CHARACTER if binary else most
+    if wanted.length is not None and wanted.length <= length:
+        return replace(made, type=f"{'varbinary' if binary else 'varchar'}({wanted.length})")
+    excluded = made.excluded if wanted.kind in _OF_KNOWN_LENGTH else made.excluded | {Special.TOO_LONG}
+    return replace(made, type=f"{'varbinary' if binary else 'varchar'}({length})", excluded=excluded, length=length)
