@@ -27,7 +27,7 @@ from sluice.pair import Pair
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import PostgresSession
 from sluice.vendors.postgres.source import position
-from sluice.vendors.postgres.target.checkpoint import CheckpointStore
+from sluice.vendors.postgres.target.control_tables import CheckpointStore
 
 PREFIX = Prefix("BENCH_")
 SLAVE = "dr1"

@@ -1,4 +1,4 @@
-"""Statements kept as files under `include/sql/<vendor>/`, runnable by hand.
+"""Statements kept as files under `include/sql/<vendor>/` and `include/sql/common/`, runnable by hand.
 
 A file holds `${name}` placeholders. `render` fills them in; a placeholder without a value, and a
 value without a placeholder, are mistakes of the caller and raise at once.
@@ -62,17 +62,33 @@ def _read(path: Path) -> tuple[str, frozenset[str]]:
     return text, frozenset(_PLACEHOLDER.findall(text))
 
 
+COMMON = "common"
+"""The folder of statements that the servers of every vendor understand."""
+MAY_GO_UNUSED = frozenset({"prefix", "schema", "clock", "among"})
+
+
+def _found(vendor: str, name: str) -> tuple[str, frozenset[str]]:
+    """The vendor's own statement; where it has none, that of all."""
+    try:
+        return _read(folder() / vendor / f"{name}.sql")
+    except SqlFileMissing as missing:
+        try:
+            return _read(folder() / COMMON / f"{name}.sql")
+        except SqlFileMissing:
+            raise missing from None
+
+
 def render(vendor: str, name: str, **placeholders: str) -> str:
-    """Text of `<vendor>/<name>.sql` with every `${placeholder}` replaced.
+    """Text of `<vendor>/<name>.sql`, else of `common/<name>.sql`, with every `${placeholder}` replaced.
 
     Values are inserted as they are: quote identifiers and literals before. Comment lines of the
     header are dropped, so that a placeholder named there in prose does no harm. In a statement with
     parameters (`%(name)s`) a `%` inside the schema's name is doubled, as the driver wants it.
     Raises `SqlFileMissing`, `KeyError` for a placeholder without a value, `ValueError` for a
-    value that the file does not use (`prefix` and `schema` may go unused).
+    value that the file does not use, but for `MAY_GO_UNUSED`.
     """
-    text, used = _read(folder() / vendor / f"{name}.sql")
-    unused = set(placeholders) - used - {"prefix", "schema"}
+    text, used = _found(vendor, name)
+    unused = set(placeholders) - used - MAY_GO_UNUSED
     if unused:
         raise ValueError(f"{vendor}/{name}.sql has no placeholder {', '.join(sorted(unused))}")
     values = dict(placeholders)

@@ -14,7 +14,7 @@ from sluice.model.location import Location, folder_name
 from sluice.model.names import Prefix, TableName
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.target import load_ownership
-from sluice.vendors.postgres.target.rejects import RejectStore
+from sluice.vendors.postgres.target.control_tables import RejectStore
 from tests.dags.test_housekeeping import DEMO, TO_NORMAL, World, run, world
 
 __all__ = ["world"]

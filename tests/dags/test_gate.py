@@ -16,7 +16,7 @@ from sluice.coordination.gate import INITIAL_UPDATE, Gate
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.target.checkpoint import CheckpointStore
+from sluice.vendors.postgres.target.control_tables import CheckpointStore
 from tests.airflow_connections import connect_airflow
 
 DEMO = Prefix("DEMO_")

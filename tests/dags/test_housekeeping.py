@@ -26,7 +26,7 @@ from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.postgres.source import position
-from sluice.vendors.postgres.target.checkpoint import CheckpointStore
+from sluice.vendors.postgres.target.control_tables import CheckpointStore
 from tests.airflow_connections import connect_airflow
 
 DEMO = Prefix("DEMO_")

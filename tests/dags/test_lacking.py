@@ -22,7 +22,7 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
 from sluice.model.reject import RejectStatus
 from sluice.vendors.postgres.target import load_ownership
-from sluice.vendors.postgres.target.rejects import RejectStore
+from sluice.vendors.postgres.target.control_tables import RejectStore
 from tests.dags.resyncing import DAGS, pair, run
 from tests.dags.test_notify import Told, look, told
 from tests.scenarios.apply.rig import Rig

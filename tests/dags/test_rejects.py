@@ -16,8 +16,7 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.model.reject import RejectStatus
 from sluice.vendors.postgres.connection import connect, native
-from sluice.vendors.postgres.target.checkpoint import CheckpointStore
-from sluice.vendors.postgres.target.rejects import RejectStore
+from sluice.vendors.postgres.target.control_tables import CheckpointStore, RejectStore
 from tests.airflow_connections import connect_airflow
 from tests.waiting import until
 

@@ -27,7 +27,7 @@ from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
 from sluice.storage.allowed_locations import LocationNotAllowed
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.target.checkpoint import CheckpointStore
+from sluice.vendors.postgres.target.control_tables import CheckpointStore
 from tests.airflow_connections import connect_airflow
 
 RUN = "manual__2026"

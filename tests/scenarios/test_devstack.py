@@ -36,7 +36,7 @@ from sluice.coordination.status import Status
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
-from sluice.vendors.postgres.target.checkpoint import CheckpointStore
+from sluice.vendors.postgres.target.control_tables import CheckpointStore
 from tests.traces import nothing_runs
 
 

@@ -30,7 +30,7 @@ from sluice.preflight.checks import NotReady
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.accounts import BadAddress, PasswordShown, parse
 from sluice.vendors.postgres.connection import quoted
-from sluice.vendors.postgres.target.checkpoint import CheckpointStore
+from sluice.vendors.postgres.target.control_tables import CheckpointStore
 from tests.catalogue import catalogue, differences
 
 PREFIX = Prefix("SHOP_")

@@ -17,7 +17,7 @@ from sluice.cli.sides import Side
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.vendors.postgres.connection import connect, quoted
-from sluice.vendors.postgres.target.checkpoint import CheckpointStore
+from sluice.vendors.postgres.target.control_tables import CheckpointStore
 
 pytestmark = pytest.mark.releases
 

@@ -13,7 +13,7 @@ from sluice.model.names import Prefix
 from sluice.model.slave_state import ForbiddenMove, SlaveState
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
-from sluice.vendors.postgres.target.checkpoint import CheckpointStore
+from sluice.vendors.postgres.target.control_tables import CheckpointStore
 
 pytestmark = pytest.mark.releases
 

@@ -23,9 +23,7 @@ from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.failover import FailoverStore
 from sluice.vendors.postgres.own_schema import InstalledElsewhere, NotOwned, OwnSchema, SchemaUnsafe
 from sluice.vendors.postgres.source import resources
-from sluice.vendors.postgres.target.checkpoint import CheckpointStore
-from sluice.vendors.postgres.target.rejects import RejectStore
-from sluice.vendors.postgres.target.throttle import ThrottleStore
+from sluice.vendors.postgres.target.control_tables import CheckpointStore, RejectStore, ThrottleStore
 
 Connection = psycopg.Connection[Any]
 

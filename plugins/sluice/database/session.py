@@ -54,6 +54,10 @@ class Session(Protocol):
         """Runs a statement in the vendor's dialect: for the vendor's own modules, never for services."""
         ...
 
+    def execute_many(self, query: LiteralString, rows: Sequence[Mapping[str, Any]], /) -> None:
+        """Runs the same statement once for each of `rows`, its parameters."""
+        ...
+
     def transaction(self, *, durable: bool | None = None) -> AbstractContextManager[object]:
         """Commits at the end of the block, rolls back when it raises; a savepoint within another one.
 

@@ -24,7 +24,7 @@ from sluice.pair import Pair
 from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.source import position
 from sluice.vendors.postgres.source.tables_registry import Registry
-from sluice.vendors.postgres.target.checkpoint import CheckpointStore
+from sluice.vendors.postgres.target.control_tables import CheckpointStore
 
 CONFIG = """
 prefix: DEMO_

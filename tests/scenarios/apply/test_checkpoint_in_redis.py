@@ -26,7 +26,7 @@ from sluice.model.reject import RejectStatus
 from sluice.vendors.postgres import session_settings
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.postgres.source import purge
-from sluice.vendors.postgres.target.rejects import RejectStore
+from sluice.vendors.postgres.target.control_tables import RejectStore
 from tests.scenarios.apply.rig import Rig
 from tests.scenarios.apply.shapes import AGAIN, SHAPES
 

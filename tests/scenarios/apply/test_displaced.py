@@ -14,7 +14,7 @@ from sluice.model.change import Action, RowChange
 from sluice.model.names import TableName
 from sluice.model.reject import RejectStatus
 from sluice.vendors.postgres.source import position
-from sluice.vendors.postgres.target.rejects import RejectStore
+from sluice.vendors.postgres.target.control_tables import RejectStore
 from sluice.vendors.postgres.target.replay import RowStays
 from tests.scenarios.apply.rig import Rig
 

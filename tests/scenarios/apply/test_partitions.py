@@ -9,7 +9,7 @@ import pytest
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.names import TableName
 from sluice.model.reject import RejectStatus
-from sluice.vendors.postgres.target.rejects import RejectStore
+from sluice.vendors.postgres.target.control_tables import RejectStore
 from tests.scenarios.apply.rig import Rig
 
 MASTER = (

@@ -12,7 +12,7 @@ import pytest
 from sluice.database.conflicts import Drift
 from sluice.model.names import TableName
 from sluice.model.reject import Reject, RejectStatus
-from sluice.vendors.postgres.target.rejects import RejectStore
+from sluice.vendors.postgres.target.control_tables import RejectStore
 from sluice.vendors.postgres.target.replay import ChangeRefused
 from tests.scenarios.apply.rig import Rig
 

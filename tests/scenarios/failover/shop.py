@@ -36,7 +36,7 @@ from sluice.pair import Pair
 from sluice.vendors.postgres import catalog, failover
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.source import position
-from sluice.vendors.postgres.target.checkpoint import CheckpointStore
+from sluice.vendors.postgres.target.control_tables import CheckpointStore
 from tests.airflow_connections import connect_airflow
 from tests.waiting import until
 

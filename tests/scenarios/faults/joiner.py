@@ -20,7 +20,7 @@ from sluice.model.checkpoint import Checkpoint
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.target.checkpoint import CheckpointStore
+from sluice.vendors.postgres.target.control_tables import CheckpointStore
 from tests.scenarios.faults.tables import JOINING, JOINING_NAME
 from tests.scenarios.initial_load.loaders import in_threads
 

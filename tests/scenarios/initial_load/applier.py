@@ -20,7 +20,7 @@ from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.postgres.source import position
-from sluice.vendors.postgres.target import blocks
+from sluice.vendors.postgres.target import blocks, control_tables
 
 Row = dict[str, str | None]
 
@@ -112,7 +112,7 @@ class Applier(threading.Thread):
             table = self._look().tables[table.table]
 
     def _look(self) -> BlockMap:
-        return blocks.load(self.slave, self.pair.replication.prefix, "public", "dr1")
+        return control_tables.block_map(self.slave, self.pair.replication.prefix, "public", "dr1")
 
     # -- applying
 

@@ -31,8 +31,8 @@ from sluice.pair import Pair as Ends
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.source.tables_registry import Registry
-from sluice.vendors.postgres.target import blocks
-from sluice.vendors.postgres.target.checkpoint import CheckpointStore
+from sluice.vendors.postgres.target import control_tables
+from sluice.vendors.postgres.target.control_tables import CheckpointStore
 
 HELD = 7
 """Of an advisory lock."""
@@ -102,7 +102,7 @@ class Pair:
         return reports
 
     def blocks(self, table: str | None = None) -> list[Any]:
-        found = blocks.load(self.slave, self.replication.prefix, self.schema, self.name).tables
+        found = control_tables.block_map(self.slave, self.replication.prefix, self.schema, self.name).tables
         return [
             block for name, joined in found.items() for block in joined.blocks if table is None or name.name == table
         ]

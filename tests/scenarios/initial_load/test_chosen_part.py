@@ -26,7 +26,7 @@ from sluice.model.blocks import BlockState
 from sluice.model.names import TableName
 from sluice.model.reject import RejectStatus
 from sluice.model.slave_state import SlaveState
-from sluice.vendors.postgres.target.rejects import RejectStore
+from sluice.vendors.postgres.target.control_tables import RejectStore
 from tests.waiting import until
 
 TRAFFIC = [ORDERS, NOTES, SCRATCH, HEAP]

@@ -28,7 +28,7 @@ from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.source import change_source, position
 from sluice.vendors.postgres.source.tables_registry import Registry
-from sluice.vendors.postgres.target import blocks, load_ownership
+from sluice.vendors.postgres.target import control_tables, load_ownership
 from tests.waiting import until
 
 ORDERS = Writable("public.orders", ("id",), "floor(random() * 900)::int")
@@ -281,7 +281,7 @@ def test_a_block_that_is_claimed_while_its_load_is_cancelled_leaves_no_block_beh
     filled(pair, COUPONS.name)
     update = pair.update(tables=[COUPONS.name])
     pair.prepare(update)
-    store = blocks.BlockStore(pair.slave, update.prefix, "public", update.slave.name)
+    store = control_tables.BlockStore(pair.slave, update.prefix, "public", update.slave.name)
     cancel = threading.Thread(target=steps.cancel, args=(update, pair.store))
     with connect(pair.slave_info, application="look", autocommit=True) as look:
         with pair.slave.transaction():

@@ -29,7 +29,7 @@ from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres import catalog, row_copy
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.source import snapshot
-from sluice.vendors.postgres.target import blocks, load_ownership, load_target
+from sluice.vendors.postgres.target import control_tables, load_ownership, load_target
 from tests.waiting import until
 
 ORDERS = Writable("public.orders", ("id",), "floor(random() * 11000)::int")
@@ -238,7 +238,10 @@ def test_blocks_of_a_table_dropped_on_both_sides_are_forgotten(shop: Pair) -> No
     # What the apply does when it comes to the DROP.
     with shop.slave.transaction():
         shop.slave.execute("DROP TABLE public.notes")
-        assert blocks.BlockStore(shop.slave, update.prefix, "public", "dr1").delete(TableName("public", "notes")) == 1
+        assert (
+            control_tables.BlockStore(shop.slave, update.prefix, "public", "dr1").delete(TableName("public", "notes"))
+            == 1
+        )
     assert loading.end() is None
     assert {block.table.name for block in shop.blocks()} == {"orders"}
     shop.assert_equal([TableName("public", "orders")])

@@ -13,7 +13,7 @@ from sluice.load.throttle import Throttle
 from sluice.load.update import Update
 from sluice.load.worker import LoadReport
 from sluice.model.blocks import BlockState
-from sluice.vendors.postgres.target import blocks
+from sluice.vendors.postgres.target import control_tables
 from tests.waiting import until
 
 
@@ -63,7 +63,7 @@ class Throttled(threading.Thread):
 
     def done(self) -> int:
         """Blocks stored or exported."""
-        found = blocks.load(self.pair.slave, self.update.prefix, "public", "dr1").tables.values()
+        found = control_tables.block_map(self.pair.slave, self.update.prefix, "public", "dr1").tables.values()
         states = (BlockState.STORED, BlockState.EXPORTED)
         return sum(block.state in states for table in found for block in table.blocks)
 

@@ -34,7 +34,7 @@ from sluice.pair import Pair
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.source import position
-from sluice.vendors.postgres.target.checkpoint import CheckpointStore
+from sluice.vendors.postgres.target.control_tables import CheckpointStore
 
 
 @dataclass

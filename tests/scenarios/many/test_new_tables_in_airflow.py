@@ -13,7 +13,7 @@ from sluice.model.checkpoint import Checkpoint
 from sluice.model.names import Prefix, TableName
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.target.checkpoint import CheckpointStore
+from sluice.vendors.postgres.target.control_tables import CheckpointStore
 from tests.stacks import running_stack, until
 
 pytestmark = pytest.mark.long

@@ -23,7 +23,7 @@ from sluice.model.manifest import Manifest
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres import row_source
 from sluice.vendors.postgres.source import snapshot
-from sluice.vendors.postgres.target import blocks
+from sluice.vendors.postgres.target import control_tables
 
 ORDERS = Writable("public.orders", ("id",), "floor(random() * 900)::int")
 CONFIG = """
@@ -136,7 +136,7 @@ def test_a_slave_that_fails_leaves_the_others_alone(three: Net, tmp_path: Path) 
         transfer_steps.examine(two, carried)
     with pytest.raises(transfer_steps.NothingExported, match="no block of this update was exported"):
         transfer_steps.examine(three_, carried)
-    held = blocks.load(net.sessions["s3"], three_.prefix, "public", "three").tables.values()
+    held = control_tables.block_map(net.sessions["s3"], three_.prefix, "public", "three").tables.values()
     assert {block.state for table in held for block in table.blocks} == {BlockState.BEGUN}
     steps.cancel(three_, net.store)
     with net.applying(("DEMO_", "one")) as running:

@@ -4,11 +4,11 @@ import contextlib
 import hashlib
 import os
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 from urllib.parse import quote
 
 import psycopg
@@ -70,6 +70,9 @@ class PostgresSession(psycopg.Connection[Any]):
     def cursor(self, *args: Any, **options: Any) -> Any:
         with classified(self):  # it may be closed
             return super().cursor(*args, **options)
+
+    def execute_many(self, query: LiteralString, rows: Sequence[Mapping[str, Any]], /) -> None:
+        self.cursor().executemany(query, rows)
 
     @contextmanager
     def transaction(

@@ -26,7 +26,7 @@ from sluice.vendors.postgres.session_settings import be_durable, limit_lock_wait
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.postgres.source.queue import Condition
 from sluice.vendors.postgres.target import constraints
-from sluice.vendors.postgres.target.checkpoint import CheckpointStore
+from sluice.vendors.postgres.target.control_tables import CheckpointStore
 
 _LEFT_OUT = ("42", "23", "0A", "22", "2B", "3F")
 """What a person may mend, or live without: an object that is missing, a name that is taken, no privilege."""

@@ -38,6 +38,10 @@ class StreamSession:
         """Raises `NoDatabase`: no server is there that runs statements."""
         raise NoDatabase(STREAM)
 
+    def execute_many(self, query: LiteralString, rows: Sequence[Mapping[str, Any]], /) -> None:
+        """Raises `NoDatabase`."""
+        raise NoDatabase(STREAM)
+
     @contextmanager
     def transaction(self, *, durable: bool | None = None) -> Iterator[object]:
         yield None

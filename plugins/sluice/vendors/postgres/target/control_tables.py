@@ -1,9 +1,112 @@
-"""What Sluice keeps on a PostgreSQL slave (`sluice.database.control.ControlTables`)."""
+"""What Sluice keeps on a PostgreSQL slave (`sluice.database.control.ControlTables`): the stores of `sluice.control`."""
 
-from sluice.vendors.postgres.target.blocks import BlockStore
-from sluice.vendors.postgres.target.blocks import load as block_map
-from sluice.vendors.postgres.target.checkpoint import CheckpointStore
-from sluice.vendors.postgres.target.rejects import RejectStore, key_texts
-from sluice.vendors.postgres.target.throttle import ThrottleStore
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-__all__ = ["BlockStore", "CheckpointStore", "RejectStore", "ThrottleStore", "block_map", "key_texts"]
+from sluice import sql_files
+from sluice.control import blocks, checkpoint, rejects, throttle
+from sluice.control.load_owner import LoadOwner
+from sluice.control.rejects import key_texts
+from sluice.database.session import Session
+from sluice.model.blocks import BlockMap
+from sluice.model.names import Prefix, TableName
+from sluice.vendors.postgres import own_schema
+from sluice.vendors.postgres.connection import literal, quoted
+from sluice.vendors.postgres.own_schema import OwnSchema
+
+__all__ = ["BlockStore", "CheckpointStore", "RejectStore", "ThrottleStore", "block_map", "key_texts", "owner"]
+
+
+class PostgresTables:
+    """See `sluice.control.own_tables.OwnTables`. Raises `SchemaUnsafe`, `InstalledElsewhere`, `NotOwned`."""
+
+    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
+        self.connection = connection
+        self._own = OwnSchema.of_slave(prefix, schema, slave)
+        self._names = {"prefix": prefix.lower, "schema": quoted(schema)}
+        self.placeholders = {
+            **self._names,
+            "clock": "pg_catalog.clock_timestamp()",
+            "among": "%(key)s = ANY (keys)",
+        }
+
+    def has(self, table: str) -> bool:
+        return own_schema.has(self.connection, f"{self._names['schema']}.{self._names['prefix']}{table}")
+
+    def expect_here(self) -> None:
+        own_schema.expect_here(self.connection, self._own)
+
+    def make(self) -> None:
+        own_schema.expect_owned(self.connection, self._own)
+        if self._installed() and self._is_current():
+            return
+        # IF NOT EXISTS still races with another session that creates the same table.
+        self.connection.execute("SELECT pg_catalog.pg_advisory_xact_lock(hashtext('sluice slave resources'))")
+        own_schema.secure(self.connection, self._own)
+        self.connection.execute(sql_files.render("postgres", "slave_resources", **self._names))
+
+    def secure(self) -> None:
+        own_schema.secure(self.connection, self._own)
+
+    def complete_rejects(self) -> None:
+        relation = literal(f"{self._names['schema']}.{self._names['prefix']}rejects")
+        row = self.connection.execute(sql_files.render("postgres", "rejects_complete", relation=relation)).fetchone()
+        if row and row[0] is False:
+            self.connection.execute(sql_files.render("postgres", "rejects_upgrade", **self._names))
+
+    def await_durable(self) -> None:
+        """Commits of the apply are seen before they are on the disk where its role's `synchronous_commit` is off."""
+        row = self.connection.execute("SELECT pg_catalog.pg_current_wal_insert_lsn()::text").fetchone()
+        assert row is not None
+        self.connection.execute(sql_files.render("postgres", "position_secure"), {"lsn": row[0]})
+
+    def texts(self, values: Sequence[str]) -> object:
+        return list(values)
+
+    def texts_of(self, value: Any) -> tuple[str, ...]:
+        return tuple(value)
+
+    def _installed(self) -> bool:
+        if self.has("checkpoint"):
+            return True
+        self.expect_here()
+        return False
+
+    def _is_current(self) -> bool:
+        row = self.connection.execute(
+            sql_files.render("postgres", "slave_resources_current"),
+            {name: self._own.table(name) for name in ("checkpoint", "blocks", "throttle")},
+        ).fetchone()
+        return bool(row and row[0])
+
+
+class CheckpointStore(checkpoint.CheckpointStore):
+    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
+        super().__init__(connection, PostgresTables(connection, prefix, schema, slave), slave)
+
+
+class BlockStore(blocks.BlockStore):
+    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
+        super().__init__(connection, PostgresTables(connection, prefix, schema, slave), slave)
+
+
+class RejectStore(rejects.RejectStore):
+    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
+        super().__init__(connection, PostgresTables(connection, prefix, schema, slave), slave)
+
+
+class ThrottleStore(throttle.ThrottleStore):
+    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
+        super().__init__(connection, PostgresTables(connection, prefix, schema, slave), slave)
+
+
+def block_map(
+    connection: Session, prefix: Prefix, schema: str, slave: str, tables: Iterable[TableName] | None = None
+) -> BlockMap:
+    """See `ControlTables`."""
+    return blocks.block_map(connection, PostgresTables(connection, prefix, schema, slave), slave, tables)
+
+
+def owner(connection: Session, prefix: Prefix, schema: str, slave: str) -> LoadOwner:
+    """Which initial update owns the slave."""
+    return LoadOwner(connection, PostgresTables(connection, prefix, schema, slave), slave)

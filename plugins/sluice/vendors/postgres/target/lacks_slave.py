@@ -28,7 +28,7 @@ from sluice.vendors.postgres.lacks import (
 )
 from sluice.vendors.postgres.own_schema import OwnSchema
 from sluice.vendors.postgres.target import tables
-from sluice.vendors.postgres.target.checkpoint import CheckpointStore
+from sluice.vendors.postgres.target.control_tables import CheckpointStore
 
 _FOR_ROWS = ("SELECT", "INSERT", "UPDATE", "DELETE")
 _OWN = "Sluice keeps CHECKPOINT, BLOCKS and REJECTS there"

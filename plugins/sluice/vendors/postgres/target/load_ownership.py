@@ -1,30 +1,27 @@
 """Which initial update owns a PostgreSQL slave, and the lock that keeps two load jobs apart."""
 
-from typing import Any
-
 from sluice import sql_files
 from sluice.database.control import LoadRuns, Owner
-from sluice.database.session import Rows, Session
+from sluice.database.session import Session
 from sluice.model.names import Prefix
-from sluice.model.slave_state import SlaveState
-from sluice.vendors.postgres.connection import application_name, quoted
+from sluice.vendors.postgres.connection import application_name
 from sluice.vendors.postgres.session_settings import limit_lock_waits
+from sluice.vendors.postgres.target.control_tables import owner
 
 
 def read(connection: Session, prefix: Prefix, schema: str, slave: str) -> Owner | None:
     """None where the slave was never configured. Its tables must exist."""
-    row = _execute(connection, "update_read", prefix, schema, slave=slave).fetchone()
-    return None if row is None else Owner(SlaveState(row[0]), *row[1:])
+    return owner(connection, prefix, schema, slave).read()
 
 
 def name(connection: Session, prefix: Prefix, schema: str, slave: str, update_id: str) -> None:
     """From now on `update_id` owns the slave. The caller commits."""
-    _execute(connection, "update_set", prefix, schema, slave=slave, update_id=update_id)
+    owner(connection, prefix, schema, slave).name(update_id)
 
 
 def note(connection: Session, prefix: Prefix, schema: str, slave: str, update_id: str, message: str) -> None:
     """Says on the slave why its load stands still; nothing when another update owns it by now."""
-    _execute(connection, "update_note", prefix, schema, slave=slave, update_id=update_id, message=message)
+    owner(connection, prefix, schema, slave).note(update_id, message)
 
 
 def lock(connection: Session, prefix: Prefix, slave: str) -> None:
@@ -78,9 +75,3 @@ def end_sessions(connection: Session, application: str) -> int:
         sql_files.render("postgres", "sessions_end"), {"application": application_name(application)}
     ).fetchone()
     return int(row[0]) if row else 0
-
-
-def _execute(connection: Session, statement: str, prefix: Prefix, schema: str, **values: Any) -> Rows:
-    return connection.execute(
-        sql_files.render("postgres", statement, prefix=prefix.lower, schema=quoted(schema)), values
-    )

@@ -1,0 +1,10 @@
+-- A planned block to read next, locked until the caller commits; no row when other loaders hold all of them.
+-- Called by: a loader, on the slave. Placeholders: ${prefix}, ${schema}, ${clock}; ${rest} which tables to pass over.
+-- Parameters: slave, and those of ${rest}. Result: schema, tablename, block, lo, hi, marker, snapshot, tries.
+-- Privileges: SELECT, UPDATE on BLOCKS.
+SELECT "schema", tablename, block, lo, hi, marker, snapshot, tries
+FROM ${schema}.${prefix}blocks
+WHERE slave = %(slave)s AND state = 'planned' AND (retry_at IS NULL OR retry_at <= ${clock}) AND ${rest}
+ORDER BY planned_at, "schema", tablename, block
+LIMIT 1
+FOR UPDATE SKIP LOCKED

@@ -1,0 +1,8 @@
+-- A begun block is planned again because its rows are locked on the master; others are read first.
+-- Called by: a loader that reads with locks. Placeholders: ${prefix}, ${schema}.
+-- Parameters: slave, table_schema, name, block, loader; retry_at: until when it rests.
+-- Privileges: UPDATE on BLOCKS.
+UPDATE ${schema}.${prefix}blocks
+SET state = 'planned', loader = NULL, begun_at = NULL, tries = tries + 1, retry_at = %(retry_at)s
+WHERE slave = %(slave)s AND "schema" = %(table_schema)s AND tablename = %(name)s AND block = %(block)s
+  AND state = 'begun' AND loader = %(loader)s

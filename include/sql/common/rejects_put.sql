@@ -1,0 +1,14 @@
+-- A change set aside by the policy on_conflict: reject, once however often it comes. Called by: the apply, in its
+-- transaction.
+-- Parameters: slave, repl_key, table_schema, table, action, content, oldcontent, held, reason, key_columns, keys, newer.
+-- Placeholders: ${prefix}, ${schema}. Privileges: SELECT, INSERT on REJECTS.
+INSERT INTO ${schema}.${prefix}rejects (
+    slave, repl_key, "schema", tablename, action, content, oldcontent, held, reason, key_columns, "keys", newer
+)
+SELECT %(slave)s, %(repl_key)s, %(table_schema)s, %(table)s, %(action)s, %(content)s, %(oldcontent)s, %(held)s, %(reason)s,
+    %(key_columns)s, %(keys)s, %(newer)s
+FROM (SELECT 1 AS one) AS once
+WHERE NOT EXISTS (
+    SELECT 1 FROM ${schema}.${prefix}rejects r
+    WHERE r.slave = %(slave)s AND r.repl_key = %(repl_key)s AND r.action = %(action)s
+      AND r."schema" = %(table_schema)s AND r.tablename = %(table)s)

@@ -1,9 +1,0 @@
--- A block is on the slave: last statement of the transaction that carries its rows.
--- Called by: a loader. Placeholders: ${prefix}, ${schema}.
--- Parameters: slave, schema, name, block, loader, marker, rows, bytes.
--- Result: no row changes when the block is not this loader's any more; the caller then rolls back.
--- Privileges: UPDATE on BLOCKS. Oldest version: PostgreSQL 13.
-UPDATE ${schema}.${prefix}blocks
-SET state = 'stored', stored_at = clock_timestamp(), marker = %(marker)s, rows = %(rows)s, bytes = %(bytes)s
-WHERE slave = %(slave)s AND schema = %(schema)s AND tablename = %(name)s AND block = %(block)s
-  AND state = 'begun' AND loader = %(loader)s

@@ -1,6 +1,0 @@
--- Where applying starts after a load was planned; whatever was under way before is void.
--- Parameters: slave, position, time.
-UPDATE ${schema}.${prefix}checkpoint
-SET position = %(position)s, position_time = %(time)s, target = NULL, slice_key = NULL, safemode_exit = NULL,
-    updated_at = clock_timestamp()
-WHERE slave = %(slave)s

@@ -1,7 +1,0 @@
--- Says on the slave what its load is held to. What the apply said, or another update, stays.
--- Called by: the throttle of a load job. Placeholders: ${prefix}, ${schema}.
--- Parameters: slave, update_id, message; ours: how messages of initial updates begin.
--- Result: none. Privileges: UPDATE on CHECKPOINT. Oldest version: PostgreSQL 13.
-UPDATE ${schema}.${prefix}checkpoint SET message = %(message)s, updated_at = clock_timestamp()
-WHERE slave = %(slave)s AND update_id = %(update_id)s AND state = 'TRANSITION'
-  AND (message = '' OR starts_with(message, %(ours)s)) AND message <> %(message)s

@@ -1,0 +1,143 @@
+"""The row of `<prefix>CHECKPOINT` of a slave. The caller commits."""
+
+from sluice.control.own_tables import OwnTables, Statements
+from sluice.database import positions
+from sluice.database.session import Session
+from sluice.model.checkpoint import Checkpoint, Fenced
+from sluice.model.position import Position
+from sluice.model.slave_state import SlaveState
+from sluice.model.slave_state import move as checked_move
+from sluice.model.table_state import TableStates
+
+
+class CheckpointStore:
+    """Reads and writes the checkpoint of one slave over a session that the caller owns."""
+
+    def __init__(self, connection: Session, own: OwnTables, slave: str):
+        self.connection = connection
+        self.slave = slave
+        self._own = own
+        self._statements = Statements(connection, own, slave)
+
+    def ensure(self) -> None:
+        """Creates the slave's tables and its row where absent, upgrades those of an earlier version.
+
+        Raises what `OwnTables` raises.
+        """
+        self.upgrade()
+        self._own.secure()
+        self._statements.execute("checkpoint_insert")
+
+    def upgrade(self) -> None:
+        """Creates the slave's tables where absent, upgrades those of an earlier version. Raises as `ensure`."""
+        self._own.make()
+
+    def exists(self) -> bool:
+        """Whether the slave's tables are there. Raises as `ensure`."""
+        if self._own.has("checkpoint"):
+            return True
+        self._own.expect_here()
+        return False
+
+    def read(self, *, lock: bool = False) -> Checkpoint | None:
+        """The checkpoint; None where the slave was never configured. `lock` holds the row till commit."""
+        if not lock and not self.exists():
+            return None
+        row = self._statements.execute("checkpoint_read", {"lock": "FOR UPDATE" if lock else ""}).fetchone()
+        if row is None:
+            return None
+        state, message, position, epoch, target, slice_key, safemode_exit, changes, updated_at, closed, tables = row
+        return Checkpoint(
+            self.slave,
+            SlaveState(state),
+            message,
+            _position(position),
+            epoch,
+            _position(target),
+            slice_key,
+            _position(safemode_exit),
+            changes,
+            updated_at,
+            closed or "",
+            TableStates.parse(tables),
+        )
+
+    def configured(self, *, lock: bool = False) -> Checkpoint:
+        """`read` where there must be one. Raises `LookupError` where the slave was never configured."""
+        found = self.read(lock=lock)
+        if found is None:
+            raise LookupError(f"slave {self.slave} was never configured")
+        return found
+
+    def move(self, wanted: SlaveState, message: str = "") -> None:
+        """Changes the state as the table of moves allows. Raises `ForbiddenMove`."""
+        current = self.read(lock=True)
+        checked_move(self.slave, current.state if current else SlaveState.UNCONFIGURED, wanted)
+        self._statements.execute("checkpoint_move", state=str(wanted), message=message)
+
+    def put_tables(self, tables: TableStates) -> None:
+        """Notes which tables are not ready. The caller holds the row's lock."""
+        self._statements.execute("checkpoint_tables", tables=tables.text())
+
+    def start_at(self, position: Position) -> None:
+        """Applying starts at `position`; what was under way before is void."""
+        self._statements.execute("checkpoint_start", position=position.text(), time=position.time or None)
+
+    def claim(self, above: int = 0) -> Checkpoint:
+        """A new epoch for the caller, higher than `above`, who alone can `advance` from now on. Commit it at once.
+
+        Raises `LookupError` where the slave was never configured.
+        """
+        if self._statements.execute("checkpoint_claim", above=above).rowcount != 1:
+            raise LookupError(self.slave)
+        checkpoint = self.read(lock=True)
+        assert checkpoint is not None
+        return checkpoint
+
+    def advance(self, before: Checkpoint, after: Checkpoint) -> None:
+        """Writes `after`; the last statement of an apply transaction. Raises `Fenced`."""
+        done = self._statements.execute(
+            "checkpoint_advance",
+            epoch=before.epoch,
+            state=str(after.state),
+            message=after.message,
+            position=_text(after.position),
+            time=after.position.time if after.position and after.position.time else None,
+            target=_text(after.target),
+            slice_key=after.slice_key,
+            safemode_exit=_text(after.safemode_exit),
+            changes=after.changes - before.changes,
+        )
+        if done.rowcount != 1:
+            raise Fenced(self.slave, before.epoch)
+        if after.tables != before.tables:
+            self.put_tables(after.tables)
+
+    def note(self, mine: Checkpoint, message: str, safemode_exit: Position | None = None) -> None:
+        """Records why the apply stands still. Silent when fenced, or when the state moved on: others wrote theirs."""
+        self._statements.execute(
+            "checkpoint_note",
+            epoch=mine.epoch,
+            state=str(mine.state),
+            message=message,
+            safemode_exit=_text(safemode_exit),
+        )
+
+    def close(self, closed: str) -> None:
+        """Keeps an admin's closure of the gate; empty: none. The column must be there (`ensure`)."""
+        self._statements.execute("checkpoint_close", closed=closed or None)
+
+    def secure(self) -> None:
+        """Returns when no crash of this slave can undo what was read from it: before others rely on it.
+
+        In autocommit, outside a transaction.
+        """
+        self._own.await_durable()
+
+
+def _position(text: str | None) -> Position | None:
+    return positions.parse(text) if text is not None else None
+
+
+def _text(position: Position | None) -> str | None:
+    return position.text() if position is not None else None

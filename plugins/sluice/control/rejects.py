@@ -1,0 +1,137 @@
+"""`<prefix>REJECTS` of a slave: changes set aside because they did not fit its rows. The caller commits."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from sluice.control.own_tables import OwnTables, Statements, one_of
+from sluice.database.session import Session
+from sluice.model import content
+from sluice.model.change import Action, RowChange
+from sluice.model.names import TableName
+from sluice.model.reject import OPEN, Reject, Rejected, RejectStatus, before
+
+_ALL = "1 = 1"
+
+
+class RejectStore:
+    """Reads and writes what is set aside for one slave."""
+
+    def __init__(self, connection: Session, own: OwnTables, slave: str):
+        self.connection = connection
+        self.slave = slave
+        self._own = own
+        self._statements = Statements(connection, own, slave)
+
+    def ready(self) -> bool:
+        """Whether there is such a table; one of an earlier release is completed. Raises what `OwnTables` raises."""
+        if not self._own.has("rejects"):
+            return False
+        self._own.complete_rejects()
+        return True
+
+    def put(self, rejects: Sequence[Rejected]) -> None:
+        """Keeps the changes with both images and the reason."""
+        self._statements.execute_many(
+            "rejects_put",
+            [
+                {
+                    "repl_key": reject.change.repl_key,
+                    "table_schema": reject.change.table.schema,
+                    "table": reject.change.table.name,
+                    "action": str(reject.change.action),
+                    "content": reject.change.content,
+                    "oldcontent": reject.change.oldcontent,
+                    "held": None if reject.held is None else content.format_row(reject.held.items()),
+                    "reason": reject.reason,
+                    "key_columns": self._own.texts(reject.change.key),
+                    "keys": self._own.texts(key_texts(reject.change)),
+                    "newer": reject.newer,
+                }
+                for reject in rejects
+            ],
+        )
+
+    def open(self) -> list[Reject]:
+        """All that nobody has settled."""
+        return self.read(OPEN)
+
+    def differing(self) -> list[Reject]:
+        """Those that say that a table differs from the master's; none where the slave has no REJECTS."""
+        return [reject for reject in self.open() if reject.action == Action.DIFFER] if self.ready() else []
+
+    def read(
+        self,
+        statuses: Iterable[RejectStatus],
+        ids: Sequence[int] | None = None,
+        *,
+        number: int = 10_000,
+        lock: bool = False,
+    ) -> list[Reject]:
+        """Oldest first."""
+        wanted, parameters = _of_status(statuses)
+        chosen, more = (_ALL, {}) if ids is None else one_of("id", "id", ids)
+        rows = self._statements.execute(
+            "rejects_read",
+            {"statuses": wanted, "ids": chosen, "lock": "FOR UPDATE" if lock else ""},
+            number=number,
+            **parameters,
+            **more,
+        )
+        return [self._reject(row) for row in rows]
+
+    def move(
+        self,
+        ids: Sequence[int],
+        wanted: RejectStatus,
+        person: str | None = None,
+        *,
+        force: bool = False,
+        answer: str | None = None,
+    ) -> list[int]:
+        """Gives those of `ids` whose status allows it the status `wanted`; which."""
+        statuses, parameters = _of_status(before(wanted))
+        chosen, more = one_of("id", "id", ids)
+        movable = self._statements.execute(
+            "rejects_movable", {"ids": chosen, "statuses": statuses}, **parameters, **more
+        )
+        found = sorted(number for (number,) in movable)
+        if found:
+            chosen, more = one_of("id", "id", found)
+            self._statements.execute(
+                "rejects_move", {"ids": chosen}, status=str(wanted), person=person, force=force, answer=answer, **more
+            )
+        return found
+
+    def forget(self, days: int) -> int:
+        """Removes those that were settled more than `days` ago; how many."""
+        settled, parameters = _of_status(status for status in RejectStatus if status not in OPEN)
+        earlier = self.connection.clock() - timedelta(days=days)
+        return self._statements.execute("rejects_forget", {"settled": settled}, before=earlier, **parameters).rowcount
+
+    def mark_outdated(self, table: TableName, newer: Mapping[str, int] | int) -> None:
+        """Newer changes of rows of `table` were applied: by key text, or of all rows."""
+        place: dict[str, Any] = {"table_schema": table.schema, "table": table.name}
+        if isinstance(newer, int):
+            self._statements.execute("rejects_emptied", **place, repl_key=newer)
+        else:
+            changes = [{**place, "key": key, "repl_key": repl_key} for key, repl_key in newer.items()]
+            self._statements.execute_many("rejects_newer", changes)
+
+    def _reject(self, row: Sequence[Any]) -> Reject:
+        number, repl_key, schema, table, *images, key, keys, newer, status, force = row[:15]
+        texts = self._own.texts_of(key), self._own.texts_of(keys)
+        values = (number, repl_key, TableName(schema, table), *images, *texts, newer, RejectStatus(status), bool(force))
+        return Reject(*(*values, *row[15:]))
+
+
+def key_texts(change: RowChange) -> list[str]:
+    """Texts of the keys that a change touches, as in GUID; none of a keyless table."""
+    if not change.key:
+        return []
+    rows = [row for row in (change.old, change.new) if row]
+    return sorted({content.key_text(row, change.key) for row in rows})
+
+
+def _of_status(statuses: Iterable[RejectStatus]) -> tuple[str, Mapping[str, object]]:
+    return one_of("status", "status", [str(status) for status in statuses])
