@@ -8,6 +8,7 @@ import signal
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
@@ -43,6 +44,8 @@ class Server(ABC):
     """Seconds until it must be ready, crash recovery included."""
     stop_signals: ClassVar[tuple[tuple[int, float], ...]] = ((signal.SIGTERM, 15.0),)
     """Signals of an orderly stop, each with the seconds it is given; SIGKILL follows."""
+    orphan_signal: ClassVar[int] = signal.SIGINT
+    """What the kernel sends it when its parent has died, where that was wished for."""
     port_option: str | None = None
     """The command-line option that moves the port, for messages."""
 
@@ -130,7 +133,7 @@ class Server(ABC):
         """Start the process after `prepare()`, without waiting for it."""
         options = {**self.popen_options(), **options}
         if die_with_parent:
-            options["preexec_fn"] = _die_with_parent
+            options["preexec_fn"] = partial(_die_with_parent, self.orphan_signal)
         self._child = subprocess.Popen(self.command(), stdout=output, stderr=subprocess.STDOUT, **options)
         return self._child
 
@@ -187,10 +190,10 @@ def clean_environment(*unwanted: str) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
 
 
-def _die_with_parent() -> None:
-    """In the child, before exec: PR_SET_PDEATHSIG with SIGINT, which stops both servers quickly."""
+def _die_with_parent(number: int) -> None:
+    """In the child, before exec: PR_SET_PDEATHSIG with a signal that stops the server quickly."""
     import ctypes
 
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
     if prctl is not None:
-        prctl(1, signal.SIGINT)
+        prctl(1, number)

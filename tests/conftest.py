@@ -18,6 +18,7 @@ from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
 from devstack.account import new_folder
+from devstack.mariadb import MariaDBServer, ensure_installed
 from devstack.postgres import PostgresServer
 from devstack.postgres_releases import NEWEST, OLDEST, RELEASES
 from devstack.redis import RedisServer
@@ -229,6 +230,45 @@ def database(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterat
             connection.execute(f"DROP DATABASE IF EXISTS {quoted} WITH (FORCE)")
             if user:
                 connection.execute(f"DROP ROLE IF EXISTS {user}")
+
+
+MARIADB_SETTINGS = {
+    "innodb_flush_log_at_trx_commit": "0",
+    "innodb_flush_method": "nosync",
+    "innodb_doublewrite": "OFF",
+    "innodb_buffer_pool_size": "128M",
+    "max_connections": "200",
+}
+
+
+@pytest.fixture(scope="session")
+def mariadb_server() -> Iterator[MariaDBServer]:
+    """A running MariaDB; ends with the session, and with the process should that be killed."""
+    folder = new_folder("sluice-test-mariadb-")
+    server = MariaDBServer(folder, settings=MARIADB_SETTINGS)
+    try:
+        ensure_installed()
+        server.start(die_with_parent=True)
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def mariadb(mariadb_server: MariaDBServer) -> Iterator[Callable[[], ConnectionInfo]]:
+    """A factory: each call makes an empty database, with an account that may all there and nothing else."""
+    made: list[str] = []
+
+    def make() -> ConnectionInfo:
+        name = f"slave_{next(_numbers)}"
+        made.append(name)
+        mariadb_server.create_account(name, name)
+        return mariadb_server.info(name, name)
+
+    yield make
+    for name in made:
+        mariadb_server.drop_account(name, name)
 
 
 @pytest.fixture(scope="session")

