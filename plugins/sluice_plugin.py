@@ -1,7 +1,7 @@
 """What Airflow learns of Sluice besides its DAGs."""
 
 import logging
-from typing import Any, ClassVar
+from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
@@ -11,33 +11,44 @@ log = logging.getLogger("sluice")
 
 
 def pages() -> list[dict[str, Any]]:
-    """The pages about verification; none where Airflow offers no way to guard them."""
+    """The monitor; none where Airflow offers no way to guard it."""
     try:
         from sluice.airflow.pages.access import guard
-        from sluice.airflow.pages.verification import application
+        from sluice.airflow.pages.application import application
         from sluice.airflow.state_paths import reports_folder
+        from sluice.operate.actions import DAGS
 
-        app = application(reports_folder, guard())
+        app = application(reports_folder, guard(DAGS))
     except ImportError as missing:
         log.warning("Sluice's pages are not served: %s", missing)
         return []
     return [{"app": app, "url_prefix": "/sluice", "name": "Sluice"}]
 
 
-class SluicePlugin(AirflowPlugin):  # type: ignore[misc]
-    """The pages, the entry in Airflow's menu Browse that leads to them, and the notes of runs."""
+def middlewares() -> list[dict[str, Any]]:
+    """What lets the monitor call Airflow's public API from inside."""
+    from sluice.airflow.pages.in_process_api import KeepRoot
+
+    return [{"middleware": KeepRoot, "args": [], "kwargs": {}, "name": "Sluice"}]
+
+
+class SluicePlugin(AirflowPlugin):
+    """The monitor, the entry in Airflow's menu that leads to it, and the notes of runs."""
 
     name = "sluice"
-    listeners: ClassVar[list[Any]] = [run_note]
+    listeners = [run_note]  # noqa: RUF012
     fastapi_apps = pages()
+    fastapi_root_middlewares = middlewares()
     external_views = (
         [
             {
-                "name": "Sluice: verification",
+                "name": "Sluice",
                 "href": "sluice/",
                 "destination": "nav",
-                "category": "browse",
-                "url_route": "sluice-verification",
+                "url_route": "sluice",
+                "nav_top_level": True,
+                "icon": "/sluice/static/icon.svg",
+                "icon_dark_mode": "/sluice/static/icon-dark.svg",
             }
         ]
         if fastapi_apps

@@ -13,13 +13,14 @@ import pytest
 from sluice import config
 from sluice.airflow import notices
 from sluice.airflow.notices import Notice
-from sluice.airflow.pages.overview import Shown, messages_of
+from sluice.airflow.pages.slave_row import master_messages
 from sluice.airflow.steps_housekeeping import check_structure, purge_items
 from sluice.airflow.task_context import TaskContext
 from sluice.capture import resources
 from sluice.cli.status import items
 from sluice.coordination import redis_store
 from sluice.coordination.items_state import ItemsState
+from sluice.coordination.known_pairs import KnownMaster
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
@@ -250,8 +251,8 @@ def test_a_slave_in_a_failover_is_not_dropped_and_is_named_with_the_remedy(
     assert full.subject == "DEMO_ → a fills the master's disk"
     with redis_store.connect(redis_url) as client:
         found = ItemsState(client, DEMO).read()
-    shown = Shown("DEMO_", "a", {}, {}, applying=False, items=found)
-    for text in (full.text, "\n".join(items(found)), "\n".join(text for text, _ in messages_of(shown))):
+    shown = master_messages(config.load("DEMO_"), KnownMaster(found))
+    for text in (full.text, "\n".join(items(found)), "\n".join(message.text for message in shown)):
         assert "items_limit is reached, and it cannot be dropped now: Slave a is SWITCHING" in text
         assert "DAG failover, action abort" in text
 

@@ -1,5 +1,6 @@
-"""The pages inside Airflow: the real application with our plugin, asked by strangers and by those who may."""
+"""The monitor inside Airflow: the real application with our plugin, asked by strangers and by people of each role."""
 
+import html
 import json
 import re
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from sluice.airflow import state_paths
+from sluice.airflow.pages import known
 from sluice.coordination import redis_store
 from sluice.coordination.gate import ERROR, Gate
 from sluice.coordination.lacks import Lacks
@@ -17,6 +19,7 @@ from sluice.coordination.lease import Lease
 from sluice.coordination.status import Status
 from sluice.coordination.verification_log import VerificationLog
 from sluice.model.names import Prefix
+from sluice.operate.actions import ACTIONS
 
 CONFIG = "prefix: DEMO_\nmaster: {conn_id: m}\nslaves: {dr1: {conn_id: s}}\ntables: {public.*: {}}\n"
 RUN = "manual__2026-11-21T00:41:08+00:00"
@@ -29,6 +32,9 @@ SEEN = {
     "position": json.dumps(POSITION),
     "rows": 1234,
 }
+ROLES = {"anna": "viewer", "otto": "user", "olga": "op"}
+"""Who reads, who operates, who administers."""
+Head = dict[str, str]
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +42,11 @@ def application(tmp_path_factory: pytest.TempPathFactory, airflow_database: None
     from airflow.api_fastapi.app import create_app, purge_cached_app
 
     users = tmp_path_factory.mktemp("users") / "passwords"
-    users.write_text(json.dumps({"anna": "a-secret"}))
+    users.write_text(json.dumps(dict.fromkeys(ROLES, "a-secret")))
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "anna:viewer",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in ROLES.items()),
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(users),
             "AIRFLOW__API_AUTH__JWT_SECRET": "of-these-tests-and-long-enough-for-a-digest-of-512-bits-0123456789",
         }.items():
@@ -58,16 +64,21 @@ def client(application: TestClient, redis_url: str, tmp_path: Path, monkeypatch:
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
     monkeypatch.setenv("SLUICE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("SLUICE_REDIS_URL", redis_url)
+    monkeypatch.setattr(known, "FRESH_SECONDS", 0.0)
     application.cookies.clear()
     return application
 
 
-@pytest.fixture
-def anna(client: TestClient) -> dict[str, str]:
-    """The head of a request of hers."""
-    answer = client.post("/auth/token", json={"username": "anna", "password": "a-secret"})
+def head_of(client: TestClient, name: str) -> Head:
+    """The head of a request of a person's."""
+    answer = client.post("/auth/token", json={"username": name, "password": "a-secret"})
     assert answer.status_code == 201, answer.text
     return {"Authorization": f"Bearer {answer.json()['access_token']}"}
+
+
+@pytest.fixture
+def anna(client: TestClient) -> Head:
+    return head_of(client, "anna")
 
 
 @pytest.fixture
@@ -83,16 +94,84 @@ def report() -> str:
     return name
 
 
+def words(text: str) -> str:
+    """A page without its tags."""
+    return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", text)))
+
+
+def pages(report: str) -> list[str]:
+    """Every address that can be read."""
+    return [
+        "", "overview.json", "slaves/DEMO_/dr1/", "slaves/DEMO_/dr1/state.json", "masters/DEMO_/", "reports/",
+        f"reports/{report}/", f"reports/{report}/report.json", "static/monitor.css", "static/monitor.js",
+        "static/icon.svg",
+    ]  # fmt: skip
+
+
+def addresses() -> set[str]:
+    from sluice_plugin import SluicePlugin
+
+    return {route.path for route in SluicePlugin.fastapi_apps[0]["app"].routes}
+
+
 def test_strangers_see_nothing(client: TestClient, report: str) -> None:
-    ours = ("", f"reports/{report}/", f"reports/{report}/report.json")
+    ours = [*pages(report), *(f"actions/{name}?prefix=DEMO_&slave=dr1" for name in ACTIONS)]
     for path in (*ours, "docs", "openapi.json", "nothing"):
         answer = client.get(f"/sluice/{path}", follow_redirects=False)
         assert answer.status_code == (401 if path in ours else 404), path
         assert "the report" not in answer.text and "DEMO_" not in answer.text
+    for name in ACTIONS:
+        assert client.post(f"/sluice/actions/{name}", data={"prefix": "DEMO_", "slave": "dr1"}).status_code == 401
 
 
-def test_the_overview_says_through_when_each_table_is_verified(
-    client: TestClient, anna: dict[str, str], report: str
+def test_each_role_gets_every_page_and_the_actions_of_its_rights(client: TestClient, report: str) -> None:
+    tried = set()
+    for name, role in ROLES.items():
+        head = head_of(client, name)
+        for path in pages(report):
+            answer = client.get(f"/sluice/{path}", headers=head)
+            assert answer.status_code == 200, (role, path, answer.text[:300])
+            assert "nosniff" in answer.headers["X-Content-Type-Options"], path
+            tried.add(path)
+        for action in ACTIONS.values():
+            may = role == "op" or (role == "user" and not action.administer)
+            path = f"/sluice/actions/{action.name}"
+            shown = client.get(f"{path}?prefix=DEMO_&slave=dr1", headers=head)
+            assert shown.status_code == (200 if may else 403), (role, action.name)
+            # Without the key of its own page nothing is done, whoever asks.
+            done = client.post(path, data={"prefix": "DEMO_", "slave": "dr1", "why": "x"}, headers=head)
+            assert done.status_code == (400 if may else 403), (role, action.name)
+            assert (f"/sluice/actions/{action.name}?" in client.get("/sluice/masters/DEMO_/", headers=head).text) is (
+                may and (action.scope == "master" or action.name == "initiate")
+            )
+    templates = [re.sub(r"\{\w+\}", r"[^/]+", address) for address in addresses()]
+    missed = [one for one in templates if not any(re.fullmatch(one, f"/{path}") for path in tried)]
+    assert missed == ["/actions/[^/]+"], "every route is tried, actions above"
+
+
+def test_pages_forbid_what_they_do_not_need(client: TestClient, anna: Head) -> None:
+    policy = client.get("/sluice/", headers=anna).headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy and "frame-ancestors 'self'" in policy
+
+
+def test_a_form_wants_the_key_that_its_page_has_for_this_person(client: TestClient) -> None:
+    otto, olga = head_of(client, "otto"), head_of(client, "olga")
+    asked = client.get("/sluice/actions/hold?prefix=DEMO_&slave=dr1", headers=otto).text
+    (key,) = re.findall(r'name="key" value="([0-9a-f]+)"', asked)
+    form = {"prefix": "DEMO_", "slave": "dr1", "why": "disk", "key": key}
+    for head, more in ((olga, {}), (otto, {"Sec-Fetch-Site": "cross-site"})):
+        answer = client.post("/sluice/actions/hold", data=form, headers={**head, **more})
+        assert answer.status_code == 400 and "nothing was done" in answer.text
+    json_body = client.post("/sluice/actions/hold", json=form, headers=otto)
+    assert json_body.status_code == 415
+    unknown = client.post("/sluice/actions/hold", data={**form, "slave": "dr9"}, headers=otto)
+    assert unknown.status_code == 404
+    without = client.post("/sluice/actions/hold", data={**form, "why": "  "}, headers=otto)
+    assert without.status_code == 400 and "Say why" in without.text
+
+
+def test_the_page_of_a_slave_says_through_when_each_table_is_verified(
+    client: TestClient, anna: Head, report: str
 ) -> None:
     store = redis_store.connect()
     Status(store, Prefix("DEMO_"), "dr1").write({"state": "NORMAL", "current_as_of": "2026-11-21T00:45:10.1Z"})
@@ -100,66 +179,72 @@ def test_the_overview_says_through_when_each_table_is_verified(
     verified.expect(["public.t", "public.<new>"], "2026-11-20T00:00:00+00:00")
     verified.write("public.t", SEEN)
     verified.write("public.t", {"outcome": "could not compare", "reason": "no <apply>", "run": SEEN["run"]})
-    answer = client.get("/sluice/", headers=anna)
+    answer = client.get("/sluice/slaves/DEMO_/dr1/", headers=anna)
     assert answer.status_code == 200
-    text = re.sub(r"<[^>]*>", " ", answer.text)
-    assert "NORMAL, current as of 2026-11-21 00:45:10" in text
-    row = re.search(r"public\.t .*", text)
-    assert row and re.search(r"could not compare.*no &lt;apply&gt;.*2026-11-21 00:41:10 .*1,234", row[0])
+    text = words(answer.text)
+    assert "Current as of 2026-11-21 00:45:10 UTC" in text
+    assert re.search(r"public\.t ready could not compare.*no <apply> 2026-11-21 00:41:10 1,234", text)
     assert "811:815:812" not in text, "a position means nothing to people"
-    assert re.search(r"public\.&lt;new&gt; .*never", text)
-    assert f"<a href='reports/{report}/'><span class=different>" in answer.text
-    assert "script" not in answer.headers["Content-Security-Policy"]
+    assert "public.<new> ready – never" in text and "<new>" not in answer.text
+    assert f'href="/sluice/reports/{report}/"' in answer.text
+    assert "The slave's database could not be looked at: Airflow has no connection 's'" in text
 
 
-def test_the_overview_says_why_safe_mode_is_on_and_when_it_ends(client: TestClient, anna: dict[str, str]) -> None:
+def test_safe_mode_says_why_it_is_on_and_when_it_ends(client: TestClient, anna: Head) -> None:
     store = redis_store.connect()
     mode = "on after the start, for 12 s more and until everything up to <2026> is applied"
     Status(store, Prefix("DEMO_"), "dr1").write({"state": "NORMAL", "safe_mode": mode})
-    assert "; no apply runs<" in client.get("/sluice/", headers=anna).text
+    assert "does not run" in words(client.get("/sluice/", headers=anna).text)
     lease = Lease(store, Prefix("DEMO_"), "dr1", 10.0)
     lease.acquire()
     try:
-        text = client.get("/sluice/", headers=anna).text
+        text = client.get("/sluice/slaves/DEMO_/dr1/", headers=anna).text
+        assert "safe mode" in client.get("/sluice/", headers=anna).text
     finally:
         lease.release()
-    assert f"; safe mode {mode}<".replace("<2026>", "&lt;2026&gt;") in text
+    assert f"Safe mode {mode}" in words(text)
 
 
-def test_a_replication_with_mistakes_is_named_with_them(
-    client: TestClient, anna: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_replication_with_mistakes_is_named_with_them(client: TestClient, anna: Head, tmp_path: Path) -> None:
     (tmp_path / "BAD.yaml").write_text("prefix: BAD_\nmaster: {conn_id: m}\nslavs: {}\n")
     (tmp_path / "nameless.yaml").write_text("<&>: {\n")
-    text = client.get("/sluice/", headers=anna).text
-    assert "<h2>BAD_</h2>" in text and "BAD.yaml:3: slavs: is not known; did you mean slaves?" in text
+    text = words(client.get("/sluice/", headers=anna).text)
+    assert "BAD.yaml:3: slavs: is not known; did you mean slaves?" in text
     assert "A file of which no prefix is known" in text and "nameless.yaml" in text
-    assert "<h2>DEMO_ → dr1</h2>" in text, "the others stay"
+    assert "DEMO_ from postgres, m" in text, "the others stay"
+    assert client.get("/sluice/masters/BAD_/", headers=anna).status_code == 404
 
 
-def test_an_apply_that_stopped_says_why_and_what_to_press(client: TestClient, anna: dict[str, str]) -> None:
+def test_an_apply_that_stopped_says_why_and_what_to_press(client: TestClient, anna: Head) -> None:
     store = redis_store.connect()
     Gate(store, Prefix("DEMO_"), "dr1").close(ERROR, "apply", "public.t: a row <is> not there.")
-    text = client.get("/sluice/", headers=anna).text
+    Status(store, Prefix("DEMO_"), "dr1").write({"state": "NORMAL"})
+    page = client.get("/sluice/", headers=anna).text
+    assert "The apply has stopped: public.t: a row <is> not there. Mend that, then clear the task apply of" in words(
+        page
+    )
+    assert "actions/restart" not in page, "anna only reads"
     assert (
-        "The apply has stopped: public.t: a row &lt;is&gt; not there. Mend that, then clear the task apply of" in text
+        "/sluice/actions/restart?prefix=DEMO_&amp;slave=dr1"
+        in client.get("/sluice/", headers=head_of(client, "otto")).text
     )
 
 
-def test_a_report_is_served_and_nothing_else_of_the_folder(
-    client: TestClient, anna: dict[str, str], report: str
-) -> None:
+def test_a_report_is_served_and_nothing_else_of_the_folder(client: TestClient, anna: Head, report: str) -> None:
     page = client.get(f"/sluice/reports/{report}/", headers=anna)
     assert page.status_code == 200 and "the report" in page.text
     assert client.get(f"/sluice/reports/{report}/report.json", headers=anna).json()[0]["prefix"] == "DEMO_"
+    assert report in client.get("/sluice/reports/", headers=anna).text
     (state_paths.home() / "report.html").write_text("outside")
     for path in (f"{report}/part-1.json", "%2e%2e/", "..%2f/", "nothing/", ".hidden/", "../"):
         answer = client.get(f"/sluice/reports/{path}", headers=anna)
         assert "outside" not in answer.text
         assert answer.status_code == 404 or path == "../", path
+    for path in ("%2e%2e%2ftemplates.py", "templates.py", "nothing.css", ".css"):
+        assert client.get(f"/sluice/static/{path}", headers=anna).status_code == 404, path
 
 
-def test_the_link_of_a_run_leads_to_its_report(client: TestClient, anna: dict[str, str], report: str) -> None:
+def test_the_link_of_a_run_leads_to_its_report(client: TestClient, anna: Head, report: str) -> None:
     from sluice.airflow.report_link import ReportLink
 
     class Key:
@@ -169,22 +254,45 @@ def test_the_link_of_a_run_leads_to_its_report(client: TestClient, anna: dict[st
     assert "the report" in client.get(link, headers=anna).text
 
 
-def test_without_redis_the_reports_are_there_all_the_same(
-    client: TestClient, anna: dict[str, str], report: str, monkeypatch: pytest.MonkeyPatch
+def test_without_redis_the_page_says_so_and_what_was_known_before(
+    client: TestClient, anna: Head, report: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    Status(redis_store.connect(), Prefix("DEMO_"), "dr1").write({"state": "INCONSISTENT", "message": "of before"})
+    assert "of before" in client.get("/sluice/", headers=anna).text
     monkeypatch.setenv("SLUICE_REDIS_URL", "redis://127.0.0.1:1/0")
-    answer = client.get("/sluice/", headers=anna)
-    assert answer.status_code == 200 and "Redis does not answer" in answer.text and report in answer.text
+    for path in ("", "slaves/DEMO_/dr1/"):
+        answer = client.get(f"/sluice/{path}", headers=anna)
+        assert answer.status_code == 200 and "Redis does not answer" in answer.text and "of before" in answer.text
+    assert report in client.get("/sluice/reports/", headers=anna).text
 
 
-def test_what_the_slave_and_the_master_lack_is_named_with_what_mends_it(
-    client: TestClient, anna: dict[str, str]
-) -> None:
+def test_what_the_slave_and_the_master_lack_is_named_with_what_mends_it(client: TestClient, anna: Head) -> None:
     store, prefix = redis_store.connect(), Prefix("DEMO_")
     Status(store, prefix, "dr1").write({"state": "NORMAL", "differing": ["public.<p> differs: load it."]})
     Lacks(store, prefix, "dr1").write([("index i on public.t: the master has it", 'CREATE INDEX "<i>" ON t (a)')], "")
     Lacks(store, prefix).write([("public.new: it is not captured", "")], "")
-    text = client.get("/sluice/", headers=anna).text
-    assert "public.&lt;p&gt; differs: load it." in text
-    assert "Run there: CREATE INDEX &quot;&lt;i&gt;&quot; ON t (a);" in text
+    text = words(client.get("/sluice/", headers=anna).text)
+    assert "public.<p> differs: load it." in text
+    assert 'Run there: CREATE INDEX "<i>" ON t (a);' in text
     assert "public.new: it is not captured. Start the DAG reconcile_tables with prefix DEMO_." in text
+
+
+def test_programs_get_the_same_as_data(client: TestClient, anna: Head) -> None:
+    Status(redis_store.connect(), Prefix("DEMO_"), "dr1").write({"state": "INCONSISTENT", "message": "<disk>"})
+    found = client.get("/sluice/overview.json", headers=anna).json()
+    (slave,) = found["masters"][0]["slaves"]
+    assert (slave["slave"], slave["state"], slave["sentence"]) == ("dr1", "INCONSISTENT", "<disk>")
+    assert slave["messages"][0]["remedy"] == "initiate"
+    whole = client.get("/sluice/slaves/demo_/dr1/state.json", headers=anna).json()
+    assert whole["prefix"] == "DEMO_" and "has no connection" in whole["trouble"]
+
+
+def test_a_part_of_a_page_refreshes_alone(client: TestClient, anna: Head) -> None:
+    text = client.get("/sluice/?part=live", headers=anna).text
+    assert "DEMO_" in text and "<html" not in text and 'id="find"' not in text
+
+
+def test_who_gets_no_page_is_told_so_in_a_page(client: TestClient, anna: Head) -> None:
+    answer = client.get("/sluice/slaves/DEMO_/nobody/", headers={**anna, "Accept": "text/html"})
+    assert answer.status_code == 404 and "DEMO_ → nobody is not configured" in words(answer.text)
+    assert "To the overview" in answer.text and "Content-Security-Policy" in answer.headers

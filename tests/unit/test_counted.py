@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.counted import counted, listed
+from sluice.counted import counted, duration, listed
 
 ROOT = Path(__file__).resolve().parents[2]
 NOUNS = (
@@ -67,3 +67,19 @@ def test_a_list_ends_with_how_many_more_there_are() -> None:
     assert listed([], 2) == "" and listed(names, 3) == "a, b, c"
     assert listed(names, 2) == "a, b and 1 more"
     assert listed(names, 2, "table") == "a, b and 1 table more" and listed(names, 1, "table") == "a and 2 tables more"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (-3, "0 s"),
+        (0.4, "0 s"),
+        (119, "119 s"),
+        (120, "2 min"),
+        (7_200, "2 h"),
+        (172_800, "2 days"),
+        (864_000, "10 days"),
+    ],
+)
+def test_a_duration_is_in_the_unit_that_fits(seconds: float, told: str) -> None:
+    assert duration(seconds) == told

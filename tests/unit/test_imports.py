@@ -23,6 +23,7 @@ LAYERS: dict[str, int] = {
     "verify": 4,
     "failover": 4,
     "preflight": 4,
+    "operate": 4,
     "vendors": 3,
     "coordination": 3,
     "storage": 3,

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.airflow.notices import Notice, of_age, of_comparisons, of_tables
-from sluice.airflow.pages.overview import Shown, overview
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.names import Prefix, TableName
 from sluice.model.slave_state import SlaveState
@@ -67,15 +66,6 @@ def test_tables_that_are_not_loaded_are_told_with_what_loads_them_and_again_when
     assert of_tables("P → s", prefix, "s", more)[0].key != notice.key
     for other in (None, Checkpoint("s", SlaveState.NORMAL), Checkpoint("s", SlaveState.INITIAL, tables=absent.tables)):
         assert of_tables("P → s", prefix, "s", other) == []
-
-
-def test_the_page_lists_tables_that_are_not_loaded() -> None:
-    page = overview([Shown("P_", "s", {"state": "NORMAL", "not_ready": ['public."<b>"']}, {}, True)], [], NOW)
-    assert (
-        "1 table not loaded, changes left out. Start the DAG initial_update with prefix P_, slave s" in page
-        and "<b>" not in page
-    )
-    assert "not loaded" not in overview([Shown("P_", "s", {"state": "NORMAL"}, {}, True)], [], NOW)
 
 
 def test_a_notice_names_some_tables_and_counts_the_others() -> None:

@@ -16,10 +16,12 @@ from sluice.airflow import notices, state_paths
 from sluice.airflow.notices import Notice
 from sluice.airflow.task_context import TaskContext
 from sluice.config import NotifierConfig, SlaveConfig
+from sluice.coordination import lease
 from sluice.coordination.gate import Gate
 from sluice.coordination.items_state import ItemsState
 from sluice.coordination.lacks import Lacks
 from sluice.coordination.notified import Notified
+from sluice.coordination.status import Status
 from sluice.coordination.verification_log import VerificationLog
 from sluice.counted import counted
 from sluice.database.registry import vendor_of
@@ -96,6 +98,8 @@ def needs(work: TaskContext) -> Iterable[Notice]:
         except SluiceError as failure:
             log.warning("%s: its state is not known: %s", pair, failure)
             checkpoint = None
+        if checkpoint is not None and not lease.held(work.redis, work.prefix, slave.name):
+            Status(work.redis, work.prefix, slave.name).note(checkpoint.state, checkpoint.message)
         yield from notices.of_state(pair, checkpoint)
         yield from notices.of_differing(pair, _differing(work, slave))
         yield from notices.of_definitions(pair, Lacks(work.redis, work.prefix, slave.name).read())

@@ -23,15 +23,14 @@ from sluice.apply.checkpoint_writer import RedisCheckpointWriter, SlaveCheckpoin
 from sluice.apply.executor import Executor, ExecutorLost
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.request_handler import RequestHandler
+from sluice.apply.status_report import StatusReport
 from sluice.apply.window_applier import WindowApplier
 from sluice.config import Replication
 from sluice.configuration.watched import WatchedFile, used_by_apply
 from sluice.coordination.gate import ERROR, Gate
 from sluice.coordination.lease import Lease, LeaseHeld
 from sluice.coordination.redis_checkpoint import StoredCheckpoint
-from sluice.coordination.redis_store import StoreUnreachable
 from sluice.coordination.requests import Requests
-from sluice.coordination.status import Status
 from sluice.counted import counted
 from sluice.errors import DataLost, SluiceError, Terminal, Transient
 from sluice.model import safemode
@@ -51,7 +50,6 @@ WAIT_SECONDS = 0.25
 BLOCK_SECONDS = 0.02
 """How often a block that is being read is looked at, while changes to it wait."""
 SUMMARY_SECONDS = 60.0
-STATUS_SECONDS = 0.5
 COMPARE_SECONDS, COMPARE_SHARE = 1.0, 20.0
 """Between two comparisons of definitions at least so long, and so many times as long as one takes."""
 COMPARE_WITH_TRIGGERS_SECONDS = 30.0
@@ -98,7 +96,7 @@ class ApplyLoop:
         self.stop = stop
         self.gate = Gate(store, pair.prefix, pair.slave.name)
         self.lease = Lease(store, pair.prefix, pair.slave.name, pair.replication.apply.lease)
-        self.status = Status(store, pair.prefix, pair.slave.name)
+        self.report = StatusReport(store, pair)
         self.sessions = PairSessions(pair)
         self.executor = executor
         self.checkpoints = SlaveCheckpointWriter(self.sessions, self.gate)
@@ -132,7 +130,7 @@ class ApplyLoop:
         self._digest = ""
         self._digest_at = 0.0
         self._lease_deadline: float | None = None
-        self._written = self._summed = self._said = time.monotonic()
+        self._written = self._summed = time.monotonic()
 
     def run(self) -> Replication | None:
         """Until `stop` is set (None), or the configuration changes: then what it is now."""
@@ -223,6 +221,7 @@ class ApplyLoop:
             self.applier.pair_rejects.apply_requested(self.checkpoint, self.checkpoints, self.lease.keep)
         self._compare_structure()
         self._ask_for_comparison()
+        self.report.measure_queue(self.sessions.master)
         target = self.checkpoint.target or self._requested_target() or self.sessions.window_end(self.seen)
         self._leave_safe_mode(self.seen)
         started = time.monotonic()
@@ -241,6 +240,7 @@ class ApplyLoop:
         self.tally.windows += 1
         self.tally.changes += changes
         self.tally.busy_seconds += self._written - started
+        self.report.applied(changes, self._written - started)
         self._write_status("applying")
         self._summarise()
 
@@ -415,10 +415,8 @@ class ApplyLoop:
             self.checkpoints.note(self.checkpoint, str(error), self.applier.reached)
 
     def _write_status(self, activity: str, *, force: bool = False) -> None:
-        now = time.monotonic()
-        if not force and now - self._said < STATUS_SECONDS:
+        if not force and not self.report.due():
             return
-        self._said = now
         checkpoint = self.checkpoint or self._known
         values = {
             "activity": activity,
@@ -427,17 +425,17 @@ class ApplyLoop:
             "current_as_of": self.seen.time if self.seen else None,
             "changes": checkpoint.changes if checkpoint else None,
             "epoch": checkpoint.epoch if checkpoint else None,
-            "safe_mode": self.mode.explain(now),
+            "safe_mode": self.mode.explain(time.monotonic()),
             "checkpoint": self.checkpoints.explain(),
             "configuration": self._mistake,
             "differing": self.applier.pair_rejects.tables_differing,
             "set_aside": [str(table) for table in self.applier.pair_rejects.tables()],
-            "not_ready": [str(table) for table in checkpoint.tables] if checkpoint else [],
+            "not_ready": {str(table): state for table, state in checkpoint.tables.not_ready.items()}
+            if checkpoint
+            else {},
+            "message": checkpoint.message if checkpoint else "",
         }
-        try:
-            self.status.write(values)
-        except StoreUnreachable:
-            return  # the lease speaks up when this lasts
+        self.report.write(values, self.seen)
 
     def _summarise(self) -> None:
         now = time.monotonic()

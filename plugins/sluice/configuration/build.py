@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from sluice.configuration import stream
+from sluice.configuration import monitor, stream
 from sluice.configuration.mistakes import Mistake
 from sluice.configuration.model import (
     DEFAULT_SCHEMA,
@@ -42,16 +42,16 @@ def build(root: Node, points_at: tuple[Path, ...], mistakes: list[Mistake]) -> R
     master = _master(section, prefix, mistakes)
     slaves = _slaves(section, master, mistakes)
     tables = _tables(section, mistakes)
-    apply = _apply(section, mistakes)
-    initial = _initial(section, mistakes)
+    apply, initial = _apply(section, mistakes), _initial(section, mistakes)
     verify = stream.verified(master, _verify(section, mistakes), section, mistakes)
     notify = _notify(section, mistakes)
     most = _items_limit(section, mistakes)
-    kept = _housekeeping(section, mistakes)
+    kept, shown = _housekeeping(section, mistakes), monitor.monitor(section, mistakes)
     section.finish()
     if len(mistakes) > before or prefix is None:
         return None
-    return Replication(prefix, master, slaves, tables, apply, initial, verify, root.file, notify, most, kept, points_at)
+    parts = (prefix, master, slaves, tables, apply, initial, verify, root.file, notify, most, kept, points_at, shown)
+    return Replication(*parts)
 
 
 def prefix_of(root: Node) -> str | None:

@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from sluice.configuration.monitor import MonitorOptions
 from sluice.configuration.resolve import ResolvedTable, resolve, rule_for
 from sluice.configuration.rule import TableRule
 from sluice.errors import Terminal
@@ -235,6 +236,8 @@ class Replication:
     housekeeping: HousekeepingOptions = field(default_factory=HousekeepingOptions)
     points_at: tuple[Path, ...] = ()
     """The files of xmlBlaster that `source` points at, read with it."""
+    monitor: MonitorOptions = field(default_factory=MonitorOptions)
+    """From which values on the monitor warns."""
 
     def slave(self, name: str) -> SlaveConfig:
         """Raises `UnknownSlave`."""

@@ -1,6 +1,7 @@
 """The gate of a slave: a set of named closures, open only when it is empty."""
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -76,8 +77,7 @@ class Gate:
     def closures(self) -> list[Closure]:
         """All reasons why the gate is closed, by name; empty when it is open."""
         with classified():
-            values = self.client.hgetall(self.key)
-        return sorted((Closure(**json.loads(value)) for value in values.values()), key=lambda closure: closure.name)
+            return parsed(self.client.hgetall(self.key))
 
     def await_change(self, seconds: float) -> None:
         """Returns when somebody has opened or closed it, or after `seconds`: what was said before the first call is
@@ -99,3 +99,8 @@ class Gate:
         if subscription is not None:
             with suppress(redis.RedisError):
                 subscription.close()
+
+
+def parsed(values: Mapping[bytes | str, bytes | str]) -> list[Closure]:
+    """From what Redis has, by name."""
+    return sorted((Closure(**json.loads(value)) for value in values.values()), key=lambda closure: closure.name)

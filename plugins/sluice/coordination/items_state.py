@@ -44,5 +44,9 @@ class ItemsState:
     def read(self) -> Found:
         """Nothing where nothing was found."""
         with classified():
-            text = self.client.get(self.key)
-        return Found(**json.loads(str(text))) if text else Found()
+            return parsed(self.client.get(self.key))
+
+
+def parsed(text: object) -> Found:
+    """From what Redis has."""
+    return Found(**json.loads(str(text))) if text else Found()

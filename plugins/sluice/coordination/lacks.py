@@ -49,5 +49,9 @@ class Lacks:
     def read(self) -> list[Found]:
         """Empty where nothing lacks, or nothing was compared."""
         with classified():
-            text = self.client.get(self.key)
-        return [Found(**one) for one in json.loads(str(text))] if text else []
+            return parsed(self.client.get(self.key))
+
+
+def parsed(text: object) -> list[Found]:
+    """From what Redis has."""
+    return [Found(**one) for one in json.loads(str(text))] if text else []

@@ -135,7 +135,11 @@ def held(client: "redis.Redis", prefix: Prefix, slave: str) -> bool:
 
 def holder(client: "redis.Redis", lease_key: str) -> Holder | None:
     """Who holds the lease now, None when nobody does."""
-    value = client.get(lease_key)
+    return parsed(client.get(lease_key))
+
+
+def parsed(value: object) -> Holder | None:
+    """From what Redis has."""
     if not value:
         return None
     values = json.loads(str(value))

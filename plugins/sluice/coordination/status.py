@@ -23,8 +23,16 @@ class Status:
         with classified():
             self.client.set(self.key, json.dumps(values, default=str), ex=EXPIRES_SECONDS)
 
+    def note(self, state: str, message: str) -> None:
+        """Puts in what another process knows of the slave. A running apply says the same. Raises `StoreUnreachable`."""
+        self.write({**self.read(), "state": state, "message": message})
+
     def read(self) -> dict[str, Any]:
         """The last words, empty when there are none. Raises `StoreUnreachable`."""
         with classified():
-            value = self.client.get(self.key)
-        return json.loads(str(value)) if value else {}
+            return parsed(self.client.get(self.key))
+
+
+def parsed(text: object) -> dict[str, Any]:
+    """From what Redis has."""
+    return json.loads(str(text)) if text else {}

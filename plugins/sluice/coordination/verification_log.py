@@ -68,5 +68,9 @@ class VerificationLog:
     def read(self) -> dict[str, Seen]:
         """By table; empty when none is known."""
         with classified():
-            found = self.client.hgetall(self.key)
-        return {str(table): json.loads(str(text)) for table, text in sorted(found.items())}
+            return parsed(self.client.hgetall(self.key))
+
+
+def parsed(found: Mapping[bytes | str, bytes | str]) -> dict[str, Seen]:
+    """From what Redis has, by table."""
+    return {str(table): json.loads(str(text)) for table, text in sorted(found.items(), key=lambda entry: str(entry[0]))}

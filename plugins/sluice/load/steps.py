@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from redis import Redis
 
 from sluice.coordination.gate import INITIAL_UPDATE, Gate
+from sluice.coordination.status import Status
 from sluice.counted import counted
 from sluice.database.control import LoadLocks
 from sluice.database.load import Completed
@@ -96,6 +97,7 @@ def begin(update: Update, store: Redis, by: str = "initial update") -> bool:
                 # Nothing is applied from here to TRANSITION: the slave stays at this position.
                 assert found.position is not None, "the slave is NORMAL"
                 blocks_of(update, slave).choose(part, found.position, place)
+        _say(update, store, SlaveState.INITIAL, f"Initial update {update.update_id} is being prepared")
         log.info(
             "%s: initial update %s begins; %s of earlier ones forgotten",
             update,
@@ -134,6 +136,7 @@ def plan(update: Update, store: Redis, queueing: str = "", *, held: bool = False
         count = 0
         if _preparing(update, slave):
             count = _plan(update, master, slave, held)
+            _say(update, store, SlaveState.TRANSITION, "")
         if queueing:
             Gate(store, update.prefix, update.slave.name).close(INITIAL_UPDATE, "initial update", queueing)
         else:
@@ -205,16 +208,25 @@ def cancel(update: Update, store: Redis, reason: str = INTERRUPTED, *, any_updat
                 return False
             if owner.update_id != update.update_id and not any_update:
                 raise LoadEnded(update, owner.state, f"it belongs to initial update {owner.update_id}")
-            if owner.update_id == update.update_id and update.selection.partial and not update.selection.ranged:
+            tables_alone = update.selection.partial and not update.selection.ranged
+            if owner.update_id == update.update_id and tables_alone:
+                state = SlaveState.NORMAL
                 _give_up_tables(update, slave, reason)
             else:
+                state = SlaveState.INCONSISTENT
                 checkpoints.move(SlaveState.INCONSISTENT, reason)
                 # Blocks stay as far as they came: an apply in the middle of a window still decides by them, then rolls
                 # back. What is being read can no longer be stored.
                 blocks_of(update, slave).release()
         Gate(store, update.prefix, update.slave.name).open(INITIAL_UPDATE)
+        _say(update, store, state, reason)
         log.info("%s: initial update %s cancelled: %s", update, owner.update_id, reason)
         return True
+
+
+def _say(update: Update, store: Redis, state: SlaveState, message: str) -> None:
+    """For pages: the apply that says so otherwise need not run."""
+    Status(store, update.prefix, update.slave.name).note(state, message)
 
 
 def _give_up_tables(update: Update, slave: Session, reason: str) -> None:

@@ -227,7 +227,7 @@ class Running(AbstractContextManager["Running"]):
     def in_normal_mode(self) -> bool:
         """Whether it has taken over, which decides the mode, and safe mode is over."""
         checkpoint = self.loop.checkpoint
-        told = checkpoint is not None and self.loop.status.read().get("epoch") == checkpoint.epoch
+        told = checkpoint is not None and self.loop.report.status.read().get("epoch") == checkpoint.epoch
         return told and not self.loop.mode.on
 
     def _run(self) -> None:

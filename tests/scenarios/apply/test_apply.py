@@ -123,7 +123,7 @@ def test_a_closed_gate_holds_everything_back(rig: Callable[..., Rig]) -> None:
     gate = Gate(redis_store.connect(pair.redis_url), pair.pair.prefix, "dr1")
     gate.close(ADMIN, "anna", "maintenance")
     with pair.apply() as running:
-        pair.await_that(lambda: "anna" in str(running.loop.status.read().get("activity")))
+        pair.await_that(lambda: "anna" in str(running.loop.report.status.read().get("activity")))
         pair.master.execute("INSERT INTO public.account VALUES (1, 'a', 1)")
         assert pair.rows(pair.slave, pair.tables(pair.slave)[1]) == []
         gate.open(ADMIN)
@@ -149,7 +149,7 @@ def test_an_initial_update_that_begins_stops_applying(rig: Callable[..., Rig]) -
         with pair.slave.transaction():
             pair.store.move(SlaveState.INITIAL, "being prepared")
         pair.master.execute("INSERT INTO public.account VALUES (1, 'a', 1)")
-        pair.await_that(lambda: "being prepared" in str(running.loop.status.read().get("activity")))
+        pair.await_that(lambda: "being prepared" in str(running.loop.report.status.read().get("activity")))
     assert pair.checkpoint.state is SlaveState.INITIAL
 
 
@@ -313,7 +313,7 @@ def test_an_apply_that_waits_for_spark_says_so_and_heeds_a_wish_to_stop(rig: Cal
     running.loop.applier.stage_driver.executor = frozen
     with running:
         pair.await_that(frozen.begun.is_set)
-        pair.await_that(lambda: "Spark stages" in str(running.loop.status.read().get("activity")))
+        pair.await_that(lambda: "Spark stages" in str(running.loop.report.status.read().get("activity")))
     assert frozen.cancelled.is_set()
     with pair.apply():
         pair.await_current()
@@ -364,7 +364,7 @@ def test_during_an_outage_of_the_master_the_last_known_state_is_told(rig: Callab
                 " AND datname = %s",
                 [master],
             )
-            status = running.loop.status
+            status = running.loop.report.status
             pair.await_that(lambda: "not currently accepting" in str(status.read().get("activity")))
             assert (status.read()["state"], status.read()["current_as_of"] is not None) == ("NORMAL", True)
         finally:

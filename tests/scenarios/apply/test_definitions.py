@@ -131,7 +131,7 @@ def test_a_restored_master_matters_only_to_a_slave_that_is_applied_to(rig: Calla
         pair.store.start_at(ahead)
         pair.store.move(SlaveState.INITIAL, "being prepared")
     with pair.apply() as running:
-        pair.await_that(lambda: "being prepared" in str(running.loop.status.read().get("activity")))
+        pair.await_that(lambda: "being prepared" in str(running.loop.report.status.read().get("activity")))
 
 
 def test_without_event_triggers_changes_of_definitions_are_found_by_comparison(rig: Callable[..., Rig]) -> None:

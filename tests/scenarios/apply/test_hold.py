@@ -34,7 +34,7 @@ def await_closed(pair: Rig, running: Running) -> None:
     """The apply waits and says who closed the gate, and why."""
 
     def says() -> bool:
-        said = str(running.loop.status.read().get("activity"))
+        said = str(running.loop.report.status.read().get("activity"))
         return "the gate is closed: admin (anna, " in said and WHY in said
 
     pair.await_that(says)

@@ -164,7 +164,7 @@ def test_the_log_and_the_status_say_why_it_is_on_when_it_ends_and_that_it_has(
         said: list[str] = []
 
         def says(words: str) -> bool:
-            said.append(str(running.loop.status.read().get("safe_mode")))
+            said.append(str(running.loop.report.status.read().get("safe_mode")))
             return said[-1].startswith(words)
 
         pair.await_that(lambda: says("on after the start, for "))

@@ -50,7 +50,9 @@ def test_a_slave_that_takes_no_connections_for_a_while_is_waited_for(
             try:
                 ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s"
                 admin.execute(f"{ended} AND datname = %s", ["sluice DEMO_ dr1", name])
-                pair.await_that(lambda: "not currently accepting" in str(running.loop.status.read().get("activity")))
+                pair.await_that(
+                    lambda: "not currently accepting" in str(running.loop.report.status.read().get("activity"))
+                )
             finally:
                 admin.execute(f"ALTER DATABASE {quoted(name)} ALLOW_CONNECTIONS true".encode())
         pair.master.execute("INSERT INTO public.t VALUES (1)")

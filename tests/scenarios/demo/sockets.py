@@ -32,6 +32,14 @@ PUBLIC = {
 """Of Airflow's API: what everybody may ask, since it tells nothing of what is stored."""
 NOT_DESCRIBED = (
     ("GET", "/sluice/"),
+    ("GET", "/sluice/overview.json"),
+    ("GET", "/sluice/slaves/DEMO_/dr1/"),
+    ("GET", "/sluice/slaves/DEMO_/dr1/state.json"),
+    ("GET", "/sluice/masters/DEMO_/"),
+    ("GET", "/sluice/actions/hold?prefix=DEMO_"),
+    ("POST", "/sluice/actions/hold"),
+    ("GET", "/sluice/static/monitor.js"),
+    ("GET", "/sluice/reports/"),
     ("GET", "/sluice/reports/x/"),
     ("GET", "/sluice/reports/x/report.json"),
     ("GET", "/auth/token"),

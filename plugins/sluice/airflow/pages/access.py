@@ -1,16 +1,86 @@
-"""Who may see Sluice's pages: those who may read the logs of the DAG `resync`.
+"""Who may see and do what on the monitor: Airflow's auth manager decides.
+
+| right | is that of | shows or does |
+|---|---|---|
+| read | who may read task logs of the DAG `resync` | every page, without values of rows |
+| operate | who may trigger the DAG that an action starts | that action |
+| administer | who may change Airflow's connections | what destroys something; values of rows |
 
 Airflow does not protect what plugins serve. Its guards live in modules that are not its public interface: all that is
 imported of them stands here, and where they are gone nothing is served.
 """
 
+import hashlib
+import hmac
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
+from sluice.operate.actions import Action
 
-def guard() -> Any:
-    """A dependency of FastAPI that answers 401 to strangers and 403 to those who may not. Raises `ImportError`."""
-    from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
-    from airflow.api_fastapi.core_api.security import requires_access_dag
+READ_DAG = "resync"
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Who looks at a page."""
+
+    name: str
+    may_trigger: frozenset[str]
+    """DAGs that this person may start runs of, of those that were asked for."""
+    administers: bool
+    form_key: str
+    """Proves that a form comes from a page of this person."""
+
+
+def may(visitor: Visitor, action: Action) -> bool:
+    """Whether this person may do that."""
+    return action.dag in visitor.may_trigger and (visitor.administers or not action.administer)
+
+
+def guard(dags: Iterable[str]) -> Callable[..., Visitor]:
+    """A dependency of FastAPI: answers 401 to strangers and 403 to those who may not read. Raises `ImportError`.
+
+    `dags`: those of which is asked whether the person may start them.
+    """
+    from airflow.api_fastapi.app import get_auth_manager
+    from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
+    from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
+    from airflow.models.dag import DagModel
+    from airflow.sdk import conf
     from fastapi import Depends
 
-    return Depends(requires_access_dag("GET", DagAccessEntity.TASK_LOGS, param_dag_id="resync"))
+    asked = sorted(dags)
+
+    def visitor(user: GetUserDep) -> Visitor:
+        manager = get_auth_manager()
+        teams = DagModel.get_dag_id_to_team_name_mapping(asked)
+        allowed = frozenset(
+            dag
+            for dag in asked
+            if manager.is_authorized_dag(
+                method="POST",
+                access_entity=DagAccessEntity.RUN,
+                details=DagDetails(id=dag, team_name=teams.get(dag)),
+                user=user,
+            )
+        )
+        secret = str(conf.get("api", "secret_key")).encode()
+        key = hmac.new(secret, f"sluice form {user.get_id()}".encode(), hashlib.sha256).hexdigest()
+        return Visitor(
+            str(user.get_name()), allowed, bool(manager.is_authorized_connection(method="PUT", user=user)), key
+        )
+
+    # FastAPI reads the annotation; as a text it would look for it in this module.
+    visitor.__annotations__["user"] = GetUserDep
+    return _both(Depends(requires_access_dag("GET", DagAccessEntity.TASK_LOGS, param_dag_id=READ_DAG)), visitor)
+
+
+def _both(first: Any, visitor: Callable[..., Visitor]) -> Callable[..., Visitor]:
+    """`visitor`, once `first` has let the person in."""
+    from fastapi import Depends
+
+    def guarded(_: None = first, found: Visitor = Depends(visitor)) -> Visitor:  # noqa: B008
+        return found
+
+    return guarded

@@ -1,0 +1,218 @@
+"""The monitor inside Airflow.
+
+| address | shows |
+|---|---|
+| `/sluice/` | every slave, grouped by its master |
+| `/sluice/overview.json` | the same for programs |
+| `/sluice/slaves/<prefix>/<slave>/` | one slave; `state.json` in it is the same as data |
+| `/sluice/masters/<prefix>/` | one master |
+| `/sluice/actions/<name>` | what an action would do, and does it |
+| `/sluice/reports/` | the latest runs of `resync` |
+| `/sluice/reports/<run>/` | the report of one run; `report.json` in it is the same as data |
+
+Every address wants what `access` says. Nothing that may wait is done on the event loop.
+"""
+
+import os
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import Depends, FastAPI, HTTPException, Request, Response
+from fastapi.responses import FileResponse, JSONResponse
+
+from sluice.airflow import jobs
+from sluice.airflow.job import Job, Kind
+from sluice.airflow.pages import action_pages, as_data
+from sluice.airflow.pages.access import Visitor
+from sluice.airflow.pages.known import Gathered, Watch, in_thread
+from sluice.airflow.pages.look import Looks, images
+from sluice.airflow.pages.overview import Choice, overview, place_of
+from sluice.airflow.pages.past_reports import latest
+from sluice.airflow.pages.rendering import COMMON, HEADERS, REPORT_HEADERS, Renderer
+from sluice.airflow.pages.slave_row import master_messages, queue_level, row
+from sluice.airflow.pages.templates import STATIC
+from sluice.config import Replication
+from sluice.coordination.known_pairs import HOUR
+from sluice.model.mask import Mask
+from sluice.operate.actions import Scope, of
+from sluice.operate.api import REJECTS
+
+POLL_SECONDS = 3
+MANY, MANY_POLL_SECONDS = 100, 10
+"""A page with more slaves than that is asked for less often."""
+ATTENTION_SHOWN = 8
+DAY = 24 * HOUR
+PAST_SHOWN = 10
+LOG_BYTES, LOG_LINES = 64_000, 200
+_NAME = re.compile(r"[\w-][\w.-]*")
+_KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+
+def application(folder: Callable[[], Path], guard: Callable[..., Visitor]) -> FastAPI:
+    """The pages. `folder` holds the reports, one folder a run; `guard` is a dependency that every page has."""
+    # Without the three: the descriptions would be open to anybody.
+    app = FastAPI(dependencies=[Depends(guard)], docs_url=None, redoc_url=None, openapi_url=None)
+    show, watch, looks = Renderer(), Watch(), Looks()
+    Who = Annotated[Visitor, Depends(guard)]  # noqa: N806
+
+    @app.exception_handler(HTTPException)
+    async def refused(request: Request, refusal: HTTPException) -> Response:
+        """A page for people, data for programs."""
+        if "text/html" in request.headers.get("accept", ""):
+            return show(request, "refused.html", None, refusal.status_code, refusal=refusal, here="refused")
+        return JSONResponse(
+            {"detail": refusal.detail}, refusal.status_code, headers={**HEADERS, **(refusal.headers or {})}
+        )
+
+    @app.get("/")
+    async def index(
+        request: Request, visitor: Who, find: str = "", state: str = "", level: str = "", sort: str = ""
+    ) -> Response:
+        """Every slave."""
+        choice = Choice(find.strip(), state, level, sort)
+        gathered = await watch.state()
+
+        def made() -> Response:
+            now = datetime.now(UTC)
+            page = overview(gathered.survey, gathered.known, choice, now)
+            return show(
+                request,
+                "overview.html",
+                visitor,
+                page=page,
+                gathered=gathered,
+                link=lambda **other: link(choice, **other),
+                here="overview",
+                poll=POLL_SECONDS if page.shown <= MANY else MANY_POLL_SECONDS,
+                attention_shown=ATTENTION_SHOWN,
+            )
+
+        return await in_thread(made)
+
+    @app.get("/overview.json")
+    async def index_data(visitor: Who) -> Response:
+        """The same for programs."""
+        gathered = await watch.state()
+        return JSONResponse(await in_thread(lambda: as_data.overview(gathered, datetime.now(UTC))), headers=HEADERS)
+
+    @app.get("/reports/")
+    async def reports(request: Request, visitor: Who) -> Response:
+        """The latest runs of `resync`."""
+        past = await in_thread(lambda: latest(folder()))
+        return show(request, "reports.html", visitor, past=past, here="reports")
+
+    @app.get("/slaves/{prefix}/{slave}/")
+    async def slave(request: Request, visitor: Who, prefix: str, slave: str, hours: int = 1) -> Response:
+        """One slave in detail."""
+        gathered = await watch.state()
+        replication = configured(gathered, prefix, slave)
+        looked = await looks.slave(replication, slave)
+        minutes = DAY if hours > 1 else HOUR
+
+        def made() -> Response:
+            now = datetime.now(UTC)
+            known = watch.of_slave(gathered, replication.prefix, slave, minutes)
+            found = row(replication, slave, known, now)
+            mask = Mask(replication.verify.mask)
+            visible = REJECTS in visitor.may_trigger
+            job = jobs.last(Kind.APPLY, str(replication.prefix), slave)
+            values: dict[str, Any] = {
+                "gathered": gathered, "one": found, "known": known, "looked": looked, "replication": replication,
+                "place": replication.slave(slave), "minutes": minutes, "visible": visible, "job": job,
+                "log": log_tail(job) if visible else [], "past": latest(folder(), found.pair)[:PAST_SHOWN],
+                "images": lambda reject: images(reject, mask, visible=visible), "actions": of(Scope.SLAVE),
+            }  # fmt: skip
+            return show(request, "slave.html", visitor, here="slave", poll=POLL_SECONDS, **values)
+
+        return await in_thread(made)
+
+    @app.get("/slaves/{prefix}/{slave}/state.json")
+    async def slave_data(visitor: Who, prefix: str, slave: str) -> Response:
+        """The same for programs."""
+        gathered = await watch.state()
+        replication = configured(gathered, prefix, slave)
+        looked = await looks.slave(replication, slave)
+        found = row(replication, slave, gathered.known.slave(replication.prefix, slave), datetime.now(UTC))
+        return JSONResponse(as_data.whole_slave(gathered, found, looked), headers=HEADERS)
+
+    @app.get("/masters/{prefix}/")
+    async def master(request: Request, visitor: Who, prefix: str) -> Response:
+        """One master in detail."""
+        gathered = await watch.state()
+        replication = configured(gathered, prefix)
+        looked = await looks.master(replication)
+
+        def made() -> Response:
+            now, known = datetime.now(UTC), gathered.known.master(replication.prefix)
+            rows = [row(replication, name, gathered.known.slave(replication.prefix, name), now)
+                    for name in replication.slaves]  # fmt: skip
+            values: dict[str, Any] = {
+                "gathered": gathered, "replication": replication, "known": known, "looked": looked, "rows": rows,
+                "place": place_of(replication), "messages": master_messages(replication, known),
+                "queue_level": queue_level(replication, known), "actions": of(Scope.MASTER),
+            }  # fmt: skip
+            return show(request, "master.html", visitor, here="master", poll=POLL_SECONDS, **values)
+
+        return await in_thread(made)
+
+    action_pages.add(app, guard, show, watch)
+
+    @app.get("/reports/{name}/")
+    def report(name: str) -> FileResponse:
+        """The report of one run."""
+        return _file(folder(), name, "report.html", "text/html; charset=utf-8")
+
+    @app.get("/reports/{name}/report.json")
+    def data(name: str) -> FileResponse:
+        """The same for programs."""
+        return _file(folder(), name, "report.json", "application/json")
+
+    @app.get("/static/{name}")
+    def static(name: str) -> FileResponse:
+        """Style, script and icons."""
+        kind = _KINDS.get(Path(name).suffix)
+        if kind is None or not _NAME.fullmatch(name) or not (STATIC / name).is_file():
+            raise HTTPException(404)
+        headers = {**COMMON, "Cache-Control": "private, max-age=300"}
+        return FileResponse(STATIC / name, media_type=kind, headers=headers)
+
+    return app
+
+
+def link(choice: Choice, **other: str) -> str:
+    """The overview with another choice."""
+    values = {**vars(choice), **other}
+    return "?" + urlencode({name: value for name, value in values.items() if value})
+
+
+def configured(gathered: Gathered, prefix: str, slave: str | None = None) -> Replication:
+    """The replication, which has that slave where one is named. Raises 404."""
+    for one in gathered.survey.replications:
+        if str(one.prefix) == prefix.upper() and (slave is None or slave in one.slaves):
+            return one
+    name = prefix if slave is None else f"{prefix} → {slave}"
+    raise HTTPException(404, f"{name} is not configured, or its configuration has mistakes: see the overview.")
+
+
+def log_tail(job: Job | None) -> list[str]:
+    """The last lines of what a job says; none where there is no job, or its log is on another host."""
+    if job is None:
+        return []
+    try:
+        with open(jobs.log_of(job.id), "rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - LOG_BYTES))
+            return file.read().decode(errors="replace").splitlines()[-LOG_LINES:]
+    except OSError:
+        return []
+
+
+def _file(folder: Path, name: str, file: str, kind: str) -> FileResponse:
+    path = folder / name / file
+    if not _NAME.fullmatch(name) or not path.is_file():
+        raise HTTPException(404, "There is no such report: its run wrote none, or keep_reports_days are over.")
+    return FileResponse(path, media_type=kind, headers=REPORT_HEADERS)

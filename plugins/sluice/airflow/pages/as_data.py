@@ -1,0 +1,81 @@
+"""What the pages show, for programs: `./sluice status`, scripts, other monitors."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from sluice.airflow.pages.known import Gathered
+from sluice.airflow.pages.look import Looked, SlaveLook
+from sluice.airflow.pages.overview import Choice, MasterGroup
+from sluice.airflow.pages.overview import overview as made
+from sluice.airflow.pages.slave_row import Message, SlaveRow
+
+
+def overview(gathered: Gathered, now: datetime) -> dict[str, Any]:
+    """All masters with all slaves."""
+    page = made(gathered.survey, gathered.known, Choice(), now)
+    return {
+        "at": _time(gathered.at),
+        "trouble": gathered.trouble,
+        "masters": [_master(group) for group in page.groups],
+        "broken": [{"prefix": one.prefix, "mistakes": list(one.mistakes)} for one in page.broken],
+    }
+
+
+def _master(group: MasterGroup) -> dict[str, Any]:
+    queue = group.known.queue
+    return {
+        "prefix": group.prefix,
+        "from": group.place,
+        "queue": queue
+        and {"at": queue.at, "changes": queue.changes, "bytes": queue.bytes, "held_by": list(queue.held_by)},
+        "messages": [_message(message) for message in group.messages],
+        "slaves": [slave(one) for one in group.rows],
+    }
+
+
+def slave(one: SlaveRow) -> Mapping[str, Any]:
+    """One slave."""
+    return {
+        "slave": one.slave,
+        "state": str(one.state),
+        "level": one.level.word,
+        "sentence": one.sentence,
+        "current_as_of": _time(one.as_of),
+        "lag_seconds": one.lag,
+        "changes_per_second": one.rate,
+        "applying": one.applying,
+        "applied_by": one.holder,
+        "since": _time(one.since),
+        "safe_mode": one.safe_mode,
+        "tables": one.tables,
+        "not_ready": dict(one.not_ready),
+        "rejects": list(one.rejects),
+        "verified_through": _time(one.verified),
+        "not_equal": one.different,
+        "closures": list(one.closures),
+        "messages": [_message(message) for message in one.messages],
+    }
+
+
+def whole_slave(gathered: Gathered, one: SlaveRow, looked: Looked[SlaveLook]) -> dict[str, Any]:
+    """One slave with what its database says."""
+    seen = looked.seen or SlaveLook()
+    return {
+        "at": _time(gathered.at),
+        "trouble": gathered.trouble or looked.trouble,
+        "prefix": one.prefix,
+        **slave(one),
+        "changes": seen.checkpoint.changes if seen.checkpoint else None,
+        "load": seen.progress.lines() if seen.progress else [],
+        "rejected": seen.rejected,
+        "rejected_changes": [str(reject) for reject in seen.rejects],
+    }
+
+
+def _message(message: Message) -> dict[str, str]:
+    return {"level": message.level.word, "text": message.text, "remedy": message.remedy}
+
+
+def _time(time: datetime | None) -> str | None:
+    return time.isoformat(timespec="milliseconds") if time else None

@@ -1,0 +1,70 @@
+"""Curves as SVG paths: geometry alone, the templates draw it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sluice.model.sample import Sample
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A curve in a box of `width` × `height`, whose zero is at the bottom."""
+
+    width: int
+    height: int
+    line: str
+    """Path of the line; minutes without a value leave gaps."""
+    area: str
+    """Path of the area below it."""
+    top: float
+    """The value at the upper edge; 0 where there are no values."""
+    last: float | None
+
+
+def curve(
+    samples: Sequence[Sample],
+    value: Callable[[Sample], float | None],
+    now: float,
+    *,
+    minutes: int = 60,
+    width: int = 120,
+    height: int = 24,
+    least: float = 1.0,
+) -> Curve:
+    """The values of the last `minutes`. `least`: the upper edge is at least there, so that nothing looks like much."""
+    last = int(now // 60)
+    points = [
+        (one.minute - last + minutes, found)
+        for one in samples
+        if last - minutes <= one.minute <= last and (found := value(one)) is not None
+    ]
+    top = max([least, *(found for _, found in points)]) if points else 0.0
+    runs: list[list[tuple[float, float]]] = []
+    previous = None
+    for minute, found in points:
+        at = (round(minute / minutes * width, 1), round(height - found / top * (height - 2) - 1, 1))
+        if previous is not None and minute - previous == 1:
+            runs[-1].append(at)
+        else:
+            runs.append([at])
+        previous = minute
+    line = "".join(_path(run) for run in runs)
+    area = "".join(f"{_path(run)}L{run[-1][0]} {height}L{run[0][0]} {height}Z" for run in runs if len(run) > 1)
+    return Curve(width, height, line, area, top, points[-1][1] if points else None)
+
+
+def _path(run: Sequence[tuple[float, float]]) -> str:
+    first, *rest = run
+    # A single point is drawn as a short stroke: a path without length shows nothing.
+    rest = rest or [(first[0] + 0.5, first[1])]
+    return f"M{first[0]} {first[1]}" + "".join(f"L{x} {y}" for x, y in rest)
+
+
+def lag_curve(samples: Sequence[Sample], now: float, **box: int) -> Curve:
+    """How far the slave was behind, seconds."""
+    return curve(samples, lambda one: one.lag, now, least=1.0, **box)
+
+
+def rate_curve(samples: Sequence[Sample], now: float, **box: int) -> Curve:
+    """Changes a second."""
+    return curve(samples, lambda one: one.changes / 60, now, least=1.0, **box)

@@ -1,0 +1,95 @@
+"""Airflow's public API from inside the API server, as the person whose request is answered.
+
+Airflow itself checks the rights then, refuses what it would refuse of a program, and writes its audit log. Nothing goes
+over the network, so it works behind any proxy.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+from fastapi import Request
+
+from sluice.errors import Terminal, Transient
+
+ROOT = "sluice.root"
+"""Under this name a request carries Airflow's own application."""
+ANSWER_SECONDS = 60.0
+_CREDENTIALS = ("authorization", "cookie")
+
+
+class ApiRefused(Terminal):
+    """Airflow understood the request and refused it."""
+
+    def __init__(self, status: int, detail: str):
+        self.status = status
+        super().__init__(f"Airflow refuses that ({status}): {detail}")
+
+
+class ApiFailed(Transient):
+    """Airflow could not do it now."""
+
+
+class KeepRoot:
+    """A middleware of Airflow's: its plugins' applications get to know it by `ROOT`."""
+
+    def __init__(self, app: Any):
+        self.app = app
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            scope.setdefault(ROOT, scope.get("app"))
+        await self.app(scope, receive, send)
+
+
+class InProcessApi:
+    """See `sluice.operate.api.Api`. To be called from a thread while the event loop of `of` goes on."""
+
+    def __init__(self, app: Any, credentials: Mapping[str, str], loop: asyncio.AbstractEventLoop):
+        self._app, self._credentials, self._loop = app, dict(credentials), loop
+
+    @classmethod
+    def of(cls, request: Request) -> "InProcessApi":
+        """With the credentials of a request; on the event loop."""
+        given = {name: request.headers[name] for name in _CREDENTIALS if name in request.headers}
+        return cls(request.scope[ROOT], given, asyncio.get_running_loop())
+
+    def get(self, path: str, **query: Any) -> Any:
+        return self._send("GET", path, params=query)
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        return self._send(method, path, json=body)
+
+    def _send(self, method: str, path: str, **options: Any) -> Any:
+        assert self._loop is not _running(), "would wait for itself"
+        future = asyncio.run_coroutine_threadsafe(self._request(method, path, options), self._loop)
+        try:
+            answer = future.result(ANSWER_SECONDS)
+        except TimeoutError as late:
+            raise ApiFailed(f"Airflow has not answered for {ANSWER_SECONDS:.0f} s. Look whether it was done.") from late
+        if answer.status_code >= 500:
+            raise ApiFailed(f"Airflow failed ({answer.status_code}). Its log says why; look whether it was done.")
+        if answer.status_code >= 400:
+            raise ApiRefused(answer.status_code, _detail(answer))
+        return answer.json() if answer.content else None
+
+    async def _request(self, method: str, path: str, options: Mapping[str, Any]) -> httpx.Response:
+        transport = httpx.ASGITransport(app=self._app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://airflow") as client:
+            return await client.request(method, f"/api/v2/{path}", headers=self._credentials, **options)
+
+
+def _running() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def _detail(answer: httpx.Response) -> str:
+    try:
+        detail = answer.json()["detail"]
+    except (ValueError, KeyError, TypeError):
+        detail = answer.text
+    return str(detail)[:1000]

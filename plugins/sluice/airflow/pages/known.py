@@ -1,0 +1,139 @@
+"""What the pages know: the configuration and what Redis says of it, with what was known before an outage.
+
+All of it is read in threads of the monitor's own: neither the event loop of Airflow's API server nor the threads of its
+other pages wait for Redis.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+from sluice import config
+from sluice.config import ConfigError, Survey
+from sluice.coordination import known_pairs, redis_store
+from sluice.coordination.known_pairs import HOUR, Known, KnownSlave
+from sluice.errors import SluiceError
+from sluice.model.names import Prefix
+
+Made = TypeVar("Made")
+
+FRESH_SECONDS = 1.0
+"""Who asks again so soon gets the same answer: many open pages cost no more than one."""
+THREADS = ThreadPoolExecutor(8, thread_name_prefix="sluice-monitor")
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What was known at a moment."""
+
+    survey: Survey
+    known: Known
+    at: datetime
+    """When Redis, or before that the configuration, was read."""
+    trouble: str = ""
+    """Why it is not known anew."""
+
+
+async def in_thread(work: Callable[[], Made]) -> Made:
+    """Does blocking work in a thread of the monitor."""
+    return await asyncio.get_running_loop().run_in_executor(THREADS, work)
+
+
+class Watch:
+    """The state of all replications, read when somebody asks."""
+
+    def __init__(self) -> None:
+        self._last: Gathered | None = None
+        self._read_at = float("-inf")
+        self._surveyed: tuple[object, Survey] | None = None
+        self._lock = threading.Lock()
+
+    async def state(self) -> Gathered:
+        """What is known now; where Redis or the configuration cannot be read, what was known before, and why."""
+        found = self._fresh()
+        return await in_thread(self._once) if found is None else found
+
+    def forget(self) -> None:
+        """Something was done: the next one who asks gets what is known then."""
+        self._read_at = float("-inf")
+
+    def _fresh(self) -> Gathered | None:
+        return self._last if time.monotonic() - self._read_at < FRESH_SECONDS else None
+
+    def _once(self) -> Gathered:
+        """Of several that ask at the same time one reads."""
+        with self._lock:
+            if (found := self._fresh()) is not None:
+                return found
+            gathered = self._last = self._gather()
+            self._read_at = time.monotonic()
+            return gathered
+
+    def of_slave(self, gathered: Gathered, prefix: Prefix, slave: str, minutes: int) -> KnownSlave:
+        """One slave of `gathered`, with the samples of so many minutes where Redis has them. Blocks."""
+        known = gathered.known.slave(prefix, slave)
+        if minutes <= HOUR or gathered.trouble:
+            return known
+        try:
+            samples = _read({prefix: [slave]}, minutes).slave(prefix, slave).samples
+        except SluiceError:
+            return known
+        return replace(known, samples=samples)
+
+    def _gather(self) -> Gathered:
+        now = datetime.now(UTC)
+        before = self._last
+        try:
+            survey = self._survey()
+        except ConfigError as failure:
+            nothing = Survey((), failure.mistakes, {}, ())
+            return Gathered(nothing, Known(), now, str(failure))
+        try:
+            known = _read({one.prefix: list(one.slaves) for one in survey.replications}, HOUR)
+        except SluiceError as failure:
+            if before is None:
+                return Gathered(survey, Known(), now, str(failure))
+            return replace(before, survey=survey, trouble=str(failure))
+        return Gathered(survey, known, now)
+
+    def _survey(self) -> Survey:
+        """Read again only where a file has changed: many slaves take a while to be checked."""
+        parts = [part for one in (self._surveyed[1].replications if self._surveyed else ()) for part in one.points_at]
+        marks = tuple(_marks(config.folders())), tuple(_mark(part) for part in parts)
+        if self._surveyed is None or self._surveyed[0] != marks:
+            found = config.survey()
+            parts = [part for one in found.replications for part in one.points_at]
+            self._surveyed = (marks[0], tuple(_mark(part) for part in parts)), found
+        return self._surveyed[1]
+
+
+def _read(pairs: Mapping[Prefix, list[str]], minutes: int) -> Known:
+    client = redis_store.connect()
+    try:
+        return known_pairs.read(client, pairs, minutes)
+    finally:
+        client.close()
+
+
+def _marks(folders: tuple[Path, ...]) -> list[object]:
+    found: list[object] = []
+    for folder in folders:
+        try:
+            found += [(str(file), _mark(file)) for file in sorted(folder.iterdir())]
+        except OSError as error:
+            found.append((str(folder), str(error)))
+    return found
+
+
+def _mark(file: Path) -> object:
+    try:
+        stat = file.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino

@@ -1,0 +1,213 @@
+"""A look at the databases themselves, for the page of a slave or a master: what Redis does not know.
+
+Each look is short: a database that is down costs some seconds of a thread of the monitor's own, and the page says so.
+Of pages that ask at the same time one looks; what was seen before is kept for as long as a database does not answer.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Generic, TypeVar
+
+from sluice.airflow import connections
+from sluice.airflow.pages.known import in_thread
+from sluice.config import Replication
+from sluice.database.registry import reach, rejects_of, vendor_of
+from sluice.database.rows import Estimate
+from sluice.errors import SluiceError
+from sluice.load.progress import Progress, progress
+from sluice.load.sessions import checkpoints_of
+from sluice.load.update import Update
+from sluice.model import content
+from sluice.model.backlog import Backlog
+from sluice.model.change import Action
+from sluice.model.checkpoint import Checkpoint
+from sluice.model.connection import ConnectionInfo
+from sluice.model.mask import HIDDEN, Mask
+from sluice.model.names import TableName
+from sluice.model.reject import Reject
+from sluice.model.slave_state import SlaveState
+from sluice.pair import Pair
+from sluice.verify.definition_gaps import not_captured
+
+APPLICATION = "sluice monitor"
+LOOK_SECONDS = 3
+"""So long a connection, and each statement, may take."""
+FRESH_SECONDS = 2.0
+REJECTS_SHOWN = 50
+
+Seen = TypeVar("Seen")
+
+
+@dataclass(frozen=True)
+class SlaveLook:
+    """What the slave's own database says."""
+
+    checkpoint: Checkpoint | None = None
+    progress: Progress | None = None
+    """Of a load that is under way."""
+    rejects: Sequence[Reject] = ()
+    """The first of the changes that are set aside."""
+    rejected: int = 0
+
+
+@dataclass(frozen=True)
+class MasterTable:
+    """A table of the configuration, and what is found of it on the master."""
+
+    table: TableName
+    fault: str
+    """Why its changes are lost; empty where they are captured."""
+    rows: int | None
+
+
+@dataclass(frozen=True)
+class MasterLook:
+    """What the master's database says."""
+
+    version: int | None = None
+    """Of DbResources; None where nothing is installed."""
+    current: bool = False
+    tables: Sequence[MasterTable] = ()
+    backlog: Backlog | None = None
+
+
+@dataclass(frozen=True)
+class Looked(Generic[Seen]):
+    """What was seen, when, and why nothing newer was."""
+
+    seen: Seen | None
+    at: datetime | None
+    trouble: str = ""
+
+
+@dataclass
+class _Place(Generic[Seen]):
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    looked: Looked[Seen] = field(default_factory=lambda: Looked(None, None))
+    read_at: float = float("-inf")
+
+
+class Looks:
+    """Looks at databases, and remembers what was seen last."""
+
+    def __init__(self) -> None:
+        self._slaves: dict[tuple[str, str], _Place[SlaveLook]] = {}
+        self._masters: dict[str, _Place[MasterLook]] = {}
+
+    async def slave(self, replication: Replication, name: str) -> Looked[SlaveLook]:
+        """The database of a slave."""
+        place = self._slaves.setdefault((str(replication.prefix), name), _Place())
+        return await in_thread(lambda: _again(place, lambda: _slave(replication, name)))
+
+    async def master(self, replication: Replication) -> Looked[MasterLook]:
+        """The database of a master; nothing of a recorded stream, which has none."""
+        if replication.master.stream:
+            return Looked(None, None)
+        place = self._masters.setdefault(str(replication.prefix), _Place())
+        return await in_thread(lambda: _again(place, lambda: _master(replication)))
+
+
+def _again(place: _Place[Seen], look: Callable[[], Seen]) -> Looked[Seen]:
+    with place.lock:
+        if time.monotonic() - place.read_at >= FRESH_SECONDS:
+            try:
+                place.looked = Looked(look(), datetime.now(UTC))
+            except SluiceError as failure:
+                place.looked = replace(place.looked, trouble=str(failure))
+            place.read_at = time.monotonic()
+        return place.looked
+
+
+def _slave(replication: Replication, name: str) -> SlaveLook:
+    place = replication.slave(name)
+    info = _short(place.conn_id, place.vendor, replication)
+    pair = Pair(replication, place, info, info)
+    with reach(info, APPLICATION, LOOK_SECONDS) as session:
+        checkpoint = checkpoints_of(Update.named(pair, "monitor"), session).read()
+        if checkpoint is None:
+            return SlaveLook()
+        loading = None
+        if checkpoint.state in (SlaveState.INITIAL, SlaveState.TRANSITION):
+            loading = progress(Update.named(pair, "monitor"), session, _estimates(replication))
+        store = rejects_of(pair, session)
+        rejects = [one for one in store.open() if one.action != Action.DIFFER] if store.ready() else []
+        return SlaveLook(checkpoint, loading, tuple(rejects[:REJECTS_SHOWN]), len(rejects))
+
+
+def _estimates(replication: Replication) -> Mapping[TableName, Estimate]:
+    """Rows of the master's tables; none where it does not answer: the load is shown without what is left."""
+    master = replication.master
+    if master.stream:
+        return {}
+    try:
+        with reach(_short(master.conn_id, master.vendor, replication), APPLICATION, LOOK_SECONDS) as session:
+            vendor = vendor_of(master.vendor)
+            captured = vendor.changes.captured(session, replication.prefix, master.schema)
+            return dict(vendor.rows.estimates(session, list(captured)))
+    except SluiceError:
+        return {}
+
+
+def _master(replication: Replication) -> MasterLook:
+    place, vendor = replication.master, vendor_of(replication.master.vendor)
+    with reach(_short(place.conn_id, place.vendor, replication), APPLICATION, LOOK_SECONDS) as session:
+        have = vendor.capture.installed(session, replication.prefix, place.schema)
+        if have is None:
+            return MasterLook()
+        captured = vendor.changes.captured(session, replication.prefix, place.schema)
+        faults = not_captured(replication, vendor.rows.tables(session), captured)
+        tables = sorted({*captured, *faults})
+        sizes = vendor.rows.estimates(session, tables)
+        backlog = vendor.changes.backlog(session, replication.prefix, place.schema)
+    found = [MasterTable(one, faults.get(one, ""), sizes[one].rows if one in sizes else None) for one in tables]
+    return MasterLook(have.version, have.current, tuple(found), backlog)
+
+
+def _short(conn_id: str, vendor: str, replication: Replication) -> ConnectionInfo:
+    return connections.info(conn_id, vendor, str(replication.source)).given_up_after(LOOK_SECONDS)
+
+
+@dataclass(frozen=True)
+class Image:
+    """A column of a change that was set aside: before, after, and what the slave holds."""
+
+    column: str
+    before: str | None
+    after: str | None
+    held: str | None
+    differs: bool
+
+
+def images(reject: Reject, mask: Mask, *, visible: bool) -> list[Image]:
+    """The columns of a change; their values are hidden unless they are `visible`, and always where the mask says so."""
+    after = _row(reject.content)
+    before = _row(reject.oldcontent)
+    held = _row(reject.held)
+    if reject.content and reject.oldcontent:
+        before = {**after, **before}
+    columns = list(dict.fromkeys([*after, *before, *held]))
+
+    def shown(row: Mapping[str, str | None], column: str) -> str | None:
+        value = row.get(column)
+        return value if value is None or (visible and not mask.hides(reject.table, column)) else HIDDEN
+
+    return [
+        Image(
+            column,
+            shown(before, column),
+            shown(after, column),
+            shown(held, column),
+            bool(held) and held.get(column) != (before or after).get(column),
+        )
+        for column in columns
+    ]
+
+
+def _row(text: str | None) -> dict[str, str | None]:
+    try:
+        return dict(content.parse(text or ""))
+    except content.MalformedContent:
+        return {}

@@ -1,0 +1,49 @@
+"""From a template to an answer, with the headers that every page has."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+
+from sluice.airflow.pages.access import Visitor
+from sluice.airflow.pages.templates import environment
+
+COMMON = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store"}
+HEADERS = {
+    **COMMON,
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'self'",
+}
+REPORT_HEADERS = {
+    **COMMON,
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'",
+}
+
+
+def root_of(request: Request) -> str:
+    """Where the pages are mounted, without a slash at the end."""
+    return str(request.scope.get("root_path", "")).rstrip("/")
+
+
+class Renderer:
+    """Renders pages, or that part of one which changes by itself (`?part=live`)."""
+
+    def __init__(self) -> None:
+        self._templates = environment()
+
+    def __call__(
+        self, request: Request, template: str, visitor: Visitor | None, status: int = 200, **values: Any
+    ) -> HTMLResponse:
+        root = root_of(request)
+        made = {
+            "root": root,
+            "airflow": root.rsplit("/", 1)[0],
+            "part": request.query_params.get("part") == "live",
+            "visitor": visitor,
+            "now": datetime.now(UTC),
+            "poll": None,
+            **values,
+        }
+        text = self._templates.get_template(template).render(made)
+        return HTMLResponse(text, status, headers=HEADERS)

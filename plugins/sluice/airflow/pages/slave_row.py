@@ -1,0 +1,274 @@
+"""What the monitor says of a slave: pure functions of what Redis knows and the configuration says."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import IntEnum
+from typing import Any
+
+from sluice.config import Replication
+from sluice.coordination.gate import ERROR, INITIAL_UPDATE
+from sluice.coordination.known_pairs import KnownMaster, KnownSlave
+from sluice.counted import counted, duration
+from sluice.model.names import Prefix, TableName
+from sluice.model.reject import how_to_settle
+from sluice.model.sample import Sample
+from sluice.model.slave_state import APPLYING, SlaveState
+from sluice.model.table_state import how_to_capture, how_to_load
+
+SILENT_SECONDS = 30.0
+"""An apply that holds the lease and has said nothing for so long is stuck."""
+
+
+class Level(IntEnum):
+    """How much something needs a person."""
+
+    OK = 0
+    WARNING = 1
+    CRITICAL = 2
+
+    @property
+    def word(self) -> str:
+        return ("fine", "warning", "critical")[self]
+
+
+@dataclass(frozen=True)
+class Message:
+    """Something that a person should know, and what helps."""
+
+    text: str
+    level: Level
+    remedy: str = ""
+    """The action of the monitor that helps, see `sluice.airflow.pages.actions`; empty where none does."""
+    table: str = ""
+    """What the action is for, where it is for some tables: their names, one a line."""
+
+
+@dataclass(frozen=True)
+class SlaveRow:
+    """One slave, as overview, pages and metrics show it."""
+
+    prefix: str
+    slave: str
+    state: SlaveState
+    sentence: str
+    """What it does now."""
+    messages: tuple[Message, ...]
+    as_of: datetime | None
+    lag: float | None
+    """Seconds by which it is behind."""
+    lag_level: Level
+    rate: float
+    """Changes a second."""
+    samples: tuple[Sample, ...]
+    applying: bool
+    holder: str
+    since: datetime | None
+    """When the process that applies was started."""
+    said: datetime | None
+    """When the apply last said something."""
+    safe_mode: str
+    """Empty where no apply runs."""
+    tables: int
+    """Tables that are known."""
+    not_ready: Mapping[str, str]
+    """Tables whose changes are left out, with their states."""
+    rejects: tuple[str, ...]
+    """Tables with changes that are set aside."""
+    verified: datetime | None
+    """Through when all tables are verified; None where one never was."""
+    different: int
+    """Tables whose last comparison found something else than equal rows."""
+    closures: tuple[str, ...]
+
+    @property
+    def level(self) -> Level:
+        """The worst of its messages."""
+        return max((message.level for message in self.messages), default=Level.OK)
+
+    @property
+    def pair(self) -> str:
+        return f"{self.prefix} → {self.slave}"
+
+
+def row(replication: Replication, slave: str, known: KnownSlave, now: datetime) -> SlaveRow:
+    """`now`: with a time zone."""
+    said, thresholds = known.status, replication.monitor
+    state, as_of = state_of(known), moment(said.get("current_as_of"))
+    follows = state in APPLYING and as_of is not None
+    lag = max(0.0, (now - as_of).total_seconds()) if follows and as_of is not None else None
+    lag_level = Level.OK
+    if lag is not None and state is SlaveState.NORMAL:
+        lag_level = level_of(lag, thresholds.lag_warning, thresholds.lag_critical)
+    applying, written = known.holder is not None, moment(said.get("at"))
+    times = [moment(seen.get("time")) for seen in known.tables.values()]
+    found = SlaveRow(
+        prefix=str(replication.prefix),
+        slave=slave,
+        state=state,
+        sentence=sentence(state, known, lag),
+        messages=(),
+        as_of=as_of,
+        lag=lag,
+        lag_level=lag_level,
+        rate=float(said.get("rate") or 0) if applying and _fresh(written, now) else 0.0,
+        samples=tuple(known.samples),
+        applying=applying,
+        holder=str(known.holder or ""),
+        since=moment(said.get("since")) if applying else None,
+        said=written,
+        safe_mode=str(said.get("safe_mode") or "not known") if applying else "",
+        tables=max(len(known.tables), len(said.get("not_ready") or ())),
+        not_ready=dict(said.get("not_ready") or {}),
+        rejects=tuple(str(table) for table in said.get("set_aside") or ()),
+        verified=min((time for time in times if time), default=None) if None not in times else None,
+        different=sum(seen.get("outcome") in ("different", "could not compare") for seen in known.tables.values()),
+        closures=tuple(str(closure) for closure in known.closures),
+    )
+    return SlaveRow(**{**vars(found), "messages": tuple(messages(replication, found, known, now))})
+
+
+def state_of(known: KnownSlave) -> SlaveState:
+    """The state as it is known. An apply that is held by an initial update says what was so before it."""
+    try:
+        state = SlaveState(str(known.status.get("state")))
+    except ValueError:
+        state = SlaveState.UNCONFIGURED
+    loading = any(closure.name == INITIAL_UPDATE for closure in known.closures)
+    return SlaveState.INITIAL if loading and state is not SlaveState.TRANSITION else state
+
+
+def sentence(state: SlaveState, known: KnownSlave, lag: float | None) -> str:
+    """What the slave does now, without a full stop."""
+    activity, message = str(known.status.get("activity") or ""), str(known.status.get("message") or "")
+    if state is SlaveState.UNCONFIGURED:
+        return "No initial update has begun yet"
+    if stopped := [closure for closure in known.closures if closure.name == ERROR]:
+        return f"Stopped: {stopped[0].reason}"
+    if known.closures:
+        return f"Held: {known.closures[0]}"
+    if state is SlaveState.INCONSISTENT:
+        return message or "Only a new initial update helps"
+    if state in (SlaveState.INITIAL, SlaveState.SWITCHING, SlaveState.MASTER):
+        return message or f"The slave is {state}"
+    if known.holder is None:
+        return "No apply runs"
+    if activity.startswith("waiting"):
+        return activity[:1].upper() + activity[1:]
+    if known.status.get("catching_up"):
+        return "Applies a large window, slice by slice"
+    if state is SlaveState.TRANSITION:
+        return "Tables are loaded while changes are applied"
+    if known.status.get("rate"):
+        return "Applies changes"
+    return "Follows its master" if lag is not None else "Runs"
+
+
+def messages(replication: Replication, one: SlaveRow, known: KnownSlave, now: datetime) -> list[Message]:
+    """What a person should know of the slave, worst first."""
+    found = [*_of_apply(one, known, now), *_of_data(replication, one, known)]
+    return sorted(found, key=lambda message: -message.level)
+
+
+def _of_apply(one: SlaveRow, known: KnownSlave, now: datetime) -> list[Message]:
+    found = []
+    for closure in known.closures:
+        if closure.name == ERROR:
+            found.append(Message(f"The apply has stopped: {closure.with_remedy}", Level.CRITICAL, "restart"))
+        elif closure.name == INITIAL_UPDATE:
+            found.append(Message(f"The gate is closed: {closure}", Level.OK))
+        else:
+            found.append(Message(f"The gate is closed: {closure}", Level.WARNING, "open"))
+    held = bool(known.closures)
+    if one.state is SlaveState.INCONSISTENT:
+        reason = str(known.status.get("message") or "").rstrip(".")
+        text = f"The slave is INCONSISTENT{f': {reason}' if reason else ''}. Start an initial update."
+        found.append(Message(text, Level.CRITICAL, "initiate"))
+    elif one.state is SlaveState.UNCONFIGURED:
+        found.append(Message("No initial update has begun yet. Start one.", Level.OK, "initiate"))
+    elif one.state in APPLYING and not one.applying and not held:
+        since = f" since {clock(one.said)} UTC" if one.said else ""
+        found.append(Message(f"No apply runs{since}: start it.", Level.CRITICAL, "restart"))
+    if one.applying and one.said and (silent := (now - one.said).total_seconds()) > SILENT_SECONDS:
+        text = f"The apply holds its lease and has said nothing for {duration(silent)}. Restart it if that goes on."
+        found.append(Message(text, Level.WARNING, "restart"))
+    activity = str(known.status.get("activity") or "")
+    if one.applying and not held and activity.startswith("waiting") and one.state in APPLYING:
+        reading = "block that is being read" in activity
+        found.append(Message(f"The apply is {activity}", Level.OK if reading else Level.WARNING))
+    if one.lag is not None and one.lag_level:
+        found.append(Message(f"The slave is {duration(one.lag)} behind its master.", one.lag_level))
+    if mistake := known.status.get("configuration"):
+        text = f"The apply goes on with the configuration it has, because of a mistake: {mistake}"
+        found.append(Message(text, Level.CRITICAL))
+    return found
+
+
+def _of_data(replication: Replication, one: SlaveRow, known: KnownSlave) -> list[Message]:
+    found = []
+    if one.not_ready:
+        lacking = [TableName.parse(name) for name in one.not_ready]
+        remedy = how_to_load(replication.prefix, one.slave, lacking)
+        text = f"{counted(len(lacking), 'table')} not loaded, changes left out. {remedy}"
+        found.append(Message(text, Level.CRITICAL, "initiate", "\n".join(one.not_ready)))
+    found += [Message(str(reason), Level.CRITICAL) for reason in known.status.get("differing") or ()]
+    if settle := how_to_settle(one.rejects):
+        found.append(Message(settle, Level.CRITICAL, "rejects"))
+    found += [Message(lack.on_slave, Level.WARNING) for lack in known.lacks]
+    for outcome, text, level in (
+        ("different", "differ from the master", Level.CRITICAL),
+        ("could not compare", "could not be compared with the master", Level.WARNING),
+    ):
+        tables = [table for table, seen in known.tables.items() if seen.get("outcome") == outcome]
+        if tables:
+            named = counted(len(tables), "table")
+            found.append(Message(f"By the last comparison {named} {text}.", level, "verify"))
+    return found
+
+
+def master_messages(replication: Replication, known: KnownMaster) -> list[Message]:
+    """What a person should know of the master, worst first."""
+    found = [Message(reason, Level.CRITICAL) for reason in known.items.not_dropped.values()]
+    found += [Message(f"{slave}: {reason}", Level.CRITICAL) for slave, reason in known.items.dropped.items()]
+    if known.items.warning:
+        found.append(Message(known.items.warning, Level.WARNING))
+    remedy = how_to_capture(Prefix(str(replication.prefix)))
+    found += [Message(f"{lack.what}. {remedy}", Level.CRITICAL, "reconcile") for lack in known.lacks]
+    if known.queue and (level := queue_level(replication, known)):
+        text = f"{counted(known.queue.changes, 'change')} wait in ITEMS, {known.queue.bytes / 1e6:,.0f} MB."
+        found.append(Message(text, level))
+    return sorted(found, key=lambda message: -message.level)
+
+
+def queue_level(replication: Replication, known: KnownMaster) -> Level:
+    """Of what waits in ITEMS."""
+    most = replication.monitor
+    return level_of(known.queue.changes, most.queue_warning, most.queue_critical) if known.queue else Level.OK
+
+
+def level_of(value: float, warning: float, critical: float) -> Level:
+    """By two thresholds."""
+    return Level.CRITICAL if value >= critical else Level.WARNING if value >= warning else Level.OK
+
+
+def moment(text: Any) -> datetime | None:
+    """An ISO 8601 time, with a time zone; None where it is none."""
+    try:
+        found = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def clock(time: datetime | None) -> str:
+    """For people, in UTC, to the second."""
+    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S") if time else "–"
+
+
+def _fresh(written: datetime | None, now: datetime) -> bool:
+    return written is not None and (now - written).total_seconds() < SILENT_SECONDS
+
+
+def by_worst(rows: Sequence[SlaveRow]) -> list[SlaveRow]:
+    """Those that need a person, worst first."""
+    return sorted((one for one in rows if one.level), key=lambda one: (-one.level, one.prefix, one.slave))

@@ -1,0 +1,95 @@
+"""All that Redis knows of many pairs, asked in one round trip."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import redis
+
+from sluice.coordination import gate, history, items_state, lacks, lease, status, verification_log
+from sluice.coordination.gate import Closure, Gate
+from sluice.coordination.history import History
+from sluice.coordination.items_state import ItemsState
+from sluice.coordination.lacks import Found, Lacks
+from sluice.coordination.lease import Holder
+from sluice.coordination.queue_state import MeasuredQueue, QueueState
+from sluice.coordination.redis_store import classified
+from sluice.coordination.status import Status
+from sluice.coordination.verification_log import Seen, VerificationLog
+from sluice.model.names import Prefix
+from sluice.model.sample import Sample
+
+HOUR = 60
+
+
+@dataclass(frozen=True)
+class KnownSlave:
+    """What Redis knows of one pair. All of it may be missing."""
+
+    status: Mapping[str, Any] = field(default_factory=dict)
+    """What the apply last said, see `sluice.coordination.status`."""
+    holder: Holder | None = None
+    """Who applies."""
+    closures: Sequence[Closure] = ()
+    tables: Mapping[str, Seen] = field(default_factory=dict)
+    """Each table with its last comparison."""
+    lacks: Sequence[Found] = ()
+    samples: Sequence[Sample] = ()
+    """Of the last minutes, oldest first."""
+
+
+@dataclass(frozen=True)
+class KnownMaster:
+    """What Redis knows of one replication."""
+
+    items: items_state.Found = field(default_factory=items_state.Found)
+    """What the last purge found."""
+    lacks: Sequence[Found] = ()
+    """Tables that are not captured."""
+    queue: MeasuredQueue | None = None
+
+
+@dataclass(frozen=True)
+class Known:
+    """Of all replications that were asked for."""
+
+    masters: Mapping[Prefix, KnownMaster] = field(default_factory=dict)
+    slaves: Mapping[tuple[Prefix, str], KnownSlave] = field(default_factory=dict)
+
+    def master(self, prefix: Prefix) -> KnownMaster:
+        return self.masters.get(prefix, KnownMaster())
+
+    def slave(self, prefix: Prefix, slave: str) -> KnownSlave:
+        return self.slaves.get((prefix, slave), KnownSlave())
+
+
+def read(client: "redis.Redis", pairs: Mapping[Prefix, Collection[str]], minutes: int = HOUR) -> Known:
+    """`pairs`: the slaves of each prefix; `minutes`: so many samples of each. Raises `StoreUnreachable`."""
+    with classified(), client.pipeline(transaction=False) as pipe:
+        for prefix, slaves in pairs.items():
+            pipe.get(ItemsState(client, prefix).key)
+            pipe.get(Lacks(client, prefix).key)
+            pipe.get(QueueState(client, prefix).key)
+            for slave in slaves:
+                pipe.get(Status(client, prefix, slave).key)
+                pipe.get(lease.key(prefix, slave))
+                pipe.hgetall(Gate(client, prefix, slave).key)
+                pipe.hgetall(VerificationLog(client, prefix, slave).key)
+                pipe.get(Lacks(client, prefix, slave).key)
+                pipe.lrange(History(client, prefix, slave).key, -minutes, -1)
+        answers = iter(pipe.execute())
+    masters, known = {}, {}
+    for prefix, slaves in pairs.items():
+        items, lacking, queue = (next(answers) for _ in range(3))
+        masters[prefix] = KnownMaster(items_state.parsed(items), lacks.parsed(lacking), MeasuredQueue.parse(queue))
+        for slave in slaves:
+            said, held, closed, seen, lacking, samples = (next(answers) for _ in range(6))
+            known[prefix, slave] = KnownSlave(
+                status.parsed(said),
+                lease.parsed(held),
+                gate.parsed(closed),
+                verification_log.parsed(seen),
+                lacks.parsed(lacking),
+                history.parsed(samples),
+            )
+    return Known(masters, known)

@@ -1,0 +1,66 @@
+"""How much waits in ITEMS of a master, as one of its applies measured it last. Redis may lose it."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import redis
+
+from sluice.coordination.redis_store import classified
+from sluice.model.backlog import Backlog
+from sluice.model.names import Prefix
+
+EVERY_SECONDS = 60
+EXPIRES_SECONDS = 24 * 3600
+
+
+@dataclass(frozen=True)
+class MeasuredQueue:
+    """ITEMS of a prefix at one moment."""
+
+    at: str
+    """ISO 8601, UTC."""
+    changes: int
+    bytes: int
+    held_by: tuple[str, ...] = ()
+    held_since: str | None = None
+
+    @classmethod
+    def parse(cls, text: object) -> "MeasuredQueue | None":
+        """From what Redis has; None where it has nothing."""
+        if not text:
+            return None
+        values = json.loads(str(text))
+        return cls(**{**values, "held_by": tuple(values["held_by"])})
+
+
+class QueueState:
+    """Every method raises `StoreUnreachable`."""
+
+    def __init__(self, client: "redis.Redis", prefix: Prefix):
+        self.client = client
+        # Between two colons: no slave is called so.
+        self.key = f"sluice:{prefix}::queue"
+        self._turn = f"{self.key}:turn"
+
+    def measure(self, backlog: Callable[[], Backlog]) -> None:
+        """Keeps what `backlog` says, unless somebody did so within the last minute."""
+        with classified():
+            if not self.client.set(self._turn, "", nx=True, ex=EVERY_SECONDS):
+                return
+        found = backlog()
+        values = {
+            "at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "changes": found.changes,
+            "bytes": found.bytes,
+            "held_by": found.held_by,
+            "held_since": found.held_since and found.held_since.isoformat(timespec="seconds"),
+        }
+        with classified():
+            self.client.set(self.key, json.dumps(values), ex=EXPIRES_SECONDS)
+
+    def read(self) -> MeasuredQueue | None:
+        """None where nobody has measured it for a day."""
+        with classified():
+            return MeasuredQueue.parse(self.client.get(self.key))

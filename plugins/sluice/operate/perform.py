@@ -1,0 +1,72 @@
+"""Does what a person ordered, over Airflow's public API: with that person's rights, and in its audit log."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sluice.operate import api
+from sluice.operate.actions import Order, conf_of
+from sluice.operate.api import Api, NothingRuns, run_path, runs, start
+
+APPROVE_TASK = "approve"
+APPLY_TASK = "apply"
+
+
+@dataclass(frozen=True)
+class Done:
+    """What was done, and the runs that do it: each its DAG and its id."""
+
+    text: str
+    runs: tuple[tuple[str, str], ...]
+
+
+def perform(to: Api, order: Order) -> Done:
+    """Raises `Incomplete`, `NothingRuns`, and what the API raises."""
+    return _SPECIAL.get(order.action.name, _start)(to, order)
+
+
+def _start(to: Api, order: Order) -> Done:
+    dag = order.action.dag
+    started = tuple((dag, start(to, dag, conf, order.why)) for conf in conf_of(order))
+    return Done(f"{order.action.label}: started", started)
+
+
+def _cancel(to: Api, order: Order) -> Done:
+    found = [str(run["dag_run_id"]) for run in runs(to, api.UPDATE, order.prefix, order.slave, active=True)]
+    if not found:
+        raise NothingRuns(f"No initial update of {order.prefix} → {order.slave} is under way: there is none to cancel.")
+    for run in found:
+        to.call("PATCH", run_path(api.UPDATE, run), {"state": "failed", "note": order.why})
+    return Done("The initial update is cancelled", tuple((api.UPDATE, run) for run in found))
+
+
+def _approve(to: Api, order: Order) -> Done:
+    for run in runs(to, api.UPDATE, order.prefix, order.slave, active=True):
+        run_id = str(run["dag_run_id"])
+        questions = to.get(f"{run_path(api.UPDATE, run_id)}/hitlDetails", response_received="false")["hitl_details"]
+        if any(_task(question) == APPROVE_TASK for question in questions):
+            answer = {"chosen_options": [order.values["answer"]], "params_input": {}}
+            to.call("PATCH", f"{run_path(api.UPDATE, run_id)}/taskInstances/{APPROVE_TASK}/-1/hitlDetails", answer)
+            return Done(f"Answered: {order.values['answer']}", ((api.UPDATE, run_id),))
+    raise NothingRuns(
+        f"No transfer of {order.prefix} → {order.slave} waits for an answer: its files are not written yet, or "
+        "somebody has answered."
+    )
+
+
+def _restart(to: Api, order: Order) -> Done:
+    found = next(iter(runs(to, api.APPLY, order.prefix, order.slave, active=True)), None)
+    if found is None:
+        return _start(to, order)
+    run = str(found["dag_run_id"])
+    body = {"dry_run": False, "dag_run_id": run, "task_ids": [APPLY_TASK], "only_failed": False,
+            "reset_dag_runs": True, "note": order.why or None}  # fmt: skip
+    to.call("POST", f"dags/{api.APPLY}/clearTaskInstances", body)
+    return Done("The apply is started again", ((api.APPLY, run),))
+
+
+def _task(question: Mapping[str, Any]) -> str:
+    return str((question.get("task_instance") or {}).get("task_id") or question.get("task_id") or "")
+
+
+_SPECIAL: Mapping[str, Callable[[Api, Order], Done]] = {"cancel": _cancel, "approve": _approve, "restart": _restart}

@@ -1,0 +1,288 @@
+"""What the monitor says of slaves and masters, in words, and which of them it shows."""
+
+import re
+import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sluice.airflow.pages.access import Visitor
+from sluice.airflow.pages.charts import lag_curve, rate_curve
+from sluice.airflow.pages.known import Gathered
+from sluice.airflow.pages.overview import Choice, overview
+from sluice.airflow.pages.slave_row import Level, Message, SlaveRow, master_messages, row
+from sluice.airflow.pages.templates import environment
+from sluice.config import Endpoint, Replication, SlaveConfig, Survey
+from sluice.coordination.gate import ADMIN, ERROR, INITIAL_UPDATE, Closure
+from sluice.coordination.known_pairs import Known, KnownMaster, KnownSlave
+from sluice.coordination.lacks import Found
+from sluice.coordination.lease import Holder
+from sluice.coordination.queue_state import MeasuredQueue
+from sluice.model.names import Prefix
+from sluice.model.sample import AppliedWindow, Sample, Sampler
+from sluice.model.slave_state import SlaveState
+from sluice.operate.actions import DAGS
+
+NOW = datetime(2026, 11, 22, 12, 0, 0, tzinfo=UTC)
+ALL = Choice()
+ANNA = Visitor("anna", frozenset(DAGS), True, "key")
+
+
+def replication(prefix: str = "DEMO_", *slaves: str) -> Replication:
+    names = slaves or ("dr1",)
+    return Replication(Prefix(prefix), Endpoint("m"), {name: SlaveConfig(name, name) for name in names}, ())
+
+
+def said(seconds: float = 1.0, **more: Any) -> dict[str, Any]:
+    """What an apply says that is so many seconds behind."""
+    as_of = (NOW - timedelta(seconds=seconds)).isoformat()
+    return {"state": "NORMAL", "activity": "applying", "current_as_of": as_of, "at": NOW.isoformat(), **more}
+
+
+def known(status: dict[str, Any], *closures: Closure, runs: bool = True, **more: Any) -> KnownSlave:
+    return KnownSlave(status, Holder("host", 4711, "t") if runs else None, closures, **more)
+
+
+def shown(status: dict[str, Any], *closures: Closure, runs: bool = True, **more: Any) -> SlaveRow:
+    return row(replication(), "dr1", known(status, *closures, runs=runs, **more), NOW)
+
+
+def texts(one: SlaveRow) -> list[tuple[str, Level]]:
+    return [(message.text, message.level) for message in one.messages]
+
+
+def test_a_slave_that_follows_needs_nobody() -> None:
+    one = shown(said(0.4, rate=120.0))
+    assert (one.state, one.level, one.messages) == (SlaveState.NORMAL, Level.OK, ())
+    assert one.lag == pytest.approx(0.4) and one.rate == 120 and one.sentence == "Applies changes"
+    assert shown(said(0.4)).sentence == "Follows its master"
+
+
+def test_of_a_slave_without_a_status_nothing_is_made_up() -> None:
+    one = shown({}, runs=False)
+    assert (one.state, one.lag, one.as_of, one.safe_mode) == (SlaveState.UNCONFIGURED, None, None, "")
+    assert texts(one) == [("No initial update has begun yet. Start one.", Level.OK)]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "level"), [(59, Level.OK), (60, Level.WARNING), (599, Level.WARNING), (600, Level.CRITICAL)]
+)
+def test_the_thresholds_of_the_configuration_colour_the_lag(seconds: float, level: Level) -> None:
+    assert shown(said(seconds)).lag_level is level
+    assert shown(said(seconds, state="TRANSITION")).lag_level is Level.OK, "a load takes as long as it takes"
+    of_its_own = replace(replication(), monitor=replace(replication().monitor, lag_warning=1.0, lag_critical=2.0))
+    assert row(of_its_own, "dr1", known(said(seconds)), NOW).lag_level is Level.CRITICAL
+
+
+def test_an_apply_that_stopped_says_why_and_what_to_press() -> None:
+    stopped = Closure(ERROR, "apply", "public.t: a row is not there.", "2026-11-22T12:00:00")
+    one = shown(said(), stopped, runs=False)
+    ((text, level),) = texts(one)
+    assert level is Level.CRITICAL and text.startswith("The apply has stopped: public.t: a row is not there. Mend that")
+    assert one.messages[0].remedy == "restart" and one.sentence == "Stopped: public.t: a row is not there."
+
+
+def test_a_person_who_holds_a_slave_is_named_with_the_reason() -> None:
+    one = shown(said(), Closure(ADMIN, "anna", "disk", "2026-11-22T12:00:00+00:00"))
+    assert texts(one) == [("The gate is closed: admin (anna, 12:00 UTC): disk", Level.WARNING)]
+    assert one.messages[0].remedy == "open"
+
+
+def test_no_apply_is_red_only_where_one_should_run() -> None:
+    assert shown(said(), runs=False).level is Level.CRITICAL
+    assert shown(said(state="INCONSISTENT", message="cancelled"), runs=False).messages[0].remedy == "initiate"
+    held = Closure(INITIAL_UPDATE, "initial update", "written to files", "2026-11-22T12:00:00+00:00")
+    assert shown(said(state="TRANSITION"), held, runs=False).level is Level.OK
+
+
+def test_a_slave_that_is_being_loaded_is_not_called_normal() -> None:
+    held = Closure(INITIAL_UPDATE, "initial update", "written to files", "2026-11-22T12:00:00+00:00")
+    assert shown(said(), held).state is SlaveState.INITIAL
+
+
+def test_an_apply_that_holds_its_lease_and_is_silent_is_noticed() -> None:
+    one = shown(said(1, at=(NOW - timedelta(seconds=45)).isoformat(), rate=5))
+    assert any("has said nothing for 45 s" in text for text, _ in texts(one))
+    assert one.rate == 0, "a rate of 45 s ago is none"
+
+
+def test_what_the_slave_lacks_is_told_with_the_remedy() -> None:
+    lack = Found("index i on public.t: the master has it", "CREATE INDEX i ON t (a)", "")
+    status = said(
+        not_ready={'public."<b>"': "absent"}, set_aside=["public.a"], differing=["public.p differs"],
+        configuration="DEMO.yaml:3: x: is not known",
+    )  # fmt: skip
+    one = shown(status, lacks=[lack])
+    everything = "\n".join(text for text, _ in texts(one))
+    for part in (
+        "1 table not loaded, changes left out. Start the DAG initial_update with prefix DEMO_, slave dr1",
+        "Changes of public.a are set aside in REJECTS",
+        "public.p differs",
+        "Run there: CREATE INDEX i ON t (a);",
+        "because of a mistake: DEMO.yaml:3: x: is not known",
+    ):
+        assert part in everything
+    load = next(message for message in one.messages if "not loaded" in message.text)
+    assert (load.remedy, load.table) == ("initiate", 'public."<b>"')
+    levels = [message.level for message in one.messages]
+    assert levels == sorted(levels, reverse=True), "worst first"
+
+
+def test_it_is_verified_through_when_the_oldest_table_is() -> None:
+    new, old = {"time": "2026-11-22T11:00:00Z", "outcome": "identical"}, {"time": "2026-11-20T11:00:00Z"}
+    assert shown(said(), tables={"a": new, "b": old}).verified == datetime(2026, 11, 20, 11, tzinfo=UTC)
+    assert shown(said(), tables={"a": new, "b": {}}).verified is None
+    different = {"outcome": "different", **old}
+    assert shown(said(), tables={"a": different}).messages[0].remedy == "verify"
+
+
+def test_a_master_says_what_waits_and_what_is_not_captured() -> None:
+    queue = MeasuredQueue("2026-11-22T12:00:00+00:00", 200_000_000, 10**9)
+    found = master_messages(replication(), KnownMaster(lacks=[Found("public.t: lost", "", "")], queue=queue))
+    assert [message.level for message in found] == [Level.CRITICAL, Level.CRITICAL]
+    assert found[0] == Message(
+        "public.t: lost. Start the DAG reconcile_tables with prefix DEMO_.", Level.CRITICAL, "reconcile"
+    )
+    assert "200,000,000 changes wait in ITEMS, 1,000 MB." in found[1].text
+
+
+# -- which slaves are shown, in which order
+
+
+def survey(*replications: Replication) -> Survey:
+    return Survey(replications, (), {}, ())
+
+
+def some() -> tuple[Survey, Known]:
+    found = survey(replication("A_", "x", "y"), replication("B_", "z"))
+    slaves = {
+        (Prefix("A_"), "x"): known(said(5)),
+        (Prefix("A_"), "y"): known(said(900)),
+        (Prefix("B_"), "z"): known(said(1, state="INCONSISTENT", message="disk full")),
+    }
+    return found, Known(slaves=slaves)
+
+
+@pytest.mark.parametrize(
+    ("choice", "pairs"),
+    [
+        (Choice(), ["A_ → x", "A_ → y", "B_ → z"]),
+        (Choice(find="y"), ["A_ → y"]),
+        (Choice(find="b_ DISK"), ["B_ → z"]),
+        (Choice(state="NORMAL"), ["A_ → x", "A_ → y"]),
+        (Choice(level="attention"), ["A_ → y", "B_ → z"]),
+        (Choice(sort="lag"), ["A_ → y", "A_ → x", "B_ → z"]),
+        (Choice(sort="-lag"), ["B_ → z", "A_ → x", "A_ → y"]),
+        (Choice(sort="state"), ["A_ → y", "B_ → z", "A_ → x"]),
+        (Choice(sort="nonsense"), ["A_ → x", "A_ → y", "B_ → z"]),
+        (Choice(find="nothing like that"), []),
+    ],
+)
+def test_slaves_are_found_and_sorted(choice: Choice, pairs: list[str]) -> None:
+    page = overview(*some(), choice, NOW)
+    rows = page.rows or [one for group in page.groups for one in group.rows]
+    assert [one.pair for one in rows] == pairs and page.shown == len(pairs)
+    assert page.slaves == 3 and [one.pair for one in page.attention] == ["A_ → y", "B_ → z"], "whatever is shown"
+
+
+def rendered(found: Survey, slaves: Known, choice: Choice = ALL, visitor: Visitor = ANNA, **more: Any) -> str:
+    values = {
+        "page": overview(found, slaves, choice, NOW), "gathered": Gathered(found, slaves, NOW, **more), "now": NOW,
+        "link": lambda **_: "?", "root": "/sluice", "airflow": "", "visitor": visitor, "here": "overview", "poll": 3,
+        "attention_shown": 8, "part": False,
+    }  # fmt: skip
+    return environment().get_template("overview.html").render(values)
+
+
+def test_hostile_text_stays_text() -> None:
+    evil = "<script>alert(1)</script>\"'&]]>"
+    status = said(message=evil, not_ready={f'public."{evil}"'.replace("\"'", "'"): "absent"}, state="INCONSISTENT")
+    text = rendered(survey(replication()), Known(slaves={(Prefix("DEMO_"), "dr1"): known(status)}))
+    assert "alert(1)" in text and "<script>alert" not in text and "]]></" not in text
+    assert re.findall(r"<script[^>]*>", text) == ['<script src="/sluice/static/monitor.js" defer>']
+
+
+def test_a_reader_is_offered_nothing_to_press() -> None:
+    reader = Visitor("eve", frozenset(), False, "key")
+    assert "/sluice/actions/initiate" in rendered(*some())
+    assert "/sluice/actions/" not in rendered(*some(), visitor=reader)
+
+
+def test_without_redis_it_says_so_and_shows_what_was_known() -> None:
+    text = rendered(*some(), trouble="Redis does not answer: refused")
+    assert "Redis does not answer: refused" in text and "known at 2026-11-22 12:00:00 UTC" in text
+    assert "A_" in text and "disk full" in text
+
+
+def many(count: int) -> tuple[Survey, Known]:
+    """50 slaves a master, each with an hour of samples and thirty tables."""
+    minute = int(NOW.timestamp() // 60)
+    samples = [Sample(minute - 59 + number, number % 7, 600) for number in range(60)]
+    tables = {f"public.t{number}": {"outcome": "identical", "time": NOW.isoformat()} for number in range(30)}
+    masters = [replication(f"M{number}_", *(f"dr{one}" for one in range(50))) for number in range(count // 50)]
+    slaves = {
+        (one.prefix, slave): known(said(place % 90, rate=10), samples=samples, tables=tables)
+        for one in masters
+        for place, slave in enumerate(one.slaves)
+    }
+    return survey(*masters), Known(slaves=slaves)
+
+
+def test_the_work_of_a_page_grows_with_its_slaves_and_no_faster() -> None:
+    """Ten times the slaves, about ten times the time: a ratio within one run, whatever else the machine does."""
+
+    def seconds(count: int) -> float:
+        found = many(count)
+        times = []
+        for _ in range(3):
+            started = time.process_time()
+            text = rendered(*found)
+            times.append(time.process_time() - started)
+        assert text.count('class="slave ') == count
+        return min(times)
+
+    seconds(50)
+    assert seconds(500) < 25 * seconds(50)
+
+
+# -- samples and curves
+
+
+def test_a_minute_is_summed_up_when_it_is_over() -> None:
+    sampler = Sampler()
+    assert sampler.look(60.0, 1.0) is None
+    sampler.applied(AppliedWindow(61.0, 100, 0.1))
+    assert sampler.look(90.0, 7.0) is None and sampler.look(100.0, 2.0) is None
+    assert sampler.rate(62.0) == 10.0 and sampler.rate(80.0) == 0.0
+    assert sampler.look(121.0, None) == Sample(1, 7.0, 100)
+    assert sampler.look(600.0, 1.0) == Sample(2, None, 0), "a minute in which nothing was known"
+    assert [window.changes for window in sampler.windows(100.0)] == [100] and sampler.windows(122.0) == []
+
+
+@pytest.mark.parametrize("sample", [Sample(29_000_000, 1.25, 17), Sample(0, None, 0)])
+def test_a_sample_is_read_back_as_it_was(sample: Sample) -> None:
+    assert Sample.parse(sample.text()) == sample
+
+
+def test_a_curve_has_gaps_where_nothing_ran() -> None:
+    minute = int(NOW.timestamp() // 60)
+    samples = [Sample(minute - back, lag, 60) for back, lag in ((3, 1.0), (2, 4.0), (1, None), (0, 2.0), (90, 99.0))]
+    samples.sort(key=lambda one: one.minute)
+    curve = lag_curve(samples, NOW.timestamp())
+    assert curve.line.count("M") == 2, "two strokes with a gap between"
+    assert (curve.top, curve.last) == (4.0, 2.0), "what is older than the curve does not count"
+    assert rate_curve([], NOW.timestamp()).line == ""
+
+
+def test_every_template_is_complete() -> None:
+    """Each of them compiles, and none writes a style, a script or an event into a page: the headers forbid it."""
+    folder = Path(environment().loader.searchpath[0])  # type: ignore[union-attr]
+    names = sorted(file.name for file in folder.glob("*.html"))
+    assert len(names) > 5
+    for name in names:
+        environment().get_template(name)
+        text = (folder / name).read_text()
+        assert not re.search(r"\son\w+=|\sstyle=|<style|javascript:|\| *safe", text), name
