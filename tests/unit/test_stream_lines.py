@@ -141,6 +141,8 @@ def test_an_update_that_changes_its_key_has_none() -> None:
         (b'{"change":"delete","table":["a","b"],"new":{}}', "lacks old"),
         (b'{"change":"insert","table":["a","b"],"new":{"id":"\\ud800"}}', "no JSON"),
         (b'{"change":"insert","table":["a","b"],"new":{"id":"\xff"}}', "no JSON"),
+        (b'{"change":"insert","table":["a","b"],"new":{},"partial":true}', "'partial'"),
+        (b'{"change":"update","table":["a","b"],"new":{},"partial":1}', "neither true nor false"),
         (b'{"table":["a","b"],"columns":[]}', "without columns"),
         (b'{"table":["a","b"],"columns":[{"name":"a","type":"int"},{"name":"a","type":"int"}]}', "one twice"),
         (b'{"table":["a","b"],"columns":[{"name":"a"}]}', "that is none"),
@@ -164,6 +166,9 @@ def test_any_other_line_is_refused_with_the_reason(line: bytes, reason: str) -> 
         (Change(Action.DELETE, TABLE, old={"Key a": "1"}), "lacks 'order'"),
         (Change(Action.INSERT, TABLE, new={"Key a": None, "order": ""}), "NULL in the key"),
         (Change(Action.INSERT, TableName("other", "t"), new={}), "no line at the head"),
+        (Change(Action.UPDATE, TABLE, new={"order": ""}, partial=True), "leaves 'Key a' out, of the key"),
+        (Change(Action.DELETE, TABLE, old={"order": ""}, partial=True), "leaves 'Key a' out, of the key"),
+        (Change(Action.UPDATE, TABLE, new={"Key a": "1", "other": ""}, partial=True), "has 'other'"),
     ],
 )
 def test_a_row_must_be_as_its_table_is_defined(change: Change, reason: str) -> None:
@@ -176,6 +181,22 @@ def test_an_update_without_key_says_what_the_row_was() -> None:
     new = {"Key a": "1", "order": ""}
     with pytest.raises(Malformed, match="no key, without the former row"):
         items_of(Change(Action.UPDATE, TABLE, new=new), defined(key=()))
+
+
+def test_a_change_that_leaves_columns_out_names_them_as_unchanged() -> None:
+    update = Change(Action.UPDATE, TABLE, new={"Key a": "1"}, old={"Key a": "0"}, partial=True)
+    guid, text, old = items_of(update, defined())
+    assert (guid, old) == (None, '<col name="Key a">0</col>')
+    assert text == '<col name="Key a">1</col><col name="order" type="unchanged"></col>'
+    assert content.is_partial(text)
+    assert content.parse(text) == [("Key a", "1")]
+    guid, text, old = items_of(Change(Action.DELETE, TABLE, old={"Key a": "1"}, partial=True), defined())
+    assert (guid, text) == ("1", None)
+    assert old is not None
+    assert content.parse(old) == [("Key a", "1")]
+    for change in (update, Change(Action.DELETE, TABLE, old={"order": ""}, partial=True)):
+        with pytest.raises(Malformed, match="all of its columns name a row"):
+            items_of(change, defined(key=()))
 
 
 def test_every_action_of_an_item_has_a_form() -> None:

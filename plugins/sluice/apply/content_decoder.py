@@ -41,8 +41,12 @@ class MixedShapes(SluiceError):
 
 
 def names(content: str) -> tuple[str, ...]:
-    """The columns of one content, in order. Raises `MalformedContent`."""
-    return tuple(name for name, _ in reference.parse(content))
+    """The columns of one content, in order. Raises `MalformedContent`, and `MixedShapes` where some are unchanged."""
+    found = tuple(name for name, _ in reference.parse(content))
+    if reference.is_partial(content):
+        # Of two such changes of a row, or of one and the row's insert, both are needed: one by one.
+        raise MixedShapes(found, content)
+    return found
 
 
 def columns(contents: pa.Array | pa.ChunkedArray, names: Sequence[str]) -> list[pa.Array]:

@@ -30,9 +30,9 @@ class RowUnknown(Terminal):
 
     def __init__(self, pair: Pair, displaced: DisplacedRow):
         super().__init__(
-            f"{pair}: the slave's rows were changed by somebody else: {displaced} has to go, and no later change of "
-            "the stream says what the master has in its place. Make the rows of the slave what they were, then "
-            f"{RESTART_APPLY}."
+            f"{pair}: the slave's rows were changed by somebody else: {displaced} is missing or has to go, and no "
+            "later change of the stream says what the master has there. Make the rows of the slave what they were, "
+            f"then {RESTART_APPLY}."
         )
         self.table = displaced.table
 
@@ -165,6 +165,14 @@ class MasterRowsAt:
                 continue
             change = RowChange.of(item, key)
             for row, was in ((change.old, change.old or None), (change.new, None)):
-                place = places.pop(content.key_text(row, key), None) if row else None
-                if place is not None:
-                    found[place] = was
+                text = content.key_text(row, key) if row else ""
+                place = places.get(text) if row else None
+                if place is None:
+                    continue
+                if was and change.partial:
+                    # It does not say what the row was. Where the row goes by it, nothing is lost.
+                    if change.new and change.key_of(change.new) == change.key_of(change.old):
+                        break
+                    was = None
+                del places[text]
+                found[place] = was

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from sluice.apply import net_changes, window_runs
 from sluice.apply.apply_plan import Checks, Rows, Step, Truncation
+from sluice.apply.content_decoder import MixedShapes
 from sluice.apply.executor import Executor, ExecutorLost, ExecutorStuck, T, run_with_heartbeat
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.rejects import Overlaps, PairRejects
@@ -76,7 +77,11 @@ class StageDriver:
         places = [cut.repl_key for cut in truncations]
         keys = self._definitions(span, left_out)
         runs: list[list[NetChanges | Staged]] = [[] for _ in range(len(places) + 1)]
-        apart = self._moved(span, places, runs, checks=checks, images=images, left_out=left_out)
+        try:
+            apart = self._moved(span, places, runs, checks=checks, images=images, left_out=left_out)
+        except MixedShapes as mixed:
+            log.info("%s: %s The window is reduced by the driver.", self.pair, mixed)
+            return [], whole
         self._note_overlaps(span, keys, overlaps)
         work = size(survey.changes, survey.bytes)
         parts = self._with_heartbeat(lambda: self.executor.parallelism, work)

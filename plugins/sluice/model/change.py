@@ -91,6 +91,8 @@ class RowChange:
     content: str | None
     oldcontent: str | None
     mask: Mask = NO_PATTERNS
+    partial: bool = False
+    """`new` of an UPDATE lacks columns, which stay as they are; or `old` of a DELETE."""
 
     @classmethod
     def of(cls, item: Mapping[str, Any], key: Sequence[str], mask: Mask = NO_PATTERNS) -> "RowChange":
@@ -108,7 +110,9 @@ class RowChange:
             else:
                 before = dict(zip(key, content.key_values(item["guid"], len(key)), strict=True))
         table = TableName(item["schema"], item["table"])
-        return cls(item["repl_key"], table, action, tuple(key), row, before, new, old, mask)
+        named = old if action is Action.DELETE else new
+        partial = named is not None and content.is_partial(named)
+        return cls(item["repl_key"], table, action, tuple(key), row, before, new, old, mask, partial)
 
     def key_of(self, row: Mapping[str, str | None]) -> dict[str, str | None]:
         """The row's key, or all of a keyless row."""

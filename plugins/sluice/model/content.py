@@ -10,6 +10,7 @@ falls back to this module for the rows it does not recognise.
 | plain | `<col name="C">text</col>`, holds neither `<` nor `&` nor control characters |
 | protected 1 | `<col name="C"><![CDATA[text]]></col>`, holds `<` or `&` |
 | protected 2 | `<col name="C" encoding="base64">…</col>`, holds `]]>` or a control character |
+| unchanged | `<col name="C" type="unchanged"></col>` where a source does not know the value; `parse` omits it |
 """
 
 import base64
@@ -23,9 +24,13 @@ from sluice.errors import Terminal
 Row = list[tuple[str, str | None]]
 """Columns of a row in order: name and text, None for NULL."""
 
+UNCHANGED = ' type="unchanged"></col>'
+"""How a column ends that is unchanged. No other value can hold it, unless it is in CDATA."""
+
 _COLUMN = re.compile(
     r'<col name="([^"<>]*)"(?:'
     r"(?P<null> type=\"null\"></col>)"
+    r"|(?P<unchanged> type=\"unchanged\"></col>)"
     r"|>(?P<plain>[^<]*)</col>"
     r"|><!\[CDATA\[(?P<cdata>.*?)\]\]></col>"
     r"|\ encoding=\"base64\">(?P<base64>[A-Za-z0-9+/=]*)</col>)",
@@ -54,7 +59,8 @@ def parse(content: str) -> Row:
         match = _COLUMN.match(content, at)
         if match is None:
             raise MalformedContent(content, at)
-        row.append((unescape(match[1]), _value(match, content, at)))
+        if match["unchanged"] is None:
+            row.append((unescape(match[1]), _value(match, content, at)))
         at = match.end()
     return row
 
@@ -83,6 +89,18 @@ def decode(text: str) -> str:
 def format_row(row: Iterable[tuple[str, str | None]]) -> str:
     """The CONTENT of a row, as the triggers write it."""
     return "".join(format_column(name, value) for name, value in row)
+
+
+def format_partial(row: Mapping[str, str | None], names: Iterable[str]) -> str:
+    """The CONTENT of a row with the columns `names` of which only those of `row` are known."""
+    return "".join(
+        format_column(name, row[name]) if name in row else f'<col name="{escape(name)}"{UNCHANGED}' for name in names
+    )
+
+
+def is_partial(content: str) -> bool:
+    """Whether columns of it are unchanged; also true of a rare text that looks so."""
+    return UNCHANGED in content
 
 
 def format_column(name: str, value: str | None) -> str:

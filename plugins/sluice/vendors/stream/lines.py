@@ -21,8 +21,8 @@ _COLUMN = Column("", "", 0)
 _KINDS = ("stream", "table", "change", "commit")
 _FIELDS: dict[Action, frozenset[str]] = {
     Action.INSERT: frozenset({"new"}),
-    Action.UPDATE: frozenset({"new", "old"}),
-    Action.DELETE: frozenset({"old"}),
+    Action.UPDATE: frozenset({"new", "old", "partial"}),
+    Action.DELETE: frozenset({"old", "partial"}),
     Action.TRUNCATE: frozenset(),
     Action.DELETE_WHERE: frozenset({"condition", "hashes"}),
     Action.DIFFER: frozenset({"reason"}),
@@ -31,7 +31,7 @@ _FIELDS: dict[Action, frozenset[str]] = {
     Action.DROP: frozenset({"former"}),
 }
 """What a change of each kind may say beside its table."""
-_OPTIONAL = frozenset({"hashes", "complete", "former"})
+_OPTIONAL = frozenset({"hashes", "complete", "former", "partial"})
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,8 @@ class Change:
     new: Values | None = None
     old: Values | None = None
     """Of a DELETE the whole row, of an UPDATE at least what changed; None where nobody knows."""
+    partial: bool = False
+    """Columns are left out: of an UPDATE's `new` those that did not change, of a DELETE's `old` those nobody knows."""
     definition: TableDefinition | None = None
     """The table from here on."""
     former: TableDefinition | None = None
@@ -140,6 +142,8 @@ def _of_change(change: Change) -> dict[str, Any]:
         values["new"] = dict(change.new)
     if change.old is not None:
         values["old"] = dict(change.old)
+    if change.partial:
+        values["partial"] = True
     if change.definition is not None:
         values["definition"] = _of_definition(change.definition)
         if change.action is Action.CREATE:
@@ -193,32 +197,30 @@ def _change(values: dict[str, Any]) -> Change:
         known = ", ".join(one.lower() for one in Action)
         raise Malformed(f"{word!r} is no kind of change; known are {known}") from None
     fields = _FIELDS[action]
-    optional = fields & _OPTIONAL if action is not Action.UPDATE else {"old"}
+    optional = fields & _OPTIONAL if action is not Action.UPDATE else {"old", "partial"}
     _known(values, {"change", "table", *(fields - optional)}, set(optional))
     table = _table(values["table"])
     if action in ROW_ACTIONS:
         new, old = (_row(values[name], name) if name in values else None for name in ("new", "old"))
-        return Change(action, table, new, old)
+        return Change(action, table, new, old, partial=_flag(values, "partial"))
     bound = None
     if action is Action.DELETE_WHERE:
         bound = Bound(_text(values, "condition"), tuple(_pairs(values.get("hashes", []), "hashes")))
     return Change(
         action,
         table,
-        definition=_inner(values, "definition", complete=values.get("complete", False)),
+        definition=_inner(values, "definition", complete=_flag(values, "complete")),
         former=_inner(values, "former"),
         bound=bound,
         reason=_text(values, "reason") if "reason" in values else None,
     )
 
 
-def _inner(values: dict[str, Any], name: str, *, complete: object = False) -> TableDefinition | None:
+def _inner(values: dict[str, Any], name: str, *, complete: bool = False) -> TableDefinition | None:
     if name not in values:
         return None
     if not isinstance(values[name], dict):
         raise Malformed(f"has {name} that is no object")
-    if not isinstance(complete, bool):
-        raise Malformed("has complete that is neither true nor false")
     return _definition(values[name], complete=complete)
 
 
@@ -274,6 +276,13 @@ def _row(value: object, name: str) -> Values:
     return value
 
 
+def _flag(values: Mapping[str, Any], name: str) -> bool:
+    value = values.get(name, False)
+    if isinstance(value, bool):
+        return value
+    raise Malformed(f"has {name} that is neither true nor false")
+
+
 def _text(values: Mapping[str, Any], name: str) -> str:
     if isinstance(values[name], str):
         return str(values[name])
@@ -321,29 +330,40 @@ def items_of(change: Change, definition: TableDefinition | None) -> tuple[str | 
         raise Malformed(
             f"changes {change.table}, of which no line at the head of the file and no create line says the columns"
         )
-    shape = definition.shape
-    names = [column.name for column in shape.replicated]
-    key = [column.name for column in shape.key]
-    new = _whole(change.new, names, "new") if change.new is not None else None
-    whole = change.action is Action.DELETE
-    old = change.old
+    names = [column.name for column in definition.shape.replicated]
+    key = [column.name for column in definition.shape.key]
+    new, old = change.new, change.old
+    if new is not None:
+        new = _part(new, names, "new") if change.partial else _whole(new, names, "new")
     if old is not None:
-        old = _whole(old, names, "old") if whole else _part(old, names)
+        whole = change.action is Action.DELETE and not change.partial
+        old = _whole(old, names, "old") if whole else _part(old, names, "old")
+    if change.partial and not key:
+        raise Malformed(f"leaves columns out, but {change.table} has no key: all of its columns name a row")
     guid: str | None = ""
     if key:
-        row = dict(new or old or {})
-        if any(row[name] is None for name in key):
-            raise Malformed(f"has NULL in the key of {change.table} ({', '.join(key)})")
-        guid = content.key_text(row, key)
-        if new is not None and old is not None and any(old.get(name, row[name]) != row[name] for name in key):
-            guid = None
+        guid = _guid(change, new, old, key)
     elif change.action is Action.UPDATE and old is None:
         raise Malformed(f"is an update of {change.table}, which has no key, without the former row")
-    return (
-        guid,
-        None if new is None else content.format_row(new.items()),
-        None if old is None else content.format_row(old.items()),
-    )
+    return guid, _formed(new, names, change.partial), _formed(old, names, change.partial and new is None)
+
+
+def _formed(row: Values | None, names: Sequence[str], partial: bool) -> str | None:
+    if row is None:
+        return None
+    return content.format_partial(row, names) if partial else content.format_row(row.items())
+
+
+def _guid(change: Change, new: Values | None, old: Values | None, key: Sequence[str]) -> str | None:
+    """The text of the row's key; None where an update changes it."""
+    row = new if new is not None else old or {}
+    if lacking := [name for name in key if name not in row]:
+        raise Malformed(f"leaves {', '.join(map(repr, lacking))} out, of the key of {change.table}")
+    if any(row[name] is None for name in key):
+        raise Malformed(f"has NULL in the key of {change.table} ({', '.join(key)})")
+    if new is not None and old is not None and any(old.get(name, new[name]) != new[name] for name in key):
+        return None
+    return content.key_text(row, key)
 
 
 def _whole(row: Values, names: Sequence[str], what: str) -> dict[str, str | None]:
@@ -357,7 +377,7 @@ def _whole(row: Values, names: Sequence[str], what: str) -> dict[str, str | None
     return {name: row[name] for name in names}
 
 
-def _part(row: Values, names: Sequence[str]) -> dict[str, str | None]:
+def _part(row: Values, names: Sequence[str], what: str) -> dict[str, str | None]:
     if strange := [name for name in row if name not in names]:
-        raise Malformed(f"old: has {', '.join(map(repr, strange))}, against the table's definition")
+        raise Malformed(f"{what}: has {', '.join(map(repr, strange))}, against the table's definition")
     return {name: row[name] for name in names if name in row}

@@ -6,6 +6,7 @@
 | UPDATE, key kept | update by key | displace, update by key, insert if absent |
 | UPDATE, key changed | update by old key, key included | displace, rename, update by new key, insert if absent |
 | DELETE | delete by key | delete by key |
+| partial UPDATE: some columns are not known | as above | rename, update by new key; a missing row is told |
 
 *Displace* removes other rows that hold a unique value which the new row needs, and tells their keys:
 most were changed later on the master, and that change brings them back; the caller of a replay restores
@@ -171,6 +172,8 @@ def safe(change: RowChange, target: SlaveTable, uniques: Sequence[Unique], *, ca
         return [_delete(change, target, change.old, counted=False), _insert(target, change.new)]
     new_key = change.key_of(change.new)
     guarded = cascades and target.watched
+    if change.partial:
+        return _safe_partial(change, target, new_key, guarded=guarded)
     found = [_displace(change, target, unique, guarded=guarded) for unique in uniques if not unique.is_key(change.key)]
     for name, value in change.new.items():
         if name not in change.key and target.column(name).identity == "a":
@@ -186,6 +189,20 @@ def safe(change: RowChange, target: SlaveTable, uniques: Sequence[Unique], *, ca
         *found,
         _update(change, target, change.new, new_key, counted=False),
         _insert_absent(target, change.new, new_key),
+    ]
+
+
+def _safe_partial(change: RowChange, target: SlaveTable, new_key: Row, *, guarded: bool) -> list[Statement]:
+    """Of a row that is not there only a part is known: the caller finds out whether it must be."""
+    old_key = change.key_of(change.old)
+    parameters = Parameters(target)
+    texts = ", ".join(f"{parameters.add(name, value)}::text" for name, value in new_key.items())
+    absent = merge_statements.absent(target, parameters.equal(new_key))
+    missing = f"SELECT ARRAY[{texts}]::text[] WHERE {absent}"
+    return [
+        *(_rename(change, target, old_key, new_key, guarded=guarded) if old_key != new_key else ()),
+        _update(change, target, change.new, new_key, counted=False),
+        parameters.done(missing, counted=False, displaces=True),
     ]
 
 

@@ -119,6 +119,8 @@ class _Work:
 
         What the row once referred to may be gone for good, where changes are applied anew onto what came later.
         """
+        if change.partial and change.new:
+            return []  # Those before it say what it leaves out.
         former: list[Mapping[str, str | None]] = []
         left = []
         for each in self.waiting:
@@ -330,7 +332,7 @@ class Replayer:
             results = pipeline.run(self.connection, ((statement.text, statement.parameters) for _, statement in sent))
         except pipeline.StatementsFailed as failed:
             raise failed.error from None
-        displaced = []
+        displaced: dict[tuple[TableName, tuple[str | None, ...]], DisplacedRow] = {}
         for (change, statement), result in zip(sent, results, strict=True):
             if statement.counted and result.rowcount != 1:
                 return False
@@ -338,8 +340,11 @@ class Replayer:
                 keys = [tuple(texts) for (texts,) in result.fetchall()]
                 if statement.refuses:
                     raise RowStays.by(change, statement, keys[0])
-                displaced += [DisplacedRow(change, key) for key in keys]
-        work.done.displaced.update({(each.table, each.key): each for each in displaced})
+                displaced |= {(change.table, key): DisplacedRow(change, key) for key in keys}
+            gone = _gone(change)
+            displaced.pop((change.table, gone), None)
+            work.done.displaced.pop((change.table, gone), None)
+        work.done.displaced.update(displaced)
         return True
 
     def _unique(self, table: TableName) -> list[Unique]:
@@ -365,6 +370,12 @@ class Replayer:
         found = zip(former, rows[0][0], rows[0][1], strict=True)
         values = {name: (now, former[name]) for name, now, differs in found if differs}
         return Drift.of_values(change.table, change.shown, str(change.action), values, self.targets.mask)
+
+
+def _gone(change: RowChange) -> tuple[str | None, ...]:
+    """The key under which there is no row any more behind it."""
+    key = tuple(change.key_of(change.old).values()) if change.key and change.old else ()
+    return key if not change.new or key != tuple(change.key_of(change.new).values()) else ()
 
 
 def _named(row: Mapping[str, str | None]) -> str:
