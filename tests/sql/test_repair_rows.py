@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from sluice.database.digests import Compared
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
 from sluice.vendors.postgres import fetch_rows
@@ -16,7 +17,7 @@ from sluice.vendors.postgres.source import snapshot
 pytestmark = pytest.mark.releases
 
 TABLE = TableName("public", "t")
-COLUMNS = (("id", "integer"), ("v", "text"))
+COLUMNS = (Compared("id", "integer"), Compared("v", "text"))
 
 
 @contextmanager

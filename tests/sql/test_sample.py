@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice.database.digests import Method
+from sluice.database.digests import Compared, Method
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
 from sluice.vendors.postgres import catalog, digest
@@ -22,7 +22,7 @@ def test_every_row_has_the_same_chance(database: Callable[..., ConnectionInfo], 
         connection.execute(f"INSERT INTO public.t SELECT i, 'v' FROM generate_series(0, {ROWS - 1}) i".encode())
         shape = catalog.shape(connection, TableName("public", "t"))
         assert shape is not None
-        columns = (("id", "integer"), ("v", "text"))
+        columns = (Compared("id", "integer"), Compared("v", "text"))
         made = digest.Digest(shape, columns, ("id",), Method.HASH, (), 1)
         seen: Counter[int] = Counter()
         checked, covered = 0, 0

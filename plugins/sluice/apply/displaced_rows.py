@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 from sluice.apply.pair_sessions import PairSessions
 from sluice.database.apply import DisplacedRow, Texts
+from sluice.database.digests import by_canonical_texts, compared
 from sluice.database.registry import has_rows, vendor_of
 from sluice.database.session import Session
 from sluice.errors import RESTART_APPLY, Terminal
@@ -148,12 +149,15 @@ class MasterRowsAt:
         """The rows as they are in this transaction."""
         info, target = self.sessions.pair.master_info, self.sessions.merger.targets[table]
         columns = [target.column(name) for name in mine[0].change.new]
-        typed = [(column.name, column.type) for column in columns if not column.generated]
+        slave = self.sessions.pair.slave_info.vendor
+        names = [(column.name, column.type) for column in columns if not column.generated]
+        typed = compared(vendor_of(slave).types, names)
+        canonical = by_canonical_texts(info.vendor, slave)
         rows = vendor_of(info.vendor).rows.rows_under(
-            session, table, mine[0].change.key, typed, [each.key for each in mine], alike=True
+            session, table, mine[0].change.key, typed, [each.key for each in mine], alike=True, canonical=canonical
         )
         for each, row in zip(mine, rows, strict=True):
-            found[table, each.key] = dict(zip((name for name, _ in typed), row, strict=True)) if row else None
+            found[table, each.key] = dict(zip((name for name, _ in names), row, strict=True)) if row else None
 
     def _rewind(self, table: TableName, mine: Sequence[DisplacedRow], found: dict[Place, Row | None]) -> None:
         """What happened since is taken back: a row's first change since says what it was before."""

@@ -21,6 +21,7 @@ from sluice.apply.checkpoint_writer import SlaveCheckpointWriter
 from sluice.apply.pair_sessions import PairSessions
 from sluice.coordination.requests import Pending, Requests
 from sluice.database.conflicts import Collision
+from sluice.database.digests import by_canonical_texts, compared
 from sluice.database.registry import rejects_of, vendor_of
 from sluice.database.session import Session
 from sluice.errors import SluiceError, Transient
@@ -185,17 +186,19 @@ class RequestHandler:
     def _repair(self, open_request: OpenRequest, asked: RepairRequest, checkpoint: Checkpoint) -> Repaired:
         """Makes rows of one table equal to the master's at the visit's position, in one transaction."""
         sessions, table, key = self.sessions, asked.table, asked.key
-        rows, typed = list(asked.rows), list(asked.columns)
+        slave_vendor = self.pair.slave_info.vendor
+        rows, typed = list(asked.rows), compared(vendor_of(slave_vendor).types, asked.columns)
+        canonical = by_canonical_texts(self.pair.master_info.vendor, slave_vendor)
         if table in checkpoint.tables:
             raise NotLoaded(self.pair, table)
-        columns = [name for name, _ in typed]
+        columns = [each.name for each in typed]
         there = vendor_of(self.pair.master_info.vendor).rows
         wanted: list[Row | None] = []
         copies: list[int] = []
         if key:
-            wanted = there.rows_under(open_request.master, table, key, typed, rows)
+            wanted = there.rows_under(open_request.master, table, key, typed, rows, canonical=canonical)
         else:
-            copies = there.copies(open_request.master, table, typed, rows)
+            copies = there.copies(open_request.master, table, typed, rows, canonical=canonical)
         open_request.master.close()
         sessions.secure(open_request.position)
         info = self.pair.slave_info
@@ -204,7 +207,7 @@ class RequestHandler:
             sessions.merger.begin()
             self.checkpoints.lock(checkpoint)
             if not key:
-                now = here.copies(slave, table, typed, rows)
+                now = here.copies(slave, table, typed, rows, canonical=canonical)
                 copies = [theirs - ours for theirs, ours in zip(copies, now, strict=True)]
                 if min(copies, default=0) < 0 and not sessions.replica_role and sessions.merger.targets[table].watched:
                     reason = "without a key a row that changed looks like one that goes, and others may refer to it"

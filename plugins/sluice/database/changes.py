@@ -226,10 +226,6 @@ class ChangeQueue(ChangeSource, Protocol):
         """The changes of `table` in the window, in order; `most` of them."""
         ...
 
-    def converted(self, connection: Session, texts: Sequence[str | None], own: str, wanted: str) -> list[str | None]:
-        """The texts of values of the type `own` as they are once they are of the type `wanted`."""
-        ...
-
     def check_definitions(self, connection: Session, prefix: Prefix, schema: str) -> int:
         """As `compare_definitions`, but waits for the locks."""
         ...

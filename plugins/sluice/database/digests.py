@@ -1,11 +1,14 @@
 """What a database offers to a comparison: digests of a table's blocks and rows, each side its own."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from sluice.database.column_types import ColumnTypes
 from sluice.database.session import Session
 from sluice.model.blocks import Key
+from sluice.model.logical_type import UNKNOWN, LogicalType
 from sluice.model.shape import TableShape
 
 ROWS_A_BLOCK = 1_000
@@ -27,7 +30,32 @@ class Method(StrEnum):
     HASH = "hash64"
     """The server's own: the fastest, and alike on servers of one kind."""
     MD5 = "md5"
-    """The first half of the MD5 of the text in UTF-8: alike on every server of every vendor."""
+    """The first half of the MD5 of a text that servers of one vendor write alike."""
+    CANONICAL = "md5 of canonical texts"
+    """The first digits of the MD5 of the canonical texts: alike on every vendor (docs/types.md)."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A column of both sides, as it is compared."""
+
+    name: str
+    type: str
+    """That of the slave's column, in its vendor's words."""
+    logical: LogicalType = UNKNOWN
+    """What that is, for `Method.CANONICAL`."""
+
+
+def compared(slave: ColumnTypes, columns: Iterable[tuple[str, str]]) -> tuple[Compared, ...]:
+    """Names and types of the slave's columns, as they are compared."""
+    return tuple(Compared(name, kind, slave.logical(kind)) for name, kind in columns)
+
+
+def by_canonical_texts(master: str, slave: str) -> bool:
+    """Whether rows are compared by their canonical texts: where the vendors differ. Servers of one vendor have forms
+    that are alike and cost less.
+    """
+    return master != slave
 
 
 class TableDigest(Protocol):
@@ -39,8 +67,8 @@ class TableDigest(Protocol):
         ...
 
     @property
-    def columns(self) -> tuple[tuple[str, str], ...]:
-        """Name and type of each compared column."""
+    def columns(self) -> tuple[Compared, ...]:
+        """The compared columns."""
         ...
 
     @property
@@ -68,6 +96,10 @@ class TableDigest(Protocol):
         """For each of `keys` the row that the table has under it, or None."""
         ...
 
+    def converted(self, connection: Session, name: str, texts: Sequence[str | None]) -> list[str | None]:
+        """Values of a column, as changes bring them: in the form in which rows are compared."""
+        ...
+
     def drawn(self, connection: Session, rows: int, wanted: int) -> list[Key]:
         """The keys of about `wanted` rows, each of the table's (about) `rows` drawn with the same chance."""
         ...
@@ -79,7 +111,7 @@ class Digester(Protocol):
     def table(
         self,
         shape: TableShape,
-        columns: tuple[tuple[str, str], ...],
+        columns: tuple[Compared, ...],
         key: tuple[str, ...],
         method: Method,
         bounds: tuple[str, ...] = (),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from sluice.database.digests import Compared
 from sluice.database.session import Session
 from sluice.errors import Transient
 from sluice.model.blocks import Key
@@ -191,15 +192,16 @@ class RowSource(Protocol):
         connection: Session,
         table: TableName,
         key: Sequence[str],
-        columns: Sequence[tuple[str, str]],
+        columns: Sequence[Compared],
         keys: Sequence[tuple[str | None, ...]],
         *,
         alike: bool = False,
+        canonical: bool = False,
     ) -> list[tuple[str | None, ...] | None]:
         """For each of `keys` the row under exactly these texts, None where there is none.
 
-        `columns`: names, and the types in whose form the texts are. `alike`: a row whose key is equal, though its text
-        is not, is meant as well. Raises `Transient` where the table changed.
+        `canonical`: the texts are canonical ones, see `digests.by_canonical_texts`. `alike`: a row whose key is equal,
+        though its text is not, is meant as well. Raises `Transient` where the table changed.
         """
         ...
 
@@ -207,8 +209,10 @@ class RowSource(Protocol):
         self,
         connection: Session,
         table: TableName,
-        columns: Sequence[tuple[str, str]],
+        columns: Sequence[Compared],
         wanted: Sequence[tuple[str | None, ...]],
+        *,
+        canonical: bool = False,
     ) -> list[int]:
         """How often a table without a key has each of these rows. Raises `Transient` where the table changed."""
         ...

@@ -79,6 +79,9 @@ class LogicalType:
         return f"{self.kind}({detail})" if detail is not None else str(self.kind)
 
 
+UNKNOWN = LogicalType(Kind.OTHER)
+ORDERED_ALIKE = frozenset({Kind.INTEGER, Kind.DATE, Kind.TIMESTAMP})
+"""Kinds whose values all vendors order alike, and whose texts all vendors read."""
 TIMES = frozenset({Kind.TIME, Kind.TIME_ZONE, Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE})
 """Kinds whose `precision` is digits of the second's fraction; None means `MICROSECONDS`."""
 MICROSECONDS = 6

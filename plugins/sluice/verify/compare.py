@@ -10,14 +10,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
-from sluice.database.digests import MOST_BLOCKS, ROWS_A_BLOCK, DigestedRow, Digester, Method, TableDigest
+from sluice.database.digests import (
+    MOST_BLOCKS,
+    ROWS_A_BLOCK,
+    DigestedRow,
+    Digester,
+    Method,
+    TableDigest,
+    by_canonical_texts,
+    compared,
+)
 from sluice.database.errors import DatabaseError
 from sluice.database.registry import vendor_of
 from sluice.database.rows import Estimate
 from sluice.database.session import Session
 from sluice.database.translation import Translator
+from sluice.model.logical_type import ORDERED_ALIKE
 from sluice.model.names import TableName
-from sluice.model.shape import TableShape
+from sluice.model.shape import Column, TableShape
 from sluice.model.window import Window
 from sluice.verify import offline_compare
 from sluice.verify.findings import MOST_KEYS, CouldNotCompare, Example, Kind, Outcome, Row, TableFinding, causes
@@ -80,6 +90,7 @@ class _Comparison:
         self.sight = view
         self.finding = TableFinding(table)
         self.sides = (view.master, view.slave)
+        self.canonical = by_canonical_texts(view.master.info.vendor, view.slave.info.vendor)
         self.before: dict[Row, offline_compare.Image | None] = {}
         """By the keys of rows that waiting changes touch: the master's row before them, see `offline_compare`."""
 
@@ -138,12 +149,12 @@ class _Comparison:
         finding.waiting = len(items)
         if items and not finding.key:
             raise offline_compare.ChangesWait("changes of the table, which has no key, wait for it")
-        for name, wanted in digest.columns:
-            own = digest.shape.column(name).type
-            if own != wanted:
+        for column in digest.columns if items else ():
+            name = column.name
+            if self.canonical or digest.shape.column(name).type != column.type:
                 rows = [row for _, *both in items for row in both if row is not None]
-                texts = self._converted(view.master, [row[name] for row in rows], own, wanted)
-                for row, text in zip(rows, texts, strict=True):
+                converted = partial(digest.converted, name=name, texts=[row[name] for row in rows])
+                for row, text in zip(rows, self._with(view.master, converted, view.master.first), strict=True):
                     row[name] = text
         self.before = offline_compare.before(items, finding.key)
 
@@ -178,9 +189,11 @@ class _Comparison:
         master, slave = shapes
         if unfit := self._unfit(master, slave):
             raise CouldNotCompare(f"{table} cannot hold on the slave what it holds on the master: {'; '.join(unfit)}.")
-        columns = tuple((column.name, slave.column(column.name).type) for column in master.replicated)
+        types = vendor_of(self.sight.slave.info.vendor).types
+        columns = compared(types, ((column.name, slave.column(column.name).type) for column in master.replicated))
         finding.key = tuple(column.name for column in master.key)
-        finding.compared, finding.types = (tuple(part) for part in zip(*columns, strict=True)) if columns else ((), ())
+        finding.compared = tuple(column.name for column in columns)
+        finding.types = tuple(column.type for column in columns)
         method, finding.fell_back = self._method()
         finding.method = str(method)
         bounds, classes = self._blocks(master, slave)
@@ -199,6 +212,8 @@ class _Comparison:
         return self._with(master_side, lambda _: translator.differences(master, slave, lossy), master_side.first)
 
     def _method(self) -> tuple[Method, str]:
+        if self.canonical:
+            return Method.CANONICAL, ""
         encodings = [self._with(side, self._digester(side).encoding, side.first) for side in self.sides]
         if len(set(encodings)) > 1:
             reason = "the databases keep texts in different encodings, " + " and ".join(encodings)
@@ -219,7 +234,7 @@ class _Comparison:
         # Never analysed: as many as fit there.
         rows = (estimate.rows if estimate.rows is not None else estimate.bytes // 64) if estimate else 0
         first = master.key[0] if master.key else None
-        if first and self._digester(side).ranged(first.type) and slave.column(first.name).type == first.type:
+        if first and self._ordered_alike(first, slave.column(first.name)):
             bounds = tuple(self._with(side, partial(self._digester(side).bounds, shape=master, rows=rows), side.first))
             if len(bounds) >= rows // ROWS_A_BLOCK // 4 or len(bounds) >= MOST_BLOCKS // 4:
                 return bounds, 1
@@ -227,6 +242,16 @@ class _Comparison:
         while classes < MOST_BLOCKS and classes * ROWS_A_BLOCK < rows:
             classes *= 2
         return (), classes
+
+    def _ordered_alike(self, master: Column, slave: Column) -> bool:
+        """Whether both sides order the values of the key's first column alike."""
+        both = list(zip(self.sides, (master, slave), strict=True))
+        if not all(self._digester(side).ranged(column.type) for side, column in both):
+            return False
+        if not self.canonical:
+            return master.type == slave.type
+        ours, theirs = (vendor_of(side.info.vendor).types.logical(column.type).kind for side, column in both)
+        return ours is theirs and ours in ORDERED_ALIKE
 
     def _keyed(self, digests: Digests, wrong: Sequence[int]) -> None:
         """Rows of a table with a key, by their digests."""
@@ -331,10 +356,6 @@ class _Comparison:
 
     def _estimates(self, side: Side, table: TableName) -> dict[TableName, Estimate]:
         return self._with(side, partial(vendor_of(side.info.vendor).rows.estimates, tables=[table]), side.first)
-
-    def _converted(self, side: Side, texts: Sequence[str | None], own: str, wanted: str) -> list[str | None]:
-        converted = partial(vendor_of(side.info.vendor).changes.converted, texts=texts, own=own, wanted=wanted)
-        return self._with(side, converted, side.first)
 
     def _digester(self, side: Side) -> Digester:
         return vendor_of(side.info.vendor).digests

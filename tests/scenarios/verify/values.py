@@ -115,6 +115,13 @@ EQUAL = {
 }
 """These are left out of tables that have the type for a key."""
 
+FOLDED = {
+    # Values of one type with one canonical text.
+    "numeric": {"1.0", "1.00", "0.00"},
+    "real": {"-0"},
+    "double precision": {"-0"},
+}
+
 
 def text(value: str | None) -> str:
     """As a literal."""

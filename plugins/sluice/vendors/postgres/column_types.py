@@ -14,7 +14,7 @@ _PLAIN = {
     "smallint": LogicalType(Kind.INTEGER, 16),
     "integer": LogicalType(Kind.INTEGER, 32),
     "bigint": LogicalType(Kind.INTEGER, 64),
-    "oid": LogicalType(Kind.NUMBER, 10, 0),
+    "oid": LogicalType(Kind.INTEGER, 33),
     "real": LogicalType(Kind.FLOAT, 32),
     "double precision": LogicalType(Kind.FLOAT, 64),
     "boolean": LogicalType(Kind.BOOLEAN),

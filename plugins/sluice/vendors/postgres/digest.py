@@ -9,7 +9,7 @@ of the whole row's for a table without a key. Two blocks that differ have the sa
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from sluice.database.digests import MOST_BLOCKS, ROWS_A_BLOCK, Method, Texts
+from sluice.database.digests import MOST_BLOCKS, ROWS_A_BLOCK, Compared, Method, Texts
 from sluice.database.session import Session
 from sluice.model.blocks import Key
 from sluice.model.shape import TableShape
@@ -55,8 +55,8 @@ class Digest:
 
     shape: TableShape
     """This side's table."""
-    columns: tuple[tuple[str, str], ...]
-    """Name and type of each compared column; the type differs from the column's own where the other side's is wider."""
+    columns: tuple[Compared, ...]
+    """A type differs from the column's own where the other side's is wider."""
     key: tuple[str, ...]
     method: Method
     bounds: tuple[str, ...] = ()
@@ -71,14 +71,25 @@ class Digest:
     def values(self) -> list[str]:
         """An expression for each compared column."""
         return [
-            f"t.{quoted(name)}" if self.shape.column(name).type == wanted else f"t.{quoted(name)}::{wanted}"
-            for name, wanted in self.columns
+            f"t.{quoted(each.name)}"
+            if self.shape.column(each.name).type == each.type
+            else f"t.{quoted(each.name)}::{each.type}"
+            for each in self.columns
         ]
 
     def texts(self, names: Sequence[str]) -> list[str]:
         """The canonical texts of compared columns."""
-        of = {name: (value, wanted) for value, (name, wanted) in zip(self.values(), self.columns, strict=True)}
-        return [value_text(of[name][1], of[name][0]) for name in names]
+        of = {each.name: (each.type, value) for value, each in zip(self.values(), self.columns, strict=True)}
+        return [value_text(*of[name]) for name in names]
+
+    def key_types(self) -> dict[str, str]:
+        """Of the key's columns the types whose values their texts are."""
+        return {each.name: each.type for each in self.columns if each.name in self.key}
+
+    def as_compared(self, name: str, expression: str) -> str:
+        """The text in which a column is compared, of a text that a change brings."""
+        wanted = self.columns[self._place(name)].type
+        return value_text(wanted, f"({expression}::{self.shape.column(name).type})::{wanted}")
 
     def row(self) -> str:
         """The digest of a row."""
@@ -100,10 +111,10 @@ class Digest:
 
     def _number(self) -> bool:
         """Whether the key is one whole number."""
-        return len(self.key) == 1 and self.columns[self._place(self.key[0])][1] in WHOLE
+        return len(self.key) == 1 and self.columns[self._place(self.key[0])].type in WHOLE
 
     def _place(self, name: str) -> int:
-        return next(place for place, (column, _) in enumerate(self.columns) if column == name)
+        return next(place for place, each in enumerate(self.columns) if each.name == name)
 
     def _exact(self) -> list[str]:
         """Of each column what tells its values apart, hashed: two that differ have the same hash once in 2^64.
@@ -112,7 +123,8 @@ class Digest:
         their binary forms. Of other types the texts.
         """
         found = []
-        for place, (value, (_, wanted)) in enumerate(zip(self.values(), self.columns, strict=True)):
+        for place, (value, each) in enumerate(zip(self.values(), self.columns, strict=True)):
+            wanted = each.type
             # A numeric whose column has a scale is 1.00 everywhere, never 1.0.
             scaled = wanted.startswith("numeric(") and not wanted.endswith("]")
             if wanted in NARROW or (self._number() and place == self._place(self.key[0])):
@@ -129,7 +141,8 @@ class Digest:
         NULL shows nothing, which no value of a `_PLAIN` type does, and texts have their length before them.
         """
         parts, others = [], []
-        for value, (_, wanted) in zip(self.values(), self.columns, strict=True):
+        for value, each in zip(self.values(), self.columns, strict=True):
+            wanted = each.type
             name = wanted.split("(")[0] if not wanted.endswith("]") else wanted
             if name in _PLAIN:
                 parts += [value, "','"]
@@ -188,7 +201,7 @@ class Digest:
     def counts(self, blocks: Collection[int]) -> str:
         """Of a table without a key, of each distinct row in `blocks`: copies, the texts of its columns."""
         # To a collation of the column's own, texts that differ may be equal.
-        texts = [f'({text}) COLLATE "C"' for text in self.texts([name for name, _ in self.columns])]
+        texts = [f'({text}) COLLATE "C"' for text in self.texts([each.name for each in self.columns])]
         places = ", ".join(str(place) for place in range(2, len(texts) + 2))
         return f"SELECT count(*), {', '.join(texts)} FROM {self.source} WHERE {self.within(blocks)} GROUP BY {places}"
 
@@ -204,8 +217,8 @@ def found_rows(
     equal = {column.name: operator for column, operator in zip(shape.key, order.equal, strict=True)}
     names = [f"k{number}" for number in range(1, len(chosen) + 1)]
     # Keys are texts of the compared type: that of a number(12,2) is none of an integer.
-    compared = dict(digest.columns)
-    given = [replace(column, type=compared[column.name]) for column in chosen]
+    types = digest.key_types()
+    given = [replace(column, type=types[column.name]) for column in chosen]
     # Not by unnest: it would take composites apart.
     wanted = ", ".join(
         f"(%({name})s::{array_type(column)})[n] AS {name}" for name, column in zip(names, given, strict=True)
@@ -218,7 +231,7 @@ def found_rows(
         f"t.{quoted(column.name)} OPERATOR({equal.get(column.name, 'pg_catalog.=')}) {typed(column, cast)}"
         for column, cast in zip(chosen, casts, strict=True)
     ).replace("%", "%%")
-    columns = [name for name, _ in digest.columns]
+    columns = [each.name for each in digest.columns]
     texts = ", ".join(text.replace("%", "%%") for text in digest.texts(columns))
     source = digest.source.replace("%", "%%")
     statement = (

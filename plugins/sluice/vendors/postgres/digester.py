@@ -2,11 +2,12 @@
 
 from collections.abc import Collection, Sequence
 
-from sluice.database.digests import Method, Part, Texts
+from sluice.database.digests import Compared, Method, Part, Texts
 from sluice.database.session import Session
 from sluice.model.blocks import Key
 from sluice.model.shape import TableShape
 from sluice.vendors.postgres import digest
+from sluice.vendors.postgres.canonical import CanonicalDigest
 from sluice.vendors.postgres.source import snapshot
 
 TextRows = list[tuple[int, *tuple[str | None, ...]]]
@@ -30,8 +31,19 @@ class TableDigest(digest.Digest):
     def found(self, connection: Session, keys: Sequence[Texts]) -> list[tuple[Texts, dict[str, str | None] | None]]:
         return digest.found_rows(connection, self, keys)
 
+    def converted(self, connection: Session, name: str, texts: Sequence[str | None]) -> list[str | None]:
+        text = self.as_compared(name, "v")
+        found = connection.execute(
+            f"SELECT {text} FROM unnest(%s::text[]) WITH ORDINALITY AS u (v, n) ORDER BY n".encode(), [list(texts)]
+        )
+        return [value for (value,) in found.fetchall()]
+
     def drawn(self, connection: Session, rows: int, wanted: int) -> list[Key]:
         return digest.drawn(connection, self, rows, wanted)
+
+
+class CanonicalTableDigest(CanonicalDigest, TableDigest):
+    """The same over canonical texts."""
 
 
 class Digester:
@@ -40,13 +52,14 @@ class Digester:
     def table(
         self,
         shape: TableShape,
-        columns: tuple[tuple[str, str], ...],
+        columns: tuple[Compared, ...],
         key: tuple[str, ...],
         method: Method,
         bounds: tuple[str, ...] = (),
         classes: int = 1,
     ) -> TableDigest:
-        return TableDigest(shape, columns, key, method, bounds, classes)
+        made = CanonicalTableDigest if method is Method.CANONICAL else TableDigest
+        return made(shape, columns, key, method, bounds, classes)
 
     def hold(self, connection: Session, table: TableShape) -> None:
         snapshot.lock(connection, table)

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 import psycopg
 
-from sluice.database.digests import Method
+from sluice.database.digests import Compared, Method
 from sluice.database.session import Session
 from sluice.errors import Transient
 from sluice.model.names import TableName
 from sluice.vendors.postgres import catalog, digest
+from sluice.vendors.postgres.canonical import CanonicalDigest
 from sluice.vendors.postgres.connection import native
 from sluice.vendors.postgres.digest import Digest
 from sluice.vendors.postgres.source import snapshot
@@ -16,8 +17,8 @@ from sluice.vendors.postgres.target.blocks import array_literal
 
 Row = tuple[str | None, ...]
 """The canonical texts of a row's columns."""
-Columns = Sequence[tuple[str, str]]
-"""Names, and the types in whose form the texts are: see `Digest.columns`."""
+Columns = Sequence[Compared]
+"""See `Digest.columns`."""
 
 
 class TableChanged(Transient):
@@ -36,27 +37,30 @@ def rows(
     keys: Sequence[Row],
     *,
     alike: bool = False,
+    canonical: bool = False,
 ) -> list[Row | None]:
     """For each of `keys` the row under exactly these texts, None where there is none.
 
     Values may be equal although their texts are not (1.0 and 1.00): then the row is one that is asked for by the other
     text, unless `alike` says that it is meant as well. Raises psycopg's errors, `TableChanged`.
     """
-    about = _digest(connection, table, key, columns)
+    about = _digest(connection, table, key, columns, canonical)
     wanted = [tuple(text or "" for text in texts) for texts in keys]
     found = digest.found_rows(connection, about, wanted)
     return [
         None
         if row is None or (not alike and tuple(row[name] for name in key) != texts)
-        else tuple(row[name] for name, _ in columns)
+        else tuple(row[each.name] for each in columns)
         for texts, row in found
     ]
 
 
-def copies(connection: Session, table: TableName, columns: Columns, wanted: Sequence[Row]) -> list[int]:
+def copies(
+    connection: Session, table: TableName, columns: Columns, wanted: Sequence[Row], *, canonical: bool = False
+) -> list[int]:
     """How often a table without a key has each of these rows. Raises psycopg's errors, `TableChanged`."""
-    about = _digest(connection, table, (), columns)
-    theirs = f"ROW({', '.join(about.texts([name for name, _ in columns]))})::text".replace("%", "%%")
+    about = _digest(connection, table, (), columns, canonical)
+    theirs = f"ROW({', '.join(about.texts([each.name for each in columns]))})::text".replace("%", "%%")
     names = [f"c{number}" for number in range(1, len(columns) + 1)]
     arrays = ", ".join(f"%({name})s::text[]" for name in names)
     source = about.source.replace("%", "%%")
@@ -70,7 +74,7 @@ def copies(connection: Session, table: TableName, columns: Columns, wanted: Sequ
     return [found.get(place, 0) for place in range(1, len(wanted) + 1)]
 
 
-def _digest(connection: Session, table: TableName, key: Sequence[str], columns: Columns) -> Digest:
+def _digest(connection: Session, table: TableName, key: Sequence[str], columns: Columns, canonical: bool) -> Digest:
     place = f"{native(connection).info.host}/{native(connection).info.dbname}"
     shape = catalog.shape(connection, table)
     if shape is None:
@@ -79,10 +83,11 @@ def _digest(connection: Session, table: TableName, key: Sequence[str], columns: 
         snapshot.lock(connection, shape)
         if not snapshot.whole(connection, table):
             raise TableChanged(place, table, "was emptied, rewritten or replaced")
-        for name, _ in columns:
-            shape.column(name)
+        for each in columns:
+            shape.column(each.name)
     except (psycopg.errors.UndefinedTable, KeyError) as error:
         raise TableChanged(place, table, "was altered or dropped") from error
     if key and {column.name for column in shape.key} != set(key):
         raise TableChanged(place, table, "has another key now")
-    return Digest(shape, tuple(columns), tuple(key), Method.HASH)
+    made = CanonicalDigest if canonical else Digest
+    return made(shape, tuple(columns), tuple(key), Method.CANONICAL if canonical else Method.HASH)

@@ -1,14 +1,11 @@
 """Changes of one table that wait in ITEMS on a PostgreSQL master, as the transaction of a comparison sees them."""
 
-from collections.abc import Sequence
-
 from sluice import sql_files
 from sluice.database.changes import WaitingChange
 from sluice.database.session import Session
 from sluice.model.names import Prefix, TableName
 from sluice.model.window import Window
 from sluice.vendors.postgres.connection import literal, quoted
-from sluice.vendors.postgres.key_order import value_text
 from sluice.vendors.postgres.source.queue import Condition
 
 
@@ -27,12 +24,3 @@ def read(
     statement = sql_files.render("postgres", "queue_items", window=condition, old="true", **names)
     chosen = f"SELECT action, content, oldcontent FROM ({statement}) AS s ORDER BY repl_key LIMIT {most}"
     return connection.execute(chosen.encode()).fetchall()
-
-
-def converted(connection: Session, texts: Sequence[str | None], own: str, wanted: str) -> list[str | None]:
-    """The texts of values of the type `own` as they are once they are of the type `wanted`."""
-    text = value_text(wanted, f"(v::{own})::{wanted}")
-    rows = connection.execute(
-        f"SELECT {text} FROM unnest(%s::text[]) WITH ORDINALITY AS u (v, n) ORDER BY n".encode(), [list(texts)]
-    )
-    return [value for (value,) in rows.fetchall()]
