@@ -19,8 +19,8 @@ def block(number: int, lo: str | None, hi: str | None, state: str = "planned", m
 
 @pytest.mark.parametrize("xid", [5, 10, 19, 25])
 def test_a_change_to_a_planned_block_is_dropped_and_one_being_read_waits(xid: int) -> None:
-    assert decide(block(1, None, None), xid) is Decision.DROP
-    assert decide(block(1, None, None, "begun"), xid) is Decision.WAIT
+    assert decide(block(1, None, None), xid, 0) is Decision.DROP
+    assert decide(block(1, None, None, "begun"), xid, 0) is Decision.WAIT
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_a_change_to_a_planned_block_is_dropped_and_one_being_read_waits(xid: in
     [(5, Decision.DROP), (10, Decision.APPLY), (14, Decision.DROP), (15, Decision.APPLY), (20, Decision.APPLY)],
 )
 def test_a_stored_block_decides_by_its_marker(xid: int, decision: Decision) -> None:
-    assert decide(block(1, None, None, "stored", MARKER), xid) is decision
+    assert decide(block(1, None, None, "stored", MARKER), xid, 0) is decision
 
 
 @pytest.mark.parametrize("state", ["exported", "begun"])
@@ -39,13 +39,13 @@ def test_a_stored_block_decides_by_its_marker(xid: int, decision: Decision) -> N
 def test_a_block_in_a_file_holds_what_its_marker_covers_and_everything_else_waits_for_its_import(
     state: str, xid: int, decision: Decision
 ) -> None:
-    assert decide(block(1, None, None, state, MARKER), xid) is decision
+    assert decide(block(1, None, None, state, MARKER), xid, 0) is decision
 
 
 @pytest.mark.parametrize("state", ["stored", "exported"])
 def test_a_block_that_was_read_and_has_no_marker_is_damage(state: str) -> None:
     with pytest.raises(BlocksDamaged, match="without a marker"):
-        decide(block(1, None, None, state), 5)
+        decide(block(1, None, None, state), 5, 0)
 
 
 def test_blocks_join_in_key_order_whatever_their_numbers() -> None:
@@ -108,10 +108,10 @@ def test_merged_blocks_decide_every_later_change_as_before(
     for xid in range(applied_end, 15):
         place = 0
         for original in table.blocks:
-            assert decide(merged.blocks[place], xid) is decide(original, xid)
+            assert decide(merged.blocks[place], xid, 0) is decide(original, xid, 0)
             place += original.hi == ends[place]
     if table.settled(applied):
-        assert decisions(table.blocks, applied_end + 1) == {Decision.APPLY}
+        assert decisions(table.blocks, applied_end + 1, 0) == {Decision.APPLY}
 
 
 def test_a_map_is_complete_when_the_applied_position_has_passed_every_marker() -> None:

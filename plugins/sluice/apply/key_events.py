@@ -63,6 +63,11 @@ class KeyEvents:
         """TRANS_KEY of each event, for decisions by marker."""
         return self.items.column("trans_key").take(pa.array(self.item))
 
+    @property
+    def repl_keys(self) -> pa.ChunkedArray:
+        """REPL_KEY of each event, likewise."""
+        return self.items.column("repl_key").take(pa.array(self.item))
+
     def key_values(self) -> list[pa.Array]:
         """Each event's key, one array of texts a key column."""
         return split_keys(self.guid, len(self.key))

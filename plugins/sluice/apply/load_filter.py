@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from sluice.apply.net_changes import KeyEvents
 from sluice.apply.pair_sessions import PairSessions
+from sluice.apply.window_runs import CutItem
 from sluice.database.registry import vendor_of
 from sluice.model.blocks import BlockMap, BlockState, Decision, Key, TableBlocks, decide, decisions
 from sluice.model.checkpoint import CheckpointMoved
@@ -54,6 +55,7 @@ class LoadFilter:
         if blocks is None:
             return None
         xids = found.transactions.to_numpy(zero_copy_only=False)
+        repl_keys = found.repl_keys.to_numpy(zero_copy_only=False)
         if found.key:
             columns = [column.to_pylist() for column in found.key_values()]
             keys: list[Key] = list(zip(*columns, strict=True))
@@ -65,7 +67,7 @@ class LoadFilter:
             places = self._locate(table, blocks, [keys[event] for event in waiting])
             still: list[int] = []
             for event, place in zip(waiting, places, strict=True):
-                decision = decide(blocks.blocks[place], int(xids[event]))
+                decision = decide(blocks.blocks[place], int(xids[event]), int(repl_keys[event]))
                 if decision is Decision.WAIT:
                     still.append(event)
                 else:
@@ -75,12 +77,13 @@ class LoadFilter:
             waiting = still
             blocks = self._look_again(table)
 
-    def truncated(self, table: TableName, xid: int) -> Decision:
+    def truncated(self, cut: CutItem) -> Decision:
         """What becomes of a TRUNCATE: APPLY or DROP for the whole table, WAIT where blocks differ.
 
         Blocks being read are waited for first. A mixture remains only when some blocks were read
         before the TRUNCATE and others after it.
         """
+        table = cut.table
         if table not in self._undecided:
             return Decision.APPLY
         # Waiting for whatever is being read would last as long as the load. What began after the first look is read
@@ -91,22 +94,25 @@ class LoadFilter:
             if block.state in (BlockState.BEGUN, BlockState.EXPORTED)
         }
         while any(
-            block.number in unsettled and decide(block, xid) is Decision.WAIT for block in self.map.tables[table].blocks
+            block.number in unsettled and decide(block, cut.transaction, cut.repl_key) is Decision.WAIT
+            for block in self.map.tables[table].blocks
         ):
             self._look_again(table)
         read = [block for block in self.map.tables[table].blocks if block.marker is not None]
-        found = decisions(read, xid)
+        found = decisions(read, cut.transaction, cut.repl_key)
         if Decision.APPLY not in found:
             return Decision.DROP
         whole = len(read) == len(self.map.tables[table].blocks) and Decision.DROP not in found
         return Decision.APPLY if whole else Decision.WAIT
 
-    def keys_to_truncate(self, table: TableName, xid: int, keys: list[Key]) -> list[Key]:
-        """Of the slave's `keys` those whose block was read before the TRUNCATE by `xid`."""
-        blocks = self._look().undecided(self.applied)[table]
-        places = self._locate(table, blocks, keys)
+    def keys_to_truncate(self, cut: CutItem, keys: list[Key]) -> list[Key]:
+        """Of the slave's `keys` those whose block was read before the TRUNCATE."""
+        blocks = self._look().undecided(self.applied)[cut.table]
+        places = self._locate(cut.table, blocks, keys)
         return [
-            key for key, place in zip(keys, places, strict=True) if decide(blocks.blocks[place], xid) is Decision.APPLY
+            key
+            for key, place in zip(keys, places, strict=True)
+            if decide(blocks.blocks[place], cut.transaction, cut.repl_key) is Decision.APPLY
         ]
 
     def gone(self, table: TableName) -> None:

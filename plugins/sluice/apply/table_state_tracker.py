@@ -62,7 +62,7 @@ class TableStateTracker:
         """Whether blocks hold all rows that the table had when it was registered."""
         if self.load_filter is None or cut.table in self._vacated or cut.table not in self.load_filter.map.tables:
             return False
-        return self.load_filter.truncated(cut.table, cut.transaction) is Decision.DROP
+        return self.load_filter.truncated(cut) is Decision.DROP
 
     def _filled(self, table: TableName) -> bool:
         with self.sessions.slave_transaction() as slave:

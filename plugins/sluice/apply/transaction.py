@@ -307,7 +307,7 @@ class WindowTransaction:
         for each in truncations:
             if each.decision is Decision.WAIT and load_filter is not None:
                 table, keys = each.cut.table, alterer.keys(each.cut)
-                alterer.delete(table, load_filter.keys_to_truncate(table, each.cut.transaction, keys))
+                alterer.delete(table, load_filter.keys_to_truncate(each.cut, keys))
 
     def _note_unloaded(self, table: TableName, load_filter: LoadFilter | None) -> None:
         if load_filter is not None:

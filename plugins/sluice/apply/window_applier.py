@@ -214,7 +214,7 @@ class WindowApplier:
         self.sessions.schema_history.load([cut.table], seen, above)
         load_filter = tracker.load_filter
         # Decided before the slave's transaction begins: it may have to wait for a block.
-        return [Truncation(cut, load_filter.truncated(cut.table, cut.transaction) if load_filter else Decision.APPLY)]
+        return [Truncation(cut, load_filter.truncated(cut) if load_filter else Decision.APPLY)]
 
     def _reduce(self, run: Run, load_filter: LoadFilter | None, checks: Checks, overlaps: Overlaps) -> Rows:
         kept: dict[TableName, pa.Table] = {}

@@ -114,8 +114,8 @@ class Block:
         return self.state is BlockState.STORED and self.marker is not None and applied.covers_all_of(self.marker)
 
 
-def decide(block: Block, xid: int) -> Decision:
-    """What becomes of a change by transaction `xid` to a key inside `block` (design, section 5).
+def decide(block: Block, xid: int, repl_key: int) -> Decision:
+    """What becomes of the change `repl_key` by transaction `xid` to a key inside `block`.
 
     The blocks must have been read after the end of the change's window was taken. A change of
     key is two decisions, one for the old key and one for the new.
@@ -126,7 +126,7 @@ def decide(block: Block, xid: int) -> Decision:
         if block.state is not BlockState.BEGUN:
             raise BlocksDamaged(block.table, f"hold number {block.number}, which is {block.state} without a marker")
         return Decision.WAIT
-    if block.marker.covers(xid):
+    if block.marker.covers(xid, repl_key):
         return Decision.DROP
     return Decision.APPLY if block.state is BlockState.STORED else Decision.WAIT
 
@@ -219,6 +219,6 @@ class BlockMap:
         return all(blocks.settled(applied) for blocks in self.tables.values())
 
 
-def decisions(blocks: Sequence[Block], xid: int) -> frozenset[Decision]:
+def decisions(blocks: Sequence[Block], xid: int, repl_key: int) -> frozenset[Decision]:
     """Every decision a change of unknown place would get, such as a TRUNCATE."""
-    return frozenset(decide(block, xid) for block in blocks)
+    return frozenset(decide(block, xid, repl_key) for block in blocks)

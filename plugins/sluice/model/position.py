@@ -21,8 +21,11 @@ class Position(Protocol):
         """A REPL_KEY that no change it covers is above."""
         ...
 
-    def covers(self, transaction: int, /) -> bool:
-        """Whether the transaction had ended before this position was taken. `transaction`: as TRANS_KEY has it."""
+    def covers(self, transaction: int, repl_key: int, /) -> bool:
+        """Whether the change `repl_key` had committed before this position was taken, or its transaction ended.
+
+        `transaction`: its transaction, as the source numbers them. All changes of one have the same answer.
+        """
         ...
 
     def covers_all_of(self, other: "Position") -> bool:

@@ -104,7 +104,7 @@ class Applier(threading.Thread):
     def _decision(self, table: TableBlocks, shape: TableShape, key: Key, xid: int) -> Decision:
         while True:
             (place,) = blocks.locate(self.master, shape, table.bounds, [key])
-            decision = decide(table.blocks[place], xid)
+            decision = decide(table.blocks[place], xid, 0)
             if decision is not Decision.WAIT:
                 return decision
             self.waited += 1

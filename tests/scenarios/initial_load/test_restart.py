@@ -302,7 +302,7 @@ def test_a_marker_is_never_older_than_a_truncate_its_block_misses(shop: Pair) ->
         waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'LOCK TABLE%%'"
         until(lambda: shop.master.execute(waiting.replace("%%", "%")).fetchone() == (1,))
     thread.join(10)
-    assert not seen.marker.covers(row[0])
-    assert found[0].marker.covers(row[0])
+    assert not seen.marker.covers(row[0], 0)
+    assert found[0].marker.covers(row[0], 0)
     reader.close()
     truncating.close()

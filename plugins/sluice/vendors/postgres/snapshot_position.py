@@ -57,8 +57,8 @@ class SnapshotPosition:
     origin: Origin | None = field(default=None, compare=False)
     """On which server it was taken, and how far its log had come; None where it could not be known."""
 
-    def covers(self, xid: int) -> bool:
-        """True when transaction `xid` had ended before this position was taken.
+    def covers(self, xid: int, repl_key: int = 0) -> bool:
+        """True when transaction `xid` had ended before this position was taken. Of `repl_key` nothing depends.
 
         Whether it committed is not asked: a rolled-back change is never visible in ITEMS.
         """

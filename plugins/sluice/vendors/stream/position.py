@@ -21,8 +21,8 @@ class StreamPosition:
         """The same number: changes are numbered in the order of their commits."""
         return self.commit
 
-    def covers(self, transaction: int) -> bool:
-        """`transaction`: the number of its first change."""
+    def covers(self, transaction: int, repl_key: int = 0) -> bool:
+        """`transaction`: the number of its first change. Of `repl_key` nothing depends."""
         return transaction <= self.commit
 
     def covers_all_of(self, other: Position) -> bool:

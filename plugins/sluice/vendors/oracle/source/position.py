@@ -1,0 +1,114 @@
+"""Taking positions on an Oracle master: the order of the steps is the whole of it.
+
+`tests/oracle/test_position_model.py` runs `take` against random histories of transactions, on one instance and on
+several, and shows what is lost, or comes twice, where a step is left out or two change places.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Protocol
+
+from sluice.errors import Transient
+from sluice.vendors.oracle.queue_position import Incarnation, QueuePosition
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A thread of the redo log that is open, and the run of an instance that writes it."""
+
+    number: int
+    instance: str
+    """Which run of which instance; empty where it ended and its thread is not recovered yet."""
+
+
+class InstanceLost(Transient):
+    """An instance of the master ended, or began, while a position was taken, or is not recovered yet."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "An instance of the master came or went, or is not recovered yet: what it committed last may be above the "
+            "SCN of the others. The position is taken again when the set of instances is steady; if it stays so, look "
+            "at GV$INSTANCE and V$THREAD."
+        )
+
+
+class Master(Protocol):
+    """What is asked of a master, each by a statement of its own, outside a transaction."""
+
+    def incarnation(self) -> Incarnation:
+        """Which history of which database this is."""
+        ...
+
+    def threads(self) -> Collection[Thread]:
+        """The open threads."""
+        ...
+
+    def draw(self) -> int:
+        """The next number of the sequence, which is ORDER: numbers rise in the order in which they are drawn, on
+        whatever instance."""
+        ...
+
+    def listed(self) -> Collection[int]:
+        """The transactions in the list of running ones of every instance."""
+        ...
+
+    def prepared(self) -> Collection[int]:
+        """The transactions that another system decides on, and that are not decided yet."""
+        ...
+
+    def scns(self) -> Collection[int]:
+        """The present SCN of each instance."""
+        ...
+
+    def pause(self) -> None:
+        """Waits a moment."""
+        ...
+
+    def visible(self, scn: int, above: int, up_to: int, among: Collection[int]) -> Collection[int]:
+        """The transactions that have a change in ITEMS as of `scn`: one between these keys, or any if of `among`."""
+        ...
+
+    def time(self) -> str:
+        """The master's clock, ISO 8601, UTC."""
+        ...
+
+
+def take(master: Master, previous: QueuePosition | None = None) -> QueuePosition:
+    """The position at which the master stands now; floors follow from `previous`.
+
+    Why in this order:
+
+    - `low` is drawn first. A transaction that begins later draws keys above it; so a transaction with a key up to
+      `low` has ended by now, or is in `running`.
+    - A prepared transaction may leave the list of running ones and come back to it. It is in one of the two lists at
+      any time; that of the running ones is read on both sides, so that none is missed on its way.
+    - `scn` is at least the highest of all instances: what ended before `running` was read committed at or below it.
+    - Once every instance has reached it, no transaction can commit below it any more. `high` is drawn after that: a
+      transaction that is seen as of `scn` has drawn all its keys before.
+    - What is seen as of `scn` decides. Of each running transaction any change counts, wherever its key lies: the list
+      may name one that has committed, and is seen.
+
+    - An instance that ended takes its SCN with it, and what it committed last may be above all others' until its thread
+      is recovered. So the threads must be the same before and after, and each must have its instance.
+
+    Raises `InstanceLost`, `MasterReplaced`, `SequenceWentBack`.
+    """
+    threads = frozenset(master.threads())
+    _expect_steady(threads, threads)
+    incarnation = master.incarnation()
+    time = master.time()
+    low = master.draw()
+    running = frozenset(master.listed()) | frozenset(master.prepared()) | frozenset(master.listed())
+    scn = max(master.scns())
+    while min(master.scns()) < scn:
+        master.pause()
+        _expect_steady(threads, master.threads())
+    high = master.draw()
+    _expect_steady(threads, master.threads())
+    visible = frozenset(master.visible(scn, low, high, running))
+    return QueuePosition(low, high, running - visible, visible, incarnation, scn, time=time).after(previous)
+
+
+def _expect_steady(before: Collection[Thread], now: Collection[Thread]) -> None:
+    if not all(thread.instance for thread in before) or frozenset(before) != frozenset(now):
+        raise InstanceLost
