@@ -68,7 +68,7 @@ def bounds() -> st.SearchStrategy[Bound]:
 
 
 LINES = st.one_of(
-    st.builds(Header, TEXTS, st.integers(0, 2**62 - 1), TEXTS),
+    st.builds(Header, TEXTS, st.integers(0, 2**62 - 1), TEXTS, st.none() | TEXTS),
     st.builds(Commit, st.integers(0, 2**62 - 1), TEXTS, st.none() | TEXTS),
     definitions(),
     st.builds(Change, st.just(Action.INSERT), TABLES, new=VALUES),

@@ -15,8 +15,9 @@ from sluice.model.position import OtherSource
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.source import position, purge
 from sluice.vendors.stream.errors import OtherStream, StreamDamaged
-from sluice.vendors.stream.files import file_name
+from sluice.vendors.stream.files import Files, file_name
 from sluice.vendors.stream.recorder import NotRecorded
+from sluice.vendors.stream.writer import Writer
 from tests.airflow_home import ROOT
 from tests.scenarios.apply.rig import Rig
 from tests.scenarios.stream.rig import Replay, recorder, replayed
@@ -284,3 +285,20 @@ def test_a_recorder_notices_what_was_purged(rig: Callable[..., Rig], tmp_path: P
     assert purge.purge(master.master, master.pair.prefix, "public", [now])
     with pytest.raises(NotRecorded, match="purged on the master"):
         recorder(master, folder).record_once()
+
+
+def test_a_recorder_that_is_killed_before_its_first_commit_goes_on(
+    rig: Callable[..., Rig], tmp_path: Path, replay: Callable[..., Replay]
+) -> None:
+    master, folder = rig(TABLES), tmp_path / "stream"
+    recorder(master, folder).record_once()
+    files = Files(folder)
+    (file,) = files.names()
+    begun = files.index(file, [file])
+    Writer(folder, begun.header.stream, begun.end, begun.tables(0)).close()
+    write(master)
+    assert recorder(master, folder).record_once().position > 0
+    made = replay(folder, master, tables=TABLES)
+    with replayed(made):
+        pass
+    assert made.differences() == {}

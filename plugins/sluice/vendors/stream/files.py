@@ -60,7 +60,7 @@ class Index:
     definitions: list[tuple[int, TableName, TableDefinition | None]] = field(default_factory=list)
     """What tables are, and from behind which change on; None: gone."""
     end: Commit = field(default_factory=lambda: Commit(0, ""))
-    """The last commit."""
+    """The last commit; without any, that with which the file before this one ended."""
     _numbers: "array[int]" = field(default_factory=lambda: array("q"))
     _offsets: "array[int]" = field(default_factory=lambda: array("q"))
     _lines: "array[int]" = field(default_factory=lambda: array("q"))
@@ -222,7 +222,7 @@ class Files:
             self._stream = header.stream
         if self._stream != header.stream:
             raise OtherStream(self.folder, f"{file.name} is of the stream {header.stream!r}, not of {self._stream!r}")
-        index = Index(file, header, inode, end=Commit(header.after, header.time))
+        index = Index(file, header, inode, end=Commit(header.after, header.time, header.source))
         index.add(Place(len(line), 1, header.after, 0, header.after))
         return index
 

@@ -44,6 +44,8 @@ class Header:
     """The position with which the file before this one ended."""
     time: str = ""
     """Of that position, ISO 8601, UTC."""
+    source: str | None = None
+    """As in `Commit`: the commits of a file before this one may be gone."""
 
 
 @dataclass(frozen=True)
@@ -126,14 +128,18 @@ def write(line: Line) -> bytes:
         case Header():
             time = {"time": line.time} if line.time else {}
             values: dict[str, Any] = {"stream": line.stream, "version": VERSION, "after": line.after, **time}
+            values |= _of_source(line)
         case TableDefinition():
             values = _of_definition(line)
         case Commit():
-            source = {"source": line.source} if line.source is not None else {}
-            values = {"commit": line.position, "time": line.time, **source}
+            values = {"commit": line.position, "time": line.time, **_of_source(line)}
         case Change():
             values = {"change": line.action.lower(), "table": _of_table(line.table), **_of_change(line)}
     return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode("utf-8") + b"\n"
+
+
+def _of_source(line: Header | Commit) -> dict[str, str]:
+    return {"source": line.source} if line.source is not None else {}
 
 
 def _of_change(change: Change) -> dict[str, Any]:
@@ -177,16 +183,20 @@ def _of_definition(definition: TableDefinition) -> dict[str, Any]:
 
 
 def _header(values: dict[str, Any]) -> Header:
-    _known(values, {"stream", "version", "after"}, {"time"})
+    _known(values, {"stream", "version", "after"}, {"time", "source"})
     if values["version"] != VERSION:
         raise Malformed(f"is of version {values['version']!r} of the format; this release reads {VERSION}")
-    return Header(_text(values, "stream"), _number(values, "after"), _text(values, "time") if "time" in values else "")
+    time = _text(values, "time") if "time" in values else ""
+    return Header(_text(values, "stream"), _number(values, "after"), time, _source(values))
 
 
 def _commit(values: dict[str, Any]) -> Commit:
     _known(values, {"commit", "time"}, {"source"})
-    source = _text(values, "source") if "source" in values else None
-    return Commit(_number(values, "commit"), _text(values, "time"), source)
+    return Commit(_number(values, "commit"), _text(values, "time"), _source(values))
+
+
+def _source(values: dict[str, Any]) -> str | None:
+    return _text(values, "source") if "source" in values else None
 
 
 def _change(values: dict[str, Any]) -> Change:

@@ -1,8 +1,8 @@
 """Records the changes of a master into a folder, window by window.
 
 A transaction of the stream is a window of the master: its end is a state that the master had, and its changes are in
-the order in which they were captured. Where the recorder has come to is in the stream itself, in each commit; a
-recorder that was killed goes on there, in a new file, and nothing is there twice.
+the order in which they were captured. Where the recorder has come to is in the stream itself, in each head and
+commit; a recorder that was killed goes on there, in a new file, and nothing is there twice.
 """
 
 import logging
@@ -141,11 +141,10 @@ class Recorder:
         files = Files(self.folder)
         with suppress(StreamUnreachable):
             names = files.names()
-            for file in reversed(names):
-                index = files.index(file, names)
-                if index.end.source is not None:
-                    return index.end, index.header.stream
-            raise RecordedElsewhere(self.folder)
+            last = files.index(names[-1], names)
+            if last.end.source is None:
+                raise RecordedElsewhere(self.folder)
+            return last.end, last.header.stream
         return None, f"{self.prefix}{secrets.token_hex(4)}"
 
     def _window(

@@ -117,11 +117,15 @@ class Writer:
             raise FolderRefused(self.folder, error.strerror or str(error)) from error
 
     def _next_file(self) -> None:
-        """A file that begins behind the last commit; it has its name once its head is on the disk."""
+        """A file that begins behind the last commit; it has its name once its head is on the disk.
+
+        It takes the place of one that begins there too and holds no change.
+        """
         if self._file is not None:
             self._file.close()
         made = self.folder / f".{file_name(self.end.position)}.new"
-        head: list[Line] = [Header(self.stream, self.end.position, self.end.time), *self.tables.values()]
+        header = Header(self.stream, self.end.position, self.end.time, self.end.source)
+        head: list[Line] = [header, *self.tables.values()]
         try:
             self._file = made.open("wb")
             self._file.write(b"".join(map(write, head)))
