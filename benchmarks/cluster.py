@@ -29,7 +29,7 @@ from benchmarks.side import SideFailed
 from benchmarks.workload import Mix
 from devstack.ports import HOST, free_port
 from devstack.process import await_true
-from spark_jobs import session
+from spark_jobs import server
 
 CONF = {
     "spark.executor.memory": "512m",
@@ -57,7 +57,7 @@ class Cluster:
         self._count = workers
 
     def __enter__(self) -> "Cluster":
-        defaults = {**session.PROTECTED, "spark.authenticate.secret": self.secret}
+        defaults = {**server.PROTECTED, "spark.authenticate.secret": self.secret}
         text = "".join(f"{name} {value}\n" for name, value in defaults.items())
         (self.folder / "spark-defaults.conf").write_text(text)
         try:

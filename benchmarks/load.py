@@ -38,6 +38,7 @@ from sluice.apply.executor import Executor
 from sluice.load import steps
 from sluice.load.update import Update
 from sluice.pair import Pair
+from spark_jobs.endpoint import Endpoint
 
 TABLE = "public.sales"
 DDL = f"""
@@ -109,7 +110,8 @@ class Table:
 
 
 def _warm(servers: Servers, args: argparse.Namespace) -> Figure:
-    from spark_jobs.load import executor_for, load_through_outages, stores
+    from spark_jobs.load import load_through_outages, stores
+    from spark_jobs.session import SparkExecutor
 
     table = Table(servers, max(1000, int(2_000_000 * args.scale)))
     store = redis.from_url(servers.redis_url, decode_responses=True)
@@ -130,11 +132,13 @@ def _warm(servers: Servers, args: argparse.Namespace) -> Figure:
     sides: dict[str, Callable[[], Run]] = {}
     with ExitStack() as stack:
         if args.side != "reference":
-            executor = executor_for("sluice bench load", args.spark_master, table.replication.initial.parallel)
+            executor = SparkExecutor("sluice bench: load", servers.spark(args.spark_master))
             stack.callback(executor.stop)
             started(executor)
             sides["ours"] = lambda: table.measure(
-                lambda update: load_through_outages(update, executor, never, stores(update)), prepared, _session_roots
+                lambda update: load_through_outages(update, executor, never, stores(update)),
+                prepared,
+                lambda: {"driver": os.getpid()},
             )
         if args.side != "ours":
             sides["reference"] = lambda: table.measure(
@@ -149,6 +153,7 @@ def _warm(servers: Servers, args: argparse.Namespace) -> Figure:
 def _cold(servers: Servers, args: argparse.Namespace) -> Figure:
     table = Table(servers, max(1000, int(20_000_000 * args.scale)))
     store = redis.from_url(servers.redis_url, decode_responses=True)
+    endpoint = servers.spark(args.spark_master) if args.side != "reference" else Endpoint()
     sides: dict[str, Callable[[], Run]] = {}
 
     def update(slave_info: Any) -> None:
@@ -157,7 +162,7 @@ def _cold(servers: Servers, args: argparse.Namespace) -> Figure:
         steps.begin(wanted, store)
         steps.create_tables(wanted)
         steps.plan(wanted, store)
-        load_job(wanted, servers, args.spark_master)
+        load_job(wanted, servers, endpoint)
 
     def as_it_is(slave_info: Any) -> Any:
         return slave_info
@@ -198,14 +203,14 @@ def pipes(master: Any, slave: Any, rows: int, servers: Servers) -> None:
         raise SideFailed("a COPY pipe failed; see what psql said above")
 
 
-def load_job(update: Update, servers: Servers, spark_master: str) -> None:
+def load_job(update: Update, servers: Servers, endpoint: Endpoint) -> None:
     """`python -m spark_jobs.load`, from its start to its end. Raises `SideFailed`."""
     task = {
         "prefix": str(PREFIX),
         "slave": SLAVE,
         "connections": {"master": update.master_info.to_dict(), "slave": update.slave_info.to_dict()},
         "redis_url": servers.redis_url,
-        "spark": {"master": spark_master},
+        "spark": {"remote": endpoint.remote},
         "update_id": update.update_id,
     }
     path = f"{REPOSITORY / 'plugins'}{os.pathsep}{REPOSITORY}"
@@ -236,16 +241,6 @@ def pgcopydb(program: str, master: Any, slave: Any, servers: Servers) -> None:
     shutil.rmtree(work, ignore_errors=True)
     if done.returncode != 0:
         raise SideFailed(f"pgcopydb ended with status {done.returncode}: {done.stdout.decode()[-1500:]}")
-
-
-def _session_roots() -> Mapping[str, int]:
-    """Of a session in this process."""
-    found = {"driver": os.getpid()}
-    if jvm := cpu.find(cpu.below(os.getpid()), "java"):
-        found["JVM"] = jvm
-        if workers := cpu.find(cpu.below(jvm), "python"):
-            found["Python workers"] = workers
-    return found
 
 
 def _psql(statement: str, given: Mapping[str, str], **streams: Any) -> "subprocess.Popen[bytes]":

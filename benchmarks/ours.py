@@ -75,7 +75,7 @@ class Ours(Side):
     ) -> None:
         """`tables`: DDL of both databases; `options` of `apply`."""
         super().__init__(servers, DATABASES[0])
-        self.spark = {"master": args.spark_master, "conf": dict(spark_conf or {})}
+        self.endpoint = servers.spark(args.spark_master, spark_conf)
         self.options = options
         self.beside: cpu.Roots = dict
         """Further processes that are ours: of a cluster."""
@@ -111,7 +111,7 @@ class Ours(Side):
             "slave": SLAVE,
             "connections": {name: info.to_dict() for name, info in self.infos.items()},
             "redis_url": self.servers.redis_url,
-            "spark": self.spark,
+            "spark": {"remote": self.endpoint.remote},
         }
         self.store.delete(self.status.key)  # the last words of an apply before this one
         with open(self.log, "ab") as log:
@@ -155,20 +155,13 @@ class Ours(Side):
             raise SideFailed(f"The apply ended with status {self.process.returncode}:\n" + "\n".join(lines[-15:]))
 
     def roots(self) -> dict[str, int]:
-        """Driver, JVM and Python workers: the one starts the other."""
-        if self.process is None:
-            return {}
-        found = {**self.beside(), "driver": self.process.pid}
-        if jvm := cpu.find(cpu.below(self.process.pid), "java"):
-            found["JVM"] = jvm
-            if workers := cpu.find(cpu.below(jvm), "python"):
-                found["Python workers"] = workers
-        return found
+        """The apply's own process. Spark's are counted with the servers."""
+        return {**self.beside(), "driver": self.process.pid} if self.process is not None else {}
 
     def describe(self) -> Mapping[str, Any]:
         import pyspark
 
-        return {"Spark": pyspark.__version__, "spark": self.spark, "apply": self.options}
+        return {"Spark": pyspark.__version__, "spark": str(self.endpoint), "apply": self.options}
 
     def stop(self) -> None:
         """Ends the apply as the DAG does."""

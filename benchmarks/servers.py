@@ -1,4 +1,4 @@
-"""The servers of a bench: a master, a slave and a Redis of its own, or database servers it was pointed at."""
+"""The servers of a bench: a master, a slave, a Redis and Spark of its own, or database servers it was pointed at."""
 
 import argparse
 import shutil
@@ -18,6 +18,9 @@ from devstack.redis import RedisServer
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres.connection import PostgresSession
+from spark_jobs.endpoint import Endpoint
+from spark_jobs.server import ConnectServer
+from spark_jobs.warm_up import warm_up
 
 SETTINGS = {
     "shared_buffers": "512MB",
@@ -50,6 +53,7 @@ class Servers(AbstractContextManager["Servers"]):
         self._own: dict[str, PostgresServer] = {}
         self._admin: dict[str, ConnectionInfo] = {}
         self.redis = RedisServer(self.folder / "redis", settings={"appendonly": "no"})
+        self._spark: dict[str, ConnectServer] = {}
 
     def __enter__(self) -> "Servers":
         try:
@@ -69,6 +73,16 @@ class Servers(AbstractContextManager["Servers"]):
     @property
     def redis_url(self) -> str:
         return self.redis.url
+
+    def spark(self, master: str, conf: Mapping[str, str] | None = None) -> Endpoint:
+        """A warm Connect server for a master of Spark, or the endpoint of one that is elsewhere (`sc://…`)."""
+        if master.startswith("sc://"):
+            return Endpoint(master)
+        if master not in self._spark:
+            self._spark[master] = server = ConnectServer.temporary(master, conf)
+            server.start()
+            warm_up(Endpoint(server.url))
+        return Endpoint(self._spark[master].url)
 
     def database(self, place: str, name: str) -> ConnectionInfo:
         """A new empty database on `master` or `slave`, `name` and the place; one of that name goes first."""
@@ -91,6 +105,9 @@ class Servers(AbstractContextManager["Servers"]):
                     found[place] = psutil.Process(admin.info.backend_pid).ppid()
         if process := self.redis.process():
             found["Redis"] = process.pid
+        for number, server in enumerate(self._spark.values()):
+            if server.pid is not None:
+                found["Spark" if number == 0 else f"Spark {number + 1}"] = server.pid
         return found
 
     def quiet_down(self) -> None:
@@ -133,6 +150,8 @@ class Servers(AbstractContextManager["Servers"]):
                         self._drop(admin, f"{name}_{place}")
         for server in (*self._own.values(), self.redis):
             server.stop()
+        for connect_server in self._spark.values():
+            connect_server.remove()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

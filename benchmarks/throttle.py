@@ -55,14 +55,13 @@ TITLES = {"free": "nothing held back", "rate": "at most 100,000 rows/s", "sessio
 
 def run(args: argparse.Namespace) -> Report:
     """Raises `SideFailed` when a load ends before the application does."""
-    from spark_jobs.load import executor_for
+    from spark_jobs.session import SparkExecutor
 
     chosen = args.figure or tuple(LIMITS)
     with ExitStack() as stack:
         servers = stack.enter_context(Servers(args))
         bench = _Bench(servers, args)
-        parallel = bench.table.replication.initial.parallel
-        executor = executor_for("sluice bench throttle", args.spark_master, parallel)
+        executor = SparkExecutor("sluice bench: throttle", servers.spark(args.spark_master))
         stack.callback(executor.stop)
         started(executor)
         sides: dict[str, Callable[[], Run]] = {"none": bench.alone} if args.side != "ours" else {}

@@ -151,6 +151,8 @@ def places(stack: Stack, *, secrets: bool, urls: bool = False) -> str:
             )
     if urls:
         lines.append(f"Redis      {stack.redis_url}")
+    if stack.blueprint.airflow:
+        lines.append(f"Spark      {stack.services.spark.ui_url}  log {stack.home.log('spark')}")
     lines.append(f"logs       {stack.home.logs}")
     return "\n" + "\n".join(lines)
 

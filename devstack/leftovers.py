@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from collections.abc import Collection
 from pathlib import Path
 
 from devstack.home import Home
@@ -47,20 +48,24 @@ def any_left(home: Home) -> bool:
     return bool(processes(home)) or any(server.is_running() for server in servers(home))
 
 
-def end_processes(home: Home) -> list[ProcessId]:
+def end_processes(home: Home, spared: Collection[int] = ()) -> list[ProcessId]:
     """End everything but the servers: the components of Airflow first, so that nobody starts further jobs.
 
     Of each job only the leader of its session is told, which ends the rest in its own order; what then still runs is
-    ended one by one. Returns what did not end by itself.
+    ended one by one. Sessions led by the pids `spared` go on. Returns what did not end by itself.
     """
+
+    def left() -> list[ProcessId]:
+        return [process for process in processes(home) if _leader(process) not in spared]
+
     components = _component_sessions(home)
-    end((process for process in processes(home) if _leader(process) in components), grace=10.0)
-    jobs = processes(home)
+    end((process for process in left() if _leader(process) in components), grace=10.0)
+    jobs = left()
     for job in jobs:
         if _leader(job) not in {other.pid for other in jobs} - {job.pid}:
             job.send(signal.SIGTERM)
     await_true(lambda: not any(job.alive() for job in jobs), JOB_GRACE)
-    return end(processes(home), grace=3.0)
+    return end(left(), grace=3.0)
 
 
 def end_all(home: Home) -> None:

@@ -15,6 +15,8 @@ from devstack.postgres import PostgresServer
 from devstack.postgres_releases import NEWEST
 from devstack.redis import RedisServer
 from devstack.secret import write_private
+from devstack.spark import NAME as SPARK
+from devstack.spark import SparkServer
 from sluice.model.connection import ConnectionInfo
 
 MARKER = "SLUICE_STACK"
@@ -72,6 +74,7 @@ class Services:
         self.master = self._postgres("master", "--master-port PORT", POSTGRES, release)
         self.slaves = {name: self._postgres(f"slave-{name}", None, POSTGRES, release) for name in blueprint.slaves}
         self.metadata = self._postgres("metadata", None, METADATA, NEWEST)
+        self.spark = SparkServer(home.spark / "connect", blueprint.ports.get(SPARK), {MARKER: str(home.root)})
         self.airflow = Airflow(home.airflow, self.metadata, blueprint.ports.get("airflow"), self.exports())
 
     def all(self) -> list[Service]:
@@ -79,6 +82,7 @@ class Services:
         services = [Service("redis", self.redis, 0), self._database("master", self.master)]
         services += [self._database(f"slave-{name}", server) for name, server in self.slaves.items()]
         if self.blueprint.airflow:
+            services.append(Service(SPARK, self.spark, 0, settle=self.spark.warm_up))
             services.append(Service("metadata", self.metadata, 0, settle=self.airflow.migrate))
             for component in self.airflow.components():
                 settle = self.register_connections if component.name == "api-server" else Service.settle
@@ -102,7 +106,7 @@ class Services:
 
     def register_connections(self) -> None:
         """Tell Airflow where master, slaves and Spark are; what a person changed there since is left alone."""
-        wanted = {"spark_default": _spark_connection()}
+        wanted = {"spark_default": _spark_connection(self.spark)}
         for place in ("master", *self.slaves):
             wanted[f"demo_{place}"] = _postgres_connection(f"demo_{place}", self.connection(place))
         file = self.home.airflow / "secrets" / "connections.json"
@@ -140,9 +144,15 @@ def _postgres_connection(name: str, info: ConnectionInfo) -> dict[str, Any]:
     }
 
 
-def _spark_connection() -> dict[str, Any]:
-    name, host = "spark_default", "local[*]"
-    return {"connection_id": name, "conn_type": "spark", "description": "Made by ./sluice", "host": host}
+def _spark_connection(server: SparkServer) -> dict[str, Any]:
+    return {
+        "connection_id": "spark_default",
+        "conn_type": "spark_connect",
+        "description": "Made by ./sluice",
+        "host": "localhost",  # by this name Spark's client sends the token without TLS
+        "port": server.port,
+        "password": server.token,
+    }
 
 
 def mark_environment(home: Home) -> None:

@@ -122,7 +122,7 @@ class Stack:
         if postgres is not None:
             wanted = replace(wanted, postgres=postgres)
         if ports:
-            known = ["airflow", "master", "redis", "metadata", *(f"slave-{name}" for name in wanted.slaves)]
+            known = ["airflow", "master", "redis", "spark", "metadata", *(f"slave-{name}" for name in wanted.slaves)]
             for unknown in set(ports) - set(known):
                 raise UnknownService(unknown, known)
             wanted = replace(wanted, ports={**wanted.ports, **ports})

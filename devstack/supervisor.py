@@ -77,7 +77,8 @@ class Supervisor:
         for tier in tiers:
             log.info("stopping %s", ", ".join(r.name for r in self.runners.values() if r.service.tier == tier))
             if tier == min(tiers):
-                for killed in end_processes(self.home):
+                used = [runner.report.process for runner in self.runners.values() if runner.service.tier == tier]
+                for killed in end_processes(self.home, {process.pid for process in used if process}):
                     log.warning("pid %d did not end by itself and was killed", killed.pid)
             _in_parallel(runner for runner in self.runners.values() if runner.service.tier == tier)
         self.home.services.unlink(missing_ok=True)

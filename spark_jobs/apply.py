@@ -1,6 +1,6 @@
-"""The apply of one pair as a Spark driver: `python -m spark_jobs.apply < input.json`.
+"""The apply of one pair, a client of Spark: `python -m spark_jobs.apply < input.json`.
 
-Runs until SIGTERM. Small windows are applied here; large ones are read and staged by executors.
+Runs until SIGTERM. Small windows are applied here; large ones are read and staged by Spark's executors.
 """
 
 import os
@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from sluice import config
 from sluice.apply.config_reload import keep_applying
-from sluice.apply.stage_task import WarmUp
 from sluice.coordination import redis_store
 from sluice.pair import Pair
 from spark_jobs.job import JobInput, main
@@ -21,8 +20,7 @@ from spark_jobs.session import SparkExecutor
 def run(job: JobInput, stop: threading.Event) -> None:
     _keep_pages_for_a_while()
     pair = Pair.of(config.load(job.prefix), job.slave, job.connections)
-    executor = SparkExecutor(f"sluice apply {pair}", job.spark_master, job.spark_conf)
-    executor.warm_up(WarmUp(pair.master_info.vendor, pair.slave_info.vendor))
+    executor = SparkExecutor(f"sluice {pair}: apply", job.endpoint)
     try:
         keep_applying(pair, job.connections, redis_store.connect(job.redis_url), executor, stop)
     finally:

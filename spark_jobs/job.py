@@ -2,7 +2,7 @@
 
 The input is one JSON object, read from stdin because a command line and an environment can be
 read by others and a password may not be there:
-`{"prefix", "slave", "connections": {conn_id: ConnectionInfo}, "redis_url", "spark": {"master", "conf"}}`.
+`{"prefix", "slave", "connections": {conn_id: ConnectionInfo}, "redis_url", "spark": fields of Endpoint}`.
 """
 
 import json
@@ -18,6 +18,7 @@ from typing import Any
 from sluice.errors import Terminal, Transient
 from sluice.exit_status import DONE, TERMINAL, TRANSIENT
 from sluice.model.connection import ConnectionInfo
+from spark_jobs.endpoint import Endpoint
 
 log = logging.getLogger("sluice.job")
 
@@ -30,8 +31,7 @@ class JobInput:
     slave: str
     connections: Mapping[str, ConnectionInfo]
     redis_url: str = field(repr=False)
-    spark_master: str = "local[*]"
-    spark_conf: Mapping[str, str] = field(default_factory=dict)
+    endpoint: Endpoint = field(default_factory=Endpoint)
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Whatever else the job understands, such as `update_id`."""
 
@@ -40,14 +40,13 @@ class JobInput:
         """Raises `Terminal` for text that is no such object."""
         try:
             values = json.loads(text)
-            spark = values.pop("spark", {})
+            endpoint = Endpoint.read(values.pop("spark", {}))
             return cls(
                 prefix=values.pop("prefix"),
                 slave=values.pop("slave"),
                 connections={name: ConnectionInfo.from_dict(info) for name, info in values.pop("connections").items()},
                 redis_url=values.pop("redis_url"),
-                spark_master=spark.get("master", "local[*]"),
-                spark_conf=spark.get("conf", {}),
+                endpoint=endpoint,
                 extra=values,
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -62,7 +61,6 @@ def main(run: Callable[[JobInput, threading.Event], None]) -> int:
         stream=sys.stdout, level=logging.INFO, format="%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s",
         datefmt="%Y-%m-%dT%H:%M:%S",
     )  # fmt: skip
-    logging.getLogger("py4j").setLevel(logging.WARNING)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

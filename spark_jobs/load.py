@@ -3,22 +3,20 @@
 Further keys of the input: `update_id`, the id of the initial update, which must have reached
 TRANSITION; `choice`, what its form says (see `sluice.load.selection`); and where its blocks travel
 as files, `files`: `step` (`export`: blocks become files, then the folder is sealed; `import`: files
-become blocks), `folder`, `s3`, `key`. Each loader is a Spark task of its own, or a thread of this process where Spark
-would be this machine alone (see `executor_for`); all they share is BLOCKS on the slave. When one fails, the others are
-stopped: what they stored is stored, and the next start goes on from there.
+become blocks), `folder`, `s3`, `key`. Each loader is a Spark job of one task; all they share is BLOCKS on the slave.
+When one fails, the others are stopped: what they stored is stored, and the next start goes on from there.
 """
 
 import logging
-import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from sluice import config
-from sluice.apply.executor import Executor, ThreadExecutor
+from sluice.apply.executor import Executor
 from sluice.coordination import redis_store
 from sluice.counted import counted
 from sluice.errors import SluiceError, Terminal, Transient
@@ -40,7 +38,7 @@ from sluice.model.manifest import Manifest
 from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
 from spark_jobs.job import JobInput, main
-from spark_jobs.session import SparkExecutor, one_machine
+from spark_jobs.session import SparkExecutor
 
 log = logging.getLogger("sluice.load")
 
@@ -50,8 +48,6 @@ STEADY_SECONDS = 60.0
 """A load that went well for so long begins its back-off anew."""
 LONGEST_BACKOFF_SECONDS = 16.0
 """Beyond this pause the job ends; the task that started it decides whether to start it again."""
-MOST_THREADS = 8
-"""Loaders that one Python process feeds: it moves about four million rows a second, and more threads do not help."""
 
 Worker = Callable[[str, Callable[[], bool]], LoadReport]
 """What a loader of the given name does, anywhere, until it is told to stop; it travels to an executor with all it
@@ -78,7 +74,7 @@ def run(job: JobInput, stop: threading.Event) -> None:
     elif transfer_folder is not None:
         worker = _exports(update, transfer_folder)
         throttle = partial(throttle, stores=False)
-    executor = executor_for(f"sluice load {update}", job.spark_master, update.options.parallel, job.spark_conf)
+    executor = SparkExecutor(f"sluice {pair}: {_verb(job)}", job.endpoint)
     try:
         load_through_outages(update, executor, stop, worker, throttle, reads=reads)
         if transfer_folder is None:
@@ -91,6 +87,11 @@ def run(job: JobInput, stop: threading.Event) -> None:
         raise
     finally:
         executor.stop()
+
+
+def _verb(job: JobInput) -> str:
+    """What Spark's pages call the work."""
+    return str(job.extra["files"]["step"]) if job.extra.get("files") else "load"
 
 
 def _files(values: dict[str, Any] | None) -> TransferFolder | None:
@@ -154,7 +155,10 @@ def load_through_outages(
 def _load(load: LoadJob, held: LoadSnapshot, executor: Executor, stop: threading.Event, worker: Worker) -> None:
     """Runs the loaders, ticks and tells the progress until all have ended."""
     update, ended = held.update, threading.Event()
-    loaders = [_Loader(load, number, executor, ended, worker) for number in range(1, update.options.parallel + 1)]
+    count = update.options.parallel
+    loaders = [
+        _Loader(load, number, executor, ended, worker, f"loader {number} of {count}") for number in range(1, count + 1)
+    ]
     for loader in loaders:
         loader.thread.start()
     reported_at = time.monotonic()
@@ -195,12 +199,15 @@ def _load(load: LoadJob, held: LoadSnapshot, executor: Executor, stop: threading
 
 
 class _Loader:
-    """One loader: a thread of the driver that waits for a Spark task, or is the loader itself."""
+    """One loader: a thread of the driver that waits for its Spark job."""
 
-    def __init__(self, load: LoadJob, number: int, executor: Executor, ended: threading.Event, worker: Worker):
+    def __init__(
+        self, load: LoadJob, number: int, executor: Executor, ended: threading.Event, worker: Worker, what: str
+    ):
         self.load = load
         self.task = _task(worker, load.loader(number), executor.stopped)
         self.number = number
+        self.what = what
         self.executor = executor
         self.ended = ended
         self.report: LoadReport | None = None
@@ -218,7 +225,7 @@ class _Loader:
 
     def _run(self) -> None:
         try:
-            kind, outcome = self.executor.map(self.task, 1)[0]
+            kind, outcome = self.executor.map(self.task, 1, self.what)[0]
             if kind == "loaded":
                 self.report = outcome
             else:
@@ -234,7 +241,7 @@ class _Loader:
 
 
 def _task(worker: Worker, loader: str, stopped: Callable[[], bool]) -> Callable[[int], tuple[str, Any]]:
-    """What an executor or a thread runs. Everything it needs travels in this closure, the passwords too.
+    """What an executor runs. Everything it needs travels in this closure, the passwords too.
 
     Errors come back as values, so that their kind and text arrive whole.
     """
@@ -248,23 +255,6 @@ def _task(worker: Worker, loader: str, stopped: Callable[[], bool]) -> Callable[
             return "transient", str(error)
 
     return task
-
-
-def executor_for(
-    name: str, master: str, parallel: int, conf: Mapping[str, str] | None = None
-) -> SparkExecutor | ThreadExecutor:
-    """Where the loaders run: on a cluster, its executors; on this machine alone, threads, as long as they are few.
-
-    A loader waits for databases and hands on what they send. In the time and CPU that a JVM and its workers take to
-    start, threads have loaded millions of rows.
-    """
-    if not one_machine(master):
-        return SparkExecutor(name, master, conf)
-    if parallel <= MOST_THREADS:
-        return ThreadExecutor(parallel)
-    # Loaders wait most of their time: there may be more of them than cores.
-    most = max(parallel, os.cpu_count() or 1)
-    return SparkExecutor(name, f"local[{most}]" if master == "local[*]" else master, conf)
 
 
 def _leave_word(update: Update, message: str) -> None:

@@ -1,79 +1,71 @@
-"""One Spark session a job, and its executors as a `Executor`."""
+"""A session at a Spark Connect endpoint, and the executors behind it as an `Executor`.
 
-import atexit
+The endpoint is what `spark_default` names. Where that is a master (`local[N]`, `spark://host:port`), this process
+starts a Connect server against it, which ends with it. The session comes up in the background, and again where it was
+lost: who cannot wait looks at `ready`.
+"""
+
 import logging
-import os
+import pickle
 import re
-import shlex
 import shutil
-import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import quote
 
-from sluice import sql_files
-from sluice.apply.executor import ExecutorLost, ExecutorsFailed
+import pyarrow as pa
+
+from sluice import library
+from sluice.apply.executor import ExecutorsFailed
+from sluice.counted import counted
 from sluice.errors import Terminal
+from spark_jobs.endpoint import Endpoint
+from spark_jobs.executors import ExecutorsDiffer, Found, differ, look
+from spark_jobs.server import ConnectServer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 log = logging.getLogger("sluice.job")
 
 T = TypeVar("T")
 
-_ROOT = Path(__file__).resolve().parents[1]
-_LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
-
-_SCRATCH = "driver-"
-_SECRET_LACKING = "A secret key must be specified"  # noqa: S105
-_SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
-
 ANSWER_SECONDS = 10.0
-"""So long Spark's driver process has to do what takes it a moment; a frozen one never would."""
-
-DEFAULTS = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.driver.memory": "512m",
-    # The JVM hands out tasks and touches no row: what it would spend on optimising itself, the databases can use.
-    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} -XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-    "spark.python.worker.reuse": "true",
-    "spark.task.maxFailures": "4",
-    # Passwords travel to the executors inside pickled tasks; nothing of them may show in a page or plan.
-    "spark.redaction.regex": "(?i)secret|password|token|credential|redis",
-}
-"""Settings of every job; the connection `spark_default` may replace them."""
-
-PROTECTED = {
-    # Spark listens on ports even in `local[N]`, where it makes a secret of its own.
-    "spark.authenticate": "true",
-    "spark.network.crypto.enabled": "true",
-}
-"""Settings that nothing replaces: who does not know the secret is refused, and what travels is encrypted."""
-
-_CONFIDENTIAL = re.compile("secret|password|token|credential", re.IGNORECASE)
+"""So long Spark has for what takes it a moment; a frozen server never answers."""
+ATTACH_SECONDS = 180.0
+"""So long who needs executors waits for a session."""
+LOOK_SECONDS = 120.0
+"""So long executors have for their first answer; those of a cluster come up for it."""
+LONGEST_PAUSE_SECONDS = 15.0
+"""Between two tries to get a session."""
 
 
 class SparkExecutor:
-    """Spark's executors. The session starts in the background, so that small work need not wait for it."""
+    """The executors behind an endpoint. `name` is what Spark's pages show of everything done here."""
 
-    def __init__(self, name: str, master: str, conf: Mapping[str, str] | None = None):
+    def __init__(self, name: str, endpoint: Endpoint):
         self._name = name
-        self._conf = {**DEFAULTS, **(conf or {}), **PROTECTED}
-        self._master = with_retries(master, self._conf["spark.task.maxFailures"])
-        self._session: Any = None
-        self._failure: BaseException | None = None
-        self._started = threading.Event()
-        threading.Thread(target=self._start, name="spark-session", daemon=True).start()
+        self._endpoint = endpoint
+        self._own: ConnectServer | None = None
+        self._session: SparkSession | None = None
+        self._parallelism = 1
+        self._refused: Terminal | None = None
+        self._reason = "it has not answered yet"
+        self._over = False
+        self._changed = threading.Condition()
+        self._keeper = threading.Thread(target=self._keep_attached, name="spark-session", daemon=True)
+        self._keeper.start()
 
     @property
-    def session(self) -> Any:
-        """The session, once it is up. Raises what its start raised."""
-        self._started.wait()
-        if self._failure is not None:
-            raise self._failure
-        return self._session
+    def ready(self) -> bool:
+        """See `sluice.apply.executor.Executor`."""
+        return self._session is not None
 
     @property
     def stopped(self) -> Callable[[], bool]:
@@ -82,223 +74,243 @@ class SparkExecutor:
 
     @property
     def parallelism(self) -> int:
-        # First the session: two threads that import pyspark at once see halves of it.
-        session = self.session
-        with _classified():
-            return int(session.sparkContext.defaultParallelism)
+        self._awaited()
+        return self._parallelism
 
-    def map(self, task: Callable[[int], T], parts: int) -> list[T]:
-        """See `sluice.apply.executor.Executor`."""
-        session = self.session
-        with _classified():
-            results: list[T] = session.sparkContext.parallelize(range(parts), parts).map(task).collect()
+    def map(self, task: Callable[[int], T], parts: int, what: str = "") -> list[T]:
+        """See `sluice.apply.executor.Executor`. Raises `ExecutorsFailed`."""
+        session = self._awaited()
+        try:
+            results: list[T] = self._run(session, task, parts, what)
             return results
-
-    def warm_up(self, task: Callable[[int], object]) -> None:
-        """Lets executors elsewhere run `task` once, in the background; returns at once.
-
-        Those of a local session share the machine with the driver: they start when there is something to do.
-        """
-        if not one_machine(self._master):
-            threading.Thread(target=self._warm_up, args=[task], name="spark-warm-up", daemon=True).start()
-
-    def _warm_up(self, task: Callable[[int], object]) -> None:
-        with suppress(Exception):  # who has work for the executors is told
-            self.map(task, self.parallelism)
+        except Exception as failure:
+            if not _of_spark(failure):
+                raise
+            self._lose(session, failure)
+            raise ExecutorsFailed(f"Spark at {self._endpoint}: {_reason(failure)}.") from failure
 
     def cancel(self) -> None:
-        """Ends the tasks under way. A job has one session, and one window at a time."""
-        if self._started.is_set() and self._session is not None:
-            self._answered(self._session.sparkContext.cancelAllJobs)
+        """Ends the tasks under way; returns at once. A job has one session, and one window at a time.
+
+        What did not come to an end may be frozen: another session shows first that there are executors.
+        """
+        session = self._session
+        if session is not None:
+            self._lose(session, TimeoutError("its work was cancelled"))
 
     def check(self) -> None:
-        """Raises `ExecutorLost` when Spark's driver process has died or never came up, `SparkSecretMissing`."""
-        if not self._started.is_set():
-            return
-        if isinstance(self._failure, SparkSecretMissing):
-            raise self._failure
-        if self._failure is not None:
-            raise ExecutorLost(f"Spark did not start: {self._failure}. The job starts again.") from self._failure
-        process = self._session.sparkContext._gateway.proc
-        if process.poll() is not None:
-            raise ExecutorLost(f"Spark's driver process {process.pid} has died. The job starts again.")
+        """Raises `SparkSecretMissing`, `ExecutorsDiffer`: what a person must mend."""
+        if self._refused is not None:
+            raise self._refused
 
     def stop(self) -> None:
-        """Ends the session if it is up; one that still starts ends with the process."""
-        if self._started.is_set() and self._session is not None:
-            # A driver process that has died cannot be stopped in an orderly way, and need not be.
-            with suppress(ExecutorLost):
+        """Ends the session, and the server that was started for it."""
+        with self._changed:
+            self._over = True
+            self._session = None
+            self._changed.notify_all()
+        self._keeper.join(2 * ANSWER_SECONDS)
+        if self._own is not None:
+            self._own.remove()
+
+    def _run(self, session: "SparkSession", task: Callable[[int], T], parts: int, what: str) -> list[T]:
+        from pyspark import cloudpickle
+        from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+
+        tags = {_tag(self._name), _tag(f"{self._name}: {what}") if what else _tag(self._name)}
+        for tag in tags:
+            session.addTag(tag)
+        try:
+            pickled: bytes = cloudpickle.dumps(task)  # type: ignore[no-untyped-call]
+            schema = StructType([StructField("number", LongType()), StructField("result", BinaryType())])
+            answers = session.range(0, parts, 1, parts).mapInArrow(_work(pickled, what), schema).toArrow()
+        finally:
+            for tag in tags:
+                session.removeTag(tag)
+        results = dict(zip(answers["number"].to_pylist(), answers["result"].to_pylist(), strict=True))
+        return [pickle.loads(results[number]) for number in range(parts)]  # noqa: S301  made by our own executors
+
+    # -- the session
+
+    def _awaited(self) -> "SparkSession":
+        """The session, waited for. Raises what `check` raises, `ExecutorsFailed`."""
+        end = time.monotonic() + ATTACH_SECONDS
+        with self._changed:
+            while self._session is None:
                 self.check()
-                self._answered(self._session.stop)
+                if self._over or not self._changed.wait(end - time.monotonic()):
+                    raise ExecutorsFailed(
+                        f"Spark at {self._endpoint} does not answer: {self._reason}. Look whether it runs, and whether "
+                        "the connection spark_default leads there."
+                    )
+            return self._session
 
-    def _answered(self, call: Callable[[], object]) -> None:
-        """`call`, for as long as Spark's driver process may take; one that says nothing is killed, and `check` tells.
+    def _keep_attached(self) -> None:
+        """A session for as long as one is wanted. Where the kernel does that, its own server ends with this thread."""
+        pause = 0.5
+        while not self._over:
+            session = None
+            try:
+                session = self._connected()
+                found = self._supplied(session)
+            except Terminal as refused:
+                with self._changed:
+                    self._refused = refused
+                    self._changed.notify_all()
+                    self._changed.wait_for(lambda: self._over)
+                return
+            except Exception as failure:
+                reason = _reason(failure)
+                if reason != self._reason:
+                    log.warning("Spark at %s does not answer: %s. It is tried again.", self._endpoint, reason)
+                self._reason = reason
+                self._release(session)
+                with self._changed:
+                    self._changed.wait_for(lambda: self._over, pause)
+                pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+                continue
+            pause = 0.5
+            log.info("Spark at %s is attached, %s at a time", self._place, counted(len(found), "task"))
+            with self._changed:
+                self._session, self._parallelism = session, len(found)
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._over or self._session is None)
+            self._release(session)
 
-        Never raises: one that has died has nothing under way.
-        """
+    def _connected(self) -> "SparkSession":
+        if not self._endpoint.remote and (self._own is None or not self._own.listens()):
+            if self._own is not None:
+                self._own.remove()
+            self._own = ConnectServer.temporary(self._endpoint.master, self._endpoint.conf)
+            self._own.start()
+        url = self._endpoint.remote or (self._own.url if self._own else "")
+        from pyspark.sql import SparkSession
+        from pyspark.sql.connect.client.retries import DefaultPolicy
 
-        def run() -> None:
-            with suppress(Exception):
-                call()
+        # What it comes to is told as an error.
+        warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")
+        if "user_id=" not in url:
+            url += f";user_id={quote(_plain(self._name))}"
+        session: SparkSession = SparkSession.builder.remote(url).create()
+        # A server that is gone is noticed within seconds; whoever waits for it tries again himself.
+        session.client.set_retry_policies([DefaultPolicy(max_retries=4, max_backoff=1000)])
+        return session
 
-        thread = threading.Thread(target=run, name="spark-call", daemon=True)
-        thread.start()
-        thread.join(ANSWER_SECONDS)
-        if thread.is_alive():
-            process = self._session.sparkContext._gateway.proc
-            log.warning("Spark's driver process %d does not answer: it is killed.", process.pid)
-            process.kill()
-            process.wait()
-
-    def _start(self) -> None:
+    def _supplied(self, session: "SparkSession") -> list[Found]:
+        """What executors are like. Those that lack the library get it. Raises `ExecutorsDiffer`."""
+        found = self._looked(session)
+        if not differ(found):
+            return found
+        folder = Path(tempfile.mkdtemp(prefix="sluice-library-"))
         try:
-            # Spark's workers take `python3` from the PATH unless told otherwise, and the library from PYTHONPATH.
-            known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-            own = [str(_ROOT), str(_ROOT / "plugins")]
-            os.environ["PYTHONPATH"] = os.pathsep.join([*own, *(path for path in known if path and path not in own)])
-            os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-            if self._master.startswith("local"):
-                os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-                self._conf = {"spark.driver.host": "127.0.0.1", **self._conf}
-            _use_own_scratch()
-            from pyspark.sql import SparkSession
-
-            builder = SparkSession.builder.appName(self._name).master(self._master)
-            for key, value in _public(self._conf).items():
-                builder = builder.config(key, value)
-            with _confidential(self._conf):
-                session = builder.getOrCreate()
-            if not one_machine(self._master):
-                _ship_library(session)
-            self._session = session
-        except BaseException as failure:  # raised where the session is asked for
-            self._failure = SparkSecretMissing(self._master) if _SECRET_LACKING in str(failure) else failure
+            session.addArtifacts(str(library.archive(folder)), pyfile=True)
         finally:
-            self._started.set()
+            shutil.rmtree(folder)
+        found = self._looked(session)
+        if lacking := differ(found):
+            raise ExecutorsDiffer(str(self._endpoint), lacking)
+        return found
+
+    def _looked(self, session: "SparkSession") -> list[Found]:
+        """One look by as many tasks as run at once where nobody says how many."""
+        frame = session.range(0, 4096).mapInArrow(look(), Found.SCHEMA)
+        done: list[Found | Exception] = []
+
+        def ask() -> None:
+            try:
+                done.extend(Found(**values) for values in frame.toArrow().to_pylist())
+            except Exception as failure:
+                done.append(failure)
+
+        if not _within(LOOK_SECONDS, ask):
+            if self._own is not None:
+                self._own.remove()  # nothing in it heals by itself; the next try starts another one
+            raise TimeoutError(f"no executor has answered for {LOOK_SECONDS:.0f} s")
+        for each in done:
+            if isinstance(each, Exception):
+                raise each
+        return [each for each in done if isinstance(each, Found)]
+
+    @property
+    def _place(self) -> str:
+        pages = self._own.ui_url if self._own else None
+        return f"{self._endpoint} (its pages: {pages})" if pages else str(self._endpoint)
+
+    def _lose(self, session: "SparkSession", why: BaseException) -> None:
+        """Whatever the matter is, another session begins without it. Only the first to notice does something."""
+        with self._changed:
+            if self._session is session:
+                self._session, self._reason = None, _reason(why)
+                self._changed.notify_all()
+
+    def _release(self, session: "SparkSession | None") -> None:
+        """Its work is interrupted; a server that does not answer forgets it by itself."""
+        if session is not None:
+            _within(ANSWER_SECONDS, lambda: session.interruptTag(_tag(self._name)))
+            _within(ANSWER_SECONDS, session.stop)
 
 
-def one_machine(master: str) -> bool:
-    """Whether there are no executors but this machine's own session: `local`, `local[N]`, `local[*,failures]`."""
-    return re.fullmatch(r"local(\[[^\]]*\])?", master) is not None
+def _work(pickled: bytes, what: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What an executor does with the numbers of its tasks. It travels by value, the task in it as bytes."""
+
+    def work(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        import pickle
+
+        import pyarrow as pa
+
+        task = pickle.loads(pickled)  # noqa: S301  made by our own driver
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                result = pickle.dumps(task(number))
+                yield pa.RecordBatch.from_pydict(
+                    {"number": pa.array([number], pa.int64()), "result": pa.array([result], pa.binary())}
+                )
+
+    # Spark's plans show the name of the function.
+    work.__name__ = what.split(" ", 1)[0] if what.split(" ", 1)[0].isidentifier() else "work"
+    return work
 
 
-class SparkSecretMissing(Terminal):
-    """A cluster was named, and not the secret that it shares with its drivers."""
-
-    def __init__(self, master: str):
-        super().__init__(
-            f"Spark at {master} is used with authentication only, and no secret is known here. Put the cluster's "
-            "spark.authenticate.secret into the password of the connection spark_default, or into spark-defaults.conf "
-            "in SPARK_CONF_DIR."
-        )
-
-
-def _public(conf: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in conf.items() if not _CONFIDENTIAL.search(key) or key in DEFAULTS}
-
-
-@contextmanager
-def _confidential(conf: Mapping[str, str]) -> Iterator[None]:
-    """Gives Spark's driver the settings that hold secrets in a file of this user.
-
-    pyspark passes all others as arguments of a process, which every user of the machine can read.
-    """
-    public = _public(conf)
-    hidden = {key: value for key, value in conf.items() if key not in public}
-    if not hidden:
-        yield
-        return
-    with tempfile.TemporaryDirectory(prefix="sluice-spark-") as folder:
-        path = Path(folder) / "secrets.properties"
-        path.touch(mode=0o600)
-        path.write_text("".join(f"{key}={_property(value)}\n" for key, value in hidden.items()))
-        given = os.environ.get(_SUBMIT_ARGUMENTS)
-        file = f"--properties-file {shlex.quote(str(path))} --load-spark-defaults"
-        os.environ[_SUBMIT_ARGUMENTS] = f"{file} {given or 'pyspark-shell'}"
-        try:
-            yield
-        finally:
-            if given is None:
-                del os.environ[_SUBMIT_ARGUMENTS]
-            else:
-                os.environ[_SUBMIT_ARGUMENTS] = given
-
-
-def _property(value: str) -> str:
-    """`value` as java.util.Properties reads it back."""
-    units = value.encode("utf-16-be")
-    return "".join(f"\\u{units[place]:02x}{units[place + 1]:02x}" for place in range(0, len(units), 2))
-
-
-@contextmanager
-def _classified() -> Iterator[None]:
-    """Errors of a session, once it is up, as ours. Raises `ExecutorLost`, `ExecutorsFailed`."""
-    from py4j.protocol import Py4JError, Py4JNetworkError
+def _of_spark(failure: Exception) -> bool:
+    """Whether the session, and not our own code, says so."""
+    import grpc
     from pyspark.errors import PySparkException
 
-    try:
-        yield
-    except (Py4JNetworkError, ConnectionError) as error:
-        raise ExecutorLost(f"Spark's driver process is gone: {error}. The job starts again.") from error
-    except (Py4JError, PySparkException) as error:
-        raise ExecutorsFailed(f"Spark's executors failed: {_first_line(error)}.") from error
+    return isinstance(failure, PySparkException | grpc.RpcError | ConnectionError)
 
 
-def with_retries(master: str, failures: str) -> str:
-    """`local[N]` runs a task once, whatever spark.task.maxFailures says; `local[N,failures]` again where it died."""
-    local = re.fullmatch(r"local(?:\[([^,\]]+)\])?", master)
-    return f"local[{local[1] or 1},{failures}]" if local else master
+def _tag(text: str) -> str:
+    """As Spark takes it: not empty, no comma."""
+    return text.replace(",", ";")
 
 
-def _use_own_scratch() -> None:
-    """A folder of this driver's own in each of SPARK_LOCAL_DIRS; those that killed drivers left there are removed."""
-    bases = [Path(base.strip()) for base in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if base.strip()]
-    if not bases:
-        return
-    for base in bases:
-        for folder in base.glob(f"{_SCRATCH}*"):
-            if not _lives(folder.name.removeprefix(_SCRATCH)):
-                shutil.rmtree(folder, ignore_errors=True)
-        _own(base).mkdir(parents=True, exist_ok=True)
-    os.environ["SPARK_LOCAL_DIRS"] = ",".join(str(_own(base)) for base in bases)
+def _plain(text: str) -> str:
+    """As Spark's pages show it: they write other characters as numbers."""
+    return text.replace("→", "->").encode("ascii", "replace").decode()
 
 
-def _own(base: Path) -> Path:
-    return base / f"{_SCRATCH}{os.getpid()}"
+def _within(seconds: float, call: Callable[[], object]) -> bool:
+    """Whether `call` came to an end in that time, well or not."""
 
+    def quietly() -> None:
+        with suppress(Exception):
+            call()
 
-def _lives(pid: str) -> bool:
-    """Whether there is such a process, of any user; without /proc, which not every system has."""
-    try:
-        os.kill(int(pid), 0)
-    except PermissionError:
-        return True
-    except (ProcessLookupError, ValueError, OverflowError):
-        return False
-    return True
+    thread = threading.Thread(target=quietly, name="spark-call", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return not thread.is_alive()
 
 
 def _never() -> bool:
     return False
 
 
-def _first_line(error: BaseException) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
+def _reason(error: BaseException) -> str:
+    """One line."""
+    text = str(error)
+    if said := re.search(r'details = "([^"\n]+)', text):
+        return said[1].rstrip(".")
+    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("SQLSTATE")]
     # The last line of a Python worker's trace says what happened, the first of a JVM's.
-    return (lines[-1] if lines and "Traceback" in str(error) else lines[0] if lines else type(error).__name__).strip()
-
-
-def _ship_library(session: Any) -> None:
-    """Sends the library to executors on other machines, as one archive."""
-    folder = Path(tempfile.mkdtemp(prefix="sluice-library-"))
-    # Executors that join later fetch it from there as well.
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    session.sparkContext.addPyFile(library_archive(folder))
-
-
-def library_archive(folder: Path) -> str:
-    """Makes an archive of the library and its statements in `folder`; returns its path."""
-    library = folder / "tree" / "sluice"
-    shutil.copytree(_ROOT / "plugins" / "sluice", library, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(sql_files.folder(), library / sql_files.SHIPPED)
-    return shutil.make_archive(str(folder / "sluice"), "zip", folder / "tree")
+    return (lines[-1] if lines and "Traceback" in text else lines[0] if lines else type(error).__name__).strip(" .")

@@ -22,6 +22,7 @@ from devstack.mariadb import MariaDBServer, ensure_installed
 from devstack.postgres import PostgresServer
 from devstack.postgres_releases import NEWEST, OLDEST, RELEASES
 from devstack.redis import RedisServer
+from devstack.spark import SparkServer
 from sluice.cli import airflow_api
 from sluice.model.connection import ConnectionInfo
 from tests.scenarios.faults import seeds
@@ -290,3 +291,19 @@ def redis_url(redis_server: RedisServer) -> str:
     with redis.from_url(redis_server.url) as client:
         client.flushall()
     return redis_server.url
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkServer]:
+    """A running Spark Connect server, warm; ends with the session, and with the process should that be killed."""
+    folder = new_folder("sluice-test-spark-")
+    events = folder / "events"
+    events.mkdir()
+    written = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": events.as_uri()}
+    server = SparkServer(folder, conf={**written, "spark.eventLog.compress": "false"})
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)

@@ -18,6 +18,7 @@ class Victim(StrEnum):
     SLAVE = "slave"
     MASTER = "master"
     REDIS = "Redis"
+    SPARK = "Spark"
 
 
 COMPONENTS = ("scheduler", "triggerer", "api-server", "dag-processor")
@@ -35,7 +36,7 @@ class Strike:
     pause: float
     victim: Victim
     detail: str = ""
-    """Of AIRFLOW, the component; of a driver, `driver` or `jvm`; else empty."""
+    """Of AIRFLOW, the component; else empty."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,11 @@ def plan(seed: int) -> Plan:
     random = Random(f"{seed} chaos")
     while_loading = [
         Victim.LOAD,
-        *random.sample([Victim.MASTER, Victim.SLAVE, Victim.REDIS, Victim.AIRFLOW, Victim.APPLY], 2),
+        *random.sample([Victim.MASTER, Victim.SLAVE, Victim.REDIS, Victim.AIRFLOW, Victim.APPLY, Victim.SPARK], 2),
     ]
     if random.random() < 0.5:  # the load's driver again, after something else went
         while_loading.append(Victim.LOAD)
-    while_applying = [Victim.APPLY, Victim.AIRFLOW, Victim.SLAVE, Victim.MASTER, Victim.REDIS]
+    while_applying = [Victim.APPLY, Victim.AIRFLOW, Victim.SLAVE, Victim.MASTER, Victim.REDIS, Victim.SPARK]
     while_applying += random.choices(while_applying, k=2)
     random.shuffle(while_applying)
     return Plan(_strikes(random, while_loading, LOAD_GAPS), _strikes(random, while_applying, APPLY_GAPS))
@@ -71,8 +72,4 @@ def _strikes(random: Random, victims: list[Victim], gaps: tuple[float, float]) -
 
 
 def _detail(random: Random, victim: Victim) -> str:
-    if victim is Victim.AIRFLOW:
-        return random.choice(COMPONENTS)
-    if victim in (Victim.LOAD, Victim.APPLY):
-        return random.choice(("driver", "driver", "jvm"))
-    return ""
+    return random.choice(COMPONENTS) if victim is Victim.AIRFLOW else ""

@@ -1,7 +1,7 @@
 """The hand that kills: carries out the strikes of a plan, and reports when what was killed is back."""
 
+import contextlib
 import json
-import os
 import signal
 import threading
 import time
@@ -66,6 +66,7 @@ class Hand:
                 Victim.SLAVE: f"slave-{slave}",
                 Victim.MASTER: "master",
                 Victim.REDIS: "redis",
+                Victim.SPARK: "spark",
             }[strike.victim]
             self._strike_service(service)
 
@@ -102,7 +103,7 @@ class Hand:
 
         def runs() -> bool:
             job = running_job(self.stack.home.jobs, kind, slave)
-            target = job and victim_of(job, strike.detail)
+            target = job and driver_of(job)
             if job is not None and target is not None:
                 found.append((job, target))
             return bool(found)
@@ -115,7 +116,7 @@ class Hand:
         job, target = found[0]
         at = time.monotonic()
         target.send(signal.SIGKILL)
-        self._killed(name, f"{name} ({strike.detail})", lambda: self._job_is_back(kind, slave, job, at))
+        self._killed(name, name, lambda: self._job_is_back(kind, slave, job, at))
 
     def _job_is_back(self, kind: str, slave: str, killed: ProcessId, at: float) -> bool:
         """A load: another one runs, or it is through. An apply: changes arrive again, by whatever process."""
@@ -172,17 +173,11 @@ def running_job(folder: Path, kind: str, slave: str) -> ProcessId | None:
     return max(found, key=lambda entry: entry[0])[1] if found else None
 
 
-def victim_of(runner: ProcessId, detail: str) -> ProcessId | None:
-    """The JVM or the Python driver of a job, found in the session that its runner leads; the runner itself before."""
-    members = [process for process in session(runner.pid) if process.pid != runner.pid]
-    for process in members:
-        try:
+def driver_of(runner: ProcessId) -> ProcessId | None:
+    """The Python process of a job, found in the session that its runner leads; None before it is there."""
+    for process in session(runner.pid):
+        with contextlib.suppress(psutil.Error):
             command = psutil.Process(process.pid).cmdline()
-        except psutil.Error:
-            continue
-        is_jvm = bool(command) and os.path.basename(command[0]) == "java"
-        if (detail == "jvm" and is_jvm) or (
-            detail == "driver" and not is_jvm and any("spark_jobs." in part for part in command)
-        ):
-            return process
-    return members[0] if members else None
+            if process.pid != runner.pid and any("spark_jobs." in part for part in command):
+                return process
+    return None

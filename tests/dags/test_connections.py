@@ -12,6 +12,7 @@ from sluice.coordination.redis_store import StoreNotConfigured
 from sluice.database.registry import UnknownVendor
 from sluice.model.airflow_connection import ConnectionUnusable
 from sluice.model.location import S3Access
+from spark_jobs.endpoint import Endpoint
 
 FULL = {
     "conn_type": "postgres", "host": "db", "port": 5433, "schema": "shop", "login": "anna", "password": "p@ss/w:rd",
@@ -69,7 +70,7 @@ def test_a_vendor_nobody_knows_is_refused(connection: Any) -> None:
 
 
 def test_spark_runs_here_unless_a_connection_says_otherwise(connection: Any) -> None:
-    assert connections.spark() == {"master": "local[*]", "conf": {}}
+    assert connections.spark() == {}
     extra = {"spark.executor.memory": "2g", "conf": {"spark.cores.max": "8"}, "queue": "x"}
     connection("spark_default", conn_type="spark", host="spark://head", port=7077, extra=extra, password=None)
     assert connections.spark() == {
@@ -78,15 +79,38 @@ def test_spark_runs_here_unless_a_connection_says_otherwise(connection: Any) -> 
     }
 
 
+@pytest.mark.parametrize("master", ["yarn", "k8s://https://head:6443", "local[2]"])
+def test_no_master_is_refused(connection: Any, master: str) -> None:
+    connection("spark_default", conn_type="spark", host=master, port=None, password=None, extra={})
+    assert connections.spark() == {"master": master, "conf": {}}
+
+
+def test_an_endpoint_of_spark_connect_is_taken_as_the_provider_reads_it(connection: Any) -> None:
+    extra = {"use_ssl": True}
+    connection("spark_default", conn_type="spark_connect", host="head", port=15002, login=None, extra=extra)
+    found = connections.spark()
+    assert found == {"remote": "sc://head:15002/;token=p%40ss/w%3Ard;use_ssl=True"}
+    endpoint = Endpoint.read(found)
+    assert str(endpoint) == "sc://head:15002" and "p%40ss" not in repr(endpoint)
+
+
+def test_an_endpoint_without_a_host_is_refused(connection: Any) -> None:
+    connection("spark_default", conn_type="spark_connect", host=None, port=15002)
+    with pytest.raises(ConnectionUnusable, match="has no host: name the one where Spark Connect listens"):
+        connections.spark()
+
+
+def test_the_token_of_the_endpoint_is_hidden_in_logs(connection: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden: list[str] = []
+    monkeypatch.setattr("airflow.sdk.log.mask_secret", hidden.append)
+    connection("spark_default", conn_type="spark_connect", host="head", port=15002, extra={})
+    connections.spark()
+    assert "p@ss/w:rd" in hidden
+
+
 def test_the_password_of_the_spark_connection_is_the_secret_of_the_cluster(connection: Any) -> None:
     connection("spark_default", conn_type="spark", host="spark://head", port=7077, password="p@ss", extra={})
     assert connections.spark() == {"master": "spark://head:7077", "conf": {"spark.authenticate.secret": "p@ss"}}
-
-
-def test_a_spark_that_jobs_cannot_use_is_refused(connection: Any) -> None:
-    connection("spark_default", conn_type="spark", host="yarn", extra={})
-    with pytest.raises(ConnectionUnusable, match=r"jobs run on local\[N\] or spark://host:port"):
-        connections.spark()
 
 
 def test_spark_settings_that_are_no_mapping_are_refused(connection: Any) -> None:

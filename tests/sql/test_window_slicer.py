@@ -35,8 +35,9 @@ def master(database: Callable[..., ConnectionInfo], monkeypatch: pytest.MonkeyPa
 class Changes:
     """A window with changes at some of its REPL_KEYs, and the slices it is taken in."""
 
-    def __init__(self, master: ConnectionInfo, pattern: str, *, stage_above: int = MOST) -> None:
-        """`pattern`: a character for each REPL_KEY, `x` for a change of the window, anything else for none."""
+    def __init__(self, master: ConnectionInfo, pattern: str, *, stage_above: int = MOST, ready: bool = True) -> None:
+        """`pattern`: a character for each REPL_KEY, `x` for a change of the window, anything else for none. `ready`:
+        whether there are executors."""
         with connection.connect(master, application="a", autocommit=True) as link:
             self.start = position.take(link, PREFIX, "public")
             for number, mark in enumerate(pattern):
@@ -50,7 +51,7 @@ class Changes:
         pair = SimpleNamespace(replication=SimpleNamespace(apply=options), master_info=master)
         self.reader = Reader(master, PREFIX, "public")
         links: Any = SimpleNamespace(pair=pair, reader=self.reader)
-        self.slicer = WindowSlicer(links)
+        self.slicer = WindowSlicer(links, lambda: ready)
 
     def taken(self) -> Iterator[list[str] | None]:
         """The keys of each slice, None for one that executors take."""
@@ -105,6 +106,16 @@ def test_a_slice_with_more_bytes_than_this_process_holds_is_left_to_the_executor
 ) -> None:
     monkeypatch.setattr(window_slicer, "DRIVER_BYTES", 20)
     assert list(Changes(master, "x" * 25).taken()) == [None, None, ["20", "21", "22", "23", "24"]]
+
+
+@pytest.mark.parametrize("size", [20, 384 << 20])
+def test_without_executors_this_process_takes_what_it_holds_and_each_change_once(
+    master: ConnectionInfo, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(window_slicer, "DRIVER_BYTES", size)
+    taken = list(Changes(master, "x" * 25, stage_above=5, ready=False).taken())
+    assert [key for keys in taken for key in keys or ["staged"]] == places("x" * 25)
+    assert all(0 < len(keys or ()) <= MOST for keys in taken)
 
 
 def test_a_torn_slice_is_taken_again_twice_as_large(master: ConnectionInfo) -> None:

@@ -15,7 +15,7 @@ from devstack.demo import strikes
 from devstack.demo.chaos import Strike, Victim
 from devstack.demo.events import Events
 from devstack.demo.replications import write
-from devstack.demo.strikes import Hand, running_job, victim_of
+from devstack.demo.strikes import Hand, driver_of, running_job
 from devstack.process import ProcessId, await_true
 from sluice import config
 from sluice.cli.initial_update import InitialUpdate, RunState
@@ -32,9 +32,9 @@ def runner() -> Iterator[ProcessId]:
     child = subprocess.Popen([sys.executable, "-c", RUNNER], start_new_session=True)
     identity = ProcessId.of(child.pid)
     assert identity is not None
-    assert await_true(lambda: victim_of(identity, "driver") is not None, 10)
+    assert await_true(lambda: driver_of(identity) is not None, 10)
     yield identity
-    if target := victim_of(identity, "driver"):
+    if target := driver_of(identity):
         target.send(signal.SIGKILL)
     child.kill()
     child.wait()
@@ -63,7 +63,7 @@ def test_the_running_job_of_a_slave_is_found_among_others(tmp_path: Path, runner
 
 
 def test_the_driver_is_killed_and_not_its_runner(runner: ProcessId) -> None:
-    target = victim_of(runner, "driver")
+    target = driver_of(runner)
     assert target is not None and target != runner
 
 
@@ -135,8 +135,8 @@ def test_a_job_that_does_not_run_is_not_killed(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(strikes, "START", 0.1)
     events = Events()
     killer = hand(FakeStack(tmp_path), events)
-    killer.strike(Strike(0, Victim.LOAD, "driver"))
-    killer.strike(Strike(0, Victim.LOAD, "driver"))
+    killer.strike(Strike(0, Victim.LOAD))
+    killer.strike(Strike(0, Victim.LOAD))
     assert killer.kills == 0
     assert "nothing to kill" in events.recent(1)[0].text
 

@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from sluice import sql_files
-from spark_jobs.session import library_archive
+from sluice import library, sql_files
 
 READ = "from sluice import sql_files; print(sql_files.__file__); print(sql_files.render('postgres', 'relation_exists'))"
 
 
 @pytest.mark.parametrize("relative", [False, True], ids=["absolute", "relative"])
 def test_statements_are_found_inside_the_archive(tmp_path: Path, relative: bool) -> None:
-    archive = Path(library_archive(tmp_path))
+    archive = library.archive(tmp_path)
     entry = f"./{archive.name}" if relative else str(archive)  # as Spark names it on its workers
     code = f"import sys; sys.path.insert(0, {entry!r}); {READ}"
     done = subprocess.run(
@@ -27,10 +26,19 @@ def test_statements_are_found_inside_the_archive(tmp_path: Path, relative: bool)
 
 
 def test_a_statement_that_the_archive_lacks_is_named(tmp_path: Path) -> None:
-    archive = Path(library_archive(tmp_path))
+    archive = library.archive(tmp_path)
     read = READ.replace("relation_exists", "no")
     code = f"import sys; sys.path.insert(0, {str(archive)!r}); {read}"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env={}, capture_output=True, text=True, check=False
     )
     assert "SqlFileMissing" in done.stderr and "no.sql" in done.stderr
+
+
+def test_the_archive_says_which_library_it_was_made_from(tmp_path: Path) -> None:
+    archive = library.archive(tmp_path)
+    code = f"import sys; sys.path.insert(0, {str(archive)!r}); from sluice import library; print(library.fingerprint())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env={}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == library.fingerprint()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.apply.spark_deadline import CHANGE_BYTES, FIRST_SECONDS, PACE, SECONDS, SLACK, TRIES, SparkDeadline, size
+from sluice.apply.spark_deadline import CHANGE_BYTES, FIRST_SECONDS, PACE, SECONDS, SLACK, SparkDeadline, size
 
 
 def test_a_frozen_worker_is_given_up_within_a_minute_once_windows_came_through() -> None:
@@ -28,19 +28,6 @@ def test_each_failure_doubles_the_limit_until_a_window_comes_through() -> None:
     assert patience.limit(1000) == 4 * before
     patience.done(1000, 400.0)
     assert patience.limit(1000) == pytest.approx(SECONDS + SLACK * PACE * 1000)
-
-
-def test_what_is_stuck_again_and_again_is_not_waited_for_any_more_unless_a_window_came_through() -> None:
-    patience = SparkDeadline()
-    for _ in range(TRIES - 1):
-        patience.failed()
-    assert not patience.exhausted
-    patience.done(1000, 1.0)
-    for _ in range(TRIES - 1):
-        patience.failed()
-    assert not patience.exhausted
-    patience.failed()
-    assert patience.exhausted
 
 
 def test_the_pace_is_the_best_one_seen_and_a_small_window_says_nothing_of_a_large_one() -> None:

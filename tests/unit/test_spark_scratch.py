@@ -1,4 +1,4 @@
-"""Where a Spark driver keeps its scratch: apart from other drivers, and never in the way of one that lives."""
+"""Where a Connect server that a job starts keeps its files: apart from other jobs, in nobody's way that lives."""
 
 import os
 import subprocess
@@ -7,42 +7,63 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.session import _use_own_scratch
+from spark_jobs.server import ConnectServer, own_scratch, with_retries
 
 
 @pytest.fixture
-def bases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Two scratch folders, listed as Spark wants them."""
-    found = [tmp_path / "one", tmp_path / "two"]
-    monkeypatch.setenv("SPARK_LOCAL_DIRS", ",".join(map(str, found)))
-    return found
+def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The first of two scratch folders, listed as Spark wants them."""
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path / 'one'},{tmp_path / 'two'}")
+    return tmp_path / "one"
 
 
-def test_a_driver_has_a_folder_of_its_own_in_each_of_them(bases: list[Path], tmp_path: Path) -> None:
-    _use_own_scratch()
-    own = [base / f"driver-{os.getpid()}" for base in bases]
-    assert os.environ["SPARK_LOCAL_DIRS"] == ",".join(map(str, own))
-    assert all(folder.is_dir() for folder in own)
-    assert sorted(tmp_path.iterdir()) == bases, "and nothing beside them"
+def test_a_job_has_a_folder_of_its_own(base: Path) -> None:
+    assert own_scratch() == base / f"driver-{os.getpid()}"
+    assert own_scratch().stat().st_mode & 0o777 == 0o700
+    assert list(base.parent.iterdir()) == [base], "and nothing beside it"
 
 
-def test_what_a_dead_driver_left_goes_and_what_a_living_one_uses_stays(
-    bases: list[Path], monkeypatch: pytest.MonkeyPatch
+def test_what_a_dead_job_left_goes_and_what_a_living_one_uses_stays(
+    base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as dead:
         dead.wait()
     living = os.getppid()
     for pid in (dead.pid, living):
-        (bases[1] / f"driver-{pid}" / "blockmgr").mkdir(parents=True)
+        (base / f"driver-{pid}" / "blockmgr").mkdir(parents=True)
     # A system without /proc, such as macOS, has living processes, too.
     exists = Path.exists
     monkeypatch.setattr(Path, "exists", lambda path: not str(path).startswith("/proc/") and exists(path))
-    _use_own_scratch()
-    assert not (bases[1] / f"driver-{dead.pid}").is_dir()
-    assert (bases[1] / f"driver-{living}" / "blockmgr").is_dir()
+    own_scratch()
+    assert not (base / f"driver-{dead.pid}").is_dir()
+    assert (base / f"driver-{living}" / "blockmgr").is_dir()
 
 
-def test_without_any_it_is_left_to_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
-    _use_own_scratch()
-    assert "SPARK_LOCAL_DIRS" not in os.environ
+@pytest.mark.parametrize(
+    ("master", "meant"),
+    [
+        ("local", "local[1,4]"),
+        ("local[2]", "local[2,4]"),
+        ("local[2,1]", "local[2,1]"),
+        ("spark://a:7077,b:7077", "spark://a:7077,b:7077"),
+        ("yarn", "yarn"),
+    ],
+)
+def test_a_task_that_died_runs_again_also_on_one_machine(master: str, meant: str) -> None:
+    assert with_retries(master, "4") == meant
+
+
+def test_what_is_secret_is_in_a_file_of_the_user_and_on_no_command_line(base: Path) -> None:
+    secret = "of $tests=\\: ü🗝"
+    server = ConnectServer.temporary("spark://head:7077", {"spark.authenticate.secret": secret})
+    server.prepare()
+    file = server.folder / "spark.properties"
+    assert file.stat().st_mode & 0o777 == 0o600
+    said = " ".join([*server.command(), *server.environment().values()])
+    assert secret not in said and server.token not in said
+    text = file.read_text().splitlines()
+    found = next(line for line in text if line.startswith("spark.authenticate.secret="))
+    units = bytes.fromhex(found.partition("=")[2].replace("\\u", ""))
+    assert units.decode("utf-16-be") == secret
+    server.remove()
+    assert not server.folder.exists()

@@ -16,7 +16,7 @@ from sluice.model.location import S3Access
 
 SPARK_CONNECTION = "spark_default"
 SPARK_MASTER = "local[*]"
-"""Where jobs run when Airflow has no `spark_default`."""
+"""Where jobs run when `spark_default` names no host."""
 
 _WHERE = "Add it in Airflow under Admin, Connections, or as AIRFLOW_CONN_{variable}."
 
@@ -72,26 +72,27 @@ def _converted(connection: Connection, extra: Mapping[str, Any], conn_id: str, v
 
 
 def spark() -> dict[str, Any]:
-    """`{"master": …, "conf": {…}}` from the connection `spark_default`; `local[*]` where there is none.
+    """Fields of `spark_jobs.endpoint.Endpoint`, from the connection `spark_default`; none where there is none.
 
-    Extras: `conf`, a mapping of Spark settings, and any `spark.…` key beside it. The password is the secret that the
-    cluster shares with its drivers.
+    Of type `spark_connect` it is an endpoint of Spark Connect, as the provider's hook reads it. Of type `spark` it is a
+    master, for which a job starts a Connect server of its own: the password is the secret that a cluster shares with
+    its drivers, and the extras are settings of that server, in `conf` or as `spark.…` keys.
     """
     try:
         connection = BaseHook.get_connection(SPARK_CONNECTION)
     except (AirflowNotFoundException, AirflowRuntimeError) as error:
         why = _why_not(SPARK_CONNECTION, "Spark", error)
         if isinstance(why, Terminal):
-            return {"master": SPARK_MASTER, "conf": {}}
+            return {}
         raise why from error
+    extra = connection.extra_dejson
+    if connection.conn_type == "spark_connect":
+        return {"remote": _connect_url(connection)}
     master = connection.host or SPARK_MASTER
-    if master.startswith(("yarn", "k8s")):
-        raise ConnectionUnusable(SPARK_CONNECTION, f"names {master}; jobs run on local[N] or spark://host:port.")
     if connection.port:
         master = f"{master}:{connection.port}"
         if "://" not in master:
             master = f"spark://{master}"
-    extra = connection.extra_dejson
     settings = {name: value for name, value in extra.items() if name.startswith("spark.")}
     conf = extra.get("conf") or {}
     if not isinstance(conf, Mapping):
@@ -100,6 +101,21 @@ def spark() -> dict[str, Any]:
         )
     secret = {"spark.authenticate.secret": connection.password} if connection.password else {}
     return {"master": master, "conf": {**settings, **conf, **secret}}
+
+
+def _connect_url(connection: Connection) -> str:
+    """`sc://host:port/;token=…`. Raises `ConnectionUnusable`."""
+    from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
+    from airflow.sdk.log import mask_secret
+
+    if not connection.host:
+        raise ConnectionUnusable(SPARK_CONNECTION, "has no host: name the one where Spark Connect listens.")
+    if connection.password:
+        mask_secret(connection.password)
+    try:
+        return str(SparkConnectHook(SPARK_CONNECTION).get_connection_url())
+    except ValueError as error:
+        raise ConnectionUnusable(SPARK_CONNECTION, f"names no endpoint of Spark Connect: {error}") from None
 
 
 def s3(conn_id: str | None, used_for: str) -> S3Access:

@@ -20,7 +20,7 @@ import redis
 
 from sluice.apply import redis_preconditions, slave_foreign_keys
 from sluice.apply.checkpoint_writer import RedisCheckpointWriter, SlaveCheckpointWriter
-from sluice.apply.executor import Executor, ExecutorLost
+from sluice.apply.executor import Executor
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.request_handler import RequestHandler
 from sluice.apply.status_report import StatusReport
@@ -142,7 +142,7 @@ class ApplyLoop:
                         self._take_over()
                     self.turn()
                     backoff = 0.0
-                except (Fenced, ExecutorLost):
+                except Fenced:
                     raise
                 except LeaseHeld as held:
                     self._await_lease(held)

@@ -1,4 +1,4 @@
-"""Spreading the reading and staging of a large window over many processes."""
+"""Many processes that read and stage a large window, or load blocks: Spark's executors."""
 
 import threading
 import time
@@ -13,15 +13,11 @@ T = TypeVar("T")
 
 
 class ExecutorsFailed(Transient):
-    """A task died with its process, again and again. The window is taken anew."""
+    """A task died with its process, again and again, or Spark does not answer. What was begun is taken anew."""
 
 
 class ExecutorStuck(ExecutorsFailed):
     """No end within the limit: a process may be frozen, or nobody there to do the work."""
-
-
-class ExecutorLost(Transient):
-    """Nothing can be spread any more by this process: it must end and be started again."""
 
 
 HEARTBEAT_SECONDS = 0.1
@@ -67,12 +63,17 @@ class Executor(Protocol):
         ...
 
     @property
+    def ready(self) -> bool:
+        """Whether work that is given now begins at once."""
+        ...
+
+    @property
     def stopped(self) -> Callable[[], bool]:
         """Says whether what runs now was cancelled. It travels with a task that asks, to wherever it runs."""
         ...
 
-    def map(self, task: Callable[[int], T], parts: int) -> list[T]:
-        """Results in the order of the numbers. An exception of a task is raised here.
+    def map(self, task: Callable[[int], T], parts: int, what: str = "") -> list[T]:
+        """Results in the order of the numbers. An exception of a task is raised here. `what`: shown to people.
 
         A task may run twice when its process was lost: it must be idempotent.
         """
@@ -83,7 +84,7 @@ class Executor(Protocol):
         ...
 
     def check(self) -> None:
-        """Raises `ExecutorLost` once nothing can be spread any more. Asked at every turn: cheap."""
+        """Raises a `Terminal` where there will be no executors until a person does something. Cheap."""
         ...
 
     def stop(self) -> None:
@@ -92,7 +93,9 @@ class Executor(Protocol):
 
 
 class ThreadExecutor:
-    """Threads of this process: where Spark would be this machine alone and threads do, and for tests."""
+    """Threads of this process, for tests of what does not depend on where tasks run."""
+
+    ready = True
 
     def __init__(self, parallelism: int = 2):
         self.parallelism = parallelism
@@ -102,7 +105,7 @@ class ThreadExecutor:
     def stopped(self) -> Callable[[], bool]:
         return self._cancelled.is_set
 
-    def map(self, task: Callable[[int], T], parts: int) -> list[T]:
+    def map(self, task: Callable[[int], T], parts: int, what: str = "") -> list[T]:
         if parts == 1:
             # No thread of a pool: the process must not wait for one that hangs in a call when it ends.
             return [task(0)]
@@ -115,7 +118,7 @@ class ThreadExecutor:
         self._cancelled = threading.Event()
 
     def check(self) -> None:
-        """Threads are never lost."""
+        """There are always threads."""
 
     def stop(self) -> None:
         """Nothing was started."""

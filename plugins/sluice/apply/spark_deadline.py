@@ -12,8 +12,6 @@ PACE = 1 / 20_000_000
 """Seconds a byte where nothing was measured yet, a third of what two cores did (docs/performance.md)."""
 CHANGE_BYTES = 100
 """What a change costs beside its contents, in bytes of them."""
-TRIES = 3
-"""So often in a row may Spark be stuck; then something in it does not heal by itself, and it is started anew."""
 
 
 def size(changes: int, contents: int) -> int:
@@ -41,8 +39,3 @@ class SparkDeadline:
     def failed(self) -> None:
         """It did not come to an end. The next try has twice as long, so that slow work is not begun for ever."""
         self._failures += 1
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether it was stuck too often in a row."""
-        return self._failures >= TRIES

@@ -17,12 +17,13 @@ import pyarrow as pa
 from sluice.apply import net_changes, window_runs
 from sluice.apply.apply_plan import Checks, Rows, Step, Truncation
 from sluice.apply.content_decoder import MixedShapes
-from sluice.apply.executor import Executor, ExecutorLost, ExecutorStuck, T, run_with_heartbeat
+from sluice.apply.executor import Executor, ExecutorStuck, T, run_with_heartbeat
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.rejects import Overlaps, PairRejects
-from sluice.apply.spark_deadline import TRIES, SparkDeadline, size
+from sluice.apply.spark_deadline import SparkDeadline, size
 from sluice.apply.stage_task import ShareInterrupted, StageFailure, StageTask
 from sluice.apply.window_runs import CutItem, Run
+from sluice.counted import counted
 from sluice.database.apply import Staged
 from sluice.database.changes import Survey
 from sluice.database.registry import source_of, vendor_of
@@ -91,7 +92,8 @@ class StageDriver:
             self.pair, span, tuple(places), parts, epoch, label, keys, apart, compared, frozenset(left_out), checks.safe
         )
         began = time.monotonic()
-        shares = self._with_heartbeat(lambda: self.executor.map(share, parts), work)
+        what = f"stage {counted(survey.changes, 'change')}"
+        shares = self._with_heartbeat(lambda: self.executor.map(share, parts, what), work)
         seconds = time.monotonic() - began
         for staged in shares:
             if isinstance(staged, StageFailure) and staged.transient:
@@ -103,6 +105,13 @@ class StageDriver:
             for number, changes in staged:
                 runs[number].append(changes)
         self._deadline.done(work, seconds)
+        log.info(
+            "%s: %s staged by %s of Spark in %.2g s",
+            self.pair,
+            counted(survey.changes, "change"),
+            counted(parts, "task"),
+            seconds,
+        )
         steps: list[Step] = []
         bounds = [span.above, *places, None]
         for number, (reduced, (begin, end)) in enumerate(zip(runs, pairwise(bounds), strict=True)):
@@ -187,16 +196,11 @@ class StageDriver:
         return lambda table: everything()[table]
 
     def _with_heartbeat(self, work: Callable[[], T], size: int) -> T:
-        """Spark's work, while the lease is kept and a wish to stop is heeded. `size`: of the window.
-
-        Raises `ExecutorLost` where Spark was stuck again and again.
-        """
+        """Spark's work, while the lease is kept and a wish to stop is heeded. `size`: of the window."""
         try:
             return run_with_heartbeat(work, self._heartbeat, self._deadline.limit(size))
         except Transient as failure:
             self.executor.cancel()
             if isinstance(failure, ExecutorStuck):
                 self._deadline.failed()
-                if self._deadline.exhausted:
-                    raise ExecutorLost(f"{failure} After {TRIES} times in a row the job starts again.") from failure
             raise

@@ -22,21 +22,6 @@ from sluice.model.window import Window
 from sluice.pair import Pair
 
 
-@dataclass(frozen=True)
-class WarmUp:
-    """A task without work: the executor that ran it has a Python worker that has imported what a share needs.
-
-    `master` and `slave` are vendors. On a new cluster that takes longer than a window.
-    """
-
-    master: str
-    slave: str
-
-    def __call__(self, number: int) -> int:
-        assert source_of(self.master).changes and vendor_of(self.slave).applying
-        return number
-
-
 class ShareInterrupted(Transient):
     """An executor met an outage."""
 

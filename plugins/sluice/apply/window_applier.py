@@ -66,7 +66,7 @@ class WindowApplier:
         self._pause = pause
         self.pair_rejects = PairRejects(sessions)
         self.stage_driver = StageDriver(sessions, executor, self.pair_rejects, heartbeat)
-        self.slicer = WindowSlicer(sessions)
+        self.slicer = WindowSlicer(sessions, lambda: self.stage_driver.executor.ready)
         self.transaction = WindowTransaction(sessions, checkpoints, self.pair_rejects, self.slicer, keep_lease)
         self.reached: Position | None = None
         """How far the last attempt may have come: where safe mode must last after a failure."""

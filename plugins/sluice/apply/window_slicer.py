@@ -3,8 +3,11 @@
 A window of up to `max_batch_changes` changes is one slice. Of a larger one each slice has that many at most, and
 ends at a REPL_KEY. Counting changes costs the master nearly as much as reading them, so they are read first wherever
 a sample says that they will fit: there are never more changes than REPL_KEYs.
+
+While Spark does not answer, this process takes what it can hold itself, slice by slice.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -46,10 +49,11 @@ class Slice:
 
 
 class WindowSlicer:
-    """The slices of one pair's windows."""
+    """The slices of one pair's windows. `ready` says whether executors take what is given to them now."""
 
-    def __init__(self, sessions: PairSessions):
+    def __init__(self, sessions: PairSessions, ready: Callable[[], bool]):
         self.sessions = sessions
+        self._ready = ready
         self._options = sessions.pair.replication.apply
         self._growth = 1
         """How much larger than usual the next slice is."""
@@ -65,7 +69,8 @@ class WindowSlicer:
     def next(self, window: Window, loading: bool, images: bool) -> Slice:
         """The next slice of what is left of `window`. `images`: read with all old images."""
         reader = self.sessions.reader
-        most = LOADING_SLICE if loading else min(self._options.stage_above, self._options.max_batch_changes)
+        stages = not loading and self._ready()
+        most = LOADING_SLICE if loading else self._most(stages)
         floor = max(window.above, window.previous.floor(window.target))
         keys = min(window.target.high, window.up_to or window.target.high) - floor
         if keys <= min(SAMPLE, most):
@@ -77,13 +82,13 @@ class WindowSlicer:
                 with suppress(TooManyBytes):
                     return Slice(reader.items(window, images=images, max_bytes=2 * DRIVER_BYTES))
             elif not loading and window.up_to is None and survey.last is not None and survey.last <= floor + most:
-                found = self._uncounted(window, floor, images)
+                found = self._uncounted(window, floor, images) if most == self._options.max_batch_changes else None
                 if found is not None:
                     return found
         if survey.more:
-            limit, size = (most, LOADING_BYTES) if loading else self._size()
+            limit, size = (most, LOADING_BYTES) if loading else self._size(stages)
             survey = reader.survey(window, limit=limit, max_bytes=size)
-            if not loading and (survey.changes > most or survey.bytes > DRIVER_BYTES):
+            if stages and (survey.changes > most or survey.bytes > DRIVER_BYTES):
                 return Slice(None, survey.last if survey.more else None, survey)
         end = survey.last if survey.more else None
         return Slice(reader.items(window.between(window.above, end or window.up_to), images=images), end)
@@ -92,7 +97,7 @@ class WindowSlicer:
         """A slice of as many REPL_KEYs as it may have changes, where the window has too many for one; None when that
         is not the way to cut it."""
         reader, most = self.sessions.reader, self._options.max_batch_changes
-        if self._growth > 1 or self._options.stage_above < most:
+        if self._growth > 1:
             return None
         end = floor + most
         try:
@@ -108,6 +113,12 @@ class WindowSlicer:
         # Together they are no more than one slice may have: then the window is applied as a whole.
         return Slice(pa.concat_tables([items, reader.items(window.between(end), images=images)]))
 
-    def _size(self) -> tuple[int, int]:
+    def _most(self, stages: bool) -> int:
+        """Changes up to which this process holds a slice itself."""
+        most = self._options.max_batch_changes
+        return min(self._options.stage_above, most) if stages else most
+
+    def _size(self, stages: bool) -> tuple[int, int]:
         """Changes and bytes of contents of a slice."""
-        return self._options.max_batch_changes * self._growth, BATCH_BYTES * self._growth
+        size = BATCH_BYTES if stages else DRIVER_BYTES
+        return self._options.max_batch_changes * self._growth, size * self._growth

@@ -170,6 +170,37 @@ def of_the_log_server(listener: Listener) -> str:
     return "".join(f"{status} {text!r} " for status, text in answers if status != 403)
 
 
+def of_spark_connect(listener: Listener) -> str:
+    """A client without the token."""
+    import grpc
+
+    credentials = grpc.local_channel_credentials()
+    said = ""
+    with grpc.secure_channel(f"localhost:{listener.port}", credentials) as channel:
+        for method in ("AnalyzePlan", "Config", "ExecutePlan", "Interrupt", "ReleaseSession"):
+            call = channel.unary_unary(f"/spark.connect.SparkConnectService/{method}")
+            for metadata in ((), (("authorization", "Bearer a guess"),)):
+                try:
+                    said += f"{method}: {call(b'', metadata=metadata, timeout=60)!r} "
+                except grpc.RpcError as error:
+                    if error.code() is not grpc.StatusCode.UNAUTHENTICATED:
+                        said += f"{method}: {error.code()} "
+    return said
+
+
+def of_sparks_pages(listener: Listener) -> str:
+    """They show everybody on this machine what runs: nothing secret, and nothing can be done there."""
+    said = ""
+    for path in ("/environment/", "/jobs/", "/connect/", "/api/v1/applications"):
+        status, text = status_of(listener.port, path)
+        said += "" if status == 200 else f"{path}: {status}. "
+        said += "".join(f"{path} shows {word!r}. " for word in (b"threadDump", b"(kill)") if word in text)
+    for path in ("/jobs/job/kill/?id=0", "/stages/stage/kill/?id=0"):
+        if status_of(listener.port, path, "POST")[0] == 200:
+            said += f"{path} is obeyed. "
+    return said
+
+
 def of_java(listener: Listener) -> str:
     """Spark wants its secret first, and Py4J, by which Python steers it, one of its own."""
     body = b"\0" * 8
@@ -205,18 +236,20 @@ class Kind:
     stranger: Callable[[Listener], str]
 
 
-def _kept(home: Home, name: str) -> int:
-    return int((home.airflow / name).read_text())
+def _kept(folder: Path, name: str) -> int:
+    return int((folder / name).read_text())
 
 
 KINDS = (
     Kind("Redis", lambda found, _: found.held_by("redis-server"), of_redis),
     Kind("PostgreSQL", lambda found, _: found.held_by("postgres"), of_postgres),
-    Kind("Airflow", lambda found, home: found.port == _kept(home, "port"), of_airflow),
-    Kind("logs", lambda found, home: found.port == _kept(home, "log-port"), of_the_log_server),
+    Kind("Airflow", lambda found, home: found.port == _kept(home.airflow, "port"), of_airflow),
+    Kind("logs", lambda found, home: found.port == _kept(home.airflow, "log-port"), of_the_log_server),
+    Kind("Spark Connect", lambda found, home: found.port == _kept(home.spark / "connect", "port"), of_spark_connect),
+    Kind("Spark's pages", lambda found, home: found.port == _kept(home.spark / "connect", "ui-port"), of_sparks_pages),
     Kind("Java", lambda found, _: found.held_by("/java "), of_java),
-    Kind("Spark's workers", lambda found, _: found.held_by("pyspark.daemon"), of_spark_workers),
-    Kind("job", lambda found, _: found.held_by("spark_jobs."), of_a_job),
+    Kind("Spark's workers", lambda found, _: found.held_by("worker_daemon"), of_spark_workers),
+    Kind("Spark's session", lambda found, _: found.held_by("spark_jobs/serve.py"), of_a_job),
 )
 
 

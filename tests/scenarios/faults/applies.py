@@ -9,9 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import psutil
-
-from devstack.process import ProcessId, descendants
+from devstack.process import descendants
 from sluice.exit_status import TERMINAL
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -48,24 +46,11 @@ class Process:
         return self.child.poll() is None
 
     def send(self, number: int) -> bool:
-        """To the driver's process alone: a JVM below it ends by itself, or is an orphan. Whether it was alive."""
+        """To its process. Whether it was alive."""
         alive = self.alive
         if alive:
             os.kill(self.child.pid, number)
         return alive
-
-    def parts(self, what: str) -> list[ProcessId]:
-        """Processes below the driver: `java`, or `worker` for Spark's Python workers."""
-        found = []
-        for process in descendants(self.child.pid)[1:]:
-            try:
-                command = psutil.Process(process.pid).cmdline()
-            except psutil.Error:
-                continue
-            is_jvm = bool(command) and os.path.basename(command[0]) == "java"
-            if (what == "java" and is_jvm) or (what == "worker" and "pyspark.daemon" in command):
-                found.append(process)
-        return found
 
     def kill(self) -> None:
         """The whole session."""
@@ -93,6 +78,12 @@ class Applies:
         """The one started last among those that live."""
         alive = [process for process in self._running if process.alive]
         return alive[-1] if alive else None
+
+    @property
+    def staged(self) -> int:
+        """Windows that Spark's executors have staged so far."""
+        logs = self._folder.glob("apply-*.log")
+        return sum(log.read_text(errors="replace").count(" of Spark in ") for log in logs)
 
     def start(self) -> None:
         self.started += 1

@@ -24,6 +24,7 @@ def run(job: JobInput, stop: threading.Event) -> None:
     if job.extra["executors"]:
         spark_deadline.FIRST_SECONDS = 4 * job.extra["patience"]
         spark_deadline.SECONDS = session.ANSWER_SECONDS = job.extra["patience"]
+        session.LOOK_SECONDS = 15 * job.extra["patience"]
         apply.run(job, stop)
         return
     pair = Pair.of(config.load(job.prefix), job.slave, job.connections)

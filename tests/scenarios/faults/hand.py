@@ -22,10 +22,13 @@ from tests.scenarios.faults.servers import Servers
 FILE_LIMITS = {Fault.FULL_DISK: 1 << 20, Fault.FULL_WAL: 1 << 19}
 """Bytes."""
 PROGRESS_SECONDS = 240.0
-"""In so long the apply must go on after a strike, also where a session of Spark has to start anew."""
+"""In so long the apply must go on after a strike, and Spark stage again where a run has it."""
 STRIKE_SECONDS = 300.0
 """In so long a strike must hit something."""
 TRY_SECONDS = 0.05
+RESTART_SECONDS = 5.0
+"""So much later Spark's server is started again."""
+DAEMON = "spark_jobs.worker_daemon"
 READY_SECONDS = 2.0
 EVENTS_SECONDS = 300.0
 """In so long all must happen that must happen in a run, faults or not."""
@@ -116,6 +119,9 @@ class Hand:
         before = self._applied()
         if not self._wait(PROGRESS_SECONDS, idle, lambda: self._applied() != before):
             raise AssertionError(f"nothing is applied for {PROGRESS_SECONDS:.0f} s, though all is mended")
+        staged = self.applies.staged
+        if self.plan.spark and not self._wait(PROGRESS_SECONDS, idle, lambda: self.applies.staged > staged):
+            raise AssertionError(f"Spark stages nothing for {PROGRESS_SECONDS:.0f} s, though all is mended")
 
     def _wait(self, seconds: float, idle: Callable[[], None], until: Callable[[], bool] = lambda: False) -> bool:
         """Mends what is due meanwhile. Whether the condition holds."""
@@ -194,11 +200,11 @@ class Hand:
             case Fault.SECOND_APPLY | Fault.USURPED:
                 return self._usurp(freeze=fault is Fault.USURPED)
             case Fault.KILL_JVM | Fault.FREEZE_JVM:
-                return self._strike_part("java", freeze=fault is Fault.FREEZE_JVM)
+                return self._strike_spark("SparkSubmit", strike, freeze=fault is Fault.FREEZE_JVM)
             case Fault.KILL_WORKER | Fault.FREEZE_WORKER:
-                return self._strike_part("worker", freeze=fault is Fault.FREEZE_WORKER)
+                return self._strike_spark(DAEMON, strike, freeze=fault is Fault.FREEZE_WORKER, last=True)
             case Fault.FREEZE_DAEMON:
-                return self._strike_part("worker", freeze=True, first=True)
+                return self._strike_spark(DAEMON, strike, freeze=True)
             case Fault.CRASH_SLAVE:
                 return self._kill_server(servers.slave, signal.SIGKILL)
             case Fault.CRASH_MASTER:
@@ -242,16 +248,20 @@ class Hand:
 
         return mend
 
-    def _strike_part(self, what: str, *, freeze: bool, first: bool = False) -> Mend | None:
-        process = self.applies.current
-        found = process.parts(what) if process else []
-        if not found:
+    def _strike_spark(self, word: str, strike: Strike, *, freeze: bool, last: bool = False) -> Mend | None:
+        """The first process of Spark of this kind, or the last: a daemon comes before the workers that it forked."""
+        found = self.servers.spark_parts(word)
+        if len(found) <= int(last):
             return None
-        # The daemon comes first, those it forked after it. The last java may be a child that the JVM is about to turn
-        # into a program of another name: then what the JVM starts hangs, and the JVM answers all the same.
-        struck = found[0 if first else -1]
+        struck = found[-1 if last else 0]
         struck.send(signal.SIGSTOP if freeze else signal.SIGKILL)
-        return (lambda: struck.send(signal.SIGCONT)) if freeze else _nothing
+        if last:
+            return (lambda: struck.send(signal.SIGCONT)) if freeze else _nothing
+        if not freeze or math.isinf(strike.seconds):
+            # Who watches over it starts it again, or a person does.
+            self._later(RESTART_SECONDS, self.servers.restart_spark)
+            return _nothing
+        return lambda: struck.send(signal.SIGCONT)
 
     def _kill_server(self, server: Server, number: int) -> Mend | None:
         process = server.process()

@@ -42,7 +42,7 @@ def pair(plan: Plan, servers: Servers, folder: Path) -> Iterator[tuple[Rig, dict
         }
         yield rig, {
             "prefix": "DEMO_", "slave": "dr1", "connections": connections, "redis_url": servers.redis_url,
-            "spark": {"master": "local[2]"}, "executors": plan.spark,
+            "spark": {"remote": servers.spark_url} if plan.spark else {}, "executors": plan.spark,
             "patience": PATIENCE,
         }  # fmt: skip
     finally:

@@ -21,8 +21,8 @@ class Fault(StrEnum):
     KILL_APPLY = "SIGKILL to the apply's driver"
     FREEZE_APPLY = "SIGSTOP to the apply's driver"
     END_APPLY = "SIGTERM to the apply's driver"
-    KILL_JVM = "SIGKILL to the JVM"
-    FREEZE_JVM = "SIGSTOP to the JVM"
+    KILL_JVM = "SIGKILL to Spark's Connect server"
+    FREEZE_JVM = "SIGSTOP to Spark's Connect server"
     KILL_WORKER = "SIGKILL to a Python worker of Spark"
     FREEZE_WORKER = "SIGSTOP to a Python worker of Spark"
     FREEZE_DAEMON = "SIGSTOP to the process that forks Spark's Python workers"
@@ -151,7 +151,7 @@ PAUSES = (0.0, 1.2)
 PATIENCE = 2.0
 """Seconds that Spark is given in these runs, instead of half a minute and more (`sluice.apply.spark_deadline`)."""
 LASTING = frozenset({Fault.FREEZE_WORKER, Fault.FREEZE_JVM, Fault.FREEZE_DAEMON})
-"""What is never mended, in one of two cases: the apply must get over it by itself."""
+"""What in one of two cases is not mended until Spark's server is started anew: the apply must get over it by itself."""
 
 
 def plan(seed: int) -> Plan:

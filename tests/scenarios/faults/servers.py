@@ -1,14 +1,18 @@
-"""The servers of all runs, and the proxies in front of them."""
+"""The servers of all runs, and the proxies in front of them; Spark too, where a run asks for it."""
 
 import shutil
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+import psutil
+
 from devstack.account import new_folder
 from devstack.postgres import PostgresServer
+from devstack.process import ProcessId
 from devstack.redis import RedisServer
 from devstack.server import Server
+from devstack.spark import SparkServer
 from sluice.model.connection import ConnectionInfo
 from tests.scenarios.faults.proxy import Proxy
 
@@ -43,6 +47,7 @@ class Servers(AbstractContextManager["Servers"]):
         self.slave = SmallSegments(self.folder / "slave", name="slave", settings=SETTINGS)
         self.redis = RedisServer(self.folder / "redis", settings={"appendonly": "no"})
         self.proxies: dict[str, Proxy] = {}
+        self._spark: SparkServer | None = None
 
     @property
     def all(self) -> dict[str, Server]:
@@ -59,12 +64,39 @@ class Servers(AbstractContextManager["Servers"]):
             proxy.close()
         for server in self.all.values():
             server.stop()
+        if self._spark is not None:
+            self._spark.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def start_all(self) -> None:
         """Those that are down; from the thread that owns them, because they end with it."""
         for server in self.all.values():
             server.start(die_with_parent=True)
+        if self._spark is not None and not self.spark_parts(""):
+            self.restart_spark()
+
+    @property
+    def spark_url(self) -> str:
+        """Of a Connect server that runs, and is warm when it is first asked for."""
+        if self._spark is None:
+            self._spark = SparkServer(self.folder / "spark")
+            self._spark.start()
+        return self._spark.server.url
+
+    def restart_spark(self) -> None:
+        """As the stack's supervisor does, or a person where it does not answer; without waiting for it."""
+        assert self._spark is not None
+        self._spark.kill()
+        self._spark.start(waits=False)
+
+    def spark_parts(self, word: str) -> list[ProcessId]:
+        """Processes of Spark whose command line has the word, parents first."""
+        found = []
+        for process in self._spark.family() if self._spark is not None else []:
+            with suppress(psutil.Error):
+                if word in " ".join(psutil.Process(process.pid).cmdline()):
+                    found.append(process)
+        return found
 
     def through_proxy(self, name: str, info: ConnectionInfo) -> dict[str, Any]:
         """How the apply reaches what `info` reaches directly, on the master or the slave."""

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from devstack.account import new_folder
-from devstack.demo.strikes import victim_of
+from devstack.demo.strikes import driver_of
 from devstack.process import ProcessId, await_true, descendants
 from devstack.stack import Stack
 from sluice import config
@@ -37,8 +37,8 @@ SEED = 1
 TASK = re.compile(r"airflow worker -- [0-9a-f-]{36}")
 """How the process of a task is called; those that wait for one bear the executor's name."""
 SLOT = "audit"
-SERVICES = ("airflow-scheduler", "airflow-triggerer", "airflow-dag-processor", "master", "slave-dr1", "redis")
-PARTS = ("driver", "jvm")
+SERVICES = ("airflow-scheduler", "airflow-triggerer", "airflow-dag-processor", "master", "slave-dr1", "redis", "spark")
+DRIVER = "the driver"
 AIRFLOW = tuple(service for service in SERVICES if service.startswith("airflow-"))
 CONFIG = """
 prefix: DEMO_
@@ -154,20 +154,20 @@ def watched_since(api: AirflowApi, run: str, moment: datetime) -> bool:
 
 def strike_all(stack: Stack, chance: Random, applied: Callable[[], object]) -> None:
     """Everything once, in an order of the seed, the next when changes arrive again."""
-    strikes = [*SERVICES, *PARTS, "task", "all of Airflow"]
+    strikes = [*SERVICES, DRIVER, "task", "all of Airflow"]
     chance.shuffle(strikes)
     for strike in strikes:
         await_arrival(applied, strike)
         time.sleep(chance.uniform(0.0, 1.0))
         if strike in SERVICES:
             killed = stack.kill(strike)
-            stack.await_running(strike, 90, after=killed)
+            stack.await_running(strike, 180, after=killed)
         elif strike == "task":
             kill_task(stack)
         elif strike == "all of Airflow":
             freeze_airflow(stack, applied)
         else:
-            kill_part(strike)
+            kill_driver()
     await_arrival(applied, "the last strike")
 
 
@@ -178,7 +178,7 @@ def await_arrival(applied: Callable[[], object], before: str) -> None:
 
 def kill_task(stack: Stack) -> None:
     """SIGKILL to the process of the task, which lives only while it launches a job: so the job is killed first."""
-    kill_part("driver")
+    kill_driver()
     found: list[ProcessId] = []
 
     def there() -> bool:
@@ -212,16 +212,16 @@ def freeze_airflow(stack: Stack, applied: Callable[[], object]) -> None:
             process.send(signal.SIGCONT)
 
 
-def kill_part(what: str) -> None:
-    """SIGKILL to the job's Python driver or its JVM."""
+def kill_driver() -> None:
+    """SIGKILL to the Python process of the job."""
     found: list[ProcessId] = []
 
     def there() -> bool:
         job = jobs.live(Kind.APPLY, "DEMO_", "dr1")
         runner = ProcessId.of(job.runner.pid) if job else None
-        target = victim_of(runner, what) if runner else None
+        target = driver_of(runner) if runner else None
         found.extend([target] if target else [])
         return bool(found)
 
-    assert await_true(there, 300), f"no {what} to kill"
+    assert await_true(there, 300), "no driver to kill"
     found[0].send(signal.SIGKILL)

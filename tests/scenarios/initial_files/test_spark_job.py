@@ -11,6 +11,7 @@ from typing import Any
 from initial_load.conftest import MakePair
 from initial_load.pair import Pair
 
+from devstack.spark import SparkServer
 from initial_files.carrying import KEY, prepare, shop
 from sluice.load.transfer import transfer_steps
 from sluice.load.transfer.encryption import MAGIC
@@ -20,7 +21,7 @@ from sluice.model.location import Location, S3Access
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def run(pair: Pair, update: Update, folder: Location, s3: S3Access, step: str) -> None:
+def run(pair: Pair, update: Update, folder: Location, s3: S3Access, step: str, spark: SparkServer) -> None:
     """`python -m spark_jobs.load` to its end; nothing secret is said."""
     key = base64.b64encode(KEY).decode()
     told: dict[str, Any] = {
@@ -28,6 +29,7 @@ def run(pair: Pair, update: Update, folder: Location, s3: S3Access, step: str) -
         "slave": "dr1",
         "connections": {"m": pair.master_info.to_dict(), "s": pair.slave_info.to_dict()},
         "redis_url": "redis://127.0.0.1:1/0",
+        "spark": {"remote": spark.server.url},
         "update_id": update.update_id,
         "files": {"step": step, "folder": str(folder), "s3": s3.to_dict(), "key": key},
     }
@@ -41,19 +43,19 @@ def run(pair: Pair, update: Update, folder: Location, s3: S3Access, step: str) -
         },
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
-    assert not any(secret in done.stdout for secret in (key, s3.secret, pair.slave_info.password))
+    assert not any(secret in done.stdout for secret in (key, s3.secret, pair.slave_info.password, spark.token))
 
 
-def test_a_job_exports_and_another_one_imports(pair_of: MakePair, s3: S3Access) -> None:
+def test_a_job_exports_and_another_one_imports(pair_of: MakePair, s3: S3Access, spark: SparkServer) -> None:
     pair = shop(pair_of)
     update = pair.update()
     prepare(pair, update)
     carried = transfer_steps.folder_of(update, Location.parse("s3://carried/by-spark"), s3, KEY)
-    run(pair, update, carried.location, s3, "export")
+    run(pair, update, carried.location, s3, "export", spark)
     assert pair.checkpoint().read().message == transfer_steps.WAITING.format(carried.location)  # type: ignore[union-attr]
     manifest = transfer_steps.examine(update, carried)
     assert manifest.encrypted
     assert all(next(carried.folder.read(name)).startswith(MAGIC) for name in carried.folder.sizes())
-    run(pair, update, carried.location, s3, "import")
+    run(pair, update, carried.location, s3, "import", spark)
     assert transfer_steps.left_to_import(update) == 0
     pair.assert_equal()

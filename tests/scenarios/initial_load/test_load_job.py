@@ -1,4 +1,4 @@
-"""The load as a job: its exit codes and last words, killed, stopped and cancelled; in threads and on a cluster."""
+"""The load as a job: its exit codes and last words, killed, stopped, cancelled; over Spark Connect and on a cluster."""
 
 import json
 import os
@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
+from devstack.spark import SparkServer
 from initial_load.conftest import MakePair
 from initial_load.pair import Pair
 from sluice.coordination.gate import Gate
@@ -28,10 +29,14 @@ CLUSTER = {
     "conf": {"spark.executor.memory": "512m", "spark.authenticate.secret": "of the test"},
 }
 """A master, two workers and their executors, each a process of its own, that live and die with the job."""
-everywhere = pytest.mark.parametrize(
-    "spark",
-    [pytest.param({"master": "local[*]"}, id="threads"), pytest.param(CLUSTER, id="cluster", marks=pytest.mark.long)],
-)
+
+
+@pytest.fixture(params=["connect", pytest.param("cluster", marks=pytest.mark.long)])
+def endpoint(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """A server of Spark Connect that is up, and a cluster for which the job starts one."""
+    if request.param == "cluster":
+        return CLUSTER
+    return {"remote": request.getfixturevalue("spark").server.url}
 
 
 @pytest.fixture
@@ -47,7 +52,7 @@ def big(pair_of: MakePair, tmp_path: Path) -> Pair:
 class Job:
     """`python -m spark_jobs.load` under way."""
 
-    def __init__(self, pair: Pair, update: Update, redis_url: str = "redis://127.0.0.1:1/0", spark: Any = None):
+    def __init__(self, pair: Pair, update: Update, endpoint: Any, redis_url: str = "redis://127.0.0.1:1/0"):
         infos = {"m": pair.master_info, "s": pair.slave_info}
         self.secrets = {info.password for info in infos.values()}
         self.process = subprocess.Popen(
@@ -71,7 +76,7 @@ class Job:
             "redis_url": redis_url,
             "update_id": update.update_id,
             "choice": update.selection.to_dict(),
-            "spark": spark or {},
+            "spark": endpoint,
         }
         self.process.stdin.write(json.dumps(text))
         self.process.stdin.close()
@@ -109,16 +114,15 @@ def worker_of(job: Job, port: int) -> psutil.Process:
     raise AssertionError(f"no process of the job speaks to port {port}")
 
 
-@everywhere
-def test_killed_then_run_to_its_end(big: Pair, spark: dict[str, Any]) -> None:
+def test_killed_then_run_to_its_end(big: Pair, endpoint: dict[str, Any]) -> None:
     update = big.update()
     big.prepare(update)
-    first = Job(big, update, spark=spark)
+    first = Job(big, update, endpoint)
     until(lambda: bool(stored(big)) or first.process.poll() is not None, 120)
     first.process.send_signal(signal.SIGKILL)
     assert first.ended() == -signal.SIGKILL
     before = stored(big)
-    second = Job(big, update, spark=spark)
+    second = Job(big, update, endpoint)
     assert second.ended() == 0, "\n".join(second.lines)
     after = stored(big)
     assert {number: after[number] for number in before} == before
@@ -128,19 +132,18 @@ def test_killed_then_run_to_its_end(big: Pair, spark: dict[str, Any]) -> None:
     assert "loaded: " in second.lines[-1]
 
 
-@everywhere
-def test_stopped_it_may_be_started_again_and_cancelled_it_says_why(big: Pair, spark: dict[str, Any]) -> None:
+def test_stopped_it_may_be_started_again_and_cancelled_it_says_why(big: Pair, endpoint: dict[str, Any]) -> None:
     update = big.update()
     big.prepare(update)
     big.slow_down("public.orders", 0.0005)
-    stopped = Job(big, update, spark=spark)
+    stopped = Job(big, update, endpoint)
     until(lambda: bool(begun(big)), 120)
     stopped.process.send_signal(signal.SIGTERM)
     assert stopped.ended() == 75
     assert "told to stop" in stopped.lines[-1]
     assert not any(block.state is BlockState.BEGUN for block in big.blocks())
 
-    cancelled = Job(big, update, spark=spark)
+    cancelled = Job(big, update, endpoint)
     until(lambda: bool(begun(big)), 120)
     assert steps.cancel(update, big.store)
     assert cancelled.ended() == 78
@@ -152,7 +155,7 @@ def test_an_executor_and_a_worker_process_that_die_cost_their_block_and_not_the_
     update = big.update()
     big.prepare(update)
     big.slow_down("public.orders", 0.0005)
-    job = Job(big, update, spark=CLUSTER)
+    job = Job(big, update, CLUSTER)
     until(lambda: bool(begun(big)), 120)
     worker = worker_of(job, big.master_info.port)
     seen = begun(big)
@@ -166,17 +169,18 @@ def test_an_executor_and_a_worker_process_that_die_cost_their_block_and_not_the_
 
 
 def test_from_one_snapshot_it_begins_anew_when_killed_and_ends_in_normal_with_the_gate_open(
-    big: Pair, redis_url: str
+    big: Pair, redis_url: str, spark: SparkServer
 ) -> None:
+    endpoint = {"remote": spark.server.url}
     update = big.update(read="snapshot")
     big.prepare(update)
     assert Gate(big.store, update.prefix, "dr1").closures()
-    first = Job(big, update, redis_url)
+    first = Job(big, update, endpoint, redis_url)
     until(lambda: bool(stored(big)) or first.process.poll() is not None, 120)
     first.process.send_signal(signal.SIGKILL)
     assert first.ended() == -signal.SIGKILL
     big.master.execute("UPDATE public.orders SET v = 'later' WHERE id % 1000 = 0")
-    second = Job(big, update, redis_url)
+    second = Job(big, update, endpoint, redis_url)
     assert second.ended() == 0, "\n".join(second.lines)
     assert any("it starts over with a new one" in line for line in second.lines)
     assert big.state() is SlaveState.NORMAL
@@ -184,4 +188,4 @@ def test_from_one_snapshot_it_begins_anew_when_killed_and_ends_in_normal_with_th
     assert len({block.marker for block in big.blocks()}) == 1
     big.assert_equal()
     # Once more, as when it was killed before Airflow heard of its end: there is nothing to do.
-    assert Job(big, update, redis_url).ended() == 0
+    assert Job(big, update, endpoint, redis_url).ended() == 0

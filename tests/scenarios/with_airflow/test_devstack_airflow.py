@@ -9,6 +9,8 @@ import pytest
 from devstack.commands import pairs
 from devstack.stack import Stack
 from sluice.cli.airflow_api import AirflowApi, ApiRefused
+from spark_jobs.endpoint import Endpoint
+from spark_jobs.session import SparkExecutor
 from tests.library import command, copied
 from tests.stacks import until
 
@@ -31,7 +33,8 @@ def test_airflow_knows_master_slaves_and_spark(stack: Stack) -> None:
     found = {c["connection_id"]: c for c in stack.airflow.api().get("connections")["connections"]}
     assert {"demo_master", "demo_dr1", "spark_default"} <= set(found)
     assert found["demo_dr1"]["port"] == stack.connection("dr1").port
-    assert found["spark_default"]["host"] == "local[*]"
+    assert (found["spark_default"]["conn_type"], found["spark_default"]["host"]) == ("spark_connect", "localhost")
+    assert found["spark_default"]["port"] == stack.services.spark.port
     assert stack.connection("dr1").password not in str(found)
 
 
@@ -40,7 +43,7 @@ def test_a_connection_that_a_person_changed_stays_changed(stack: Stack) -> None:
     api.call("PATCH", "connections/spark_default?update_mask=host", _spark("spark://elsewhere"))
     stack.services.register_connections()
     assert api.get("connections/spark_default")["host"] == "spark://elsewhere"
-    api.call("PATCH", "connections/spark_default?update_mask=host", _spark("local[*]"))
+    api.call("PATCH", "connections/spark_default?update_mask=host", _spark("localhost"))
 
 
 def test_a_new_slave_is_known_to_airflow_at_once(stack: Stack) -> None:
@@ -100,9 +103,21 @@ def test_a_killed_scheduler_comes_back_with_all_its_workers_replaced(stack: Stac
     assert stack.airflow.api().health()["scheduler"]["status"] == "healthy"
 
 
+@pytest.mark.long
+def test_a_killed_spark_comes_back_warm_at_the_same_address(stack: Stack) -> None:
+    before = stack.await_running("spark", 180.0).restarts
+    address, killed = stack.services.spark.server.url, stack.kill("spark")
+    assert stack.await_running("spark", 180.0, after=killed).restarts == before + 1
+    assert stack.services.spark.server.url == address
+    executor = SparkExecutor("sluice test", Endpoint(address))
+    assert executor.map(lambda number: number, 2) == [0, 1]
+    executor.stop()
+
+
 def test_no_secret_is_on_a_command_line_or_in_a_file_that_others_can_read(stack: Stack) -> None:
     folder = stack.home.airflow / "secrets"
     secrets = [path.read_text().strip() for path in folder.iterdir() if path.suffix != ".json"]
+    secrets.append(stack.services.spark.token)
     secrets += [stack.connection("dr1").password, stack.services.metadata.info().password, stack.redis_url]
     assert len(secrets) >= 7
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
@@ -117,4 +132,4 @@ def test_no_secret_is_on_a_command_line_or_in_a_file_that_others_can_read(stack:
 
 
 def _spark(host: str) -> dict[str, str]:
-    return {"connection_id": "spark_default", "conn_type": "spark", "host": host}
+    return {"connection_id": "spark_default", "conn_type": "spark_connect", "host": host}

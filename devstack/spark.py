@@ -1,0 +1,134 @@
+"""The Spark Connect server of a stack, on the loopback address: one for all jobs of all pairs.
+
+Layout of its folder: `spark.properties` (0600, with the generated token), `token`, `port`, `ui-port`, `scratch/`, which
+is emptied at each start.
+"""
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
+
+from devstack.ports import HOST, PortInUse, is_free
+from devstack.process import ProcessId, await_true, descendants
+from devstack.secret import keep_secret
+from devstack.server import kept_port
+from sluice.errors import Terminal
+from spark_jobs.server import ConnectServer
+
+NAME = "spark"
+MASTER = "local[*]"
+WARM_SECONDS = 180
+
+
+class NotWarm(Terminal):
+    """The server listens and runs no job."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__(f"Spark's first job failed: {said}")
+
+
+class SparkServer:
+    """A program of the stack. `marks`: environment by which its processes are recognised; `conf`: settings of Spark."""
+
+    start_timeout = 120.0
+    stop_signals = ((signal.SIGTERM, 10.0),)
+
+    def __init__(
+        self,
+        directory: Path,
+        port: int | None = None,
+        marks: Mapping[str, str] | None = None,
+        conf: Mapping[str, str] | None = None,
+    ) -> None:
+        self.directory = directory.resolve()
+        self._given = port
+        self._marks = dict(marks or {})
+        self._conf = dict(conf or {})
+        self._child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def port(self) -> int:
+        """The given port, else the one of the last start, else a free one, which is then kept."""
+        return kept_port(self.directory / "port", self._given)
+
+    @property
+    def ui_port(self) -> int:
+        """Of its pages, likewise."""
+        return kept_port(self.directory / "ui-port", None)
+
+    @property
+    def ui_url(self) -> str:
+        return f"http://{HOST}:{self.ui_port}"
+
+    @property
+    def token(self) -> str:
+        return keep_secret(self.directory / "token")
+
+    @property
+    def server(self) -> ConnectServer:
+        return ConnectServer(self.directory, MASTER, self._conf, port=self.port, token=self.token, ui_port=self.ui_port)
+
+    def prepare(self) -> None:
+        """Folders and settings. Safe to repeat. Raises `PortInUse`."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        for port in (self.port, self.ui_port):
+            if not is_free(port):
+                raise PortInUse("Spark", port, f"--port {NAME}=PORT")
+        self.server.prepare()
+
+    def spawn(self, output: IO[bytes], *, dies: bool = False) -> "subprocess.Popen[bytes]":
+        """Start the server after `prepare()`, without waiting for it."""
+        server = self.server
+        self._child = server.spawn(output, environment={**server.environment(), **self._marks}, dies=dies)
+        return self._child
+
+    def is_ready(self) -> bool:
+        return self.server.listens()
+
+    def warm_up(self) -> None:
+        """Run a first job, which takes a new server seconds, and later ones none. Raises `NotWarm`."""
+        given = json.dumps({"remote": self.server.url})
+        done = subprocess.run(
+            [sys.executable, "-m", "spark_jobs.warm_up"], input=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, timeout=WARM_SECONDS, check=False, cwd=self.directory,
+            env={**self.server.environment(), **self._marks},
+        )  # fmt: skip
+        if done.returncode != 0:
+            raise NotWarm(done.stdout.strip()[-1500:])
+
+    def start(self, *, waits: bool = True) -> None:
+        """For tests and benchmarks: start it and return when it is warm; it ends with the calling thread."""
+        self.prepare()
+        with open(self.directory / "log", "ab") as output:
+            child = self.spawn(output, dies=sys.platform == "linux")
+        if not waits:
+            return
+        await_true(lambda: self.is_ready() or child.poll() is not None, self.start_timeout)
+        if not self.is_ready():
+            self.kill()
+            raise NotWarm((self.directory / "log").read_text(errors="replace")[-1500:])
+        self.warm_up()
+
+    def family(self) -> list[ProcessId]:
+        """The processes of the server that this object started, parents first."""
+        return descendants(self._child.pid) if self._child is not None else []
+
+    def stop(self) -> None:
+        """Ends the server that this object started."""
+        if self._child is not None and self._child.poll() is None:
+            self._child.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._child.wait(self.stop_signals[0][1])
+        self.kill()
+
+    def kill(self) -> None:
+        """SIGKILL to all of it."""
+        for process in self.family():
+            process.send(signal.SIGKILL)
+        if self._child is not None:
+            self._child.wait()

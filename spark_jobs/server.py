@@ -1,0 +1,324 @@
+"""A Spark Connect server on this machine: what it is told, how it is started, reached and ended.
+
+Its settings, the token among them, are in a file of this user: a command line and an environment can be read by
+others. Nothing here imports pyspark: the server is a program.
+"""
+
+import contextlib
+import ctypes
+import importlib.util
+import os
+import re
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
+
+from sluice.errors import Terminal, Transient
+
+HOST = "127.0.0.1"
+START_SECONDS = 120.0
+END_SECONDS = 5.0
+"""So long a server has to end by itself."""
+SLOTS_A_CORE = 8
+"""Tasks at once on one core of this machine: loaders wait for databases most of their time."""
+FEWEST_SLOTS = 16
+
+_ROOT = Path(__file__).resolve().parents[1]
+_LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
+_SCRATCH = "driver-"
+_SECRET_LACKING = "A secret key must be specified"  # noqa: S105
+_HIDDEN = ("AIRFLOW", "SLUICE_REDIS", "SPARK_REMOTE", "SPARK_CONNECT", "SPARK_LOCAL_REMOTE", "PYSPARK_SUBMIT", "PGPASS")
+"""Beginnings of variables that a server does not inherit: it does without what they say, or they hold secrets."""
+
+DEFAULTS = {
+    "spark.driver.memory": "512m",
+    # The JVM hands out tasks and touches no row: what it would spend on optimising itself, the databases can use.
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} -XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.python.worker.reuse": "true",
+    "spark.task.maxFailures": "4",
+    # No job waits until the tasks of another one are through.
+    "spark.scheduler.mode": "FAIR",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.artifact.isolation.enabled": "true",
+    "spark.sql.artifact.isolation.alwaysApplyClassloader": "true",
+    # Work of a client that died ends within half a minute, and its session is forgotten.
+    "spark.connect.execute.manager.detachedTimeout": "15s",
+    "spark.connect.execute.manager.maintenanceInterval": "5s",
+    "spark.connect.session.manager.defaultSessionTimeout": "30m",
+    # The pages ask nobody who he is: they show, and do nothing.
+    "spark.ui.killEnabled": "false",
+    "spark.ui.threadDumpsEnabled": "false",
+    "spark.ui.heapHistogramEnabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.ui.retainedJobs": "200",
+    "spark.ui.retainedStages": "200",
+    "spark.ui.retainedTasks": "5000",
+    "spark.sql.ui.retainedExecutions": "100",
+    "spark.sql.connect.ui.retainedSessions": "50",
+    "spark.sql.connect.ui.retainedStatements": "100",
+    # Passwords travel to the executors inside pickled tasks; nothing of them may show in a page or plan.
+    "spark.redaction.regex": "(?i)secret|password|token|credential|redis",
+}
+"""Settings of a server; its user may replace them."""
+
+PROTECTED = {
+    # Spark listens on ports even in `local[N]`, where it makes a secret of its own.
+    "spark.authenticate": "true",
+    "spark.network.crypto.enabled": "true",
+    "spark.connect.grpc.binding.address": HOST,
+}
+"""Settings that nothing replaces: who does not know the secret is refused, and what travels is encrypted."""
+
+
+class ServerDidNotStart(Transient):
+    """The server ended, or was not ready in time."""
+
+    def __init__(self, master: str, said: str):
+        super().__init__(f"The Spark Connect server for {master} did not start: {said}")
+
+
+class SparkSecretMissing(Terminal):
+    """A cluster was named, and not the secret that it shares with its drivers."""
+
+    def __init__(self, master: str):
+        super().__init__(
+            f"Spark at {master} is used with authentication only, and no secret is known here. Put the cluster's "
+            "spark.authenticate.secret into the password of the connection spark_default, or into spark-defaults.conf "
+            "in SPARK_CONF_DIR."
+        )
+
+
+def is_local(master: str) -> bool:
+    """Whether there are no executors but this machine's own: `local`, `local[N]`, `local[*,failures]`."""
+    return re.fullmatch(r"local(\[[^\]]*\])?", master) is not None
+
+
+def with_retries(master: str, failures: str) -> str:
+    """`local[N]` runs a task once, whatever spark.task.maxFailures says; `local[N,failures]` again where it died.
+
+    `local[*]` gets more slots than this machine has cores.
+    """
+    found = re.fullmatch(r"local(?:\[([^,\]]+)\])?", master)
+    if found is None:
+        return master
+    slots = str(max(FEWEST_SLOTS, SLOTS_A_CORE * _cores())) if found[1] == "*" else found[1] or "1"
+    return f"local[{slots},{failures}]"
+
+
+class ConnectServer:
+    """One server, with a folder of its own for settings, log and scratch space. `conf`: settings of Spark.
+
+    Several in one folder are one after the other.
+    """
+
+    def __init__(
+        self, folder: Path, master: str, conf: Mapping[str, str], *, port: int, token: str, ui_port: int | None = None
+    ):
+        self.folder = folder
+        self.master = master
+        self.conf = conf
+        self.port = port
+        self.token = token
+        self.ui_port = ui_port
+        self.log = folder / "log"
+        self._child: subprocess.Popen[bytes] | None = None
+
+    @classmethod
+    def temporary(cls, master: str, conf: Mapping[str, str] | None = None) -> "ConnectServer":
+        """One for the life of this process, with ports and a token of its own. What dead ones left is removed."""
+        folder = Path(tempfile.mkdtemp(prefix="spark-", dir=own_scratch()))
+        return cls(folder, master, conf or {}, port=_free_port(), token=secrets.token_urlsafe(32), ui_port=_free_port())
+
+    @property
+    def url(self) -> str:
+        """For `SparkSession.builder.remote`; holds the token. Only for `localhost` it goes without TLS."""
+        return f"sc://localhost:{self.port}/;token={self.token}"
+
+    @property
+    def ui_url(self) -> str | None:
+        """Of its pages, where it has any."""
+        return f"http://{HOST}:{self.ui_port}" if self.ui_port is not None else None
+
+    @property
+    def pid(self) -> int | None:
+        return self._child.pid if self._child is not None and self._child.poll() is None else None
+
+    def settings(self) -> dict[str, str]:
+        """All that the server is told."""
+        merged = {**DEFAULTS, **self.conf}
+        own = {
+            "spark.master": with_retries(self.master, merged["spark.task.maxFailures"]),
+            "spark.app.name": "sluice",
+            "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+            "spark.connect.grpc.binding.port": str(self.port),
+            "spark.connect.authenticate.token": self.token,
+            "spark.sql.warehouse.dir": (self.folder / "warehouse").as_uri(),
+            "spark.ui.enabled": "false" if self.ui_port is None else "true",
+        }
+        if self.ui_port is not None:
+            own["spark.ui.port"] = str(self.ui_port)
+        if is_local(self.master):
+            here = {"spark.driver.host": HOST, "spark.driver.bindAddress": HOST}
+            # What a window is divided into: as many shares as there are cores to work on them.
+            here["spark.default.parallelism"] = str(_cores())
+            # Workers are forks of a process that has imported the library.
+            here["spark.python.daemon.module"] = "spark_jobs.worker_daemon"
+            # Nobody brings files along, so that all clients share them.
+            here["spark.sql.artifact.isolation.enabled"] = "false"
+            here["spark.sql.artifact.isolation.alwaysApplyClassloader"] = "false"
+            merged = {**DEFAULTS, **here, **self.conf}
+        return {**merged, **own, **PROTECTED}
+
+    def prepare(self) -> None:
+        """Its folder: the settings anew, the scratch space empty. Safe to repeat."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.chmod(0o700)
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._scratch.mkdir()
+        self._properties.unlink(missing_ok=True)
+        self._properties.touch(mode=0o600)
+        self._properties.write_text("".join(f"{key}={_property(value)}\n" for key, value in self.settings().items()))
+
+    def command(self) -> list[str]:
+        """The command line; nothing secret in it."""
+        options = ["--properties-file", str(self._properties), "--load-spark-defaults"]
+        return [str(_home() / "bin" / "spark-submit"), *options, str(Path(__file__).with_name("serve.py"))]
+
+    def environment(self) -> dict[str, str]:
+        """Of the server, and of executors on this machine, which find the library where this process has it."""
+        passed = {name: value for name, value in os.environ.items() if not name.startswith(_HIDDEN)}
+        known = [path for path in passed.get("PYTHONPATH", "").split(os.pathsep) if path]
+        own = [str(_ROOT), str(_ROOT / "plugins")]
+        return {
+            **passed,
+            "PYTHONPATH": os.pathsep.join([*own, *(path for path in known if path not in own)]),
+            "PYSPARK_PYTHON": sys.executable,  # Spark's workers would take any python3 of the PATH
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "SPARK_HOME": str(_home()),
+            "SPARK_LOCAL_DIRS": str(self._scratch),
+            **({"SPARK_LOCAL_IP": HOST} if is_local(self.master) else {}),
+        }
+
+    def spawn(
+        self, output: IO[bytes], *, environment: Mapping[str, str] | None = None, dies: bool = False
+    ) -> "subprocess.Popen[bytes]":
+        """Starts the server after `prepare()`, without waiting for it. `dies`: with the thread that started it."""
+        self._child = subprocess.Popen(
+            self.command(), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, cwd=self.folder,
+            env=dict(environment or self.environment()), umask=0o077, start_new_session=not dies,
+            preexec_fn=_die_with_parent if dies else None,
+        )  # fmt: skip
+        return self._child
+
+    def listens(self) -> bool:
+        """Whether somebody accepts connections on its port."""
+        with contextlib.suppress(OSError), socket.create_connection((HOST, self.port), timeout=1.0):
+            return True
+        return False
+
+    def start(self) -> None:
+        """Starts it and returns when it listens. It ends with the thread that calls, where the kernel does that.
+
+        Raises `ServerDidNotStart`, `SparkSecretMissing`.
+        """
+        self.prepare()
+        with open(self.log, "wb") as output:
+            child = self.spawn(output, dies=sys.platform == "linux")
+        end = time.monotonic() + START_SECONDS
+        while not self.listens():
+            if child.poll() is not None or time.monotonic() > end:
+                self.stop()
+                said = self.log.read_text(errors="replace")
+                if _SECRET_LACKING in said:
+                    raise SparkSecretMissing(self.master)
+                raise ServerDidNotStart(self.master, said[-1500:].strip() or f"it is silent for {START_SECONDS:.0f} s")
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        """Ends it, if need be by force."""
+        child = self._child
+        if child is None:
+            return
+        child.terminate()
+        try:
+            child.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+    def remove(self) -> None:
+        """Ends it, and removes its folder."""
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def _properties(self) -> Path:
+        return self.folder / "spark.properties"
+
+    @property
+    def _scratch(self) -> Path:
+        return self.folder / "scratch"
+
+
+def own_scratch() -> Path:
+    """This process's own folder in the first of SPARK_LOCAL_DIRS, else in the system's folder for such.
+
+    What killed processes left there is removed.
+    """
+    named = [Path(base.strip()) for base in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if base.strip()]
+    base = named[0] if named else Path(tempfile.gettempdir()) / f"sluice-spark-{os.geteuid()}"
+    base.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in base.glob(f"{_SCRATCH}*"):
+        if not _lives(folder.name.removeprefix(_SCRATCH)):
+            shutil.rmtree(folder, ignore_errors=True)
+    own = base / f"{_SCRATCH}{os.getpid()}"
+    own.mkdir(mode=0o700, exist_ok=True)
+    return own
+
+
+def _lives(pid: str) -> bool:
+    """Whether there is such a process, of any user; without /proc, which not every system has."""
+    try:
+        os.kill(int(pid), 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, ValueError, OverflowError):
+        return False
+    return True
+
+
+def _home() -> Path:
+    """The folder of the installed pyspark, which holds Spark."""
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise Terminal("pyspark is not installed: install requirements.lock.")
+    return Path(found.origin).parent
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def _property(value: str) -> str:
+    """`value` as java.util.Properties reads it back."""
+    units = value.encode("utf-16-be")
+    return "".join(f"\\u{units[place]:02x}{units[place + 1]:02x}" for place in range(0, len(units), 2))
+
+
+def _die_with_parent() -> None:
+    """In the child, before exec: PR_SET_PDEATHSIG with SIGKILL."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)

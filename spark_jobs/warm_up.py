@@ -1,0 +1,33 @@
+"""Runs a first job on a Connect server: `python -m spark_jobs.warm_up`, the fields of an `Endpoint` on its stdin.
+
+The first job of a server takes seconds, in which its JVM loads classes and its Python workers come up.
+"""
+
+import json
+import sys
+
+from sluice.errors import SluiceError
+from spark_jobs.endpoint import Endpoint
+from spark_jobs.session import SparkExecutor
+
+
+def warm_up(endpoint: Endpoint) -> None:
+    """Returns when a job has run. Raises `ExecutorsFailed`, `ExecutorsDiffer`."""
+    executor = SparkExecutor("sluice: warm-up", endpoint)
+    try:
+        executor.map(lambda number: number, executor.parallelism, "warm up")
+    finally:
+        executor.stop()
+
+
+def main() -> int:
+    try:
+        warm_up(Endpoint.read(json.loads(sys.stdin.read())))
+    except SluiceError as error:
+        print(error)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
