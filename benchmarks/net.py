@@ -12,7 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from sluice.apply import content_decoder, net_changes
+from sluice.apply import net_changes
+from sluice.database import xml_images
 from sluice.database.items import ITEMS
 from sluice.vendors.postgres.target import stage
 
@@ -59,10 +60,12 @@ def main() -> None:
     contents = pa.concat_arrays([*inserts.column("content").chunks] * 2)
     half = whole.slice(rows // 2)
     figures: dict[str, float] = {}
-    figures["parse every content"], _ = best(lambda: content_decoder.columns(contents, COLUMNS))
-    figures["reduce the mix"], changes = best(lambda: net_changes.reduce(net_changes.events(whole, ("id",))))
+    figures["parse every content"], _ = best(lambda: xml_images.columns(contents, COLUMNS))
+    figures["reduce the mix"], changes = best(
+        lambda: net_changes.reduce(net_changes.events(whole, ("id",), xml_images))
+    )
     figures["the same with old images"], _ = best(
-        lambda: net_changes.reduce(net_changes.events(half, ("id",)), before=True), 3
+        lambda: net_changes.reduce(net_changes.events(half, ("id",), xml_images), before=True), 3
     )
     figures["COPY text of the net rows"], _ = best(lambda: stage.copy_text(changes.inserts))
     for name, seconds in figures.items():

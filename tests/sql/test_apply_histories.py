@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sluice.apply import net_changes
+from sluice.database import xml_images
 from sluice.database.conflicts import Collision
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
@@ -69,7 +70,7 @@ class Slave:
         try:
             if way == "replay":
                 raise Collision(self.table, "as asked for")
-            changes = net_changes.reduce(net_changes.events(items, history.key), before=images)
+            changes = net_changes.reduce(net_changes.events(items, history.key, xml_images), before=images)
             self.merger.merge([changes], safe=safe)
         except Collision:
             self.replayer.replay(items, {self.table: history.key}, safe=safe, images=[self.table] if images else [])

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.apply import net_changes
+from sluice.database import xml_images
 from sluice.database.apply import Replayed
 from sluice.database.conflicts import ColumnMissing, Drift
 from sluice.model.connection import ConnectionInfo
@@ -196,7 +197,7 @@ def test_half_of_a_key_change(slave: Any) -> None:
     at = len(history.items)
     history.update(("x", "1", "1"), ("x", "2", "1"))
     history.update(("x", "3", "3"), ("x", "4", "3"))
-    found = net_changes.events(history.window(at), history.key)
+    found = net_changes.events(history.window(at), history.key, xml_images)
     assert found.guid.to_pylist() == ["1:11:x", "1:21:x", "1:31:x", "1:41:x"]
     kept = net_changes.kept_items(found, np.array([False, True, True, False]))
     assert kept.column("action").to_pylist() == ["INSERT", "DELETE"]

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sluice.apply import net_changes
+from sluice.database import xml_images
 from sluice.database.conflicts import Collision
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
@@ -114,7 +115,7 @@ class Slave:
         try:
             if next(self.ways) == "replay":
                 raise Collision(self.history.table, "as asked for")
-            self.merger.merge([net_changes.reduce(net_changes.events(items, key), safe=safe)], safe=safe)
+            self.merger.merge([net_changes.reduce(net_changes.events(items, key, xml_images), safe=safe)], safe=safe)
         except Collision:
             self.replayer.replay(items, {self.history.table: key}, safe=safe)
 

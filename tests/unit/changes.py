@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.database.items import ITEMS
-from sluice.model import content
+from sluice.model import content, guid
 from sluice.model.names import TableName
 
 TABLE = TableName("public", "t")
@@ -56,7 +56,7 @@ class History:
         return content.format_row(zip(self.columns, values, strict=True))
 
     def _guid(self, values: Values) -> str:
-        return content.key_text(dict(zip(self.columns, values, strict=True)), self.key) if self.key else ""
+        return guid.key_text(dict(zip(self.columns, values, strict=True)), self.key) if self.key else ""
 
     def _item(self, action: str, guid: str | None, new: str | None, old: str | None) -> None:
         number = len(self.items) + 1

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sluice.apply import content_decoder as arrow
-from sluice.model import content
+from sluice.database import xml_images as arrow
+from sluice.database.row_images import MixedShapes
+from sluice.model import content, guid
 from sluice.model.content import MalformedContent
 from tests.examples import examples
 
@@ -51,7 +52,7 @@ def test_many_rows_read_like_each_of_them(names: list[str], data: st.DataObject)
     found = [column.to_pylist() for column in arrow.columns(texts, names)]
     assert list(zip(*found, strict=True)) == rows
     if rows:
-        assert arrow.names(texts[0].as_py()) == tuple(names)
+        assert list(arrow.row(texts[0].as_py())) == names
 
 
 @EXAMPLES
@@ -96,7 +97,7 @@ def test_a_table_may_have_1600_columns() -> None:
 )
 def test_rows_of_another_shape_are_noticed(other: list[tuple[str, str | None]]) -> None:
     texts = pa.array([content.format_row(row) for row in ([("a", "1"), ("b", None)], other)], pa.large_string())
-    with pytest.raises(arrow.MixedShapes):
+    with pytest.raises(MixedShapes):
         arrow.columns(texts, ["a", "b"])
 
 
@@ -122,11 +123,11 @@ def test_what_no_trigger_wrote_is_refused(text: str) -> None:
 @given(st.lists(st.text(), min_size=2, max_size=4))
 def test_keys_of_several_columns_read_back(values: list[str]) -> None:
     names = [str(number) for number in range(len(values))]
-    text = content.key_text(dict(zip(names, values, strict=True)), names)
-    assert content.key_values(text, len(values)) == values
+    text = guid.key_text(dict(zip(names, values, strict=True)), names)
+    assert guid.key_values(text, len(values)) == values
 
 
 @pytest.mark.parametrize("text", ["", "1:a", "1:ab1:c", "5:a1:b", "x1:a1:b"])
 def test_a_text_that_is_no_key_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is no key"):
-        content.key_values(text, 2)
+        guid.key_values(text, 2)

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sluice.apply import content_decoder, net_changes, row_images
-from sluice.model import content as reference
+from sluice.apply import net_changes, row_images
+from sluice.database import xml_images
+from sluice.database.row_images import MixedShapes
 from sluice.model.change import NetChanges
+from sluice.model.guid import key_text
 from sluice.model.names import TableName
 from tests.examples import examples
 from tests.unit.changes import History, Values
@@ -29,7 +31,7 @@ EXAMPLES = settings(max_examples=examples(200), suppress_health_check=[HealthChe
 @pytest.fixture(autouse=True, params=["few", "many"])
 def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both readers of contents, rows taken apart at once and in pieces."""
-    monkeypatch.setattr(content_decoder, "FEW", 1000 if request.param == "few" else 0)
+    monkeypatch.setattr(xml_images, "FEW", 1000 if request.param == "few" else 0)
     monkeypatch.setattr(row_images, "PIECE", 1000 if request.param == "few" else 3)
 
 
@@ -113,7 +115,7 @@ def test_any_window_leads_from_its_start_to_its_end(
         return
     chunk = data.draw(st.integers(1, 10))
     window = pa.concat_tables([window.slice(at, chunk) for at in range(0, stop - start, chunk)])
-    changes = net_changes.reduce(net_changes.events(window, key), before=before)
+    changes = net_changes.reduce(net_changes.events(window, key, xml_images), before=before)
     old, new = state_at(history, start, steps, key), state_at(history, stop, steps, key)
     assert sorted(apply(changes, old), key=repr) == sorted(new, key=repr)
     assert changes.changes == stop - start
@@ -128,11 +130,11 @@ def test_old_images_travel_only_where_they_differ() -> None:
     history.update(("1", "v", "w", None), ("1", "v", "w2", None))
     history.update(("2", "v", "w", None), ("2", "v2", "w", None))
     history.update(("2", "v2", "w", None), ("2", "v", "w", None))
-    changes = net_changes.reduce(net_changes.events(history.window(at), ("id",)), before=True)
+    changes = net_changes.reduce(net_changes.events(history.window(at), ("id",), xml_images), before=True)
     assert changes.updates.column_names == ["c1", "c2", "c3", "c4", "b3"]
     assert changes.updates.column("b3").to_pylist() == ["w", "w"]
     history.delete("1", "v", "w2", None)
-    changes = net_changes.reduce(net_changes.events(history.window(at), ("id",)), before=True)
+    changes = net_changes.reduce(net_changes.events(history.window(at), ("id",), xml_images), before=True)
     assert changes.deletes.to_pylist() == [{"k1": "1", "b2": "v", "b3": "w", "b4": None}]
     assert not [name for name in changes.updates.column_names if name[0] == "b"]
 
@@ -145,7 +147,7 @@ def test_nothing_is_compared_where_the_former_values_are_not_known() -> None:
     history.items[-1]["oldcontent"] = None
     history.delete("1", "w")
     for start in (1, 2):
-        changes = net_changes.reduce(net_changes.events(history.window(start), ("id",)), before=True)
+        changes = net_changes.reduce(net_changes.events(history.window(start), ("id",), xml_images), before=True)
         assert (changes.compared, "b2" in changes.deletes.column_names) == (start == 2, start == 2)
 
 
@@ -158,20 +160,20 @@ def test_keys_whose_block_is_read_later_can_be_left_out(
     history = play(steps, key)
     if not history.items:
         return
-    found = net_changes.events(history.window(), key)
+    found = net_changes.events(history.window(), key, xml_images)
     dropped = set(data.draw(st.lists(st.sampled_from(sorted(set(found.guid.to_pylist()))))))
     keep = np.array([guid not in dropped for guid in found.guid.to_pylist()])
     changes = net_changes.reduce(found, keep)
 
     def kept(row: Values) -> bool:
-        return reference.key_text(dict(zip(("a", "b", "v"), row, strict=True)), key) not in dropped
+        return key_text(dict(zip(("a", "b", "v"), row, strict=True)), key) not in dropped
 
     assert sorted(apply(changes, []), key=repr) == sorted(filter(kept, history.rows), key=repr)
     # The same, by way of the items that a replay would get.
     items = net_changes.kept_items(found, keep)
     assert items.column("repl_key").to_pylist() == sorted(items.column("repl_key").to_pylist())
     if items.num_rows:
-        again = net_changes.reduce(net_changes.events(items, key))
+        again = net_changes.reduce(net_changes.events(items, key, xml_images))
         assert sorted(apply(again, []), key=repr) == sorted(filter(kept, history.rows), key=repr)
 
 
@@ -180,7 +182,7 @@ def test_keys_whose_block_is_read_later_can_be_left_out(
 def test_shares_and_entangled_keys_together_are_the_whole(steps: list[Any], key: tuple[str, ...], parts: int) -> None:
     history = play(steps, key)
     items = history.window()
-    apart = net_changes.changed_key_texts(items, key)
+    apart = net_changes.changed_key_texts(items, key, xml_images)
     rows = items.to_pylist()
     driver = pa.Table.from_pylist(
         [row for row in rows if row["guid"] is None or row["guid"] in apart], schema=items.schema
@@ -195,7 +197,7 @@ def test_shares_and_entangled_keys_together_are_the_whole(steps: list[Any], key:
     state: list[Values] = []
     for share in [driver, *(net_changes.without(share, apart) for share in shares)]:
         if share.num_rows:
-            state = apply(net_changes.reduce(net_changes.events(share, key)), state)
+            state = apply(net_changes.reduce(net_changes.events(share, key, xml_images)), state)
     assert sorted(state, key=repr) == sorted(history.rows, key=repr)
 
 
@@ -216,7 +218,7 @@ def test_rows_without_a_key_are_counted(steps: list[Any], data: st.DataObject) -
     window = history.window(start)
     if not window.num_rows:
         return
-    changes = net_changes.reduce(net_changes.events(window, ()))
+    changes = net_changes.reduce(net_changes.events(window, (), xml_images))
     rows = list(states[start])
     for row, copies in zip(rows_of(changes.deletes, "c")[:], changes.deletes.column("copies").to_pylist(), strict=True):
         for _ in range(copies):
@@ -231,7 +233,7 @@ def test_a_row_follows_its_key_through_a_chain() -> None:
     history.insert("2", "b")
     for old, new in ((("2", "b"), ("3", "b")), (("1", "a"), ("2", "a")), (("3", "b"), ("1", "b"))):
         history.update(old, new)
-    changes = net_changes.reduce(net_changes.events(history.window(2), ("id",)))
+    changes = net_changes.reduce(net_changes.events(history.window(2), ("id",), xml_images))
     assert rows_of(changes.moves, "k") == [("2",), ("1",)] or rows_of(changes.moves, "k") == [("1",), ("2",)]
     assert sorted(zip(rows_of(changes.moves, "k"), rows_of(changes.moves, "c"), strict=True)) == [
         (("1",), ("2", "a")),
@@ -244,7 +246,7 @@ def test_a_truncate_among_rows_is_refused() -> None:
     history.insert("1", "a")
     history.items[0]["action"] = "TRUNCATE"
     with pytest.raises(net_changes.NotRowChanges):
-        net_changes.events(history.window(), ("id",))
+        net_changes.events(history.window(), ("id",), xml_images)
 
 
 def test_inserted_and_deleted_within_a_window_is_nothing() -> None:
@@ -252,7 +254,7 @@ def test_inserted_and_deleted_within_a_window_is_nothing() -> None:
     history.insert("1", "a")
     history.update(("1", "a"), ("2", "a"))
     history.delete("2", "a")
-    assert net_changes.reduce(net_changes.events(history.window(), ("id",))).rows == 0
+    assert net_changes.reduce(net_changes.events(history.window(), ("id",), xml_images)).rows == 0
 
 
 def test_changes_captured_under_another_key_are_refused() -> None:
@@ -271,9 +273,9 @@ def test_changes_captured_under_another_key_are_refused() -> None:
         (keyless.window(), ("a", "b")),
     ):
         with pytest.raises(net_changes.WrongKey, match=r"s\.t.*initial update"):
-            net_changes.events(items, key)
-    with pytest.raises(content_decoder.MixedShapes):
-        net_changes.events(history.window(), ("gone",))
+            net_changes.events(items, key, xml_images)
+    with pytest.raises(MixedShapes):
+        net_changes.events(history.window(), ("gone",), xml_images)
 
 
 def test_a_key_may_be_the_empty_text() -> None:
@@ -281,11 +283,13 @@ def test_a_key_may_be_the_empty_text() -> None:
     history.insert("", "x")
     history.insert("a", "x")
     history.delete("", "x")
-    assert rows_of(net_changes.reduce(net_changes.events(history.window(), ("id",))).inserts, "c") == [("a", "x")]
+    assert rows_of(net_changes.reduce(net_changes.events(history.window(), ("id",), xml_images)).inserts, "c") == [
+        ("a", "x")
+    ]
 
 
 def test_a_table_without_replicated_columns_is_refused() -> None:
     history = History(TableName("s", "t"), (), ())
     history.insert()
     with pytest.raises(net_changes.NoColumns):
-        net_changes.reduce(net_changes.events(history.window(), ()))
+        net_changes.reduce(net_changes.events(history.window(), (), xml_images))

@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.database import xml_images
 from sluice.model.content import format_row
 from sluice.verify.offline_compare import Image, before, images
 
@@ -39,7 +40,9 @@ def test_what_was_done_since_is_taken_back(
     table: Table = {}
     run(table, earlier)
     then = {key: dict(row) for key, row in table.items()}
-    found: dict[tuple[str | None, ...], Image | None] = before([images(*item) for item in run(table, later)], ["id"])
+    found: dict[tuple[str | None, ...], Image | None] = before(
+        [images(xml_images, *item) for item in run(table, later)], ["id"]
+    )
     for key in {*then, *table}:
         # What is touched is as it was; what is not touched has not changed.
         assert (dict(found[key,] or {}) if (key,) in found else table.get(key, {})) == then.get(key, {})

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sluice.model.content import format_row, key_text
+from sluice.model.content import format_row
+from sluice.model.guid import key_text
 from sluice.model.names import TableName
 from sluice.model.reject import MOVES, OPEN, Reject, RejectStatus, before
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from sluice.apply.window_runs import by_table
-from sluice.model import content
+from sluice.database.row_images import RowImageCodec
 from sluice.model.change import Action
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.names import TableName
@@ -41,7 +41,10 @@ class Touch:
 
 
 def in_cascade_order(
-    items: pa.Table, keys: Mapping[TableName, Sequence[str]], foreign_keys: Iterable[ForeignKey]
+    items: pa.Table,
+    keys: Mapping[TableName, Sequence[str]],
+    foreign_keys: Iterable[ForeignKey],
+    images: RowImageCodec,
 ) -> pa.Table:
     """`items` (columns of `queue.ITEMS`, with OLDCONTENT, in REPL_KEY order), effects right behind their causes.
 
@@ -53,7 +56,7 @@ def in_cascade_order(
         for table, columns in ((key.child, key.columns), (key.parent, key.parent_columns)):
             matter.setdefault(table, set(keys.get(table, ()))).update(columns)
     places = list(range(items.num_rows))
-    for touches in _transactions(items, matter).values():
+    for touches in _transactions(items, matter, images).values():
         causes = causes_of(touches, acting)
         if causes:
             own = [touch.place for touch in touches]
@@ -62,15 +65,17 @@ def in_cascade_order(
     return items if places == sorted(places) else items.take(pa.array(places))
 
 
-def _transactions(items: pa.Table, matter: Mapping[TableName, set[str]]) -> dict[int, list[Touch]]:
+def _transactions(
+    items: pa.Table, matter: Mapping[TableName, set[str]], images: RowImageCodec
+) -> dict[int, list[Touch]]:
     """The changes of the tables in `matter` by transaction, in their order."""
     found: dict[int, list[Touch]] = {}
     numbered = items.append_column("place", pa.array(range(items.num_rows), pa.int64())) if matter else None
     for table, mine in by_table(numbered).items() if matter else ():
         wanted = matter.get(table, set())
         for item in mine.to_pylist() if wanted else ():
-            gone = dict(content.parse(item["oldcontent"])) if item["oldcontent"] else {}
-            new = dict(content.parse(item["content"])) if item["content"] and item["action"] != Action.DELETE else {}
+            gone = images.row(item["oldcontent"]) if item["oldcontent"] else {}
+            new = images.row(item["content"]) if item["content"] and item["action"] != Action.DELETE else {}
             old = {**new, **gone} if gone else {}
             rows = ({name: value for name, value in row.items() if name in wanted} for row in (old, new))
             found.setdefault(item["trans_key"], []).append(Touch(item["place"], table, *rows))

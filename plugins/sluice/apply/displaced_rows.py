@@ -16,8 +16,8 @@ from sluice.database.digests import by_canonical_texts, compared
 from sluice.database.registry import has_rows, vendor_of
 from sluice.database.session import Session
 from sluice.errors import RESTART_APPLY, Terminal
-from sluice.model import content
 from sluice.model.change import Action, RowChange
+from sluice.model.guid import key_text
 from sluice.model.names import TableName
 from sluice.model.position import Position
 from sluice.model.window import Window
@@ -162,14 +162,14 @@ class MasterRowsAt:
     def _rewind(self, table: TableName, mine: Sequence[DisplacedRow], found: dict[Place, Row | None]) -> None:
         """What happened since is taken back: a row's first change since says what it was before."""
         key = mine[0].change.key
-        places = {content.key_text(found.get((table, each.key)) or each.row, key): (table, each.key) for each in mine}
+        places = {key_text(found.get((table, each.key)) or each.row, key): (table, each.key) for each in mine}
         items = self.sessions.reader.key_changes(Window(self.at, self.now), guids={table: places}, images=True)
-        for item in items.to_pylist():
+        for item in self.sessions.images.as_content(items).to_pylist():
             if (item["schema"], item["table"]) != (table.schema, table.name):
                 continue
             change = RowChange.of(item, key)
             for row, was in ((change.old, change.old or None), (change.new, None)):
-                text = content.key_text(row, key) if row else ""
+                text = key_text(row, key) if row else ""
                 place = places.get(text) if row else None
                 if place is None:
                     continue

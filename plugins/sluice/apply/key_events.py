@@ -12,11 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.apply.content_decoder import TEXT, MixedShapes, columns, names, overlay
+from sluice.database.row_images import MixedShapes, RowImageCodec
 from sluice.errors import Terminal
-from sluice.model import content as reference
+from sluice.model.guid import key_text, key_values
 from sluice.model.names import TableName
 
+TEXT = pa.large_string()
 Flags = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
 
@@ -48,6 +49,7 @@ class KeyEvents:
     """
 
     items: pa.Table
+    images: RowImageCodec
     key: tuple[str, ...]
     guid: pa.Array
     item: Indices
@@ -73,13 +75,13 @@ class KeyEvents:
         return split_keys(self.guid, len(self.key))
 
 
-def events(items: pa.Table, key: Sequence[str]) -> KeyEvents:
+def events(items: pa.Table, key: Sequence[str], images: RowImageCodec) -> KeyEvents:
     """The events of `items`: all of one table, in REPL_KEY order, of one definition, rows only.
 
     `items`: columns repl_key, trans_key, schema, table, guid, action, content, oldcontent (the
     latter may be null where neither the key nor old images need it). `key`: the master's key
-    columns, in its order; empty for a keyless table. Raises `NotRowChanges`, `WrongKey`, `MixedShapes`,
-    `MalformedContent`.
+    columns, in its order; empty for a keyless table. `images`: the source's. Raises `NotRowChanges`, `WrongKey`,
+    `MixedShapes`, `MalformedContent`.
     """
     action = one_array(items.column("action"))
     inserted, deleted = matches(action, "INSERT"), matches(action, "DELETE")
@@ -89,17 +91,17 @@ def events(items: pa.Table, key: Sequence[str]) -> KeyEvents:
     count = len(action)
     guid = one_array(items.column("guid"))
     changing = np.flatnonzero(updated & np.asarray(pc.is_null(guid)))
-    _check_key(items, guid, changing, key)
+    _check_key(items, guid, changing, key, images)
     if not key:
         nobody = pa.nulls(count, TEXT)
-        return KeyEvents(items, (), nobody, np.arange(count), ~inserted, ~deleted, np.full(count, -1))
+        return KeyEvents(items, images, (), nobody, np.arange(count), ~inserted, ~deleted, np.full(count, -1))
     if not len(changing):
-        return KeyEvents(items, tuple(key), guid, np.arange(count), ~inserted, ~deleted, np.full(count, -1))
+        return KeyEvents(items, images, tuple(key), guid, np.arange(count), ~inserted, ~deleted, np.full(count, -1))
     times = np.ones(count, dtype=np.int64)
     times[changing] = 2
     item = np.repeat(np.arange(count), times)
     goes = changing + np.arange(len(changing))  # the event of the old key, the new one's follows
-    old, new = _changed_keys(items, changing, key)
+    old, new = _changed_keys(items, changing, key, images)
     pool = pa.concat_arrays([guid, old, new])
     source = item.copy()
     source[goes] = count + np.arange(len(changing))
@@ -109,10 +111,10 @@ def events(items: pa.Table, key: Sequence[str]) -> KeyEvents:
     before[goes + 1] = False
     partner = np.full(len(item), -1, dtype=np.int64)
     partner[goes], partner[goes + 1] = goes + 1, goes
-    return KeyEvents(items, tuple(key), pool.take(pa.array(source)), item, before, after, partner)
+    return KeyEvents(items, images, tuple(key), pool.take(pa.array(source)), item, before, after, partner)
 
 
-def changed_key_texts(items: pa.Table, key: Sequence[str]) -> set[str]:
+def changed_key_texts(items: pa.Table, key: Sequence[str], images: RowImageCodec) -> set[str]:
     """The key texts, old and new, of the UPDATEs in `items` that change a key.
 
     All changes of these keys must be reduced together; the shares of a window leave them out.
@@ -122,7 +124,7 @@ def changed_key_texts(items: pa.Table, key: Sequence[str]) -> set[str]:
     )
     if not len(changing):
         return set()
-    old, new = _changed_keys(items, changing, key)
+    old, new = _changed_keys(items, changing, key, images)
     return {*old.to_pylist(), *new.to_pylist()}
 
 
@@ -171,7 +173,7 @@ def table_name(items: pa.Table) -> TableName:
     return TableName(items.column("schema")[0].as_py(), items.column("table")[0].as_py())
 
 
-def _check_key(items: pa.Table, guid: pa.Array, changing: Indices, key: Sequence[str]) -> None:
+def _check_key(items: pa.Table, guid: pa.Array, changing: Indices, key: Sequence[str], images: RowImageCodec) -> None:
     """Raises `WrongKey` where the GUIDs are not those of `key`: reduced by them, rows would be lost.
 
     Looked at are the first row, and the first whose GUID is empty.
@@ -188,11 +190,11 @@ def _check_key(items: pa.Table, guid: pa.Array, changing: Indices, key: Sequence
         text = item["content"] if item["content"] is not None else item["oldcontent"]
         if text is None:
             continue
-        row = dict(reference.parse(text))
+        row = images.row(text)
         if not all(name in row for name in key):
             raise MixedShapes(key, text)
         # A GUID lacks the trailing blanks of a bpchar, a content has them.
-        if reference.key_text(row, key).rstrip(" ") != item["guid"].rstrip(" ") and len(key) == 1:
+        if key_text(row, key).rstrip(" ") != item["guid"].rstrip(" ") and len(key) == 1:
             raise WrongKey(table_name(items), key, item["guid"])
         if len(key) > 1 and _parts(item["guid"], len(key)) is None:
             raise WrongKey(table_name(items), key, item["guid"])
@@ -200,21 +202,23 @@ def _check_key(items: pa.Table, guid: pa.Array, changing: Indices, key: Sequence
 
 def _parts(guid: str, count: int) -> list[str] | None:
     try:
-        return reference.key_values(guid, count)
+        return key_values(guid, count)
     except ValueError:
         return None
 
 
-def _changed_keys(items: pa.Table, changing: Indices, key: Sequence[str]) -> tuple[pa.Array, pa.Array]:
+def _changed_keys(
+    items: pa.Table, changing: Indices, key: Sequence[str], images: RowImageCodec
+) -> tuple[pa.Array, pa.Array]:
     """Old and new key texts of the items at `changing`."""
     contents = rows_at(items.column("content"), changing)
-    width = names(contents[0].as_py())
-    values = columns(contents, width)
+    width = tuple(images.row(contents[0].as_py()))
+    values = images.columns(contents, width)
     if not all(name in width for name in key):
         raise MixedShapes(key, contents[0].as_py())
     places = [width.index(name) for name in key]
     new = [values[place] for place in places]
-    old = overlay(new, key, rows_at(items.column("oldcontent"), changing))
+    old = images.overlay(new, key, rows_at(items.column("oldcontent"), changing))
     return _join_keys(old), _join_keys(new)
 
 
@@ -232,7 +236,7 @@ def split_keys(guids: pa.Array, parts: int) -> list[pa.Array]:
     texts = one_array(guids)
     if parts == 1:
         return [texts]
-    rows = [reference.key_values(guid, parts) for guid in texts.to_pylist()]
+    rows = [key_values(guid, parts) for guid in texts.to_pylist()]
     return [pa.array([row[number] for row in rows], TEXT) for number in range(parts)]
 
 

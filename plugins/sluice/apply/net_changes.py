@@ -1,6 +1,6 @@
 """The net change of each key of a window: of any number of changes of a row, one remains.
 
-    found = events(items, key)                  # who appears and disappears, in order
+    found = events(items, key, images)          # who appears and disappears, in order
     keep = ...                                  # optional: a boolean for each event, by its marker
     changes = reduce(found, keep)               # NetChanges
 
@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.apply import row_images
-from sluice.apply.content_decoder import columns, names, overlay
 from sluice.apply.key_events import (
     Flags,
     Indices,
@@ -36,6 +35,7 @@ from sluice.apply.key_events import (
     table_name,
     without,
 )
+from sluice.database.row_images import RowImageCodec
 from sluice.errors import Terminal
 from sluice.model.change import NetChanges
 from sluice.model.names import TableName
@@ -69,7 +69,7 @@ def reduce(found: KeyEvents, keep: Flags | None = None, *, before: bool = False,
     if not len(chosen):
         return _empty(table, found.key, items.num_rows)
     if not found.key:
-        return _multiset(table, items.take(pa.array(found.item[chosen])), items.num_rows)
+        return _multiset(table, items.take(pa.array(found.item[chosen])), found.images, items.num_rows)
 
     first, last, code = _ends(found.guid if keep is None else found.guid.take(pa.array(chosen)))
     first, last = chosen[first], chosen[last]
@@ -99,12 +99,12 @@ def reduce(found: KeyEvents, keep: Flags | None = None, *, before: bool = False,
     former = before and bool(width) and _former_known(items)
 
     def images_of(comes_from: Indices, goes_to: Indices, *, now: bool = True) -> row_images.Images:
-        return row_images.images(items, begins[comes_from], ends[goes_to], found.key, width, now=now, former=former)
+        return row_images.images(found, begins[comes_from], ends[goes_to], width, now=now, former=former)
 
     old_keys = split_keys(found.guid.take(pa.array(first[moved_from])), len(found.key))
     deletes = {**_numbered("k", _delete_keys(found, dead, first)), **images_of(dead, dead, now=False)}
     moves = {**_numbered("k", old_keys), **images_of(moved_from, moved_to)}
-    inserts = row_images.images(items, begins[fresh], ends[fresh], found.key, width, now=True, former=False)
+    inserts = row_images.images(found, begins[fresh], ends[fresh], width, now=True, former=False)
     return NetChanges(
         table,
         width,
@@ -177,20 +177,20 @@ def _former_known(items: pa.Table) -> bool:
     return not pc.any(silent).as_py()
 
 
-def _multiset(table: TableName, items: pa.Table, changes: int) -> NetChanges:
+def _multiset(table: TableName, items: pa.Table, images: RowImageCodec, changes: int) -> NetChanges:
     """Keyless: for each distinct row how many copies come or go."""
     action = one_array(items.column("action"))
     content, old = one_array(items.column("content")), one_array(items.column("oldcontent"))
     inserted, deleted, updated = (matches(action, word) for word in ("INSERT", "DELETE", "UPDATE"))
     comes, goes, turns = (np.flatnonzero(flags) for flags in (inserted | updated, deleted, updated))
     sample = content[int(comes[0])] if len(comes) else old[int(goes[0])]
-    width = names(sample.as_py())
+    width = tuple(images.row(sample.as_py()))
     if not width:
         raise NoColumns(table)
-    new = columns(content.take(pa.array(comes)), width)
-    gone = columns(old.take(pa.array(goes)), width)
+    new = images.columns(content.take(pa.array(comes)), width)
+    gone = images.columns(old.take(pa.array(goes)), width)
     turned = content.take(pa.array(turns))
-    previous = overlay(columns(turned, width), width, old.take(pa.array(turns)))
+    previous = images.overlay(images.columns(turned, width), width, old.take(pa.array(turns)))
     rows = pa.table(_numbered("c", [pa.concat_arrays(three) for three in zip(new, gone, previous, strict=True)]))
     sign = np.concatenate([np.ones(len(comes), np.int64), np.full(len(goes) + len(turns), -1, np.int64)])
     labels = rows.column_names
@@ -213,7 +213,7 @@ def _names(items: pa.Table, found: KeyEvents) -> tuple[str, ...]:
         column = items.column(label)
         present = pc.index(pc.is_valid(column), pa.scalar(True)).as_py()
         if present >= 0 and column[present].as_py():
-            return names(column[present].as_py())
+            return tuple(found.images.row(column[present].as_py()))
     return found.key
 
 

@@ -11,6 +11,7 @@ from sluice.apply.schema_history import SchemaHistory
 from sluice.database.apply import Alterer, Merger, Replayer
 from sluice.database.changes import ChangeReader
 from sluice.database.registry import source_of, vendor_of
+from sluice.database.row_images import RowImageCodec
 from sluice.database.session import Session
 from sluice.errors import DataLost
 from sluice.model.mask import Mask
@@ -42,6 +43,8 @@ class PairSessions:
         self._reader: ChangeReader | None = None
         self._merger: Merger | None = None
         self._alterer: Alterer | None = None
+        self.images: RowImageCodec = source_of(pair.master_info.vendor).images
+        """What the source's items are read with."""
         self.schema_history = SchemaHistory(self)
         self.replica_role = False
         """Whether this account may switch the slave's triggers and foreign keys off for its session."""

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.apply.content_decoder import TEXT, columns, overlay
-from sluice.apply.key_events import Indices, rows_at
+from sluice.apply.key_events import TEXT, Indices, KeyEvents, rows_at
+from sluice.database.row_images import RowImageCodec
 
 PIECE = 50_000
 """Rows that one thread takes apart at a time."""
@@ -26,10 +26,9 @@ Images = dict[str, pa.Array | pa.ChunkedArray]
 
 
 def images(
-    items: pa.Table,
+    found: KeyEvents,
     begins: Indices,
     ends: Indices,
-    key: Sequence[str],
     width: Sequence[str],
     *,
     now: bool,
@@ -43,7 +42,7 @@ def images(
 
     def piece(at: int) -> Images:
         mine = slice(at, at + PIECE)
-        return _piece(items, begins[mine], ends[mine], key, width, now, former)
+        return _piece(found.items, found.images, begins[mine], ends[mine], found.key, width, now, former)
 
     if not now and not former:
         return {}
@@ -59,9 +58,16 @@ def images(
 
 
 def _piece(
-    items: pa.Table, begins: Indices, ends: Indices, key: Sequence[str], width: Sequence[str], now: bool, former: bool
+    items: pa.Table,
+    codec: RowImageCodec,
+    begins: Indices,
+    ends: Indices,
+    key: Sequence[str],
+    width: Sequence[str],
+    now: bool,
+    former: bool,
 ) -> Images:
-    values = columns(rows_at(items.column("content"), ends), width) if now else None
+    values = codec.columns(rows_at(items.column("content"), ends), width) if now else None
     result = {f"c{number}": value for number, value in enumerate(values or (), start=1)}
     if not former or not len(begins):
         return result
@@ -73,7 +79,7 @@ def _piece(
     base = list(values or ())
     if again.any():
         # Contents that were not taken apart yet: those of rows that changed several times.
-        other = columns(pc.coalesce(content, old).filter(pa.array(again)), width)
+        other = codec.columns(pc.coalesce(content, old).filter(pa.array(again)), width)
         order = np.arange(len(begins))
         order[again] = len(begins) + np.arange(int(again.sum()))
         base = (
@@ -81,7 +87,7 @@ def _piece(
             if values is None
             else [pa.concat_arrays([one, two]).take(pa.array(order)) for one, two in zip(values, other, strict=True)]
         )
-    before = overlay(base, width, laid, skip=key) if not bare.all() else base
+    before = codec.overlay(base, width, laid, skip=key) if not bare.all() else base
     for number, (name, was) in enumerate(zip(width, before, strict=True), start=1):
         if name not in key and (values is None or not _alike(was, values[number - 1])):
             result[f"b{number}"] = was

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from sluice.database.registry import source_of
 from sluice.errors import RESTART_APPLY, DataLost, Terminal
-from sluice.model import table_definition
 from sluice.model.change import EMPTYING, Action
 from sluice.model.names import TableName
 from sluice.model.position import Position
@@ -92,9 +91,8 @@ class SchemaHistory:
         if cut.action in EMPTYING or cut.action is Action.DIFFER:
             return
         self._shapes.pop(cut.table, None)
-        if cut.content is not None:
-            now = table_definition.parse(cut.content)
-            self._shapes[now.table] = now.shape
+        if cut.defined is not None:
+            self._shapes[cut.defined.table] = cut.defined.shape
 
     def clear(self) -> None:
         """Nothing is known any more."""

@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from sluice.apply import net_changes, window_runs
 from sluice.apply.apply_plan import Checks, Rows, Step, Truncation
-from sluice.apply.content_decoder import MixedShapes
 from sluice.apply.executor import Executor, ExecutorStuck, T, run_with_heartbeat
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.rejects import Overlaps, PairRejects
@@ -27,6 +26,7 @@ from sluice.counted import counted
 from sluice.database.apply import Staged
 from sluice.database.changes import Survey
 from sluice.database.registry import source_of, vendor_of
+from sluice.database.row_images import MixedShapes
 from sluice.errors import Transient
 from sluice.model.change import Action, NetChanges
 from sluice.model.names import TableName
@@ -159,7 +159,7 @@ class StageDriver:
             return {}
         definitions = self.sessions.schema_history
         apart = {
-            table: frozenset(net_changes.changed_key_texts(items, definitions.key(table)))
+            table: frozenset(net_changes.changed_key_texts(items, definitions.key(table), self.sessions.images))
             for table, items in window_runs.by_table(moved).items()
             if table not in left_out
         }
@@ -168,7 +168,7 @@ class StageDriver:
         for table, items in window_runs.by_table(self._key_changes(span, guids=apart, images=images)).items():
             for number, mine in enumerate(window_runs.pieces(items, places)):
                 if mine.num_rows and table not in left_out:
-                    found = net_changes.events(mine, definitions.key(table))
+                    found = net_changes.events(mine, definitions.key(table), self.sessions.images)
                     runs[number].append(net_changes.reduce(found, before=checks.compares(table), safe=checks.safe))
         return apart
 
@@ -179,7 +179,8 @@ class StageDriver:
         }:
             for table, items in window_runs.by_table(self._key_changes(span, guids=pair_rejects)).items():
                 if table in keys:
-                    self.pair_rejects.note_overlaps(net_changes.events(items, keys[table]), table, overlaps)
+                    found = net_changes.events(items, keys[table], self.sessions.images)
+                    self.pair_rejects.note_overlaps(found, table, overlaps)
 
     def _key_changes(
         self, span: Window, guids: Mapping[TableName, Collection[str]] | None = None, *, images: bool = False

@@ -90,6 +90,7 @@ class StageTask:
     def _stage(self, connection: Session, number: int, runs: Sequence[Run]) -> list[tuple[int, NetChanges | Staged]]:
         applying = vendor_of(self.pair.slave_info.vendor).applying
         stager = applying.Stager(connection, Mask(self.pair.replication.verify.mask))
+        images = source_of(self.pair.master_info.vendor).images
         stager.load(table for run in runs for table in run if table not in self.left_out)
         staged: list[tuple[int, NetChanges | Staged]] = []
         for place, run in enumerate(runs):
@@ -102,7 +103,8 @@ class StageTask:
                 if not mine.num_rows:
                     continue
                 before = table in self.compared
-                changed = net_changes.reduce(net_changes.events(mine, self.keys[table]), before=before, safe=self.safe)
+                found = net_changes.events(mine, self.keys[table], images)
+                changed = net_changes.reduce(found, before=before, safe=self.safe)
                 if len(runs) > 1 and mine.num_rows <= FEW:
                     # A table of its own would cost more than what it holds.
                     staged.append((place, changed))

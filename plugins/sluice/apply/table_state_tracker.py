@@ -9,7 +9,6 @@ from sluice.apply.load_filter import LoadFilter
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.window_runs import CutItem
 from sluice.database.registry import vendor_of
-from sluice.model import table_definition
 from sluice.model.blocks import Decision
 from sluice.model.change import Action
 from sluice.model.names import TableName
@@ -36,7 +35,8 @@ class TableStateTracker:
         if cut.action is Action.DROP:
             self.states = self.states.put(cut.table, TableState.READY)
         else:
-            now = table_definition.parse(cut.content or "").table
+            assert cut.defined is not None, f"an item {cut.action} has a definition"
+            now = cut.defined.table
             if now == cut.table:
                 return [] if left_out else [cut]
             self.states = self.states.renamed(cut.table, now)
@@ -49,7 +49,7 @@ class TableStateTracker:
 
     def _create(self, cut: CutItem) -> list[Step]:
         state = state_after_create(
-            complete=table_definition.parse(cut.content or "").complete,
+            complete=cut.defined is not None and cut.defined.complete,
             loading=self._loading(cut),
             filled=cut.table not in self._vacated and self._filled(cut.table),
         )

@@ -280,10 +280,11 @@ class WindowTransaction:
         if not present:
             return
         items = pa.concat_tables([rows.items(table) for table in present]).sort_by("repl_key")
+        images = self.sessions.images
         if merger.cascades:
-            items = cascade_order.in_cascade_order(items, rows.keys, merger.targets.foreign_keys(present))
+            items = cascade_order.in_cascade_order(items, rows.keys, merger.targets.foreign_keys(present), images)
         done = self.sessions.replayer.replay(
-            items,
+            images.as_content(items),
             rows.keys,
             safe=checks.safe,
             images=[table for table in rows.keys if checks.compares(table)],

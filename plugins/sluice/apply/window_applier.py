@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 from sluice.apply import net_changes, pending_ddl, window_runs
 from sluice.apply.apply_plan import Checks, Rows, Step, Truncation
 from sluice.apply.checkpoint_writer import SlaveCheckpointWriter
-from sluice.apply.content_decoder import MixedShapes
 from sluice.apply.executor import Executor
 from sluice.apply.load_filter import LoadFilter
 from sluice.apply.pair_sessions import PairSessions
@@ -33,6 +32,7 @@ from sluice.database.apply import Staged
 from sluice.database.changes import Survey
 from sluice.database.conflicts import ColumnMissing, Conflict
 from sluice.database.registry import vendor_of
+from sluice.database.row_images import MixedShapes
 from sluice.model.blocks import Decision
 from sluice.model.change import EMPTYING, Action, NetChanges
 from sluice.model.checkpoint import Checkpoint
@@ -195,7 +195,7 @@ class WindowApplier:
         overlaps: Overlaps,
     ) -> list[Step]:
         steps: list[Step] = []
-        for run in window_runs.runs(items):
+        for run in window_runs.runs(items, self.sessions.images):
             if isinstance(run, CutItem):
                 steps += self._cut(run, seen, above, tracker)
                 continue
@@ -223,7 +223,7 @@ class WindowApplier:
         keys = {table: self.sessions.schema_history.key(table) for table in run}
         for table, items in run.items():
             try:
-                found = net_changes.events(items, keys[table])
+                found = net_changes.events(items, keys[table], self.sessions.images)
                 self.pair_rejects.note_overlaps(found, table, overlaps)
                 keep = load_filter.keep(found, table) if load_filter is not None else None
                 kept[table] = items if keep is None else net_changes.kept_items(found, keep)

@@ -9,8 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.model.change import ROW_ACTIONS, Action
+from sluice.database.row_images import RowImageCodec
+from sluice.model.change import DEFINITIONS, ROW_ACTIONS, Action
 from sluice.model.names import TableName
+from sluice.model.table_definition import TableDefinition
 
 
 @dataclass(frozen=True)
@@ -23,13 +25,15 @@ class CutItem:
     table: TableName
     content: str | None
     oldcontent: str | None
+    defined: TableDefinition | None = None
+    """What `content` says of a change of a definition."""
 
 
 Run = dict[TableName, pa.Table]
 """Changes of rows between two cuts: each table's items, in REPL_KEY order."""
 
 
-def runs(items: pa.Table) -> Iterator[Run | CutItem]:
+def runs(items: pa.Table, images: RowImageCodec) -> Iterator[Run | CutItem]:
     """The items of a window, in REPL_KEY order, as runs of row changes and the cuts between them."""
     if not items.num_rows:
         return
@@ -38,7 +42,7 @@ def runs(items: pa.Table) -> Iterator[Run | CutItem]:
     for at in np.flatnonzero(~rows).tolist():
         if at > begin:
             yield by_table(items.slice(begin, at - begin))
-        yield _cut(items.slice(at, 1))
+        yield _cut(items.slice(at, 1), images)
         begin = at + 1
     if begin < items.num_rows:
         yield by_table(items.slice(begin))
@@ -68,15 +72,17 @@ def _codes(column: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], l
     return np.asarray(encoded.indices).astype(np.int64), encoded.dictionary.to_pylist()
 
 
-def _cut(items: pa.Table) -> CutItem:
-    (item,) = items.to_pylist()
+def _cut(items: pa.Table, images: RowImageCodec) -> CutItem:
+    (theirs,), (item,) = items.to_pylist(), images.as_content(items).to_pylist()
+    action, content = Action(item["action"]), theirs["content"]
     return CutItem(
         item["repl_key"],
         item["trans_key"],
-        Action(item["action"]),
+        action,
         TableName(item["schema"], item["table"]),
         item["content"],
         item["oldcontent"],
+        images.definition(content) if action in DEFINITIONS and content is not None else None,
     )
 
 

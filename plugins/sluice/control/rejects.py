@@ -6,7 +6,7 @@ from typing import Any
 
 from sluice.control.own_tables import OwnTables, Statements, one_of
 from sluice.database.session import Session
-from sluice.model import content
+from sluice.model import content, guid
 from sluice.model.change import Action, RowChange
 from sluice.model.names import TableName
 from sluice.model.reject import OPEN, Reject, Rejected, RejectStatus, before
@@ -130,7 +130,7 @@ def key_texts(change: RowChange) -> list[str]:
     if not change.key:
         return []
     rows = [row for row in (change.old, change.new) if row]
-    return sorted({content.key_text(row, change.key) for row in rows})
+    return sorted({guid.key_text(row, change.key) for row in rows})
 
 
 def _of_status(statuses: Iterable[RejectStatus]) -> tuple[str, Mapping[str, object]]:

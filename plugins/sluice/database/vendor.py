@@ -12,6 +12,7 @@ from sluice.database.digests import Digester
 from sluice.database.failover import FailoverSupport
 from sluice.database.load import LoadTarget
 from sluice.database.preflight import Preflight
+from sluice.database.row_images import RowImageCodec
 from sluice.database.rows import RowSource
 from sluice.database.schema import Schemas
 from sluice.database.selection import RowSelection
@@ -32,6 +33,11 @@ class Source(Protocol):
 
     @property
     def changes(self) -> ChangeSource: ...
+
+    @property
+    def images(self) -> RowImageCodec:
+        """How its changes carry rows."""
+        ...
 
     @property
     def types(self) -> ColumnTypes:

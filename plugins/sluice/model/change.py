@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sluice.model import content
+from sluice.model import content, guid
 from sluice.model.mask import NO_PATTERNS, Mask
 from sluice.model.names import TableName
 
@@ -108,7 +108,7 @@ class RowChange:
             if old is not None:
                 before = dict(content.parse(old))
             else:
-                before = dict(zip(key, content.key_values(item["guid"], len(key)), strict=True))
+                before = dict(zip(key, guid.key_values(item["guid"], len(key)), strict=True))
         table = TableName(item["schema"], item["table"])
         named = old if action is Action.DELETE else new
         partial = named is not None and content.is_partial(named)

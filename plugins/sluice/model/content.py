@@ -1,7 +1,7 @@
 """CONTENT and OLDCONTENT of ITEMS: the reference reader and writer, one row at a time.
 
 A row is a concatenation of `<col name="C">value</col>`, columns in the order of their positions,
-generated ones left out. `sluice.apply.content_decoder` does the same to millions of rows at once and
+generated ones left out. `sluice.database.xml_images` does the same to millions of rows at once and
 falls back to this module for the rows it does not recognise.
 
 | value | form |
@@ -16,9 +16,8 @@ falls back to this module for the rows it does not recognise.
 import base64
 import binascii
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-from sluice.counted import counted
 from sluice.errors import Terminal
 
 Row = list[tuple[str, str | None]]
@@ -37,7 +36,6 @@ _COLUMN = re.compile(
     re.DOTALL,
 )
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_KEY_PART = re.compile(r"([0-9]+):")
 
 
 class MalformedContent(Terminal):
@@ -129,27 +127,3 @@ def escape(name: str) -> str:
 def unescape(attribute: str) -> str:
     """The column's name that an attribute stands for."""
     return attribute.replace("&quot;", '"').replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&")
-
-
-def key_text(row: Mapping[str, str | None], key: Sequence[str]) -> str:
-    """The key of a row as one text (GUID): the value itself, or each value as `length:text`."""
-    if len(key) == 1:
-        return row[key[0]] or ""
-    return "".join(f"{len(value)}:{value}" for value in (row[name] or "" for name in key))
-
-
-def key_values(guid: str, parts: int) -> list[str]:
-    """The key's values from a GUID of `parts` columns. Raises `ValueError`."""
-    if parts == 1:
-        return [guid]
-    values: list[str] = []
-    at = 0
-    while at < len(guid):
-        match = _KEY_PART.match(guid, at)
-        if match is None:
-            break
-        at = match.end() + int(match[1])
-        values.append(guid[match.end() : at])
-    if len(values) != parts or at != len(guid):
-        raise ValueError(f"{guid!r} is no key of {counted(parts, 'column')}")
-    return values

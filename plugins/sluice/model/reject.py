@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from sluice.counted import listed
-from sluice.model import content
+from sluice.model import content, guid
 from sluice.model.change import RowChange
 from sluice.model.names import TableName
 
@@ -95,7 +95,7 @@ class Reject:
         """Those of `rows` that the change touches: texts of keys, or of a keyless table whole rows of `columns`."""
         if self.key:
             texts = frozenset(self.keys)
-            return {row for row in rows if content.key_text(dict(zip(self.key, row, strict=True)), self.key) in texts}
+            return {row for row in rows if guid.key_text(dict(zip(self.key, row, strict=True)), self.key) in texts}
         images = {tuple(image.get(name) for name in columns) for image in self._images()}
         return images.intersection(rows)
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from sluice.database.registry import vendor_of
+from sluice.database.row_images import RowImageCodec
 from sluice.database.session import Session
-from sluice.model import content
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.names import TableName
 from sluice.model.position import Position
@@ -91,23 +91,22 @@ def before(items: Iterable[Waiting], key: Sequence[str]) -> dict[Row, Image | No
     return found
 
 
-def images(action: str, text: str | None, oldtext: str | None) -> Waiting:
+def images(codec: RowImageCodec, action: str, text: str | None, oldtext: str | None) -> Waiting:
     """An item's rows: after, before."""
-    if action == "UPDATE" and text is not None:
-        return action, dict(content.parse(text)), dict(content.overlay(text, oldtext or ""))
     if action not in ("INSERT", "UPDATE", "DELETE"):
         return action, None, None
-    return action, dict(content.parse(text)) if text else None, dict(content.parse(oldtext)) if oldtext else None
+    new, old = (codec.row(each) if each else None for each in (text, oldtext))
+    return action, new, {**new, **(old or {})} if action == "UPDATE" and new is not None else old
 
 
 def waiting(pair: Pair, master: "Side", window: Window, table: TableName) -> list[Waiting]:
     """The images of the changes of `table` that wait. Raises `ChangesWait`."""
-    module = vendor_of(master.info.vendor).changes
+    source = vendor_of(master.info.vendor)
     schema = pair.replication.master.schema
-    found = module.changes_of(master.first, pair.prefix, schema, window, table, MOST_WAITING + 1)
+    found = source.changes.changes_of(master.first, pair.prefix, schema, window, table, MOST_WAITING + 1)
     if len(found) > MOST_WAITING:
         raise ChangesWait(f"more than {MOST_WAITING:,} changes of the table wait for it")
-    return [images(*item) for item in found]
+    return [images(source.images, *item) for item in found]
 
 
 def _key(row: Image, key: Sequence[str]) -> Row:

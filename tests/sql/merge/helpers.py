@@ -3,6 +3,7 @@
 from typing import Any
 
 from sluice.apply import net_changes
+from sluice.database import xml_images
 from sluice.model.change import NetChanges
 from sluice.model.names import TableName
 from sluice.vendors.postgres.target.merge import Merger
@@ -12,7 +13,7 @@ T = TableName("public", "t")
 
 
 def reduced(history: History, start: int = 0, *, images: bool = False) -> NetChanges:
-    return net_changes.reduce(net_changes.events(history.window(start), history.key), before=images)
+    return net_changes.reduce(net_changes.events(history.window(start), history.key, xml_images), before=images)
 
 
 def rows(link: Any, table: TableName = T, columns: str = "*") -> list[tuple[str | None, ...]]:

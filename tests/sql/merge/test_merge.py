@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.apply import net_changes
+from sluice.database import xml_images
 from sluice.database.conflicts import Drift
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix, TableName
@@ -63,7 +64,7 @@ def test_shares_staged_by_others_merge_as_one(slave: Any, info: ConnectionInfo) 
     history.update(("3", "v3"), ("333", "moved"))
     keyless.delete("1", "v1")
     keyless.insert("1", "v2")
-    apart = net_changes.changed_key_texts(history.window(at), ("id",))
+    apart = net_changes.changed_key_texts(history.window(at), ("id",), xml_images)
     assert apart == {"3", "333"}
     staged: list[Any] = []
     for part in range(3):
@@ -76,7 +77,7 @@ def test_shares_staged_by_others_merge_as_one(slave: Any, info: ConnectionInfo) 
                 ]
                 if chosen:
                     changes = net_changes.reduce(
-                        net_changes.events(pa.Table.from_pylist(chosen, items.schema), source.key)
+                        net_changes.events(pa.Table.from_pylist(chosen, items.schema), source.key, xml_images)
                     )
                     staged.append(
                         stage.put(
@@ -91,7 +92,9 @@ def test_shares_staged_by_others_merge_as_one(slave: Any, info: ConnectionInfo) 
                     )
             executor.commit()
     rows_apart = [item for item in history.window(at).to_pylist() if item["guid"] is None or item["guid"] in apart]
-    mine = net_changes.reduce(net_changes.events(pa.Table.from_pylist(rows_apart, history.window().schema), ("id",)))
+    mine = net_changes.reduce(
+        net_changes.events(pa.Table.from_pylist(rows_apart, history.window().schema), ("id",), xml_images)
+    )
     merged = apply.merge([*staged, mine])
     assert merged == Merged(deleted=10 + 1 + 1, updated=20, inserted=1 + 1 + 1)
     same(slave, history)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from sluice.apply import net_changes
+from sluice.database import xml_images
 from sluice.database.conflicts import Collision, Drift
 from sluice.model.names import TableName
 from sluice.vendors.postgres import connection
@@ -163,7 +164,7 @@ def test_a_table_that_is_all_key(slave: Any, size: str) -> None:
     history.update(("1",), ("1",))
     history.update(("2",), ("5",))
     apply = merger(slave)
-    apply.merge([net_changes.reduce(net_changes.events(history.window(0, at), history.key))])
+    apply.merge([net_changes.reduce(net_changes.events(history.window(0, at), history.key, xml_images))])
     apply.merge([reduced(history, at)])
     same(slave, history)
     apply.merge([reduced(history, at)], safe=True)

@@ -10,6 +10,7 @@ from sluice.database.digests import Digester
 from sluice.database.failover import FailoverSupport
 from sluice.database.load import LoadTarget
 from sluice.database.preflight import Preflight
+from sluice.database.row_images import RowImageCodec
 from sluice.database.rows import RowSource
 from sluice.database.schema import Schemas
 from sluice.database.selection import RowSelection
@@ -32,6 +33,12 @@ class Postgres:
         from sluice.vendors.postgres import sessions
 
         return sessions
+
+    @property
+    def images(self) -> RowImageCodec:
+        from sluice.database import xml_images
+
+        return xml_images
 
     @property
     def types(self) -> ColumnTypes:

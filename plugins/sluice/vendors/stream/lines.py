@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sluice.model import content
+from sluice.model import content, guid
 from sluice.model.change import ROW_ACTIONS, Action
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
@@ -373,7 +373,7 @@ def _guid(change: Change, new: Values | None, old: Values | None, key: Sequence[
         raise Malformed(f"has NULL in the key of {change.table} ({', '.join(key)})")
     if new is not None and old is not None and any(old.get(name, new[name]) != new[name] for name in key):
         return None
-    return content.key_text(row, key)
+    return guid.key_text(row, key)
 
 
 def _whole(row: Values, names: Sequence[str], what: str) -> dict[str, str | None]:

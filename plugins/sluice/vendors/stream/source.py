@@ -4,9 +4,11 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from sluice.database import xml_images
 from sluice.database.changes import ChangeReader, ChangeSource
 from sluice.database.column_types import ColumnTypes
 from sluice.database.registry import vendor_of
+from sluice.database.row_images import RowImageCodec
 from sluice.database.session import Connector, Session
 from sluice.database.vendor import Source
 from sluice.model.connection import ConnectionInfo
@@ -168,6 +170,11 @@ class Stream:
     @property
     def changes(self) -> ChangeSource:
         return StreamChanges()
+
+    @property
+    def images(self) -> RowImageCodec:
+        """The reader writes rows as ITEMS has them."""
+        return xml_images
 
     @property
     def types(self) -> ColumnTypes:

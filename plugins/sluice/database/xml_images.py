@@ -1,4 +1,4 @@
-"""CONTENT of many rows at once: texts to columns, in Arrow kernels.
+"""The XML of ITEMS (`sluice.database.row_images.RowImageCodec`): of many rows at once, in Arrow kernels.
 
 Exact for everything that `sluice.model.content` reads. Rows are cut at `</col>`; every piece must
 then begin with its column's own markup, which also proves that the row has the shape of the
@@ -14,8 +14,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.errors import SluiceError
+from sluice.database.row_images import MixedShapes
 from sluice.model import content as reference
+from sluice.model.table_definition import parse as definition
+
+__all__ = ["as_content", "columns", "definition", "overlay", "row"]
 
 TEXT = pa.large_string()
 _UNCHECKED = pc.CastOptions(TEXT, allow_invalid_utf8=True)
@@ -27,26 +30,14 @@ _PIECES = 8_000_000
 """Pieces a step: bounds memory, and keeps list offsets of wide tables within 32 bits."""
 
 
-class MixedShapes(SluiceError):
-    """Rows of different columns lie in one batch: a change of definition is among them.
-
-    No failure by itself: the batch must be applied change by change. `names` are the columns of
-    the first row, `content` is a row that has others.
-    """
-
-    def __init__(self, names: Sequence[str], content: str):
-        super().__init__(f"A row has other columns than {', '.join(names)}: {content[:200]!r}")
-        self.names = tuple(names)
-        self.content = content
+def row(content: str) -> dict[str, str | None]:
+    """One row. Raises `MalformedContent`."""
+    return dict(reference.parse(content))
 
 
-def names(content: str) -> tuple[str, ...]:
-    """The columns of one content, in order. Raises `MalformedContent`, and `MixedShapes` where some are unchanged."""
-    found = tuple(name for name, _ in reference.parse(content))
-    if reference.is_partial(content):
-        # Of two such changes of a row, or of one and the row's insert, both are needed: one by one.
-        raise MixedShapes(found, content)
-    return found
+def as_content(items: pa.Table) -> pa.Table:
+    """As they are."""
+    return items
 
 
 def columns(contents: pa.Array | pa.ChunkedArray, names: Sequence[str]) -> list[pa.Array]:

@@ -1,0 +1,70 @@
+"""Another codec of row images than the XML of ITEMS: JSON, one object a row."""
+
+import json
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from sluice.database.row_images import MixedShapes
+from sluice.model import content as xml
+from sluice.model import table_definition
+from sluice.model.table_definition import TableDefinition
+
+_TEXT = pa.large_string()
+
+
+class JsonImages:
+    """See `sluice.database.row_images.RowImageCodec`."""
+
+    def row(self, content: str) -> dict[str, str | None]:
+        found: dict[str, str | None] = json.loads(content)
+        return found
+
+    def columns(self, contents: pa.Array | pa.ChunkedArray, names: Sequence[str]) -> list[pa.Array]:
+        rows = []
+        for text in contents.to_pylist():
+            rows.append(self.row(text))
+            if list(rows[-1]) != list(names):
+                raise MixedShapes(names, text)
+        return [pa.array([row[name] for row in rows], _TEXT) for name in names]
+
+    def overlay(
+        self,
+        values: Sequence[pa.Array],
+        names: Sequence[str],
+        oldcontents: pa.Array | pa.ChunkedArray,
+        skip: Sequence[str] = (),
+    ) -> list[pa.Array]:
+        olds = [self.row(text) if text else {} for text in oldcontents.to_pylist()]
+        named = {name for old in olds for name in old}.difference(skip)
+        return [
+            pa.array([old.get(name, now) for old, now in zip(olds, column.to_pylist(), strict=True)], _TEXT)
+            if name in named
+            else column
+            for name, column in zip(names, values, strict=True)
+        ]
+
+    def definition(self, content: str) -> TableDefinition:
+        return table_definition.parse(json.loads(content)["desc"])
+
+    def as_content(self, items: pa.Table) -> pa.Table:
+        for label in ("content", "oldcontent"):
+            texts = [None if text is None else _xml(json.loads(text)) for text in items.column(label).to_pylist()]
+            items = items.set_column(items.column_names.index(label), label, pa.array(texts, _TEXT))
+        return items
+
+
+def _xml(row: dict[str, str]) -> str:
+    return row["desc"] if "desc" in row else xml.format_row(row.items())
+
+
+def as_json(items: pa.Table) -> pa.Table:
+    """Items of ITEMS, as this codec reads them."""
+    for label in ("content", "oldcontent"):
+        texts = [None if text is None else _json(text) for text in items.column(label).to_pylist()]
+        items = items.set_column(items.column_names.index(label), label, pa.array(texts, _TEXT))
+    return items
+
+
+def _json(text: str) -> str:
+    return json.dumps({"desc": text} if text.startswith("<desc") else dict(xml.parse(text)))
