@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from devstack.machine import NEEDS_JAVA, ensure_java
+from devstack.machine import NEEDS_JAVA, ensure_chromium, ensure_java
 from devstack.postgres_releases import NEWEST, RELEASES
 from sluice.cli.arguments import STATUS as OF_REPLICATIONS
 from sluice.cli.command import add_subcommands, guarded, later
@@ -55,6 +55,7 @@ _BESIDE_THE_SERVERS = {
     "add": ("devstack.replications", "add"),
     "remove": ("devstack.replications", "remove"),
     "status": ("devstack.commands", "status"),
+    **{name: ("devstack.operate", name) for name in ("gate", "rejects", "verify", "logs")},
 }
 
 
@@ -70,9 +71,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def prepare(args: argparse.Namespace) -> None:
-    """Raises `JavaMissing` where the subcommand starts Spark."""
+    """What the subcommand needs of the machine. Raises `JavaMissing` where it starts Spark."""
     if args.command in NEEDS_JAVA:
         os.environ["JAVA_HOME"] = str(ensure_java(os.environ))
+    if args.command == "test":
+        ensure_chromium()
 
 
 def parser() -> argparse.ArgumentParser:

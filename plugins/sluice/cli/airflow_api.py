@@ -55,13 +55,11 @@ class AirflowApi:
 
         Raises `ApiUnreachable`, `ApiRefused`.
         """
-        address = "/api/v2/" + path.lstrip("/")
-        try:
-            return self._send(method, address, body, self._login())
-        except ApiRefused as refused:
-            if refused.status != 401 or self._user is None:
-                raise
-            return self._send(method, address, body, self._login(again=True))
+        return self._logged_in(method, "/api/v2/" + path.lstrip("/"), body)
+
+    def page(self, path: str) -> Any:
+        """What the monitor (`/sluice/`) says for programs, e.g. `page("overview.json")`. Raises as `call` does."""
+        return self._logged_in("GET", "/sluice/" + path, None)
 
     def trigger(self, dag: str, conf: Mapping[str, Any], run_id: str | None = None) -> str:
         """Start a run and return its id."""
@@ -109,6 +107,14 @@ class AirflowApi:
         answer = self.call("PATCH", "connections", {"actions": [action]})
         if errors := (answer.get("create") or {}).get("errors"):
             raise ApiRefused("PATCH", self.url + "/api/v2/connections", 400, json.dumps(errors))
+
+    def _logged_in(self, method: str, address: str, body: Any) -> Any:
+        try:
+            return self._send(method, address, body, self._login())
+        except ApiRefused as refused:
+            if refused.status != 401 or self._user is None:
+                raise
+            return self._send(method, address, body, self._login(again=True))
 
     def _login(self, *, again: bool = False) -> str | None:
         with self._lock:

@@ -107,7 +107,14 @@ def arguments_of_remove(parser: argparse.ArgumentParser) -> None:
 def arguments_of_status(parser: argparse.ArgumentParser) -> None:
     """Of `./sluice status`."""
     parser.description, parser.epilog = STATUS, STATUS_PLACES
+    parser.add_argument(
+        "prefix", nargs="?", metavar="PREFIX", help="with SLAVE: that one, as Airflow's monitor shows it"
+    )
+    parser.add_argument("slave", nargs="?", metavar="SLAVE")
     parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument(
+        "--watch", action="store_true", help="all slaves as Airflow's monitor shows them, again and again"
+    )
     _places(parser)
 
 

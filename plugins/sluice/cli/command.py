@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from sluice.cli import arguments as options
+from sluice.cli import operate_arguments as operating
 from sluice.errors import SluiceError
 
 DESCRIPTION = """\
@@ -25,6 +26,10 @@ _COMMANDS = {
     "add": ("add a replication of your own databases, or a slave to one", options.arguments_of_add),
     "remove": ("take a replication back, or one of its slaves", options.arguments_of_remove),
     "status": ("show what is replicated, and how far", options.arguments_of_status),
+    "gate": ("hold a slave back, and let it go on", operating.arguments_of_gate),
+    "rejects": ("list, apply or drop changes that were set aside", operating.arguments_of_rejects),
+    "verify": ("compare a slave with its master, or repair it", operating.arguments_of_verify),
+    "logs": ("show what a slave's apply says", operating.arguments_of_logs),
     "import": ("load initial data that was carried here as files", options.arguments_of_import),
     "record": ("write the changes of a master into files", options.arguments_of_record),
 }

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sluice import config
-from sluice.cli import add, import_files, record, remove, status, verified
+from sluice.cli import add, import_files, operate, record, remove, status, verified
 from sluice.cli.connections import Connections
 from sluice.cli.console import Console
 from sluice.cli.initial_update import load
@@ -42,6 +42,8 @@ def run_remove(args: argparse.Namespace, finds: Finds = where) -> int:
 
 def run_status(args: argparse.Namespace) -> int:
     """What is configured, and how far each slave is. Raises `SluiceError`."""
+    if args.prefix or args.watch:
+        return operate.run_watch(args)
     api = airflow_of(args.airflow, Console()) if args.airflow else None
     places = [folder_of(args)] if args.replications else config.folders()
     store_url = os.environ.get("SLUICE_REDIS_URL", "")
@@ -64,3 +66,7 @@ def run_status(args: argparse.Namespace) -> int:
 
 run_import = import_files.run
 run_record = record.run
+run_gate = operate.run_gate
+run_rejects = operate.run_rejects
+run_verify = operate.run_verify
+run_logs = operate.run_logs

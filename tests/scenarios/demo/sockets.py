@@ -33,6 +33,7 @@ PUBLIC = {
 NOT_DESCRIBED = (
     ("GET", "/sluice/"),
     ("GET", "/sluice/overview.json"),
+    ("GET", "/sluice/metrics"),
     ("GET", "/sluice/slaves/DEMO_/dr1/"),
     ("GET", "/sluice/slaves/DEMO_/dr1/state.json"),
     ("GET", "/sluice/masters/DEMO_/"),

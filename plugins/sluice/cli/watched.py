@@ -1,0 +1,106 @@
+"""The monitor on a terminal: all slaves in one table, or one of them in detail. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sluice.counted import counted, duration
+
+BOLD, RED, YELLOW, GREEN, BLUE, GREY, PLAIN = (f"\x1b[{code}m" for code in (1, 31, 33, 32, 34, 90, 0))
+COLOURS = {"NORMAL": GREEN, "TRANSITION": YELLOW, "INITIAL": BLUE, "INCONSISTENT": RED, "UNCONFIGURED": GREY}
+LEVELS = {"warning": YELLOW, "critical": RED}
+MARKS = {"fine": " ", "warning": "!", "critical": "✖"}
+HEADS = ("", "slave", "state", "behind", "changes/s", "tables", "rejects", "what it does")
+
+
+def table(overview: Mapping[str, Any], *, colours: bool, width: int = 120) -> list[str]:
+    """A line a slave, grouped by master. `overview`: what `/sluice/overview.json` says."""
+    lines = [str(overview["trouble"])] if overview["trouble"] else []
+    rows = [[*HEADS]]
+    marks = ["fine"]
+    states = [""]
+    for master in overview["masters"]:
+        for one in master["slaves"]:
+            rows.append(_row(master["prefix"], one))
+            marks.append(one["level"])
+            states.append(one["state"])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADS) - 1)]
+    for row, level, state in zip(rows, marks, states, strict=True):
+        cells = [_padded(text, size, column) for column, (text, size) in enumerate(zip(row, widths, strict=False))]
+        line = "  ".join([*cells, row[-1]]).rstrip()
+        line = line if len(line) <= width else line[: width - 1] + "…"
+        if colours and state:
+            line = line.replace(state, f"{COLOURS.get(state, '')}{state}{PLAIN}", 1)
+            line = f"{LEVELS[level]}{line[:1]}{PLAIN}{line[1:]}" if level in LEVELS else line
+        elif colours:
+            line = f"{GREY}{line}{PLAIN}"
+        lines.append(line)
+    for master in overview["masters"]:
+        if queue := master["queue"]:
+            held = f", the purge is held by {', '.join(queue['held_by'])}" if queue["held_by"] else ""
+            lines += ["", f"{master['prefix']} ITEMS {counted(queue['changes'], 'change')}{held}"]
+        lines += _messages(master["prefix"], master["messages"], colours)
+        for one in master["slaves"]:
+            lines += _messages(f"{master['prefix']} → {one['slave']}", one["messages"], colours)
+    for broken in overview["broken"]:
+        lines += ["", f"{broken['prefix'] or 'a file'}: {counted(len(broken['mistakes']), 'mistake')}"]
+        lines += [f"    {mistake}" for mistake in broken["mistakes"]]
+    return lines
+
+
+def details(one: Mapping[str, Any], *, colours: bool) -> list[str]:
+    """One slave. `one`: what its `state.json` says."""
+    state = one["state"]
+    shown = f"{COLOURS.get(state, '')}{state}{PLAIN}" if colours else state
+    facts = {
+        "current as of": f"{one['current_as_of']}, {_behind(one)} behind" if one["current_as_of"] else "–",
+        "changes": f"{one['changes_per_second']:,.0f}/s" + (f", {one['changes']:,} so far" if one["changes"] else ""),
+        "apply": f"{one['applied_by']}, since {one['since']}" if one["applying"] else "does not run",
+        "safe mode": one["safe_mode"] or "–",
+        "gate": "closed: " + "; ".join(one["closures"]) if one["closures"] else "open",
+        "tables": f"{one['tables']}, {len(one['not_ready'])} not ready" if one["not_ready"] else str(one["tables"]),
+        "rejects": f"{counted(one['rejected'], 'change')} set aside" if one["rejected"] else "none",
+        "verified": f"through {one['verified_through']}" if one["verified_through"] else "never",
+    }
+    lines = [f"{one['prefix']} → {one['slave']}: {shown}: {one['sentence']}"]
+    lines += [f"    {name:<14} {fact}" for name, fact in facts.items()]
+    lines += [f"    {line}" for line in one["load"]]
+    if one["trouble"]:
+        lines.append(f"    {one['trouble']}")
+    return [*lines, *_messages("", one["messages"], colours)]
+
+
+def _row(prefix: str, one: Mapping[str, Any]) -> list[str]:
+    ready = one["tables"] - len(one["not_ready"])
+    tables = f"{ready} of {one['tables']}" if one["not_ready"] else str(one["tables"] or "–")
+    return [
+        MARKS[one["level"]],
+        f"{prefix} → {one['slave']}",
+        one["state"],
+        _behind(one),
+        f"{one['changes_per_second']:,.0f}" if one["applying"] else "–",
+        tables,
+        str(len(one["rejects"]) or "–"),
+        " ".join(one["sentence"].split()),
+    ]
+
+
+def _behind(one: Mapping[str, Any]) -> str:
+    seconds = one["lag_seconds"]
+    if seconds is None:
+        return "–"
+    return f"{seconds:.1f} s" if seconds < 10 else duration(seconds)
+
+
+def _padded(text: str, size: int, column: int) -> str:
+    return text.rjust(size) if 3 <= column <= 6 else text.ljust(size)
+
+
+def _messages(name: str, messages: Sequence[Mapping[str, Any]], colours: bool) -> list[str]:
+    lines = []
+    for message in messages:
+        if message["level"] == "fine":
+            continue
+        mark = MARKS[message["level"]]
+        mark = f"{LEVELS[message['level']]}{mark}{PLAIN}" if colours else mark
+        lines.append(f"{mark} {name}: {message['text']}" if name else f"{mark} {message['text']}")
+    return lines

@@ -1,0 +1,163 @@
+"""A real Airflow API server with the monitor in it, slaves in every state, people of three roles, and a browser."""
+
+import json
+import math
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from playwright.sync_api import Browser, BrowserContext, Page
+
+from sluice.coordination import redis_store
+from sluice.coordination.gate import ADMIN, ERROR, Gate
+from sluice.coordination.history import History
+from sluice.coordination.lease import Lease
+from sluice.coordination.queue_state import QueueState
+from sluice.coordination.status import Status
+from sluice.coordination.verification_log import VerificationLog
+from sluice.model.backlog import Backlog
+from sluice.model.names import Prefix
+from sluice.model.sample import Sample
+from tests.waiting import until
+
+CONFIG = """
+prefix: {prefix}
+master: {{conn_id: {name}_master}}
+slaves: {{{slaves}}}
+tables: {{public.*: {{}}}}
+"""
+SHOP, STOCK = Prefix("SHOP_"), Prefix("STOCK_")
+SLAVES = {SHOP: ("berlin", "oslo", "tokyo", "lima"), STOCK: ("dr1", "dr2", "archive")}
+ROLES = {"anna": "viewer", "otto": "user", "olga": "op"}
+PASSWORD = "a-secret"
+
+
+@dataclass
+class Monitor:
+    """The server, and what its pages show."""
+
+    url: str
+    redis_url: str
+
+    def page(self, browser: Browser, who: str = "olga", **options: Any) -> Page:
+        """A page of somebody who has logged in."""
+        context: BrowserContext = browser.new_context(**{"viewport": {"width": 1280, "height": 860}, **options})
+        page = context.new_page()
+        answer = page.request.post(f"{self.url}/auth/token", data={"username": who, "password": PASSWORD})
+        context.add_cookies([{"name": "_token", "value": answer.json()["access_token"], "url": self.url}])
+        return page
+
+    def say(self, prefix: Prefix, slave: str, behind: float = 0.4, **values: Any) -> None:
+        """What the apply of a slave says."""
+        now = datetime.now(UTC)
+        status = {
+            "state": "NORMAL", "activity": "applying", "safe_mode": "off", "changes": 1_234_567, "message": "",
+            "current_as_of": (now - timedelta(seconds=behind)).isoformat(), "at": now.isoformat(),
+            "since": (now - timedelta(hours=31)).isoformat(), "rate": 0.0, "windows": [[now.timestamp(), 120, 0.012]],
+        }  # fmt: skip
+        with redis_store.connect(self.redis_url) as client:
+            Status(client, prefix, slave).write({**status, **values})
+
+    def write_everything(self) -> list[Lease]:
+        """A slave in every state. The leases of those that apply; they are renewed until they are released."""
+        client = redis_store.connect(self.redis_url)
+        client.flushdb()
+        leases = []
+        for prefix, names in SLAVES.items():
+            QueueState(client, prefix).measure(lambda: Backlog(48_213, 9_400_000))
+            for number, name in enumerate(names):
+                self._remember(prefix, name, number)
+                if name not in ("tokyo", "archive"):
+                    leases.append(Lease(client, prefix, name, 60.0))
+                    leases[-1].acquire()
+        self.say(SHOP, "berlin", rate=1_240.0)
+        self.say(SHOP, "oslo", 74.0, rate=310.0, set_aside=["public.orders"])
+        self.say(SHOP, "tokyo", 4_000.0)
+        Gate(client, SHOP, "tokyo").close(ERROR, "apply", "public.orders: the row with id = 7 is not on the slave")
+        self.say(SHOP, "lima", 12.0, state="TRANSITION", activity="applying")
+        self.say(
+            STOCK, "dr1", 40.0, activity="waiting: the gate is closed", safe_mode="on after the start, for 12 s more"
+        )
+        Gate(client, STOCK, "dr1").close(ADMIN, "otto", "disk is replaced")
+        self.say(STOCK, "dr2", 3.0, state="INCONSISTENT", message="Initial Update interrupted by the ADMIN")
+        return leases
+
+    def _remember(self, prefix: Prefix, name: str, number: int) -> None:
+        """An hour of its past, and its tables."""
+        client = redis_store.connect(self.redis_url)
+        minute = int(time.time() // 60)
+        for back in range(55, 0, -1):
+            wave = 1.2 + math.sin(back / (3 + number)) + math.sin(back * (1.7 + number)) / 5
+            History(client, prefix, name).append(Sample(minute - back, wave / (1 + number % 3), int(30_000 * wave)))
+        if name == "archive":
+            return
+        verified = VerificationLog(client, prefix, name)
+        now = datetime.now(UTC)
+        verified.expect(["public.customers", "public.orders", "public.lines"], now.isoformat())
+        for table, rows in (("customers", 1_200), ("orders", 48_000), ("lines", 310_000)):
+            seen = {"outcome": "identical", "checked": now.isoformat(), "run": "daily", "rows": rows}
+            verified.write(f"public.{table}", {**seen, "time": (now - timedelta(hours=5)).isoformat(), "position": ""})
+
+
+@contextmanager
+def serving(folder: Path, redis_url: str) -> Iterator[Monitor]:
+    """Airflow's API server in a thread of this process, with our DAGs known to it."""
+    with pytest.MonkeyPatch.context() as patch:
+        (folder / "replications").mkdir()
+        for prefix, names in SLAVES.items():
+            name = prefix.lower.rstrip("_")
+            slaves = ", ".join(f"{one}: {{conn_id: {name}_{one}}}" for one in names)
+            text = CONFIG.format(prefix=prefix, name=name, slaves=slaves)
+            (folder / "replications" / f"{name}.yaml").write_text(text)
+        passwords = folder / "passwords"
+        passwords.write_text(json.dumps(dict.fromkeys(ROLES, PASSWORD)))
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        url = f"http://127.0.0.1:{port}"
+        for variable, value in {
+            "SLUICE_REPLICATIONS": str(folder / "replications"),
+            "SLUICE_HOME": str(folder / "home"),
+            "SLUICE_REDIS_URL": redis_url,
+            "AIRFLOW__API__BASE_URL": url,
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in ROLES.items()),
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
+            "AIRFLOW__API_AUTH__JWT_SECRET": "of-these-tests-and-long-enough-for-a-digest-of-512-bits-0123456789",
+        }.items():
+            patch.setenv(variable, value)
+        _store_dags()
+        from airflow.api_fastapi.app import create_app, purge_cached_app
+
+        purge_cached_app()
+        server = uvicorn.Server(uvicorn.Config(create_app(apps="core"), "127.0.0.1", port, log_level="error"))
+        thread = threading.Thread(target=server.run, daemon=True)
+        thread.start()
+        try:
+            until(lambda: server.started, 120)
+            yield Monitor(url, redis_url)
+        finally:
+            server.should_exit = True
+            thread.join(30)
+            purge_cached_app()
+
+
+def _store_dags() -> None:
+    """As Airflow's dag processor does: its API starts runs of DAGs that it knows."""
+    from airflow.dag_processing.bundles.manager import DagBundlesManager
+    from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
+
+    from tests.airflow_home import ROOT
+
+    DagBundlesManager().sync_bundles_to_db()
+    bag = DagBag(str(ROOT / "dags"), bundle_path=ROOT / "dags", bundle_name="dags-folder")
+    assert not bag.import_errors, bag.import_errors
+    sync_bag_to_db(bag, "dags-folder", None)

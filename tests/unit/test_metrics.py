@@ -1,0 +1,79 @@
+"""Metrics in the format of Prometheus, and the alerts and the dashboard that use them."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from sluice.airflow.pages import metrics
+from sluice.airflow.pages.known import Gathered
+from sluice.airflow.pages.metrics import Metric
+from sluice.coordination.known_pairs import Known, KnownMaster
+from sluice.coordination.queue_state import MeasuredQueue
+from sluice.model.names import Prefix
+from tests.unit.test_monitor import NOW, known, replication, said, survey
+
+FOLDER = Path(__file__).resolve().parents[2] / "include" / "monitoring"
+LINE = re.compile(r'(sluice_\w+)(\{(\w+="([^"\\\n]|\\["\\n])*"(,\w+="([^"\\\n]|\\["\\n])*")*)\})? (-?[0-9.e+-]+)')
+SLAVE = '{prefix="DEMO_",slave="dr1"}'
+
+
+def told(trouble: str = "") -> str:
+    slaves = {(Prefix("DEMO_"), "dr1"): known(said(75, rate=12.5, changes=99, safe_mode="on after the start"))}
+    masters = {Prefix("DEMO_"): KnownMaster(queue=MeasuredQueue(NOW.isoformat(), 7, 8192, ("dr9",)))}
+    found = survey(replication())
+    return metrics.text(Gathered(found, Known(masters, slaves), NOW, trouble), NOW)
+
+
+def test_every_line_is_one_that_prometheus_reads() -> None:
+    lines = told().splitlines()
+    values = [line for line in lines if not line.startswith("#")]
+    assert all(LINE.fullmatch(line) for line in values), values
+    heads = [line.split()[2] for line in lines if line.startswith("# TYPE")]
+    assert len(heads) == len(set(heads)), "each metric once"
+    assert {LINE.fullmatch(line)[1] for line in values} == set(heads)  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"sluice_lag_seconds{SLAVE} 75",
+        f"sluice_changes_per_second{SLAVE} 12.5",
+        f"sluice_changes_total{SLAVE} 99",
+        f"sluice_slave_level{SLAVE} 1",
+        f"sluice_safe_mode{SLAVE} 1",
+        f"sluice_apply_running{SLAVE} 1",
+        'sluice_slave_state{prefix="DEMO_",slave="dr1",state="NORMAL"} 1',
+        'sluice_slave_state{prefix="DEMO_",slave="dr1",state="INCONSISTENT"} 0',
+        'sluice_queue_changes{prefix="DEMO_"} 7',
+        'sluice_purge_held{prefix="DEMO_"} 1',
+        "sluice_store_up 1",
+    ],
+)
+def test_what_is_known_is_told(line: str) -> None:
+    assert line in told().splitlines()
+
+
+def test_without_redis_that_is_told() -> None:
+    assert "sluice_store_up 0" in told("Redis does not answer").splitlines()
+
+
+def test_a_label_may_hold_anything() -> None:
+    (*_, line) = Metric("sluice_x", "gauge", "X.", [({"name": 'a"b\\c\nd'}, 1)]).lines()
+    assert line == r'sluice_x{name="a\"b\\c\nd"} 1' and LINE.fullmatch(line)
+
+
+def test_alerts_and_dashboard_name_only_metrics_that_there_are() -> None:
+    there = set(re.findall(r"^# TYPE (\w+)", told(), re.MULTILINE))
+    rules = yaml.safe_load((FOLDER / "alerts.yaml").read_text())["groups"][0]["rules"]
+    dashboard = json.loads((FOLDER / "grafana.json").read_text())
+    expressions = [rule["expr"] for rule in rules]
+    expressions += [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    expressions += [str(one["query"]) for one in dashboard["templating"]["list"]]
+    named = {name for text in expressions for name in re.findall(r"\bsluice_\w+", text)}
+    assert named <= there
+    assert len(rules) == len({rule["alert"] for rule in rules}) > 10
+    assert all(rule["labels"]["severity"] in ("warning", "critical") for rule in rules)
+    assert all(rule["annotations"]["summary"] for rule in rules)

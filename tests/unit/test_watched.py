@@ -1,0 +1,123 @@
+"""The monitor on a terminal: what a line says, how wide it is, and which commands lead to it."""
+
+import argparse
+from typing import Any
+
+import pytest
+
+from devstack import cli as devstack_cli
+from sluice.airflow.pages import as_data
+from sluice.airflow.pages.known import Gathered
+from sluice.airflow.pages.look import Looked
+from sluice.airflow.pages.overview import Choice, overview
+from sluice.cli import watched
+from sluice.coordination.known_pairs import Known
+from sluice.errors import Terminal
+from sluice.operate.actions import ACTIONS, Incomplete, conf_of, ordered
+from tests.unit.test_monitor import NOW, some
+
+
+def data(trouble: str = "") -> dict[str, Any]:
+    return as_data.overview(Gathered(*some(), NOW, trouble), NOW)
+
+
+def test_a_slave_is_a_line() -> None:
+    lines = watched.table(data(), colours=False)
+    assert lines[0].split() == ["slave", "state", "behind", "changes/s", "tables", "rejects", "what", "it", "does"]
+    assert lines[1].split()[:6] == ["A_", "→", "x", "NORMAL", "5.0", "s"]
+    assert lines[2].startswith("✖") and "15 min" in lines[2]
+    assert "disk full" in lines[3]
+    assert "✖ B_ → z: The slave is INCONSISTENT: disk full. Start an initial update." in lines
+
+
+def test_lines_fit_the_terminal_with_and_without_colours() -> None:
+    plain = watched.table(data(), colours=False, width=60)
+    assert all(len(line) <= 60 for line in plain[:4])
+    coloured = watched.table(data(), colours=True, width=60)
+    for code in (watched.RED, watched.GREEN, watched.YELLOW, watched.GREY, watched.PLAIN):
+        coloured = [line.replace(code, "") for line in coloured]
+    assert coloured == plain
+
+
+def test_trouble_stands_first() -> None:
+    assert watched.table(data("Redis does not answer"), colours=False)[0] == "Redis does not answer"
+
+
+def test_one_slave_is_told_in_detail() -> None:
+    found, known = some()
+    (row, *_) = overview(found, known, Choice(find="z"), NOW).groups[0].rows
+    told = "\n".join(
+        watched.details(as_data.whole_slave(Gathered(found, Known(), NOW), row, Looked(None, None)), colours=False)
+    )
+    assert told.startswith("B_ → z: INCONSISTENT: disk full") and "safe mode" in told and "gate           open" in told
+
+
+@pytest.mark.parametrize(
+    ("given", "command"),
+    [
+        (["gate", "DEMO_", "dr1", "close", "--why", "disk"], {"action": "close", "why": "disk"}),
+        (["gate", "DEMO_", "dr1"], {"action": "show", "why": None}),
+        (["rejects", "DEMO_", "dr1", "drop", "7,9-12", "--why", "x"], {"ids": "7,9-12", "force": False}),
+        (["verify", "DEMO_", "dr1", "--repair", "--tables", "a.b", "c.*"], {"repair": True, "tables": ["a.b", "c.*"]}),
+        (["logs", "DEMO_", "dr1", "--follow"], {"follow": True, "lines": 200}),
+        (["status", "DEMO_", "dr1"], {"prefix": "DEMO_", "slave": "dr1", "watch": False}),
+        (["status", "--watch"], {"prefix": None, "watch": True}),
+    ],
+)
+def test_the_commands_are_understood(given: list[str], command: dict[str, Any]) -> None:
+    args: argparse.Namespace = devstack_cli.parser().parse_args(given)
+    assert {name: getattr(args, name) for name in command} == command
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "conf"),
+    [
+        ("hold", {}, [{"prefix": "P_", "slave": "a", "action": "close", "reason": "why not"}]),
+        ("verify", {}, [{"prefix": "P_", "slave": "a", "action": "verify", "tables": [], "sample": 0}]),
+        (
+            "rejects",
+            {"action": "drop", "ids": "7"},
+            [{"prefix": "P_", "slave": "a", "action": "drop", "ids": "7", "force": False}],
+        ),
+        (
+            "initiate",
+            {"tables": "x.y\n\n z.* "},
+            [{"prefix": "P_", "transfer": "online", "location": None, "tables": ["x.y", "z.*"], "slave": "a"}],
+        ),
+        ("reconcile", {}, [{"prefix": "P_"}]),
+    ],
+)
+def test_an_action_starts_its_dag_with_what_was_filled_in(
+    name: str, values: dict[str, str], conf: list[dict[str, Any]]
+) -> None:
+    assert conf_of(ordered(ACTIONS[name], "P_", ("a",), values, " why\nnot ")) == conf
+
+
+def test_several_slaves_get_a_run_each_and_one_export_as_files() -> None:
+    online = ordered(ACTIONS["initiate"], "P_", ("a", "b"), {}, "")
+    assert [conf["slave"] for conf in conf_of(online)] == ["a", "b"]
+    files = ordered(ACTIONS["initiate"], "P_", ("a", "b"), {"transfer": "files", "location": "/mnt"}, "")
+    assert [conf["slave"] for conf in conf_of(files)] == ["a,b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "slaves", "values", "why", "said"),
+    [
+        ("hold", ("a",), {}, " ", "Say why"),
+        ("initiate", (), {}, "", "choose a slave"),
+        ("initiate", ("a",), {"transfer": "files"}, "", "Location of the files is missing"),
+        ("initiate", ("a",), {"transfer": "pigeon"}, "", "'pigeon' is none of online, files"),
+        ("rejects", ("a",), {"action": "drop"}, "x", "Numbers is missing"),
+        ("verify", ("a",), {"sample": "many"}, "", "'many' is no number of rows"),
+    ],
+)
+def test_a_form_that_lacks_something_says_what(
+    name: str, slaves: tuple[str, ...], values: dict[str, str], why: str, said: str
+) -> None:
+    with pytest.raises(Incomplete, match=said):
+        ordered(ACTIONS[name], "P_", slaves, values, why)
+
+
+def test_an_action_for_one_slave_takes_no_two() -> None:
+    with pytest.raises(Terminal, match="for one slave"):
+        conf_of(ordered(ACTIONS["hold"], "P_", ("a", "b"), {}, "x"))
