@@ -173,7 +173,7 @@ class MasterRowsAt:
                 place = places.get(text) if row else None
                 if place is None:
                     continue
-                if was and change.partial:
+                if was is not None and not change.says_former:
                     # It does not say what the row was. Where the row goes by it, nothing is lost.
                     if change.new and change.key_of(change.new) == change.key_of(change.old):
                         break

@@ -69,6 +69,16 @@ place (DAG install_resources and reconcile_tables). Ends at SIGTERM or Ctrl-C, a
 started again. What the files hold, and how they are replayed: docs/stream.md.
 """
 
+REDO = """\
+Merges what OpenLogReplicator has written of an Oracle master, a folder a redo thread, into a folder of changes that
+slaves replay, until it is stopped.
+"""
+
+REDO_PLACES = """\
+Ends at SIGTERM or Ctrl-C, and goes on where it ended when it is started again. How OpenLogReplicator is configured,
+what the folders hold, and what is merged when: docs/redo.md. How slaves replay it: docs/stream.md.
+"""
+
 
 def arguments_of_add(parser: argparse.ArgumentParser) -> None:
     """Of `./sluice add`."""
@@ -146,6 +156,25 @@ def arguments_of_record(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--database", metavar="URL", help="the master's database: postgresql://user@host:port/name")
     parser.add_argument("--schema", default="sluice", help="of the replication's objects there (default sluice)")
     parser.add_argument("--once", action="store_true", help="record what is there by now, and end")
+
+
+def arguments_of_redo(parser: argparse.ArgumentParser) -> None:
+    """Of `./sluice redo`."""
+    parser.description, parser.epilog = REDO, REDO_PLACES
+    parser.add_argument("prefix", metavar="PREFIX", help="of the replication, e.g. SHOP_")
+    parser.add_argument("--threads", required=True, metavar="FOLDER", help="holds the threads' folders")
+    parser.add_argument("--location", required=True, metavar="FOLDER", help="where the changes go; made where absent")
+    parser.add_argument(
+        "--exact-names", action="store_true", help="names stay as the master has them (default: SHOP becomes shop)"
+    )
+    parser.add_argument(
+        "--silent-minutes",
+        type=float,
+        default=15.0,
+        metavar="N",
+        help="end when others wait so long for one thread (default 15)",
+    )
+    parser.add_argument("--once", action="store_true", help="merge what is there by now, and end")
 
 
 def _common(parser: argparse.ArgumentParser) -> None:

@@ -32,6 +32,7 @@ _COMMANDS = {
     "logs": ("show what a slave's apply says", operating.arguments_of_logs),
     "import": ("load initial data that was carried here as files", options.arguments_of_import),
     "record": ("write the changes of a master into files", options.arguments_of_record),
+    "redo": ("merge the output of OpenLogReplicator into files", options.arguments_of_redo),
 }
 
 

@@ -6,12 +6,12 @@ from importlib import import_module
 from typing import Any
 
 from sluice.database.control import RejectTable
-from sluice.database.recorder import RecorderClass
+from sluice.database.recorder import MergerClass, RecorderClass
 from sluice.database.session import Session, SessionOptions
 from sluice.database.vendor import Source, Vendor
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
-from sluice.model.vendors import RECORDERS, SOURCES, VENDORS
+from sluice.model.vendors import MERGERS, RECORDERS, SOURCES, VENDORS
 from sluice.pair import Pair
 
 
@@ -65,6 +65,12 @@ def has_rows(name: str) -> bool:
 def recorder_of(source: str) -> RecorderClass:
     """What records changes of a database as `source`, one of `SOURCES`."""
     found: RecorderClass = _member(RECORDERS[source])
+    return found
+
+
+def merger_of(source: str) -> MergerClass:
+    """What merges the output of redo threads into `source`, one of `SOURCES`."""
+    found: MergerClass = _member(MERGERS[source])
     return found
 
 

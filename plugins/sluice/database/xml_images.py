@@ -62,11 +62,16 @@ def overlay(
 ) -> list[pa.Array]:
     """Old images: `values` (one array a column), overlaid with the columns each OLDCONTENT names.
 
-    A column that none of them names comes back as the very same array, and so do those in `skip`.
+    A column that none of them names comes back as the very same array, and so do those in `skip`. Raises `MixedShapes`
+    where one leaves columns out that nobody knows.
     """
     whole = _whole(oldcontents)
     if not len(whole):
         return list(values)
+    partial = pc.index(pc.match_substring(whole, reference.UNCHANGED), pa.scalar(True)).as_py()
+    if partial >= 0:
+        # What it leaves out is not as it is now: nobody knows it.
+        raise MixedShapes(names, whole[partial].as_py())
     if len(whole) <= FEW:
         olds = [dict(reference.parse(text)) for text in whole.to_pylist()]
         named = {name for old in olds for name in old}.difference(skip)
@@ -190,7 +195,8 @@ def _cut(pieces: pa.Array, start: int, stop: int = 2**31 - 1) -> pa.Array:
 
 def _reference_row(text: str, names: Sequence[str]) -> list[str | None]:
     row = reference.parse(text)
-    if [name for name, _ in row] != list(names):
+    # Of two changes of a row that leave columns out, or of one and the row's insert, both are needed: one by one.
+    if reference.is_partial(text) or [name for name, _ in row] != list(names):
         raise MixedShapes(names, text)
     return [value for _, value in row]
 

@@ -103,7 +103,10 @@ class RowChange:
         before: dict[str, str | None] = {}
         if action is Action.UPDATE:
             # OLDCONTENT names what changed, and the key; it is not read where a key is all one needs.
-            before = {**row, **dict(content.parse(old))} if old is not None else {name: row[name] for name in key}
+            whole = old is not None and not content.is_partial(old)
+            before = dict(row) if whole else {name: row[name] for name in key}
+            if old is not None:
+                before |= dict(content.parse(old))
         elif action is Action.DELETE:
             if old is not None:
                 before = dict(content.parse(old))
@@ -117,6 +120,11 @@ class RowChange:
     def key_of(self, row: Mapping[str, str | None]) -> dict[str, str | None]:
         """The row's key, or all of a keyless row."""
         return {name: row[name] for name in self.key} if self.key else dict(row)
+
+    @property
+    def says_former(self) -> bool:
+        """Whether `old` is all of the row before it, or there was none."""
+        return not self.old or (not self.partial and self.new.keys() <= self.old.keys())
 
     @property
     def shown(self) -> dict[str, str | None]:

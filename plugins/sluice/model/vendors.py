@@ -24,5 +24,8 @@ SOURCES = {STREAM: "sluice.vendors.stream.source:STREAM"}
 RECORDERS = {STREAM: "sluice.vendors.stream.recorder:Recorder"}
 """What writes the changes of a database into such a source: a `sluice.database.changes.Recorder`'s class."""
 
+MERGERS = {STREAM: "sluice.vendors.stream.redo.merger:Merger"}
+"""What merges the output of redo threads into such a source: a `sluice.database.recorder.MergerClass`."""
+
 FIRST = "postgres"
 """What a configuration means that names no vendor, and a position's text that names none."""

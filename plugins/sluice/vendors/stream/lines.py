@@ -17,6 +17,7 @@ VERSION = 1
 Values = Mapping[str, str | None]
 """Texts of a row's columns, None for NULL."""
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _COLUMN = Column("", "", 0)
 _KINDS = ("stream", "table", "change", "commit")
 _FIELDS: dict[Action, frozenset[str]] = {
@@ -58,7 +59,7 @@ class Change:
     old: Values | None = None
     """Of a DELETE the whole row, of an UPDATE at least what changed; None where nobody knows."""
     partial: bool = False
-    """Columns are left out: of an UPDATE's `new` those that did not change, of a DELETE's `old` those nobody knows."""
+    """Columns are left out: of an UPDATE's `new` those that did not change, of `old` those that nobody knows."""
     definition: TableDefinition | None = None
     """The table from here on."""
     former: TableDefinition | None = None
@@ -135,7 +136,7 @@ def write(line: Line) -> bytes:
             values = {"commit": line.position, "time": line.time, **_of_source(line)}
         case Change():
             values = {"change": line.action.lower(), "table": _of_table(line.table), **_of_change(line)}
-    return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode("utf-8") + b"\n"
+    return _ENCODER.encode(values).encode("utf-8") + b"\n"
 
 
 def _of_source(line: Header | Commit) -> dict[str, str]:
@@ -355,7 +356,7 @@ def items_of(change: Change, definition: TableDefinition | None) -> tuple[str | 
         guid = _guid(change, new, old, key)
     elif change.action is Action.UPDATE and old is None:
         raise Malformed(f"is an update of {change.table}, which has no key, without the former row")
-    return guid, _formed(new, names, change.partial), _formed(old, names, change.partial and new is None)
+    return guid, _formed(new, names, change.partial), _formed(old, names, change.partial)
 
 
 def _formed(row: Values | None, names: Sequence[str], partial: bool) -> str | None:

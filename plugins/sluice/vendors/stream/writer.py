@@ -67,12 +67,16 @@ class Writer:
         self._lock = _locked(folder)
         self._next_file()
 
-    def add(self, changes: Iterable[Change]) -> int:
-        """Changes of the transaction that is being written; how many. Raises `FolderRefused`, `NotRecordable`."""
+    def add(self, changes: Iterable[Change], *, checked: bool = False) -> int:
+        """Changes of the transaction that is being written; how many. Raises `FolderRefused`, `NotRecordable`.
+
+        `checked`: they were made from the definitions of their tables, and fit them.
+        """
         before = self._number
         for change in changes:
             try:
-                items_of(change, self.tables.get(change.table))
+                if not checked:
+                    items_of(change, self.tables.get(change.table))
             except Malformed as reason:
                 raise NotRecordable(self.folder, change, str(reason)) from None
             self._write(write(change))
@@ -80,6 +84,12 @@ class Writer:
             if change.defines:
                 follow(self.tables, change.table, change.definition)
         return self._number - before
+
+    def describe(self, definitions: Iterable[TableDefinition]) -> None:
+        """Tables that come into the stream behind the last commit; nothing was added since. Raises `FolderRefused`."""
+        assert self._number == self.end.position
+        self.tables |= {definition.table: definition for definition in definitions}
+        self._next_file()
 
     def commit(self, time: str, source: str | None = None) -> Commit:
         """Ends the transaction; when it returns, it is on the disk. Without changes it says that nothing changed."""

@@ -1,0 +1,224 @@
+"""Definitions of tables as the messages show them: which there are, when one changes, and what DDL means for a slave.
+
+OpenLogReplicator says the columns of a table with each change, and the text of DDL. What changes a definition is
+seen at the table's next change. Where that does not tell what became of the rows, the table differs from there on,
+with the reason, and all others go on.
+"""
+
+import json
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from sluice.model.change import Action
+from sluice.model.names import TableName
+from sluice.model.table_definition import TableDefinition
+from sluice.vendors.stream.lines import Change
+from sluice.vendors.stream.redo.errors import Unfit
+from sluice.vendors.stream.redo.messages import Fields
+from sluice.vendors.stream.redo.rows import Naming, TableReader
+
+log = logging.getLogger("sluice.redo")
+
+_COMMENT = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
+_QUOTED = re.compile(r"'(?:[^']|'')*'")
+_TRUNCATE = re.compile(r"\s*TRUNCATE\s+TABLE\b", re.IGNORECASE)
+_DROP = re.compile(r"\s*DROP\s+TABLE\b", re.IGNORECASE)
+_RENAME = re.compile(r"\s*(?:RENAME\b|ALTER\s+TABLE\b.*?\bRENAME\s+TO\b)", re.IGNORECASE | re.DOTALL)
+_ALTER = re.compile(r"\s*ALTER\s+TABLE\b", re.IGNORECASE)
+_CREATE = re.compile(r"\s*CREATE\b(?:\s+\w+)*?\s+TABLE\b", re.IGNORECASE)
+_ROWS_GO = re.compile(r"\b(?:DROP|TRUNCATE|EXCHANGE)\s+(?:SUB)?PARTITIONS?\b", re.IGNORECASE)
+_DEFAULT = re.compile(r"\bDEFAULT\b", re.IGNORECASE)
+_SELECT = re.compile(r"\bSELECT\b", re.IGNORECASE)
+
+
+@dataclass
+class DdlSeen:
+    """DDL of tables whose next change is not there yet: kept with the stream."""
+
+    altered: dict[str, str] = field(default_factory=dict)
+    """Table → the texts of ALTER TABLE since its last change."""
+    created: dict[str, bool] = field(default_factory=dict)
+    """Table that came, or comes again → whether it was empty then."""
+
+    def text(self) -> dict[str, dict[str, str] | dict[str, bool]]:
+        return {"altered": dict(self.altered), "created": dict(self.created)}
+
+
+class Definitions:
+    """The tables of the stream, as they are where the merge stands."""
+
+    def __init__(
+        self,
+        tables: Mapping[TableName, TableDefinition],
+        keys: Mapping[tuple[str, str], Iterable[str]],
+        naming: Naming,
+        ddl: DdlSeen | None = None,
+    ):
+        self.tables = dict(tables)
+        self.keys = {table: tuple(key) for table, key in keys.items()}
+        self.naming = naming
+        self.ddl = ddl or DdlSeen()
+        self._readers: dict[tuple[bytes, str], TableReader | str] = {}
+        """By schema message and unit: what reads it, or why nothing can."""
+        self._last: dict[TableName, TableReader] = {}
+        self._differing: set[tuple[TableName, str]] = set()
+        self._left: dict[TableName, set[int]] = {}
+        """Readers whose definition a table has left."""
+
+    def changes(self, op: str, schema: bytes, payload: Fields, unit: str) -> Iterator[Change]:
+        """What a message comes to in the stream; `schema`: its description of the table.
+
+        Raises `Unfit` where nothing can be made of it.
+        """
+        if op == "ddl":
+            yield from self._ddl(self._name(_parsed(schema)), str(payload.get("sql", "")))
+            return
+        found = self._reader(schema, unit)
+        if isinstance(found, str):
+            yield from self._differs(self._name(_parsed(schema)), found)
+            return
+        table = found.table
+        if self._last.get(table) is not found:
+            yield from self._meet(table, found)
+        try:
+            change = found.change(op, payload)
+        except Unfit as reason:
+            yield from self._differs(table, str(reason))
+            return
+        if change is not None:
+            yield change
+
+    def new_tables(self, schemas: Iterable[bytes], unit: str) -> list[TableDefinition]:
+        """Those of the schema messages that no line of the stream describes yet, and no DDL made."""
+        found: dict[TableName, TableDefinition] = {}
+        for text in schemas:
+            reader = self._reader(text, unit)
+            if isinstance(reader, TableReader):
+                table = reader.table
+                if table not in self.tables and str(table) not in self.ddl.created:
+                    found.setdefault(table, reader.definition)
+        return list(found.values())
+
+    def describe(self, definition: TableDefinition) -> None:
+        """It is known from here on."""
+        self.tables[definition.table] = definition
+
+    def _name(self, schema: Fields) -> TableName:
+        return TableName(self.naming(schema["owner"]), self.naming(schema["table"]))
+
+    def _reader(self, text: bytes, unit: str) -> TableReader | str:
+        found = self._readers.get((text, unit))
+        if found is None:
+            schema = _parsed(text)
+            try:
+                key = self.keys.get((schema["owner"], schema["table"]), ())
+                found = TableReader(schema, key, self.naming, unit)
+                if found.imprecise:
+                    columns = ", ".join(found.imprecise)
+                    log.warning("%s: OpenLogReplicator prints six significant digits of %s", found.table, columns)
+            except Unfit as reason:
+                found = str(reason)
+            self._readers[text, unit] = found
+        return found
+
+    def _meet(self, table: TableName, reader: TableReader) -> Iterator[Change]:
+        """The table's description is another one than that of its last change, or the first."""
+        former = self.tables.get(table)
+        if former is None:
+            complete = self.ddl.created.pop(str(table), False)
+            definition = replace(reader.definition, complete=complete)
+            self.tables[table] = definition
+            self._last[table] = reader
+            yield Change(Action.CREATE, table, definition=definition)
+            return
+        now = _placed(former, reader.definition)
+        if now.shape != former.shape:
+            if id(reader) in self._left.get(table, ()):
+                raise Unfit(
+                    f"{table} is as it was before its definition changed: the thread's OpenLogReplicator does not "
+                    "know of "
+                    "that DDL. Restart it from a schema checkpoint behind the DDL"
+                )
+            reason = _unknown(former, now, self.ddl.altered.get(str(table)))
+            self.tables[table] = now
+            yield Change(Action.ALTER, table, definition=now, former=former)
+            if reason:
+                yield from self._differs(table, reason)
+        if table in self._last:
+            self._left.setdefault(table, set()).add(id(self._last[table]))
+        self.ddl.altered.pop(str(table), None)
+        self._last[table] = reader
+
+    def _ddl(self, table: TableName, sql: str) -> Iterator[Change]:
+        bare = _QUOTED.sub("''", _COMMENT.sub(" ", sql))
+        known = self.tables.get(table)
+        if _CREATE.match(bare):
+            if known is None:
+                self.ddl.created[str(table)] = not _SELECT.search(bare)
+            return
+        if known is None:
+            return
+        if _TRUNCATE.match(bare):
+            yield Change(Action.TRUNCATE, table)
+        elif _DROP.match(bare):
+            del self.tables[table]
+            self._last.pop(table, None)
+            self.ddl.altered.pop(str(table), None)
+            self.ddl.created[str(table)] = False
+            yield Change(Action.DROP, table, former=known)
+        elif _RENAME.match(bare):
+            yield from self._differs(table, "it was renamed on the master")
+        elif _ALTER.match(bare):
+            if _ROWS_GO.search(bare):
+                yield from self._differs(table, "a partition went with its rows, which redo does not name")
+            self.ddl.altered[str(table)] = f"{self.ddl.altered.get(str(table), '')}{bare};"
+
+    def _differs(self, table: TableName, reason: str) -> Iterator[Change]:
+        """Once for each reason: what follows finds the table inconsistent."""
+        if (table, reason) not in self._differing:
+            self._differing.add((table, reason))
+            log.warning("%s differs from here on: %s", table, reason)
+            yield Change(Action.DIFFER, table, reason=reason)
+
+
+def _parsed(schema: bytes) -> Fields:
+    try:
+        found = json.loads(schema)
+    except ValueError as error:
+        raise Unfit(f"is no JSON: {error}") from None
+    if (
+        not isinstance(found, dict)
+        or not isinstance(found.get("owner"), str)
+        or not isinstance(found.get("table"), str)
+    ):
+        raise Unfit("names no table: format.schema must be 7 for OpenLogReplicator")
+    return found
+
+
+def _placed(former: TableDefinition, now: TableDefinition) -> TableDefinition:
+    """`now` with columns in the places that they had: a column is known by its name."""
+    places = {column.name: column.position for column in former.shape.columns}
+    free = max(places.values(), default=0)
+    columns = []
+    for column in now.shape.columns:
+        if column.name not in places:
+            free += 1
+            places[column.name] = free
+        columns.append(replace(column, position=places[column.name]))
+    columns.sort(key=lambda column: column.position)
+    return replace(now, shape=replace(now.shape, columns=tuple(columns)))
+
+
+def _unknown(former: TableDefinition, now: TableDefinition, sql: str | None) -> str | None:
+    """Why nobody can say what the table's rows are behind a change of its columns; None where they are known."""
+    before, after = ({column.name for column in each.shape.columns} for each in (former, now))
+    added, dropped = sorted(after - before), sorted(before - after)
+    if added and dropped:
+        return f"{', '.join(dropped)} went and {', '.join(added)} came: a column may have been renamed"
+    if added and sql is None:
+        return f"{', '.join(added)} came, and no message says with which default: set flag 32 for OpenLogReplicator"
+    if added and sql is not None and _DEFAULT.search(sql):
+        return f"{', '.join(added)} came with a default, whose values in older rows are in no redo"
+    return None

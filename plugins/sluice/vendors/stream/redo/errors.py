@@ -1,0 +1,112 @@
+"""What is wrong with the output of OpenLogReplicator. The merge stops there, and nothing of it is in the stream."""
+
+from pathlib import Path
+
+from sluice.errors import DataLost, Terminal, Transient
+
+
+class OutputUnreachable(Transient):
+    """The folder of the threads cannot be read just now, or holds none."""
+
+    def __init__(self, folder: Path, reason: str):
+        super().__init__(f"{folder}: {reason}. A folder <resetlogs>_<thread> is awaited there (docs/redo.md).")
+        self.folder = folder
+
+
+class OutputDamaged(Terminal):
+    """A place of the output is not what OpenLogReplicator 1.9.0 writes with the format of docs/redo.md."""
+
+    def __init__(self, file: Path, offset: int, reason: str, remedy: str = ""):
+        super().__init__(
+            f"{file}, byte {offset}: {reason}. "
+            + (
+                remedy
+                or "Put the file back as it was written, or have OpenLogReplicator write it anew from its checkpoint"
+            )
+            + "; then start the merge again."
+        )
+        self.file = file
+        self.offset = offset
+        self.reason = reason
+
+
+class ThreadSilent(Terminal):
+    """One thread has said nothing for long, and changes of others wait for it."""
+
+    def __init__(self, thread: str, scn: int, seconds: float):
+        super().__init__(
+            f"Thread {thread} has said nothing beyond SCN {scn} for {seconds:.0f} s, and transactions of other "
+            "threads wait "
+            "for it: one of its own may come before them. Start its OpenLogReplicator, with flag 4096; or, where the "
+            f'instance is gone for good and all of its redo is read, write {{"closed": true}} into '
+            f"{thread}/thread.json."
+        )
+        self.thread = thread
+
+
+class ThreadTooLate(Terminal):
+    """A thread joins whose transactions should have been merged already."""
+
+    def __init__(self, thread: str, since: int | None, released: int):
+        said = (
+            f"is complete from SCN {since} on" if since is not None else "does not say from which SCN on it is complete"
+        )
+        super().__init__(
+            f"Thread {thread} joins and {said}, but the stream has all transactions up to SCN {released} without it. "
+            f'Write {{"since": …}} into {thread}/thread.json where that SCN is a later one; else begin a new stream in '
+            "another folder."
+        )
+        self.thread = thread
+
+
+class TransactionLate(Terminal):
+    """A thread shows a transaction although it had said that none of that SCN would come."""
+
+    def __init__(self, thread: str, xid: str, scn: int, released: int):
+        super().__init__(
+            f"Thread {thread}: transaction {xid} of SCN {scn} comes after one of SCN {released}, and was not there "
+            "before. "
+            "Its place in the order of commits is past. Begin a new stream in another folder, with the output written "
+            "anew, and tell the makers of Sluice: OpenLogReplicator 1.9.0 does not do that."
+        )
+        self.thread = thread
+
+
+class BeginningLost(Terminal):
+    """Only the end of a transaction is in the output."""
+
+    def __init__(self, thread: str, xid: str, scn: int):
+        super().__init__(
+            f"Thread {thread}: of transaction {xid}, SCN {scn}, only the end is there. Stop its OpenLogReplicator, "
+            "put its "
+            "checkpoint files back to an SCN before that, and start it and the merge again."
+        )
+        self.thread = thread
+
+
+class TakenBack(DataLost):
+    """The master was opened with RESETLOGS at a point before what the stream holds."""
+
+    def __init__(self, resetlogs: int, scn: int, released: int):
+        super().__init__(
+            f"The master was opened with RESETLOGS ({resetlogs}) at SCN {scn}, but the stream holds its "
+            "transactions up to "
+            f"SCN {released}: those from {scn} on do not exist any more. Begin a new stream in another folder, and "
+            "load its "
+            "slaves anew."
+        )
+
+
+class NoKeys(Terminal):
+    """Nothing says what the keys of the tables are."""
+
+    def __init__(self, folder: Path):
+        super().__init__(
+            f"{folder}: no thread's folder holds a schema checkpoint of OpenLogReplicator "
+            "(<name>-chkpt-<SCN>.json), so the "
+            "keys of the tables are not known. Copy the newest one from its state folder."
+        )
+
+
+class Unfit(Exception):
+    """A message that does not fit the format; who reads the file says where it is."""

@@ -1,0 +1,62 @@
+"""Keys of tables, and the master's incarnations, from the schema checkpoints of OpenLogReplicator."""
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sluice.vendors.stream.redo.errors import OutputDamaged, OutputUnreachable
+
+_NAME = re.compile(r".+-chkpt-(\d+)\.json\Z")
+_PRIMARY = 2
+"""`type` of a primary key among the constraints."""
+
+
+@dataclass(frozen=True)
+class SchemaCheckpoint:
+    """What is wanted of one."""
+
+    scn: int
+    keys: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    """Owner and table → columns of its primary key; of tables without one nothing."""
+    tables: frozenset[tuple[str, str]] = frozenset()
+    incarnations: tuple[tuple[int, int], ...] = ()
+    """Resetlogs, and the SCN at which it begins."""
+
+
+def newest(folder: Path) -> SchemaCheckpoint | None:
+    """The newest that holds tables; None without any. Raises `OutputDamaged`, `OutputUnreachable`."""
+    try:
+        names = [(int(found[1]), entry) for entry in folder.iterdir() if (found := _NAME.match(entry.name))]
+        for scn, file in sorted(names, reverse=True):
+            text = file.read_text("utf-8")
+            try:
+                read = _read(scn, json.loads(text))
+            except (ValueError, KeyError, TypeError) as error:
+                raise OutputDamaged(file, 0, f"is no schema checkpoint: {error}") from None
+            if read.tables:
+                return read
+    except OSError as error:
+        raise OutputUnreachable(folder, f"cannot be read: {error.strerror}") from error
+    return None
+
+
+def _read(scn: int, values: dict[str, Any]) -> SchemaCheckpoint:
+    users = {user["user"]: user["name"] for user in values.get("sys-user", [])}
+    tables = {
+        each["obj"]: (users[each["owner"]], each["name"])
+        for each in values.get("sys-obj", [])
+        if each["type"] == 2 and each["owner"] in users
+    }
+    columns = {(each["obj"], each["int-col"]): each["name"] for each in values.get("sys-col", [])}
+    primary = {each["con"]: each["obj"] for each in values.get("sys-cdef", []) if each["type"] == _PRIMARY}
+    keys: dict[tuple[str, str], list[str]] = {}
+    for each in values.get("sys-ccol", []):
+        obj = primary.get(each["con"])
+        if obj in tables:
+            keys.setdefault(tables[obj], []).append(columns[obj, each["int-col"]])
+    incarnations = tuple((each["resetlogs"], each["resetlogs-scn"]) for each in values.get("incarnations", []))
+    return SchemaCheckpoint(
+        scn, {table: tuple(names) for table, names in keys.items()}, frozenset(tables.values()), incarnations
+    )

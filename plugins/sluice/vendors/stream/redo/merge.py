@@ -1,0 +1,197 @@
+"""The order in which transactions of several redo threads become one stream: that of their commits. Pure.
+
+A transaction is released once every live thread has passed the SCN of its commit: then none can come before it. A
+thread passes an SCN by a checkpoint message, which follows all commits below it. What OpenLogReplicator writes again
+after a restart is known by thread and xid, and comes to nothing.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import pairwise
+from typing import NamedTuple
+
+from sluice.vendors.stream.redo.errors import BeginningLost, TakenBack, ThreadTooLate, TransactionLate
+
+REMEMBERED = 200_000
+"""Transactions of a thread that are known again when they come again."""
+
+
+class ThreadId(NamedTuple):
+    """A redo thread of one incarnation of the master."""
+
+    resetlogs: int
+    thread: int
+
+    def __str__(self) -> str:
+        return f"{self.resetlogs}_{self.thread}"
+
+
+class Segment(NamedTuple):
+    """A part of a file, in bytes."""
+
+    file: str
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """One that was committed, and where its messages are."""
+
+    thread: ThreadId
+    xid: str
+    scn: int
+    time: int | None
+    rows: int
+    """Messages between its begin and its commit."""
+    segments: tuple[Segment, ...]
+    """None where only its end was written again."""
+    schemas: frozenset[bytes] = frozenset()
+    """The descriptions of tables in its messages."""
+    ddl: bool = False
+    """DDL is among its messages."""
+
+
+@dataclass
+class Released:
+    """What is in the stream: all transactions below `scn`, and those of `scn` itself that are named."""
+
+    scn: int = 0
+    last: frozenset[tuple[ThreadId, str]] = frozenset()
+
+    def add(self, transaction: Transaction) -> None:
+        """The next one."""
+        mine = (transaction.thread, transaction.xid)
+        self.last = self.last | {mine} if transaction.scn == self.scn else frozenset({mine})
+        self.scn = transaction.scn
+
+    def holds(self, transaction: Transaction) -> bool:
+        return transaction.scn < self.scn or (
+            transaction.scn == self.scn and (transaction.thread, transaction.xid) in self.last
+        )
+
+
+@dataclass
+class _Thread:
+    watermark: int
+    """All commits below this SCN were offered."""
+    floor: int
+    """Below this SCN nothing is remembered."""
+    closed: bool = False
+    highest: int = 0
+    seen: "OrderedDict[str, int]" = field(default_factory=OrderedDict)
+
+
+class Merge:
+    """Takes what threads offer in whatever turn, and releases it in the order of commits."""
+
+    def __init__(self, released: Released, incarnations: Iterable[tuple[int, int]] = ()):
+        """`incarnations`: resetlogs and the SCN at which each begins, those of the master up to now."""
+        self.released = Released(released.scn, released.last)
+        self._ends: dict[int, int] = {}
+        self._begins: dict[int, int] = {}
+        self._threads: dict[ThreadId, _Thread] = {}
+        self._waiting: list[tuple[int, ThreadId, int, Transaction]] = []
+        self._offered = 0
+        self.incarnate(incarnations)
+
+    def incarnate(self, incarnations: Iterable[tuple[int, int]]) -> None:
+        """What the master's incarnations are by now."""
+        known = sorted({**self._begins, **dict(incarnations)}.items(), key=lambda each: each[1])
+        self._begins = dict(known)
+        self._ends = {before: scn for (before, _), (_, scn) in pairwise(known)}
+
+    def join(self, thread: ThreadId, *, since: int | None = None, watermark: int | None = None) -> None:
+        """A thread takes part. `watermark`: as it was kept; None for a new one, complete from `since` on.
+
+        Raises `ThreadTooLate`, `TakenBack`.
+        """
+        begins = self._begins.get(thread.resetlogs, 0)
+        known = any(each.resetlogs == thread.resetlogs for each in self._threads)
+        if watermark is None and self.released.scn and not known and 0 < begins <= self.released.scn:
+            raise TakenBack(thread.resetlogs, begins, self.released.scn)
+        if watermark is None and self.released.scn:
+            first = begins if since is None and begins > self.released.scn else since
+            if first is None or first <= self.released.scn:
+                raise ThreadTooLate(str(thread), first, self.released.scn)
+            start = first
+        else:
+            start = watermark if watermark is not None else max(since or 0, begins)
+        self._threads[thread] = _Thread(start, floor=max(start, self.released.scn + 1))
+
+    def close(self, thread: ThreadId) -> None:
+        """Nothing more will come of it."""
+        self._threads[thread].closed = True
+
+    def watermarks(self) -> Mapping[ThreadId, int]:
+        return {thread: each.watermark for thread, each in self._threads.items()}
+
+    def checkpoint(self, thread: ThreadId, scn: int) -> None:
+        """All of the thread's commits below `scn` were offered."""
+        state = self._threads[thread]
+        state.watermark = max(state.watermark, scn)
+
+    def offer(self, transaction: Transaction) -> bool:
+        """Whether it is a new one. Raises `TransactionLate`."""
+        state = self._threads[transaction.thread]
+        if state.seen.get(transaction.xid) == transaction.scn:
+            return False
+        end = self._ends.get(transaction.thread.resetlogs)
+        if end is not None and transaction.scn >= end:
+            return False  # The master does not have it any more.
+        if self.released.holds(transaction) or transaction.scn < state.watermark:
+            if transaction.scn >= state.floor:
+                raise TransactionLate(
+                    str(transaction.thread), transaction.xid, transaction.scn, max(self.released.scn, state.watermark)
+                )
+            if self.released.holds(transaction):
+                return False
+        if not transaction.segments:
+            raise BeginningLost(str(transaction.thread), transaction.xid, transaction.scn)
+        state.seen[transaction.xid] = transaction.scn
+        if len(state.seen) > REMEMBERED:
+            _, scn = state.seen.popitem(last=False)
+            state.floor = max(state.floor, scn + 1)
+        state.highest = max(state.highest, transaction.scn)
+        self._offered += 1
+        heappush(self._waiting, (transaction.scn, transaction.thread, self._offered, transaction))
+        return True
+
+    def ready(self) -> Transaction | None:
+        """The next one in the order of commits; None where one that is not there yet may come before it."""
+        if not self._waiting or self._waiting[0][0] >= self._below():
+            return None
+        transaction = heappop(self._waiting)[-1]
+        self.released.add(transaction)
+        return transaction
+
+    @property
+    def waiting(self) -> int:
+        """Transactions that are not released."""
+        return len(self._waiting)
+
+    def oldest(self) -> dict[ThreadId, Segment]:
+        """Where the first of each thread's transactions begins that is not released."""
+        found: dict[ThreadId, tuple[int, Segment]] = {}
+        for _, thread, number, transaction in self._waiting:
+            if thread not in found or number < found[thread][0]:
+                found[thread] = (number, transaction.segments[0])
+        return {thread: segment for thread, (_, segment) in found.items()}
+
+    def holding(self) -> tuple[ThreadId, int] | None:
+        """The thread that what waits is waiting for, and how far it has come."""
+        if not self._waiting:
+            return None
+        live = [(each.watermark, thread) for thread, each in self._threads.items() if not self._passed(thread, each)]
+        return (min(live)[1], min(live)[0]) if live else None
+
+    def _below(self) -> float:
+        live = [each.watermark for thread, each in self._threads.items() if not self._passed(thread, each)]
+        return min(live, default=float("inf"))
+
+    def _passed(self, thread: ThreadId, state: _Thread) -> bool:
+        """Whether nothing waits for it: closed, or it has come to where its incarnation ends."""
+        end = self._ends.get(thread.resetlogs)
+        return state.closed or (end is not None and state.watermark >= end)

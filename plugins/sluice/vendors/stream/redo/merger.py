@@ -1,0 +1,295 @@
+"""Merges the output of redo threads into a recorded stream, which any number of slaves replay.
+
+Several transactions of the master may become one of the stream: they are in the order of their commits, and each end
+is a state that the master had. How far each thread was merged stands in the stream itself, with each of its commits;
+a merge that was killed goes on there, and nothing is there twice.
+"""
+
+import json
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from sluice.counted import counted
+from sluice.errors import Transient
+from sluice.model.names import Prefix
+from sluice.vendors.stream.errors import StreamUnreachable
+from sluice.vendors.stream.files import Files
+from sluice.vendors.stream.lines import Change, Commit
+from sluice.vendors.stream.recorder import RecordedElsewhere
+from sluice.vendors.stream.redo.definitions import DdlSeen, Definitions
+from sluice.vendors.stream.redo.errors import NoKeys, OutputDamaged, ThreadSilent, Unfit
+from sluice.vendors.stream.redo.keys import SchemaCheckpoint
+from sluice.vendors.stream.redo.merge import Merge, Released, ThreadId, Transaction
+from sluice.vendors.stream.redo.rows import Naming
+from sluice.vendors.stream.redo.threads import Checkpoint, ThreadOutput, folders
+from sluice.vendors.stream.redo.types import UNITS
+from sluice.vendors.stream.writer import FILE_BYTES, Writer
+
+log = logging.getLogger("sluice.redo")
+
+GROUP = 10_000
+"""Messages after which a transaction of the stream ends, at the next end of one of the master."""
+POLL_SECONDS = 0.2
+IDLE_SECONDS = 10.0
+LONGEST_BACKOFF_SECONDS = 15.0
+_VENDOR = "redo"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass
+class State:
+    """What a commit of the stream says of the merge."""
+
+    released: Released
+    threads: dict[ThreadId, tuple[str, int, int]]
+    """Of each thread: a file and where in it to go on, and its watermark."""
+    ddl: DdlSeen
+
+    def text(self) -> str:
+        values = {
+            "vendor": _VENDOR,
+            "scn": self.released.scn,
+            "last": sorted([str(thread), xid] for thread, xid in self.released.last),
+            "threads": {str(thread): list(place) for thread, place in self.threads.items()},
+            **self.ddl.text(),
+        }
+        return json.dumps(values, separators=(",", ":"))
+
+    @classmethod
+    def parse(cls, text: str) -> "State | None":
+        """None for the text of another recorder."""
+        values: dict[str, Any] = json.loads(text)
+        if values.get("vendor") != _VENDOR:
+            return None
+        last = frozenset((_thread(name), xid) for name, xid in values["last"])
+        threads = {_thread(name): (file, offset, scn) for name, (file, offset, scn) in values["threads"].items()}
+        return cls(Released(values["scn"], last), threads, DdlSeen(values["altered"], values["created"]))
+
+
+class Merger:
+    """Merges the threads in `root` into the stream in `folder`.
+
+    Parameters as of `sluice.database.recorder.MergerClass`; `group`: messages of a transaction of the stream.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        folder: Path,
+        prefix: Prefix,
+        *,
+        exact_names: bool = False,
+        silent_seconds: float = 900.0,
+        group: int = GROUP,
+        file_bytes: int = FILE_BYTES,
+    ):
+        self.root = root
+        self.folder = folder
+        self.prefix = prefix
+        self.naming = Naming(exact_names)
+        self.merged = 0
+        """Transactions of the master, since this merge began."""
+        self._silent_seconds = silent_seconds
+        self._group = group
+        self._file_bytes = file_bytes
+
+    def run(self, stop: threading.Event) -> None:
+        """Until `stop` is set; outages are waited for. Raises `Terminal`."""
+        backoff = 0.0
+        while not stop.is_set():
+            try:
+                for moved in self._turns():
+                    backoff = 0.0
+                    if stop.wait(0 if moved else POLL_SECONDS):
+                        return
+            except Transient as outage:
+                backoff = min(max(2 * backoff, 0.25), LONGEST_BACKOFF_SECONDS)
+                log.warning("%s: %s Next try in %.2g s.", self.prefix, outage, backoff)
+                stop.wait(backoff)
+
+    def merge_once(self) -> int:
+        """All that can be merged by now; how many transactions wait for other threads. Raises `Terminal`,
+        `Transient`."""
+        with self._begin() as merging:
+            while merging.turn():
+                pass
+            return merging.merge.waiting
+
+    def _turns(self) -> Iterator[bool]:
+        with self._begin() as merging:
+            while True:
+                moved = merging.turn()
+                merging.expect_news(self._silent_seconds)
+                yield moved
+
+    def _begin(self) -> "_Merging":
+        self.folder.mkdir(parents=True, exist_ok=True)
+        end, stream, tables = Commit(0, ""), f"{self.prefix}{secrets.token_hex(4)}", {}
+        files = Files(self.folder)
+        with suppress(StreamUnreachable):
+            names = files.names()
+            last = files.index(names[-1], names)
+            end, stream, tables = last.end, last.header.stream, last.tables(last.end.position)
+        state = State.parse(end.source) if end.source is not None else None
+        if state is None and (end.position or end.source is not None):
+            raise RecordedElsewhere(self.folder)
+        outputs = {thread: ThreadOutput(path, thread) for thread, path in folders(self.root).items()}
+        state = state or State(Released(), {}, DdlSeen())
+        checkpoints = [found for output in outputs.values() if (found := output.checkpoint()) is not None]
+        if not checkpoints:
+            raise NoKeys(self.root)
+        merge = Merge(state.released, _incarnations(checkpoints, outputs))
+        keys: dict[tuple[str, str], tuple[str, ...]] = {}
+        for checkpoint in sorted(checkpoints, key=lambda each: each.scn):
+            keys |= checkpoint.keys
+        definitions = Definitions(tables, keys, self.naming, state.ddl)
+        writer = Writer(self.folder, stream, end, tables, file_bytes=self._file_bytes)
+        merging = _Merging(self, merge, definitions, writer)
+        try:
+            for thread, output in outputs.items():
+                merging.join(thread, output, state.threads.get(thread))
+        except BaseException:
+            writer.close()
+            raise
+        return merging
+
+
+class _Merging:
+    """A merge under way."""
+
+    def __init__(self, merger: Merger, merge: Merge, definitions: Definitions, writer: Writer):
+        self.merger = merger
+        self.merge = merge
+        self.definitions = definitions
+        self.writer = writer
+        self.outputs: dict[ThreadId, ThreadOutput] = {}
+        self._saved = ""
+        self._said = time.monotonic()
+        self._held: tuple[tuple[ThreadId, int] | None, float] = (None, self._said)
+
+    def __enter__(self) -> "_Merging":
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self.writer.close()
+
+    def join(self, thread: ThreadId, output: ThreadOutput, kept: tuple[str, int, int] | None) -> None:
+        if kept is not None:
+            output = ThreadOutput(output.folder, thread, (kept[0], kept[1]) if kept[0] else None)
+        self.merge.join(thread, since=output.description.since, watermark=kept[2] if kept is not None else None)
+        self.outputs[thread] = output
+
+    def turn(self) -> bool:
+        """Reads what has come, writes what is ready; whether anything was written. Raises `Terminal`, `Transient`."""
+        for thread, path in folders(self.merger.root).items():
+            if thread not in self.outputs:
+                joining = ThreadOutput(path, thread)
+                if (found := joining.checkpoint()) is not None:
+                    self.merge.incarnate(_incarnations([found], {**self.outputs, thread: joining}))
+                    self.definitions.keys |= found.keys
+                log.info("%s: thread %s joins", self.merger.prefix, thread)
+                self.join(thread, joining, None)
+        for thread, output in self.outputs.items():
+            closed = output.described().closed
+            for each in output.poll():
+                if isinstance(each, Checkpoint):
+                    self.merge.checkpoint(thread, each.scn)
+                else:
+                    self.merge.offer(each)
+            if closed:
+                self.merge.close(thread)
+        return self._write()
+
+    def expect_news(self, seconds: float) -> None:
+        """Raises `ThreadSilent` where transactions have waited too long for one thread."""
+        holding, now = self.merge.holding(), time.monotonic()
+        if holding != self._held[0]:
+            self._held = (holding, now)
+        elif holding is not None and now - self._held[1] > seconds:
+            raise ThreadSilent(str(holding[0]), holding[1], now - self._held[1])
+
+    def _write(self) -> bool:
+        written = False
+        while (first := self.merge.ready()) is not None:
+            self._write_group(first)
+            written = True
+        if not written and time.monotonic() - self._said > IDLE_SECONDS and self._state().text() != self._saved:
+            self._commit(None)
+        return written
+
+    def _write_group(self, first: Transaction) -> None:
+        group, rows = [first], first.rows
+        # Behind DDL it is another question which tables are new.
+        while rows < self.merger._group and not group[-1].ddl and (following := self.merge.ready()) is not None:
+            group.append(following)
+            rows += following.rows
+        self._describe(group)
+        self.writer.add(chain.from_iterable(map(self._changes, group)), checked=True)
+        self._commit(group[-1])
+        self.merger.merged += len(group)
+        log.info("%s: %s merged, up to SCN %d", self.merger.prefix, counted(len(group), "transaction"), group[-1].scn)
+
+    def _describe(self, group: list[Transaction]) -> None:
+        """Tables that come into the stream stand at the head of a file, in front of their changes."""
+        schemas: dict[bytes, str] = {}
+        for transaction in group:
+            unit = self.outputs[transaction.thread].description.timestamp
+            schemas |= dict.fromkeys(sorted(transaction.schemas - schemas.keys()), unit)
+        found = [table for text, unit in schemas.items() for table in self.definitions.new_tables([text], unit)]
+        for definition in found:
+            self.definitions.describe(definition)
+        if found:
+            self.writer.describe(found)
+
+    def _changes(self, transaction: Transaction) -> Iterator[Change]:
+        output = self.outputs[transaction.thread]
+        unit = output.description.timestamp
+        for message in output.messages(transaction):
+            try:
+                yield from self.definitions.changes(message.op, message.schema, message.payload, unit)
+            except Unfit as reason:
+                segment = transaction.segments[0]
+                raise OutputDamaged(
+                    output.folder / segment.file, segment.begin, f"transaction {transaction.xid}: {reason}"
+                ) from None
+
+    def _commit(self, last: Transaction | None) -> None:
+        state = self._state().text()
+        moment = self.writer.end.time
+        if last is not None and last.time is not None:
+            second = UNITS[self.outputs[last.thread].description.timestamp]
+            moment = (_EPOCH + timedelta(microseconds=last.time * 1_000_000 // second)).isoformat(
+                timespec="microseconds"
+            )
+        self.writer.commit(moment, state)
+        self._saved, self._said = state, time.monotonic()
+
+    def _state(self) -> State:
+        oldest, marks = self.merge.oldest(), self.merge.watermarks()
+        threads = {}
+        for thread, output in self.outputs.items():
+            file, offset = output.place
+            if thread in oldest:
+                file, offset = oldest[thread].file, oldest[thread].begin
+            threads[thread] = (file, offset, marks[thread])
+        return State(self.merge.released, threads, self.definitions.ddl)
+
+
+def _incarnations(found: Iterable[SchemaCheckpoint], outputs: Mapping[ThreadId, ThreadOutput]) -> set[tuple[int, int]]:
+    """Of the master, those that have a thread."""
+    present = {thread.resetlogs for thread in outputs}
+    return {each for checkpoint in found for each in checkpoint.incarnations if each[0] in present}
+
+
+def _thread(name: str) -> ThreadId:
+    resetlogs, _, thread = name.partition("_")
+    return ThreadId(int(resetlogs), int(thread))

@@ -1,0 +1,128 @@
+"""One line of OpenLogReplicator's output, as version 1.9.0 writes it with the format of docs/redo.md.
+
+What the writer does wrong is mended here:
+
+| it writes | meant is |
+|---|---|
+| a control character as `\\u00` and two decimal digits | that character |
+| the character 31 as it is | that character |
+| `inf`, `-inf`, `nan` without quotes | the number of that name |
+| the beginning of a line that a crash cut off, and the next line behind it | the next line |
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from sluice.vendors.stream.redo.errors import Unfit
+
+_HEAD = re.compile(
+    rb'\{(?:"scns?":(?:\d+|"0x[0-9a-f]+"),)?(?:"tms?":"?(-?\d+)"?,)?"c_scn":(\d+),"c_idx":\d+,(?:"xid":"([^"]*)",)?'
+    rb'(?:"(?:db|usr)":"[^"]*",)*(?:"attributes":\{[^{}]*\},)?"payload":\[\{"op":"(\w+)"'
+)
+_ESCAPE = re.compile(r"\\(?:u00([0-9]{2})|.)", re.DOTALL)
+_BARE = re.compile(r'"(?:[^"\\]|\\.)*"|-?\b(?:inf|nan)\b', re.DOTALL | re.IGNORECASE)
+
+# Numbers stay texts: they have up to 40 digits.
+_DECODER = json.JSONDecoder(strict=False, parse_float=str, parse_int=str)
+_PAYLOAD, _SCHEMA = b'"payload":[', b'"schema":'
+_BEHIND = (b'},"num":', b'},"rid":', b'},"before":{', b'},"after":{', b'},"sql":"')
+"""How what follows the description of a table begins: a name holds no quotation marks."""
+
+Fields = dict[str, Any]
+"""A JSON object; each number is a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a line is, without a look at its values."""
+
+    op: str
+    """`begin`, `c`, `u`, `d`, `ddl`, `commit`, `chkpt`."""
+    scn: int
+    """The commit's SCN; of a checkpoint its own."""
+    xid: str
+    time: int | None
+    """As the format has it, of the commit."""
+    begins: int = 0
+    """Where in the line the message begins: behind what a crash has left."""
+
+
+def head(raw: bytes) -> Head:
+    """Of a line. Raises `Unfit`."""
+    found = _HEAD.match(raw)
+    if found is None or doubtful(raw):
+        # A line that was cut off has no end of its own. Texts hold no quotation mark without a backslash.
+        last = None
+        for place in re.finditer(rb'.\{"(?:scns?|tms?|c_scn)":', raw, re.DOTALL):
+            last = _HEAD.match(raw, place.start() + 1) or last
+        if last is None:
+            raise Unfit(_reason(raw))
+        found = last
+    time, scn, xid, op = found.groups()
+    return Head(
+        op.decode(),
+        int(scn),
+        xid.decode() if xid is not None else "",
+        int(time) if time is not None else None,
+        found.start(),
+    )
+
+
+def doubtful(raw: bytes) -> bool:
+    """Whether there may be two messages in a line."""
+    return raw.count(b'"c_scn":') > 1
+
+
+def schema_of(raw: bytes) -> tuple[int, int] | None:
+    """Where in a line the description of its table is; None where there is none."""
+    begin = raw.find(_SCHEMA)
+    if begin < 0:
+        return None
+    begin += len(_SCHEMA)
+    end = raw.find(_BEHIND[0], begin)
+    if end < 0:
+        end = min((found for each in _BEHIND[1:] if (found := raw.find(each, begin)) >= 0), default=-1)
+    return (begin, end + 1) if end >= 0 else None
+
+
+def fields(raw: bytes, schema: tuple[int, int] | None = None) -> Fields:
+    """The payload of a line; `schema`: a part that is left out. Raises `Unfit`."""
+    at = raw.find(_PAYLOAD) + len(_PAYLOAD)
+    part = raw[at:] if schema is None else b"".join((raw[at : schema[0]], b"null", raw[schema[1] :]))
+    try:
+        text = part.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Unfit(f"is no UTF-8 ({error.reason}): set format.char to 0 for OpenLogReplicator") from None
+    if "\\u" in text:
+        text = _ESCAPE.sub(_character, text)
+    try:
+        found, end = _DECODER.raw_decode(text)
+    except ValueError:
+        text = _BARE.sub(_quoted, text)
+        try:
+            found, end = _DECODER.raw_decode(text)
+        except ValueError as error:
+            raise Unfit(f"is no JSON: {error}") from None
+    if text[end:].rstrip() != "]}" or not isinstance(found, dict):
+        raise Unfit("has not one payload: format.message must be 2 for OpenLogReplicator")
+    return found
+
+
+def _character(match: re.Match[str]) -> str:
+    return f"\\u{int(match[1]):04x}" if match[1] else match[0]
+
+
+def _quoted(match: re.Match[str]) -> str:
+    return match[0] if match[0].startswith('"') else f'"{match[0].lower()}"'
+
+
+def _reason(raw: bytes) -> str:
+    try:
+        found = _DECODER.decode(raw.decode("utf-8"))
+    except (ValueError, UnicodeDecodeError) as error:
+        return f"is no JSON: {error}"
+    if not isinstance(found, dict) or "c_scn" not in found:
+        return "has no c_scn: this is no message of OpenLogReplicator 1.9.0"
+    return "is a message of another format than docs/redo.md asks for"

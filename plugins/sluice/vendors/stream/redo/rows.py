@@ -1,0 +1,113 @@
+"""Messages of one table under one description of it: changes of a recorded stream."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sluice.model.change import Action
+from sluice.model.names import TableName
+from sluice.model.shape import Column, TableShape
+from sluice.model.table_definition import TableDefinition
+from sluice.vendors.stream.lines import Change, Values
+from sluice.vendors.stream.redo.errors import Unfit
+from sluice.vendors.stream.redo.messages import Fields
+from sluice.vendors.stream.redo.types import IMPRECISE, LARGE, Convert, converter, slave_type
+
+_FULL_IMAGES = "run ALTER TABLE … ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS on the master"
+Row = dict[str, str | None]
+
+
+@dataclass(frozen=True)
+class Naming:
+    """What a name of the master is on a slave."""
+
+    exact: bool = False
+    """As it is; else a name without small letters gets them."""
+
+    def __call__(self, name: str) -> str:
+        return name if self.exact or name != name.upper() else name.lower()
+
+
+class TableReader:
+    """Reads the messages of a table with the columns that a schema message says."""
+
+    def __init__(self, schema: Mapping[str, Any], key: Collection[str], naming: Naming, unit: str):
+        """`key`: as the master names its columns. Raises `Unfit` where a column cannot be replicated."""
+        self.table = TableName(naming(schema["owner"]), naming(schema["table"]))
+        columns = schema.get("columns")
+        if not columns:
+            raise Unfit("has no columns: format.schema must be 7 for OpenLogReplicator")
+        self._names: dict[str, str] = {}
+        self._converters: dict[str, Convert] = {}
+        self._large: set[str] = set()
+        self.imprecise = [column["name"] for column in columns if column["type"] in IMPRECISE]
+        made = []
+        ordered = [column["name"] for column in columns if column["name"] in key]
+        for position, column in enumerate(columns, start=1):
+            name = column["name"]
+            self._names[name] = naming(name)
+            convert = converter(column["type"], unit)
+            if convert is not None:
+                self._converters[name] = convert
+            if column["type"] in LARGE:
+                self._large.add(self._names[name])
+            place = ordered.index(name) + 1 if name in ordered else 0
+            nullable = bool(column.get("nullable", True)) and not place
+            made.append(Column(self._names[name], slave_type(column), position, nullable, place))
+        if len(ordered) != len(set(key)):
+            raise Unfit(f"lacks {', '.join(sorted(set(key) - set(ordered)))}, of the primary key")
+        self.definition = TableDefinition(TableShape(self.table, tuple(made)))
+        self._all = [column.name for column in made]
+        self._key = [self._names[name] for name in ordered]
+
+    def change(self, op: str, payload: Fields) -> Change | None:
+        """The change that a message says; None where it changes nothing. Raises `Unfit`."""
+        match op:
+            case "c":
+                row = self._row(payload.get("after", {}))
+                # A NULL at the end of a row is in no redo.
+                return Change(Action.INSERT, self.table, new={name: row.get(name) for name in self._all})
+            case "d":
+                return self._delete(self._row(payload.get("before", {})))
+        return self._update(self._row(payload.get("before", {})), self._row(payload.get("after", {})))
+
+    def _delete(self, old: Row) -> Change:
+        if len(old) == len(self._all):
+            return Change(Action.DELETE, self.table, old=old)
+        self._named(old)
+        return Change(Action.DELETE, self.table, old=old, partial=True)
+
+    def _update(self, before: Row, after: Row) -> Change | None:
+        if lost := [name for name in before if name not in after and name not in self._large]:
+            raise Unfit(
+                f"an update says what {', '.join(lost)} was, and not what it is: OpenLogReplicator could not read it"
+            )
+        if not after:
+            return None
+        new = {**before, **after}
+        if len(new) == len(self._all) and (not before or len(before) == len(new)):
+            return Change(Action.UPDATE, self.table, new=new, old=before or None)
+        self._named(new)
+        return Change(Action.UPDATE, self.table, new=new, old=before or None, partial=True)
+
+    def _named(self, row: Values) -> None:
+        if not self._key:
+            raise Unfit(
+                f"a change leaves columns out, and the table has no primary key that names the row; {_FULL_IMAGES}"
+            )
+        if lacking := [name for name in self._key if row.get(name) is None]:
+            raise Unfit(f"a change leaves {', '.join(lacking)} out, of the primary key; {_FULL_IMAGES}")
+
+    def _row(self, values: Mapping[str, Any]) -> Row:
+        names, converters = self._names, self._converters
+        row: Row = {}
+        for name, value in values.items():
+            if value is not None:
+                convert = converters.get(name)
+                if convert is not None:
+                    value = convert(value)
+            try:
+                row[names[name]] = value
+            except KeyError:
+                raise Unfit(f"column {name} is not in the schema message") from None
+        return row

@@ -1,0 +1,230 @@
+"""The output of one redo thread: files in a folder, read as they are written."""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from sluice.vendors.stream.redo.errors import OutputDamaged, OutputUnreachable, Unfit
+from sluice.vendors.stream.redo.keys import SchemaCheckpoint, newest
+from sluice.vendors.stream.redo.merge import Segment, ThreadId, Transaction
+from sluice.vendors.stream.redo.messages import Fields, doubtful, fields, head, schema_of
+from sluice.vendors.stream.redo.types import UNITS
+
+_FOLDER = re.compile(r"(\d+)_(\d+)\Z")
+_SUFFIX = ".jsonl"
+_FIELDS = {"closed": bool, "since": int, "timestamp": str}
+_ROWS = frozenset({"c", "u", "d", "ddl"})
+
+
+class Checkpoint(NamedTuple):
+    """All commits of the thread below an SCN are in front of it."""
+
+    scn: int
+
+
+class Message(NamedTuple):
+    """One message of a transaction that is in the output whole."""
+
+    op: str
+    schema: bytes
+    payload: Fields
+
+
+@dataclass(frozen=True)
+class Description:
+    """`thread.json`, which a person writes; a folder need not have it."""
+
+    closed: bool = False
+    """Nothing more will be written."""
+    since: int | None = None
+    """Of a thread that joins: the SCN from which on its output is complete."""
+    timestamp: str = "ns"
+    """The unit of `format.timestamp`."""
+
+
+@dataclass
+class _Open:
+    """A transaction whose commit is not there yet."""
+
+    xid: str
+    whole: bool
+    """Its begin was there."""
+    segment: Segment
+    former: tuple[Segment, ...] = ()
+    rows: int = 0
+    schemas: set[bytes] = field(default_factory=set)
+    ddl: bool = False
+
+
+def folders(root: Path) -> dict[ThreadId, Path]:
+    """The threads' folders. Raises `OutputUnreachable`."""
+    try:
+        entries = [entry for entry in root.iterdir() if entry.is_dir()]
+    except OSError as error:
+        raise OutputUnreachable(root, f"cannot be read: {error.strerror}") from error
+    found = {ThreadId(int(named[1]), int(named[2])): entry for entry in entries if (named := _FOLDER.match(entry.name))}
+    if not found:
+        raise OutputUnreachable(root, "holds no folder of a thread")
+    return dict(sorted(found.items()))
+
+
+class ThreadOutput:
+    """Reads one thread's folder from a place on; a transaction is reported when its commit is there."""
+
+    def __init__(self, folder: Path, thread: ThreadId, place: tuple[str, int] | None = None):
+        """`place`: a file and where in it to go on, as `place` said. Raises `OutputDamaged`, `OutputUnreachable`."""
+        self.folder = folder
+        self.thread = thread
+        self.description = self.described()
+        self._file, self._offset = place or ("", 0)
+        self._open: _Open | None = None
+        self._schemas: dict[bytes, bytes] = {}
+        """Each description once, however many transactions have it."""
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Where to go on so that what is open is read again."""
+        if self._open is None:
+            return self._file, self._offset
+        first = self._open.former[0] if self._open.former else self._open.segment
+        return first.file, first.begin
+
+    def checkpoint(self) -> SchemaCheckpoint | None:
+        """The newest schema checkpoint. Raises `OutputDamaged`, `OutputUnreachable`."""
+        return newest(self.folder)
+
+    def poll(self) -> Iterator[Transaction | Checkpoint]:
+        """What has come since. Raises `OutputDamaged`, `OutputUnreachable`."""
+        try:
+            names = sorted(
+                (entry.name for entry in os.scandir(self.folder) if entry.name.endswith(_SUFFIX)),
+                key=lambda name: (len(name), name),
+            )
+            if self._file and self._file not in names:
+                raise OutputDamaged(
+                    self.folder / self._file, self._offset, "is not there any more, and was not read to its end"
+                )
+            for name in names[names.index(self._file) if self._file else 0 :]:
+                if name != self._file:
+                    self._next_file(name)
+                yield from self._read()
+        except OSError as error:
+            raise OutputUnreachable(self.folder, f"cannot be read: {error.strerror}") from error
+
+    def messages(self, transaction: Transaction) -> Iterator[Message]:
+        """Its messages, each once. Raises `OutputDamaged`, `OutputUnreachable`."""
+        expected = slack = 0
+        for segment in transaction.segments:
+            file, offset = self.folder / segment.file, segment.begin
+            try:
+                with file.open("rb") as opened:
+                    opened.seek(offset)
+                    while offset < segment.end:
+                        raw = opened.readline()
+                        if not raw:
+                            raise OutputDamaged(file, offset, "ends before what was read of it")
+                        try:
+                            message, number = _message(raw)
+                        except Unfit as reason:
+                            raise OutputDamaged(file, offset, str(reason)) from None
+                        if number is not None and number > expected + slack:
+                            raise OutputDamaged(
+                                file, offset, f"has num {number} where {expected} is next: messages are missing"
+                            )
+                        # One that was cut off may go on with messages that are there already.
+                        if message is not None and (number is None or number >= expected):
+                            yield message
+                            slack = 0 if number is not None else slack + 1
+                            expected = number + 1 if number is not None else expected
+                        offset += len(raw)
+            except OSError as error:
+                raise OutputUnreachable(self.folder, f"{segment.file} cannot be read: {error.strerror}") from error
+
+    def described(self) -> Description:
+        """What `thread.json` says now. Raises `OutputDamaged`, `OutputUnreachable`."""
+        file = self.folder / "thread.json"
+        try:
+            values = json.loads(file.read_text("utf-8"))
+        except FileNotFoundError:
+            return Description()
+        except OSError as error:
+            raise OutputUnreachable(self.folder, f"{file.name} cannot be read: {error.strerror}") from error
+        except ValueError as error:
+            raise OutputDamaged(file, 0, f"is no JSON: {error}") from None
+        good = isinstance(values, dict) and all(type(value) is _FIELDS.get(name) for name, value in values.items())
+        if not good or values.get("timestamp", "ns") not in UNITS:
+            raise OutputDamaged(
+                file,
+                0,
+                f"is {json.dumps(values)[:200]}",
+                'Write {"closed": true, "since": SCN, "timestamp": "ns"}, or less',
+            )
+        return Description(**values)
+
+    def _next_file(self, name: str) -> None:
+        self._file, self._offset = name, 0
+        if self._open is not None:
+            self._open.former = (*self._open.former, self._open.segment)
+            self._open.segment = Segment(name, 0, 0)
+
+    def _read(self) -> Iterator[Transaction | Checkpoint]:
+        file = self.folder / self._file
+        with file.open("rb") as opened:
+            if os.fstat(opened.fileno()).st_size < self._offset:
+                raise OutputDamaged(file, self._offset, "is shorter than what was read of it")
+            opened.seek(self._offset)
+            for raw in opened:
+                if not raw.endswith(b"\n"):
+                    return
+                try:
+                    found = self._line(raw)
+                except Unfit as reason:
+                    raise OutputDamaged(file, self._offset, str(reason)) from None
+                self._offset += len(raw)
+                if found is not None:
+                    yield found
+
+    def _line(self, raw: bytes) -> Transaction | Checkpoint | None:
+        seen = head(raw)
+        if seen.op == "chkpt":
+            return Checkpoint(seen.scn)
+        begin, end = self._offset, self._offset + len(raw)
+        if seen.op == "begin":
+            # One that was open was cut off; it comes again.
+            self._open = _Open(seen.xid, True, Segment(self._file, begin, end))
+            return None
+        if self._open is None or self._open.xid != seen.xid:
+            self._open = _Open(seen.xid, False, Segment(self._file, begin, end))
+        self._open.segment = Segment(self._file, self._open.segment.begin, end)
+        if seen.op in _ROWS:
+            self._open.rows += 1
+            self._open.ddl |= seen.op == "ddl"
+            if seen.op != "ddl" and (place := schema_of(raw[seen.begins :] if seen.begins else raw)) is not None:
+                schema = raw[seen.begins + place[0] : seen.begins + place[1]]
+                self._open.schemas.add(self._schemas.setdefault(schema, schema))
+            return None
+        if seen.op != "commit":
+            raise Unfit(f"is a message {seen.op!r}, which this release does not know")
+        done, self._open = self._open, None
+        # Without its begin it can only be the end of one that was there whole before OpenLogReplicator started again.
+        segments = (*done.former, done.segment) if done.whole else ()
+        schemas = frozenset(done.schemas)
+        return Transaction(self.thread, seen.xid, seen.scn, seen.time, done.rows, segments, schemas, done.ddl)
+
+
+def _message(raw: bytes) -> tuple[Message | None, int | None]:
+    """A message, and its number in the transaction; None of a begin, commit or checkpoint. Raises `Unfit`."""
+    if doubtful(raw):
+        raw = raw[head(raw).begins :]
+    place = schema_of(raw)
+    if place is None:
+        if head(raw).op in _ROWS:
+            raise Unfit("names no table: format.schema must be 7 for OpenLogReplicator")
+        return None, None
+    payload = fields(raw, place)
+    number = payload.get("num")
+    return Message(payload["op"], raw[place[0] : place[1]], payload), int(number) if number is not None else None

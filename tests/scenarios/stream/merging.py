@@ -1,0 +1,11 @@
+"""A merge in a process of its own, for tests that kill it: the folder of the threads, and the stream's."""
+
+import sys
+import threading
+from pathlib import Path
+
+from sluice.model.names import Prefix
+from sluice.vendors.stream.redo.merger import Merger
+
+if __name__ == "__main__":
+    Merger(Path(sys.argv[1]), Path(sys.argv[2]), Prefix("ORA_"), group=5).run(threading.Event())

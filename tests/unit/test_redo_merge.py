@@ -1,0 +1,399 @@
+"""Threads become one stream: every transaction once, whole, in the order of commits, after whatever ends in between."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sluice.model.change import Action
+from sluice.model.names import Prefix
+from sluice.vendors.stream.files import Files
+from sluice.vendors.stream.lines import Change, parse
+from sluice.vendors.stream.recorder import RecordedElsewhere
+from sluice.vendors.stream.redo.errors import (
+    BeginningLost,
+    NoKeys,
+    OutputDamaged,
+    OutputUnreachable,
+    TakenBack,
+    ThreadSilent,
+    ThreadTooLate,
+    TransactionLate,
+)
+from sluice.vendors.stream.redo.merge import Merge, Released, Segment, ThreadId, Transaction
+from sluice.vendors.stream.redo.merger import Merger
+from tests.examples import examples
+from tests.unit.redo_output import (
+    BEGAN,
+    COLUMNS,
+    ONE,
+    RESETLOGS,
+    TWO,
+    checkpoint,
+    ddl,
+    delete,
+    folder,
+    insert,
+    row,
+    schema,
+    transaction,
+    update,
+    write,
+)
+
+PREFIX = Prefix("ORA_")
+
+
+def merger(root: Path, stream: Path, **options: int) -> Merger:
+    return Merger(root, stream, PREFIX, **options)  # type: ignore[arg-type]
+
+
+def changes(stream: Path) -> list[Change]:
+    """What the stream holds."""
+    files = Files(stream)
+    names = files.names()
+    found: list[Change] = []
+    for file in names:
+        index = files.index(file, names)
+        read = file.read_bytes()[: index.last.offset]
+        found += [line for raw in read.splitlines() if isinstance(line := parse(raw), Change)]
+    return found
+
+
+def keys(stream: Path) -> list[str]:
+    return [str(change.new["id"]) for change in changes(stream) if change.new]
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[list[tuple[int, int]]]:
+    """Of each of some threads its transactions, as (SCN, number of changes), in the order of commits."""
+    count = draw(st.integers(1, 4))
+    threads: list[list[tuple[int, int]]] = [[] for _ in range(count)]
+    scn = BEGAN + 10
+    for _ in range(draw(st.integers(1, 14))):
+        scn += draw(st.integers(0, 2))  # Several commits may have one SCN.
+        threads[draw(st.integers(0, count - 1))].append((scn, draw(st.integers(1, 3))))
+    return threads
+
+
+def expected(threads: Sequence[Sequence[tuple[int, int]]]) -> list[str]:
+    order = sorted((scn, thread, place) for thread, mine in enumerate(threads) for place, (scn, _) in enumerate(mine))
+    return [
+        str(1000 * thread + 10 * place + each)
+        for _, thread, place in order
+        for each in range(threads[thread][place][1])
+    ]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(60))
+@given(threads=histories(), data=st.data())
+def test_whatever_comes_when_each_transaction_is_there_once_and_in_order(
+    threads: list[list[tuple[int, int]]], data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Threads are late, write again what they wrote, are cut off, and the merge is killed in between."""
+    root, stream = tmp_path_factory.mktemp("threads"), tmp_path_factory.mktemp("stream")
+    whole: list[list[list[str]]] = []
+    for thread, mine in enumerate(threads):
+        made = []
+        for place, (scn, size) in enumerate(mine):
+            rows = [insert(each, 1000 * thread + 10 * place + each) for each in range(size)]
+            made.append(transaction(scn, f"{thread + 1}.{place}.7", rows))
+            if data.draw(st.booleans()):
+                made.append([checkpoint(scn)])
+        whole.append([*made, [checkpoint(10_000)]])
+        folder(root, ThreadId(RESETLOGS, thread + 1))
+    written = [0] * len(threads)
+    wanted = expected(threads)
+    while any(done < len(mine) for done, mine in zip(written, whole, strict=True)):
+        thread = data.draw(st.sampled_from([at for at, mine in enumerate(whole) if written[at] < len(mine)]))
+        here = root / str(ThreadId(RESETLOGS, thread + 1))
+        match data.draw(st.sampled_from(["on", "on", "on", "again", "cut", "merge", "merge"])):
+            case "again":
+                written[thread] = data.draw(st.integers(0, written[thread]))
+            case "cut":
+                lines = whole[thread][written[thread]]
+                text = "\n".join(lines)
+                with (here / "1.jsonl").open("a") as opened:
+                    opened.write(text[: data.draw(st.integers(0, len(text) - 1))])
+            case "merge":
+                merger(root, stream, group=data.draw(st.integers(1, 5))).merge_once()
+                so_far = keys(stream)
+                assert so_far == wanted[: len(so_far)], "always a beginning of the whole"
+            case _:
+                write(here, whole[thread][written[thread]])
+                written[thread] += 1
+    # Behind what was written again a thread goes on to its end.
+    for thread, mine in enumerate(whole):
+        write(root / str(ThreadId(RESETLOGS, thread + 1)), [line for lines in mine for line in lines])
+    assert merger(root, stream).merge_once() == 0
+    assert keys(stream) == wanted
+    before = [file.read_bytes() for file in Files(stream).names()]
+    merger(root, stream).merge_once()
+    assert keys(stream) == wanted, "a second run changes nothing"
+    assert len(before) <= len(Files(stream).names())
+
+
+@settings(deadline=None, max_examples=examples(100))
+@given(data=st.data())
+def test_eight_threads_are_released_in_order(data: st.DataObject) -> None:
+    threads = [ThreadId(1, number) for number in range(8)]
+    merge = Merge(Released())
+    for thread in threads:
+        merge.join(thread)
+    released: list[Transaction] = []
+    for scn in range(1, 60):
+        thread = data.draw(st.sampled_from(threads))
+        assert merge.offer(Transaction(thread, str(scn), scn, None, 1, (Segment("f", scn, scn + 1),)))
+        if data.draw(st.booleans()):
+            for each in data.draw(st.lists(st.sampled_from(threads), unique=True)):
+                merge.checkpoint(each, scn + 1)
+        while (found := merge.ready()) is not None:
+            released.append(found)
+            assert found.scn < min(merge.watermarks().values())
+    for thread in threads:
+        merge.close(thread)
+    while (found := merge.ready()) is not None:
+        released.append(found)
+    assert [each.scn for each in released] == list(range(1, 60))
+
+
+def test_a_transaction_waits_for_every_live_thread(tmp_path: Path) -> None:
+    root, stream = tmp_path / "threads", tmp_path / "stream"
+    folder(root, ONE, [*transaction(100, "1.1.1", [insert(0, 1)]), checkpoint(200)])
+    second = folder(root, TWO, [checkpoint(100)])
+    assert merger(root, stream).merge_once() == 1, "the second thread may have a commit of SCN 100"
+    write(second, [*transaction(100, "2.1.1", [insert(0, 2)])])
+    assert merger(root, stream).merge_once() == 2
+    write(second, [checkpoint(101)])
+    assert merger(root, stream).merge_once() == 0
+    assert keys(stream) == ["1", "2"]
+
+
+def test_a_silent_thread_is_named_and_a_closed_one_is_waited_for_no_more(tmp_path: Path) -> None:
+    root, stream = tmp_path / "threads", tmp_path / "stream"
+    folder(root, ONE, [*transaction(100, "1.1.1", [insert(0, 1)]), checkpoint(200)])
+    second = folder(root, TWO, [checkpoint(90)])
+    with pytest.raises(ThreadSilent, match=r"Thread 1000000_2 has said nothing beyond SCN 90") as said:
+        for _ in Merger(root, stream, PREFIX, silent_seconds=-1)._turns():
+            pass
+    assert '{"closed": true} into 1000000_2/thread.json' in str(said.value)
+    (second / "thread.json").write_text('{"closed": true}')
+    assert merger(root, stream).merge_once() == 0
+    assert keys(stream) == ["1"]
+
+
+def test_a_thread_that_joins_is_complete_from_where_it_says(tmp_path: Path) -> None:
+    root, stream = tmp_path / "threads", tmp_path / "stream"
+    first = folder(root, ONE, [*transaction(100, "1.1.1", [insert(0, 1)]), checkpoint(150)])
+    merger(root, stream).merge_once()
+    second = folder(root, TWO, [*transaction(160, "2.1.1", [insert(0, 2)]), checkpoint(300)])
+    with pytest.raises(ThreadTooLate, match="does not say from which SCN on"):
+        merger(root, stream).merge_once()
+    (second / "thread.json").write_text('{"since": 100}')
+    with pytest.raises(ThreadTooLate, match="complete from SCN 100 on"):
+        merger(root, stream).merge_once()
+    (second / "thread.json").write_text('{"since": 155}')
+    assert merger(root, stream).merge_once() == 1, "the first thread may have a commit before that"
+    write(first, [*transaction(158, "1.2.1", [insert(0, 3)]), checkpoint(400)])
+    merger(root, stream).merge_once()
+    assert keys(stream) == ["1", "3", "2"]
+
+
+def test_after_resetlogs_what_was_taken_back_is_not_merged(tmp_path: Path) -> None:
+    root, stream = tmp_path / "threads", tmp_path / "stream"
+    later = ThreadId(2_000_000, 1)
+    both = [(RESETLOGS, BEGAN), (later.resetlogs, 200)]
+    lines = [*transaction(100, "1.1.1", [insert(0, 1)]), *transaction(250, "1.2.1", [insert(0, 666)]), checkpoint(260)]
+    folder(root, ONE, lines, incarnations=both)
+    folder(root, later, [*transaction(210, "1.2.1", [insert(0, 2)]), checkpoint(220)], incarnations=both)
+    merger(root, stream).merge_once()
+    assert keys(stream) == ["1", "2"]
+
+
+def test_a_stream_that_holds_what_was_taken_back_ends(tmp_path: Path) -> None:
+    root, stream = tmp_path / "threads", tmp_path / "stream"
+    later = ThreadId(2_000_000, 1)
+    folder(root, ONE, [*transaction(250, "1.1.1", [insert(0, 1)]), checkpoint(300)])
+    merger(root, stream).merge_once()
+    folder(root, later, incarnations=[(RESETLOGS, BEGAN), (later.resetlogs, 200)])
+    with pytest.raises(TakenBack, match="those from 200 on do not exist any more"):
+        merger(root, stream).merge_once()
+
+
+def test_a_commit_whose_place_is_past_is_never_dropped_in_silence(tmp_path: Path) -> None:
+    merge = Merge(Released())
+    merge.join(ONE)
+    part = (Segment("f", 0, 1),)
+    merge.offer(Transaction(ONE, "a", 10, None, 1, part))
+    merge.checkpoint(ONE, 20)
+    assert merge.ready()
+    assert not merge.offer(Transaction(ONE, "a", 10, None, 1, part)), "it came again"
+    with pytest.raises(TransactionLate, match="transaction b of SCN 15"):
+        merge.offer(Transaction(ONE, "b", 15, None, 1, part))
+    assert not merge.offer(Transaction(ONE, "a", 10, None, 1, ())), "the end of one that is known"
+    with pytest.raises(BeginningLost, match="transaction c"):
+        merge.offer(Transaction(ONE, "c", 30, None, 1, ()))
+
+
+def test_a_transaction_that_goes_on_in_another_file_is_whole(tmp_path: Path) -> None:
+    root, stream = tmp_path / "threads", tmp_path / "stream"
+    lines = transaction(100, "1.1.1", [insert(each, each) for each in range(6)])
+    made = folder(root, ONE, lines[:3])
+    merger(root, stream).merge_once()
+    # OpenLogReplicator goes on in the middle, and with messages that are there already.
+    write(made, [*lines[2:], checkpoint(200)], "2.jsonl")
+    assert merger(root, stream).merge_once() == 0
+    assert keys(stream) == [str(each) for each in range(6)]
+
+
+def test_messages_that_are_missing_stop_it(tmp_path: Path) -> None:
+    root, stream = tmp_path / "threads", tmp_path / "stream"
+    lines = transaction(100, "1.1.1", [insert(each, each) for each in range(6)])
+    made = folder(root, ONE, [*lines[:3], *lines[4:], checkpoint(200)])
+    with pytest.raises(OutputDamaged, match="has num 3 where 2 is next"):
+        merger(root, stream).merge_once()
+    assert changes(stream) == []
+    (made / "1.jsonl").write_text("".join(line + "\n" for line in [*lines, checkpoint(200)]))
+    merger(root, stream).merge_once()
+    assert len(keys(stream)) == 6
+
+
+def test_what_keeps_a_merge_from_beginning(tmp_path: Path) -> None:
+    root, stream = tmp_path / "threads", tmp_path / "stream"
+    with pytest.raises(OutputUnreachable, match="cannot be read"):
+        merger(root, stream).merge_once()
+    made = folder(root, ONE, [checkpoint(60)])
+    (made / "TEST-chkpt-60.json").unlink()
+    with pytest.raises(NoKeys, match="schema checkpoint"):
+        merger(root, stream).merge_once()
+    (made / "TEST-chkpt-60.json").write_text("{")
+    with pytest.raises(OutputDamaged, match="no schema checkpoint"):
+        merger(root, stream).merge_once()
+    folder(root, ONE)
+    (made / "thread.json").write_text('{"closed": 1}')
+    with pytest.raises(OutputDamaged, match='"closed": true, "since"'):
+        merger(root, stream).merge_once()
+    (made / "thread.json").unlink()
+    write(made, ["what is this"])
+    with pytest.raises(OutputDamaged, match="is no JSON"):
+        merger(root, stream).merge_once()
+
+
+def test_a_stream_of_a_recorder_is_not_gone_on_with(tmp_path: Path) -> None:
+    root, stream = tmp_path / "threads", tmp_path / "stream"
+    folder(root, ONE, [*transaction(100, "1.1.1", [insert(0, 1)]), checkpoint(200)])
+    merger(root, stream).merge_once()
+    for file in stream.glob("*.jsonl"):
+        file.write_bytes(file.read_bytes().replace(b'\\"redo\\"', b'\\"other\\"'))
+    with pytest.raises(RecordedElsewhere):
+        merger(root, stream).merge_once()
+
+
+WIDER = schema(columns=[*COLUMNS, {"name": "EMAIL", "type": "varchar2", "length": 10, "nullable": True}])
+NARROW = schema(columns=COLUMNS[:2])
+RENAMED = schema(columns=[*COLUMNS[:2], {"name": "REMARK", "type": "clob", "length": 4000, "nullable": True}])
+
+
+@pytest.mark.parametrize(
+    ("sql", "of", "actions", "reason"),
+    [
+        ("ALTER TABLE T ADD (EMAIL VARCHAR2(10))", WIDER, ["ALTER"], None),
+        ("ALTER TABLE T ADD (EMAIL VARCHAR2(10)) /* no DEFAULT */", WIDER, ["ALTER"], None),
+        ("ALTER TABLE T ADD (EMAIL VARCHAR2(10) DEFAULT 'x')", WIDER, ["ALTER", "DIFFER"], "came with a default"),
+        (None, WIDER, ["ALTER", "DIFFER"], "no message says with which default"),
+        ("ALTER TABLE T DROP COLUMN NOTE", NARROW, ["ALTER"], None),
+        ("ALTER TABLE T RENAME COLUMN NOTE TO REMARK", RENAMED, ["ALTER", "DIFFER"], "may have been renamed"),
+        ("TRUNCATE TABLE T", schema(), ["TRUNCATE"], None),
+        ("ALTER TABLE T DROP PARTITION P1", schema(), ["DIFFER"], "a partition went"),
+        ("ALTER TABLE T RENAME TO U", schema(), ["DIFFER"], "renamed"),
+        ("CREATE INDEX I ON T (NAME)", schema(), [], None),
+        ("DROP TABLE T", schema(), ["DROP", "CREATE"], None),
+    ],
+)
+def test_changes_of_definition(
+    sql: str | None, of: str, actions: list[str], reason: str | None, tmp_path: Path
+) -> None:
+    """Found at the next change, also by a merge that began anew in between."""
+    root, stream = tmp_path / "threads", tmp_path / "stream"
+    made = folder(root, ONE, [*transaction(100, "1.1.1", [insert(0, 1)]), checkpoint(110)])
+    merger(root, stream).merge_once()
+    if sql is not None:
+        write(made, [*transaction(120, "1.2.1", [ddl(sql)]), checkpoint(130)])
+        merger(root, stream).merge_once()
+    write(made, [*transaction(140, "1.3.1", [insert(0, 2, of=of), insert(1, 3, of=of)]), checkpoint(150)])
+    merger(root, stream).merge_once()
+    found = changes(stream)
+    assert [str(change.action) for change in found if change.action is not Action.INSERT] == actions
+    assert [change.reason for change in found if change.reason and reason not in change.reason] == []
+    assert keys(stream) == ["1", "2", "3"]
+
+
+def test_a_thread_that_does_not_know_of_ddl_is_noticed(tmp_path: Path) -> None:
+    root, stream = tmp_path / "threads", tmp_path / "stream"
+    folder(
+        root,
+        ONE,
+        [
+            *transaction(100, "1.1.1", [insert(0, 1)]),
+            *transaction(120, "1.2.1", [ddl("ALTER TABLE T ADD (EMAIL VARCHAR2(10))"), insert(0, 2, of=WIDER)]),
+            checkpoint(300),
+        ],
+    )
+    folder(root, TWO, [*transaction(130, "2.1.1", [insert(0, 3)]), checkpoint(300)])
+    with pytest.raises(OutputDamaged, match=r"does not know of that DDL. Restart it"):
+        merger(root, stream).merge_once()
+
+
+def test_a_row_that_cannot_be_told_makes_its_table_differ_and_no_other(tmp_path: Path) -> None:
+    root, stream = tmp_path / "threads", tmp_path / "stream"
+    other = schema("OTHER", COLUMNS[1:])
+    folder(
+        root,
+        ONE,
+        [
+            *transaction(100, "1.1.1", [insert(0, 1), row("d", 1, {"NAME": "x"}, None, other), delete(2, 1)]),
+            *transaction(101, "1.2.1", [update(0, 2, {"NAME": "a"}, {"NAME": "b"})]),
+            checkpoint(200),
+        ],
+    )
+    merger(root, stream).merge_once()
+    found = changes(stream)
+    assert [(str(change.action), change.table.name) for change in found] == [
+        ("INSERT", "t"),
+        ("DIFFER", "other"),
+        ("DELETE", "t"),
+        ("UPDATE", "t"),
+    ]
+    assert "SUPPLEMENTAL LOG DATA" in str(found[1].reason)
+
+
+def test_a_table_that_was_made_empty_is_complete(tmp_path: Path) -> None:
+    root, stream = tmp_path / "threads", tmp_path / "stream"
+    new = schema("NEW", COLUMNS)
+    copied = schema("COPIED", COLUMNS)
+    rows = [ddl("CREATE TABLE NEW (ID NUMBER)", new), ddl("create table COPIED as\nselect * from T", copied)]
+    folder(
+        root,
+        ONE,
+        [
+            *transaction(100, "1.1.1", rows),
+            *transaction(101, "1.2.1", [insert(0, 1, of=new), insert(1, 1, of=copied)]),
+            checkpoint(200),
+        ],
+    )
+    merger(root, stream).merge_once()
+    made = [change for change in changes(stream) if change.action is Action.CREATE]
+    assert [(change.table.name, change.definition and change.definition.complete) for change in made] == [
+        ("new", True),
+        ("copied", False),
+    ]
+
+
+def test_names_stay_where_they_are_wanted_exact(tmp_path: Path) -> None:
+    root, stream = tmp_path / "threads", tmp_path / "stream"
+    folder(root, ONE, [*transaction(100, "1.1.1", [insert(0, 1)]), checkpoint(200)])
+    Merger(root, stream, PREFIX, exact_names=True).merge_once()
+    assert json.loads(Files(stream).names()[0].read_text().splitlines()[1])["table"] == ["APP", "T"]
