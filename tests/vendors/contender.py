@@ -1,0 +1,131 @@
+"""A database that must keep the contract, and what a test does with it through the vendor's protocols alone."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+
+from sluice.apply import net_changes
+from sluice.capture import reconcile, resources
+from sluice.configuration.resolve import ResolvedTable
+from sluice.database import xml_images
+from sluice.database.apply import Alterer, Merger
+from sluice.database.column_types import LogicalColumn
+from sluice.database.digests import Method, TableDigest, compared
+from sluice.database.registry import vendor_of
+from sluice.database.schema import TableDefinition
+from sluice.database.session import Session
+from sluice.database.vendor import Vendor
+from sluice.model.connection import ConnectionInfo
+from sluice.model.logical_type import Kind, LogicalType
+from sluice.model.names import Prefix, TableName
+from sluice.model.shape import Column, TableShape
+from tests.unit.changes import TABLE, History
+
+PREFIX = Prefix("DEMO_")
+SLAVE = "dr1"
+INTEGER, TEXT = LogicalType(Kind.INTEGER, 32), LogicalType(Kind.TEXT, length=100)
+Row = tuple[str | None, ...]
+
+
+@dataclass
+class Contender:
+    """An empty database."""
+
+    info: ConnectionInfo
+    schema: str
+    two_phase: bool = False
+    """Whether a master has transactions that are prepared with PREPARE TRANSACTION."""
+    sessions: list[Session] = field(default_factory=list)
+
+    @property
+    def vendor(self) -> Vendor:
+        return vendor_of(self.info.vendor)
+
+    def session(self, *, autocommit: bool = True) -> Session:
+        """One more; ends with the test."""
+        made = self.vendor.sessions.connect(self.info, application="contract", autocommit=autocommit)
+        self.sessions.append(made)
+        return made
+
+    def close(self) -> None:
+        for session in self.sessions:
+            session.close()
+
+    # A master
+
+    def install(self) -> None:
+        """The resources of the prefix."""
+        with closing(self.vendor.sessions.connect(self.info, application="contract")) as session:
+            resources.install(session, PREFIX, self.schema)
+
+    def capture(self, *names: str) -> None:
+        """Tables of the schema public, whose changes are in the queue from here on."""
+        with closing(self.vendor.sessions.connect(self.info, application="contract")) as session:
+            wanted = [ResolvedTable(TableName("public", name), frozenset("IUD"), -1, None, False) for name in names]
+            reconcile.reconcile(session, PREFIX, self.schema, wanted)
+
+    # A slave
+
+    def create(
+        self,
+        columns: Mapping[str, LogicalType] = {"id": INTEGER, "v": TEXT},
+        key: Sequence[str] = ("id",),
+        table: TableName = TABLE,
+    ) -> None:
+        """Makes a table of what the vendor makes of these types."""
+        with closing(self.vendor.sessions.connect(self.info, application="contract", autocommit=True)) as session:
+            wanted = [LogicalColumn(name, logical, name in key) for name, logical in columns.items()]
+            made = self.vendor.types.made_of(session, wanted)
+            shape = TableShape(
+                table,
+                tuple(
+                    Column(each.name, there.type, place, each.name not in key, key_place(each.name, key))
+                    for place, (each, there) in enumerate(zip(wanted, made, strict=True), start=1)
+                ),
+            )
+            definition = TableDefinition(shape, f"{table.name}_pkey" if key else None, "p", (), {})
+            with session.transaction():
+                self.vendor.loading.create_table(session, definition, trusted=True)
+
+    def applying(self) -> tuple[Session, Merger]:
+        """As an apply has them."""
+        session = self.session(autocommit=False)
+        silent = self.vendor.sessions.begin_applying(session, str(PREFIX))
+        return session, self.vendor.applying.Merger(session, cascades=not silent)
+
+    def alterer(self, merger: Merger) -> Alterer:
+        return merger.alterer(trusted=True)
+
+    def merge(self, history: History, start: int = 0, *, images: bool = False, safe: bool = False) -> None:
+        """The net changes of a history from `start` on, in a transaction of their own."""
+        session, merger = self.applying()
+        found = net_changes.events(history.window(start), history.key, xml_images)
+        with session.transaction():
+            merger.begin()
+            merger.merge([net_changes.reduce(found, before=images, safe=safe)], safe=safe)
+
+    # Reading back, by canonical texts
+
+    def digest(self, session: Session, table: TableName = TABLE) -> TableDigest:
+        shape = self.vendor.rows.shape(session, table)
+        assert shape is not None, f"{table} is there"
+        columns = compared(self.vendor.types, ((column.name, column.type) for column in shape.replicated))
+        key = tuple(column.name for column in shape.key)
+        return self.vendor.digests.table(shape, columns, key, Method.CANONICAL)
+
+    def rows(self, table: TableName = TABLE) -> list[Row]:
+        """All rows, as canonical texts, in some order."""
+        session = self.session()
+        digest = self.digest(session, table)
+        if not digest.shape.key:
+            copies = digest.copies(session, [0])
+            return sorted((tuple(row) for count, *row in copies for _ in range(count)), key=repr)
+        keys = [tuple(key) for _, *key in digest.of_rows(session, [0])]
+        found = [row for _, row in digest.found(session, keys)]
+        assert all(row is not None for row in found), "each key that is there is found"
+        return sorted((tuple(row.values()) for row in found if row is not None), key=repr)
+
+
+def key_place(name: str, key: Sequence[str]) -> int:
+    """1-based, 0 for none."""
+    return key.index(name) + 1 if name in key else 0

@@ -1,0 +1,174 @@
+"""What Sluice keeps on a slave: CHECKPOINT with its fence, BLOCKS of a load."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from sluice.database.control import BlockTable, CheckpointTable
+from sluice.database.session import Session
+from sluice.model.blocks import BlockState
+from sluice.model.checkpoint import Fenced
+from sluice.model.names import TableName
+from sluice.model.position import Position
+from sluice.model.slave_state import ForbiddenMove, SlaveState
+from sluice.vendors.postgres.snapshot_position import SnapshotPosition
+from tests.vendors.contender import PREFIX, SLAVE, Contender
+
+A, B = TableName("public", "a"), TableName("public", 'B "quoted"')
+
+
+def at(number: int) -> Position:
+    """A position of some master: the slave keeps its text."""
+    return SnapshotPosition(number, number)
+
+
+@pytest.fixture
+def store(target: Contender) -> Callable[..., CheckpointTable]:
+    session = target.session()
+
+    def made(slave: str = SLAVE) -> CheckpointTable:
+        found = target.vendor.control.CheckpointStore(session, PREFIX, target.schema, slave)
+        with session.transaction():
+            found.ensure()
+        return found
+
+    return made
+
+
+def test_a_slave_nobody_configured_has_no_checkpoint(target: Contender) -> None:
+    session = target.session()
+    assert target.vendor.control.CheckpointStore(session, PREFIX, target.schema, SLAVE).read() is None
+
+
+def test_ensure_twice_changes_nothing(store: Callable[..., CheckpointTable]) -> None:
+    store().move(SlaveState.INITIAL, 'it\'s "here" %s')
+    found = store().read()
+    assert found is not None
+    assert (found.state, found.message) == (SlaveState.INITIAL, 'it\'s "here" %s')
+
+
+def test_states_move_only_as_the_table_allows(store: Callable[..., CheckpointTable]) -> None:
+    with pytest.raises(ForbiddenMove):
+        store().move(SlaveState.NORMAL)
+
+
+def test_an_apply_with_an_old_epoch_is_fenced(target: Contender, store: Callable[..., CheckpointTable]) -> None:
+    mine, session = store(), target.sessions[0]
+    with session.transaction():
+        mine.start_at(at(5))
+        old = mine.claim()
+    with session.transaction():
+        new = mine.claim()
+    assert new.epoch == old.epoch + 1
+    with pytest.raises(Fenced), session.transaction():
+        mine.advance(old, old.advanced(at(9), 3))
+    with session.transaction():
+        mine.advance(new, new.advanced(at(9), 3))
+    found = mine.read()
+    assert found is not None and (found.position, found.changes) == (at(9), 3)
+
+
+def test_a_checkpoint_goes_with_the_transaction_that_carries_it(
+    target: Contender, store: Callable[..., CheckpointTable]
+) -> None:
+    mine, session = store(), target.sessions[0]
+    with session.transaction():
+        mine.start_at(at(5))
+
+    class Killed(Exception):
+        pass
+
+    with pytest.raises(Killed), session.transaction():
+        now = mine.claim()
+        mine.advance(now, now.advanced(at(9), 3))
+        raise Killed
+    found = mine.read()
+    assert found is not None and found.position == at(5)
+
+
+def test_slices_survive_a_round_trip(target: Contender, store: Callable[..., CheckpointTable]) -> None:
+    mine, session = store(), target.sessions[0]
+    with session.transaction():
+        mine.start_at(at(5))
+        before = mine.claim()
+        after = replace(before.sliced(at(9), 17, 100), safemode_exit=at(8))
+        mine.advance(before, after)
+    found = mine.read()
+    assert found is not None and found.catching_up and found.same_place(after)
+    assert found.safemode_exit == at(8)
+
+
+def test_two_slaves_share_a_table_and_nothing_else(store: Callable[..., CheckpointTable]) -> None:
+    store().move(SlaveState.INITIAL)
+    other = store("dr2").read()
+    assert other is not None and other.state is SlaveState.UNCONFIGURED
+
+
+@pytest.fixture
+def blocks(target: Contender, store: Callable[..., CheckpointTable]) -> Callable[[], tuple[Session, BlockTable]]:
+    """A loader: a session of its own, and its rows of BLOCKS."""
+    store()
+
+    def made() -> tuple[Session, BlockTable]:
+        session = target.session()
+        return session, target.vendor.control.BlockStore(session, PREFIX, target.schema, SLAVE)
+
+    return made
+
+
+def states(
+    target: Contender, table: TableName
+) -> list[tuple[BlockState, tuple[str, ...] | None, tuple[str, ...] | None]]:
+    found = target.vendor.control.block_map(target.session(), PREFIX, target.schema, SLAVE)
+    return [(block.state, block.lo, block.hi) for block in found.tables[table].blocks]
+
+
+def test_a_loader_claims_cuts_off_and_stores(
+    target: Contender, blocks: Callable[[], tuple[Session, BlockTable]]
+) -> None:
+    session, mine = blocks()
+    with session.transaction():
+        mine.plan([A])
+    with session.transaction():
+        claim = mine.claim()
+        assert claim is not None and claim.block.table == A and (claim.block.lo, claim.block.hi) == (None, None)
+        assert mine.begin(claim.block, ("5", "it's"), "loader/1")
+    hi = ("5", "it's")
+    assert states(target, A) == [(BlockState.BEGUN, None, hi), (BlockState.PLANNED, hi, None)]
+    begun = replace(claim.block, hi=hi)
+    assert mine.is_mine(begun, "loader/1") and not mine.is_mine(begun, "loader/2")
+    with session.transaction():
+        assert not mine.store(begun, "loader/2", at(7), 10, 100)
+    with session.transaction():
+        assert mine.store(begun, "loader/1", at(7), 10, 100)
+    assert states(target, A)[0] == (BlockState.STORED, None, hi)
+    with session.transaction():
+        assert not mine.store(begun, "loader/1", at(8), 10, 100)
+
+
+def test_two_loaders_never_claim_the_same_block(
+    target: Contender, blocks: Callable[[], tuple[Session, BlockTable]]
+) -> None:
+    (one, first), (two, second) = blocks(), blocks()
+    with one.transaction():
+        first.plan([A, B])
+    with one.transaction(), two.transaction():
+        claims = [first.claim(), second.claim()]
+        assert {claim.block.table for claim in claims if claim is not None} == {A, B}
+
+
+def test_what_a_dead_loader_left_is_planned_again(
+    target: Contender, blocks: Callable[[], tuple[Session, BlockTable]]
+) -> None:
+    session, mine = blocks()
+    with session.transaction():
+        mine.plan([A])
+    with session.transaction():
+        claim = mine.claim()
+        assert claim is not None and mine.begin(claim.block, None, "job/dead")
+    with session.transaction():
+        assert mine.release() == 1
+    assert states(target, A) == [(BlockState.PLANNED, None, None)]
+    with session.transaction():
+        assert not mine.store(claim.block, "job/dead", at(7), 1, 1)
