@@ -62,7 +62,7 @@ LONG = (
 )
 """Folders with the files that take longest, longest first."""
 
-TOGETHER = ("tests/scenarios/with_airflow/",)
+TOGETHER = ("tests/scenarios/with_airflow/", "tests/browser/")
 """Folders whose files share what takes long to start: one worker gets them all."""
 
 

@@ -46,6 +46,8 @@ def _approve(to: Api, order: Order) -> Done:
         questions = to.get(f"{run_path(api.UPDATE, run_id)}/hitlDetails", response_received="false")["hitl_details"]
         if any(_task(question) == APPROVE_TASK for question in questions):
             answer = {"chosen_options": [order.values["answer"]], "params_input": {}}
+            if order.why:
+                to.call("PATCH", run_path(api.UPDATE, run_id), {"note": order.why})
             to.call("PATCH", f"{run_path(api.UPDATE, run_id)}/taskInstances/{APPROVE_TASK}/-1/hitlDetails", answer)
             return Done(f"Answered: {order.values['answer']}", ((api.UPDATE, run_id),))
     raise NothingRuns(

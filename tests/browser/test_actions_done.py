@@ -1,0 +1,109 @@
+"""What actions do in a real Airflow, over its public API, as people with and without the right."""
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from sluice.cli.airflow_api import AirflowApi, ApiRefused
+from sluice.operate.actions import ACTIONS, Incomplete, ordered
+from sluice.operate.api import NothingRuns
+from sluice.operate.perform import Done, perform
+from tests.browser.rig import PASSWORD, Monitor
+
+
+@pytest.fixture
+def otto(monitor: Monitor) -> Iterator[AirflowApi]:
+    """Logged in as one who operates; what he has started is ended afterwards."""
+    api = AirflowApi(monitor.url, "otto", PASSWORD)
+    yield api
+    for dag in ("initial_update", "cdc_apply"):
+        for run in api.get(f"dags/{dag}/dagRuns", state=["queued", "running"], limit=100)["dag_runs"]:
+            api.call("PATCH", f"dags/{dag}/dagRuns/{run['dag_run_id']}", {"state": "failed"})
+
+
+def do(api: AirflowApi, name: str, *slaves: str, why: str = "a test", **values: str) -> Done:
+    return perform(api, ordered(ACTIONS[name], "SHOP_", slaves, values, why))
+
+
+def run_of(api: AirflowApi, done: Done) -> dict[str, Any]:
+    ((dag, run),) = done.runs
+    found: dict[str, Any] = api.get(f"dags/{dag}/dagRuns/{run}")
+    return found
+
+
+def states(api: AirflowApi, done: Done) -> list[tuple[str, int, str | None]]:
+    """Of the tasks of a run."""
+    ((dag, run),) = done.runs
+    return list(api.task_states(dag, run))
+
+
+def test_an_update_is_cancelled_and_that_of_another_slave_goes_on(otto: AirflowApi) -> None:
+    berlin, oslo = do(otto, "initiate", "berlin"), do(otto, "initiate", "oslo")
+    cancelled = do(otto, "cancel", "berlin", why="the wrong one")
+    assert cancelled.runs == berlin.runs
+    assert run_of(otto, berlin)["note"] == "the wrong one"
+    # What is left of the run is its last task, which takes the update back.
+    assert {task for task, _, state in states(otto, berlin) if state is None} == {"settle"}
+    assert not {state for _, _, state in states(otto, oslo)} - {None}
+    with pytest.raises(NothingRuns, match="SHOP_ → tokyo is under way"):
+        do(otto, "cancel", "tokyo")
+
+
+def test_several_slaves_online_get_a_run_each(otto: AirflowApi) -> None:
+    done = do(otto, "initiate", "berlin", "oslo")
+    assert len(done.runs) == 2
+    slaves = [otto.get(f"dags/{dag}/dagRuns/{run}")["conf"]["slave"] for dag, run in done.runs]
+    assert slaves == ["berlin", "oslo"]
+
+
+def test_an_apply_that_runs_is_restarted_in_its_own_run(otto: AirflowApi) -> None:
+    first = do(otto, "restart", "berlin")
+    again = do(otto, "restart", "berlin", why="it hangs")
+    assert again.runs == first.runs
+    ((dag, run),) = again.runs
+    task = otto.get(f"dags/{dag}/dagRuns/{run}/taskInstances/apply")
+    assert task["note"] == "it hangs"
+    assert do(otto, "restart", "oslo").runs != first.runs
+
+
+def test_a_transfer_is_approved_once(otto: AirflowApi, monitor: Monitor) -> None:
+    with pytest.raises(NothingRuns, match="waits for an answer"):
+        do(otto, "approve", "berlin")
+    ((dag, run),) = do(otto, "initiate", "berlin", transfer="files", location="/mnt/disk").runs
+    with pytest.raises(NothingRuns):
+        do(otto, "approve", "berlin")
+    _ask(str(otto.get(f"dags/{dag}/dagRuns/{run}/taskInstances/approve")["id"]))
+    assert do(otto, "approve", "berlin", why="carried by train").runs == ((dag, run),)
+    answer = otto.get(f"dags/{dag}/dagRuns/{run}/taskInstances/approve/-1/hitlDetails")
+    assert answer["chosen_options"] == ["Approve"] and answer["responded_by_user"]["name"] == "otto"
+    assert otto.get(f"dags/{dag}/dagRuns/{run}")["note"] == "carried by train"
+    with pytest.raises(NothingRuns):
+        do(otto, "approve", "berlin")
+
+
+def _ask(task: str) -> None:
+    """As the running task does when it asks a person."""
+    from airflow.models.hitl import HITLDetail
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        session.add(
+            HITLDetail(ti_id=uuid.UUID(task), options=["Approve", "Reject"], subject="x", body="x", multiple=False)
+        )
+
+
+def test_airflow_refuses_who_may_only_read(monitor: Monitor) -> None:
+    anna = AirflowApi(monitor.url, "anna", PASSWORD)
+    for name in ("restart", "hold", "verify"):
+        with pytest.raises(ApiRefused) as refused:
+            do(anna, name, "berlin")
+        assert refused.value.status == 403
+
+
+def test_what_airflow_does_not_take_is_told_with_its_words(otto: AirflowApi) -> None:
+    with pytest.raises(ApiRefused, match=r"400.*nobody"):
+        do(otto, "restart", "nobody")
+    with pytest.raises(Incomplete):
+        do(otto, "hold", "berlin", why="")

@@ -1,0 +1,85 @@
+"""What Redis keeps for the monitor: bounded, and read in one go however many slaves there are."""
+
+import redis
+
+from sluice.coordination import known_pairs, redis_store
+from sluice.coordination.gate import ADMIN, Gate
+from sluice.coordination.history import KEPT, History
+from sluice.coordination.items_state import Found, ItemsState
+from sluice.coordination.lacks import Lacks
+from sluice.coordination.lease import Lease
+from sluice.coordination.queue_state import QueueState
+from sluice.coordination.status import Status
+from sluice.coordination.verification_log import VerificationLog
+from sluice.model.backlog import Backlog
+from sluice.model.names import Prefix
+from sluice.model.sample import Sample
+
+SHOP, STOCK = Prefix("SHOP_"), Prefix("STOCK_")
+
+
+def test_all_that_is_known_is_read_as_its_owners_read_it(redis_url: str) -> None:
+    client = redis_store.connect(redis_url)
+    Status(client, SHOP, "a").write({"state": "NORMAL", "rate": 2.5})
+    Gate(client, SHOP, "a").close(ADMIN, "anna", 'disk "1" <&>')
+    VerificationLog(client, SHOP, "a").expect(["public.t"], "2026-11-20T00:00:00+00:00")
+    Lacks(client, SHOP, "a").write([("an index", "CREATE INDEX")], "now")
+    Lacks(client, SHOP).write([("a table", "")], "now")
+    ItemsState(client, SHOP).write(Found(dropped={"a": "x"}), "now")
+    QueueState(client, SHOP).measure(lambda: Backlog(7, 8192, ("a",)))
+    History(client, SHOP, "a").append(Sample(1, 2.5, 3))
+    lease = Lease(client, SHOP, "a", 10.0)
+    lease.acquire()
+    try:
+        known = known_pairs.read(client, {SHOP: ["a", "b"], STOCK: []})
+    finally:
+        lease.release()
+    slave, master = known.slave(SHOP, "a"), known.master(SHOP)
+    assert slave.status == Status(client, SHOP, "a").read()
+    assert slave.closures == Gate(client, SHOP, "a").closures()
+    assert slave.tables == VerificationLog(client, SHOP, "a").read()
+    assert slave.lacks == Lacks(client, SHOP, "a").read() and master.lacks == Lacks(client, SHOP).read()
+    assert slave.samples == [Sample(1, 2.5, 3)] and slave.holder is not None
+    assert master.items == ItemsState(client, SHOP).read() and master.queue == QueueState(client, SHOP).read()
+    assert known.slave(SHOP, "b").status == {} and known.slave(STOCK, "none").closures == ()
+
+
+def test_many_slaves_are_asked_for_in_one_round_trip(redis_url: str) -> None:
+    """Redis counts how often it read from a client: a large question takes some reads, and no more than it is long."""
+
+    def reads(count: int) -> int:
+        pairs = {SHOP: [f"slave{number}" for number in range(count)]}
+        known_pairs.read(client, pairs)
+        before = int(redis.from_url(redis_url).info("stats")["total_reads_processed"])
+        known_pairs.read(client, pairs)
+        return int(redis.from_url(redis_url).info("stats")["total_reads_processed"]) - before
+
+    client = redis_store.connect(redis_url)
+    assert reads(500) <= reads(1) + 40, "3,000 keys, not 3,000 questions"
+
+
+def test_the_history_of_a_slave_is_bounded(redis_url: str) -> None:
+    client = redis_store.connect(redis_url)
+    history = History(client, SHOP, "a")
+    for minute in range(KEPT + 5):
+        history.append(Sample(minute, None, 0))
+    assert [one.minute for one in history.read(2)] == [KEPT + 3, KEPT + 4]
+    assert len(history.read()) == KEPT and client.ttl(history.key) > 0
+
+
+def test_of_several_applies_one_measures_the_queue(redis_url: str) -> None:
+    client = redis_store.connect(redis_url)
+    QueueState(client, SHOP).measure(lambda: Backlog(1, 1))
+    QueueState(client, SHOP).measure(lambda: Backlog(2, 2))
+    QueueState(client, STOCK).measure(lambda: Backlog(3, 3))
+    first, other = QueueState(client, SHOP).read(), QueueState(client, STOCK).read()
+    assert first is not None and other is not None and (first.changes, other.changes) == (1, 3)
+
+
+def test_what_another_process_notes_leaves_the_rest_of_the_status(redis_url: str) -> None:
+    status = Status(redis_store.connect(redis_url), SHOP, "a")
+    status.note("INITIAL", "being prepared")
+    assert status.read() == {"state": "INITIAL", "message": "being prepared"}
+    status.write({"state": "NORMAL", "changes": 7, "message": ""})
+    status.note("INCONSISTENT", "cancelled")
+    assert status.read() == {"state": "INCONSISTENT", "changes": 7, "message": "cancelled"}
