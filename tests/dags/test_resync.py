@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,6 +30,19 @@ def test_a_run_without_differences_succeeds_and_asks_nobody(pair: Rig, tmp_path:
     assert {table: seen["outcome"] for table, seen in verified.items()} == {
         "public.log": "identical", "public.people": "identical",
     }  # fmt: skip
+    (event,) = events_of("sluice://DEMO_/dr1/verified")
+    assert event["tables"] == 2 and event["as_of"] == min(seen["time"] for seen in verified.values())
+
+
+def events_of(uri: str) -> list[dict[str, Any]]:
+    """What the events of an asset of Airflow say besides."""
+    from airflow.models.asset import AssetEvent, AssetModel
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    with create_session() as session:
+        found = session.scalars(select(AssetEvent).join(AssetModel, AssetEvent.asset).where(AssetModel.uri == uri))
+        return [dict(event.extra) for event in found]
 
 
 def test_the_action_repair_mends_and_the_report_hides_secrets(pair: Rig, tmp_path: Path) -> None:

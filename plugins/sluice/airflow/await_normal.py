@@ -6,7 +6,7 @@ from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from sluice import config
-from sluice.airflow import connections
+from sluice.airflow import asset_events, connections
 from sluice.airflow.deferral_guard import earliest_resume
 from sluice.airflow.failure import as_airflow
 from sluice.airflow.multi_slave import has_several_slaves
@@ -34,7 +34,7 @@ class AwaitNormal(BaseOperator):
     ui_color = "#f6f1de"
 
     def __init__(self, *, prefix: str = "{{ params.prefix }}", slave: str = "{{ params.slave }}", **kwargs: Any):
-        super().__init__(**{**FOR_EVER, **kwargs})
+        super().__init__(**{**FOR_EVER, "outlets": [asset_events.NORMAL], **kwargs})
         self.prefix = prefix
         self.slave = slave
 
@@ -49,12 +49,12 @@ class AwaitNormal(BaseOperator):
             state = checkpoint.state if checkpoint else SlaveState.UNCONFIGURED
             if state is SlaveState.TRANSITION:
                 self._wait(replication)
-            return self._judge(str(state), checkpoint.message if checkpoint else "")
+            return self._judge(context, str(state), checkpoint.message if checkpoint else "")
 
     def resume(self, context: Context, event: dict[str, Any]) -> str:
         """The slave has left the state TRANSITION."""
         with as_airflow(context):
-            return self._judge(event["state"], event["message"])
+            return self._judge(context, event["state"], event["message"])
 
     def _wait(self, replication: Replication) -> NoReturn:
         place = replication.slave(self.slave)
@@ -69,11 +69,12 @@ class AwaitNormal(BaseOperator):
         )
         self.defer(trigger=trigger, method_name="resume")
 
-    def _judge(self, state: str, message: str) -> str:
+    def _judge(self, context: Context, state: str, message: str) -> str:
         replication = config.load(self.prefix)
         if state != SlaveState.NORMAL:
             raise NotNormal(replication, self.slave, state, message)
         self.log.info(
             "%s → %s is NORMAL: every reader sees a state that the master had", replication.prefix, self.slave
         )
+        asset_events.tell(context, asset_events.NORMAL, str(replication.prefix), self.slave, {})
         return state

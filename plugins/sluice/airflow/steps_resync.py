@@ -12,7 +12,7 @@ from typing import Any
 from airflow.sdk import Context, get_current_context, task
 
 from sluice import config
-from sluice.airflow import forms, notify, preflight_check, state_paths
+from sluice.airflow import asset_events, forms, notify, preflight_check, state_paths
 from sluice.airflow.failure import as_airflow
 from sluice.airflow.markdown import code
 from sluice.airflow.report_link import reporting
@@ -36,6 +36,8 @@ NAMED = "{{ entry['prefix'] }} → {{ entry['slave'] }} {{ entry['table'] | join
 ONE_A_RUN = 2
 """Tables compared at the same time in one run."""
 SUNDAY = 6
+VERIFIED_PAIRS = "verified"
+"""XCom key: the pairs of which an asset's event says so already."""
 QUESTION = "question"
 """XCom key: what a person is asked before a repair."""
 LISTED = 20
@@ -96,7 +98,7 @@ def compare(entry: Entry) -> str:
         return _compare(entry, Action(entry["action"]), limit, entry["sample"], context)
 
 
-@reporting(trigger_rule="all_done", **RETRY)  # type: ignore[untyped-decorator]
+@reporting(trigger_rule="all_done", outlets=[asset_events.VERIFIED], **RETRY)  # type: ignore[untyped-decorator]
 def write_report(entries: list[Entry] | None) -> str:
     """Writes `report.json` and `report.html` of the run; the page's address."""
     context = get_current_context()
@@ -108,7 +110,9 @@ def write_report(entries: list[Entry] | None) -> str:
                 _keep(TaskContext.of_prefix(entry["prefix"], context), entry, lost, lost.finding.reason, context)
         written = _written(entries, context)
         _tell(entries, context)
-        context["ti"].xcom_push(key=QUESTION, value=question(json.loads(written.read_text())))
+        pairs = json.loads(written.read_text())
+        context["ti"].xcom_push(key=QUESTION, value=question(pairs))
+        context["ti"].xcom_push(key=VERIFIED_PAIRS, value=asset_events.tell_verified(context, pairs))
         return state_paths.report_link(context["run_id"])
 
 
@@ -132,7 +136,7 @@ def repair(entry: Entry) -> str:
         return _compare(entry, Action.REPAIR, None, 0, context)
 
 
-@reporting(trigger_rule="all_done", **RETRY)  # type: ignore[untyped-decorator]
+@reporting(trigger_rule="all_done", outlets=[asset_events.VERIFIED], **RETRY)  # type: ignore[untyped-decorator]
 def verdict(entries: list[Entry] | None) -> str:
     """Writes the report again, and fails the run unless every table is identical in the end."""
     context = get_current_context()
@@ -140,7 +144,10 @@ def verdict(entries: list[Entry] | None) -> str:
         entries = _listed(entries)
         written = _written(entries, context)
         _tell(entries, context)
-        tables = [table for one in json.loads(written.read_text()) for table in one["tables"]]
+        pairs = json.loads(written.read_text())
+        before = context["ti"].xcom_pull(task_ids="write_report", key=VERIFIED_PAIRS) or ()
+        asset_events.tell_verified(context, pairs, before)
+        tables = [table for one in pairs for table in one["tables"]]
         outcome = Outcome.of([Outcome(table["outcome"]) for table in tables])
         if outcome is Outcome.IDENTICAL:
             return str(outcome)
