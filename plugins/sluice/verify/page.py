@@ -51,7 +51,7 @@ def whole_page(title: str, body: str) -> str:
     )
 
 
-def clock(text: Any) -> str:
+def clock(text: object) -> str:
     """An ISO 8601 time for people, in UTC, to the second."""
     try:
         found = datetime.fromisoformat(str(text))
