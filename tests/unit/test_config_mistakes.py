@@ -57,6 +57,11 @@ CASES = {
         ("demo_dr1", "demo_master"),
         "4: slaves.dr1: has the master's own connection demo_master",
     ),
+    "vendor unfinished": (
+        ("demo_master, vendor: postgres", "demo_master, vendor: oracle"),
+        "2: master.vendor: an Oracle database can be neither master nor slave yet: its capture and its positions are "
+        "written, what connects, reads, loads and applies is not (docs/oracle.md); known vendors:",
+    ),
     "vendor unknown": (
         ("vendor: postgres}\nslaves", "vendor: postgresql}\nslaves"),
         "2: master.vendor: 'postgresql' is not",

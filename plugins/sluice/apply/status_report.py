@@ -1,8 +1,8 @@
 """What an apply says of itself: its status, the samples of each minute, and how much waits on the master."""
 
 import time
-from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 import redis
 
@@ -40,7 +40,7 @@ class StatusReport:
         """A window, or a slice, was applied."""
         self._sampler.applied(AppliedWindow(time.time(), changes, seconds))
 
-    def write(self, values: Mapping[str, object], seen: Position | None) -> None:
+    def write(self, values: dict[str, Any], seen: Position | None) -> None:
         """`values` with what is known here besides. `seen`: what the slave has."""
         self._said = time.monotonic()
         now = time.time()

@@ -25,7 +25,7 @@ from sluice.model.items_limit import ItemsLimit
 from sluice.model.joining import LOAD, WAIT
 from sluice.model.location import Location, NoLocation
 from sluice.model.names import LONGEST_TRIGGER, InvalidName, Prefix
-from sluice.model.vendors import FIRST, STREAM, VENDORS
+from sluice.model.vendors import FIRST, STREAM, UNFINISHED, VENDORS
 
 _SLAVE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}\Z")
 _A_LOCATION = "write an absolute folder without .., or s3://bucket/key with a bucket's name as S3 wants it"
@@ -116,7 +116,7 @@ def _endpoint(section: Section, vendor: str) -> tuple[str, str, str]:
         beside = f", or leave this file as it is and write a YAML with from: {file.name}" if xmlblaster else ""
         section.missing("conn_id", _CONN_ID + beside)
     conn_id = section.text("conn_id", "", _CONN_ID)
-    vendor = section.choice("vendor", VENDORS, vendor, "vendors")
+    vendor = section.choice("vendor", VENDORS, vendor, "vendors", UNFINISHED)
     schema = section.text("schema", DEFAULT_SCHEMA, "name a schema, exactly as the database stores it")
     return conn_id, vendor, schema
 

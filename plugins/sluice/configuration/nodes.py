@@ -106,7 +106,10 @@ class Section:
             return default
         return text.strip()
 
-    def choice(self, name: str, choices: Iterable[str], default: str, what: str) -> str:
+    def choice(
+        self, name: str, choices: Iterable[str], default: str, what: str, reasons: Mapping[str, str] | None = None
+    ) -> str:
+        """`reasons`: why words that are none of the choices are not."""
         allowed = sorted(choices)
         found = self.scalar(name, f"write one of {', '.join(allowed)}")
         if found is None:
@@ -114,7 +117,9 @@ class Section:
         node, text = found
         if text in allowed:
             return text
-        self._mistakes.append(node.mistake(f"{text!r} is not known", suggestion(text, allowed, what)))
+        self._mistakes.append(
+            node.mistake((reasons or {}).get(text, f"{text!r} is not known"), suggestion(text, allowed, what))
+        )
         return default
 
     def flag(self, name: str, default: bool) -> bool:

@@ -11,7 +11,7 @@ from sluice.database.session import Session, SessionOptions
 from sluice.database.vendor import Source, Vendor
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
-from sluice.model.vendors import MERGERS, RECORDERS, SOURCES, VENDORS
+from sluice.model.vendors import MERGERS, RECORDERS, SOURCES, UNFINISHED, VENDORS
 from sluice.pair import Pair
 
 
@@ -19,7 +19,8 @@ class UnknownVendor(Terminal):
     """The configuration names a database vendor Sluice has no package for."""
 
     def __init__(self, vendor: str):
-        super().__init__(f"{vendor!r} is no vendor Sluice knows. Known are: {', '.join(sorted(VENDORS))}.")
+        part = f" As for that one, {UNFINISHED[vendor]}." if vendor in UNFINISHED else ""
+        super().__init__(f"{vendor!r} is no vendor Sluice knows. Known are: {', '.join(sorted(VENDORS))}.{part}")
         self.vendor = vendor
 
 

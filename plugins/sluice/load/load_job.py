@@ -22,7 +22,7 @@ from sluice.database.session import Session
 from sluice.errors import SluiceError
 from sluice.load.load_ownership import expect_loading
 from sluice.load.sessions import blocks_of, checkpoints_of, throttle_of
-from sluice.load.update import LoadedSlave
+from sluice.load.update import LoadTarget
 
 log = logging.getLogger("sluice.load")
 
@@ -47,7 +47,7 @@ class Left:
 class LoadJob:
     """See above. Entering raises `LoadRuns`, `LoadEnded`, and errors of the connection."""
 
-    def __init__(self, update: LoadedSlave):
+    def __init__(self, update: LoadTarget):
         self.update = update
         self.name = f"{update.update_id}/{uuid.uuid4().hex[:8]}"
         self._slave: Session | None = None

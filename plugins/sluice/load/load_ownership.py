@@ -4,7 +4,7 @@ from sluice.database.control import Owner
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
 from sluice.errors import Terminal
-from sluice.load.update import LoadedSlave
+from sluice.load.update import LoadTarget
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.slave_state import SlaveState
 
@@ -12,7 +12,7 @@ from sluice.model.slave_state import SlaveState
 class LoadEnded(Terminal):
     """The update that a loader works for is over; `state` and message of the slave say why."""
 
-    def __init__(self, update: LoadedSlave, state: SlaveState, message: str):
+    def __init__(self, update: LoadTarget, state: SlaveState, message: str):
         super().__init__(
             f"{update}: this load is over, the slave is {state}"
             + (f" ({message})" if message else "")
@@ -21,18 +21,18 @@ class LoadEnded(Terminal):
         self.state = state
 
     @classmethod
-    def of(cls, update: LoadedSlave, found: Owner | Checkpoint | None) -> "LoadEnded":
+    def of(cls, update: LoadTarget, found: Owner | Checkpoint | None) -> "LoadEnded":
         """`found`: the slave's owner or checkpoint, None where it was never configured."""
         return cls(update, found.state if found else SlaveState.UNCONFIGURED, found.message if found else "")
 
 
-def owner_of(update: LoadedSlave, slave: Session) -> Owner | None:
+def owner_of(update: LoadTarget, slave: Session) -> Owner | None:
     """State, update and message of the slave; None where it was never configured."""
     module = vendor_of(update.slave_info.vendor).loads
     return module.read(slave, update.prefix, update.slave.schema, update.slave.name)
 
 
-def expect_loading(update: LoadedSlave, slave: Session) -> None:
+def expect_loading(update: LoadTarget, slave: Session) -> None:
     """Passes while the slave belongs to this update and may be loaded. Raises `LoadEnded`."""
     owner = owner_of(update, slave)
     # The apply declares NORMAL as soon as all is stored and passed; loaders may still be looking for more then.

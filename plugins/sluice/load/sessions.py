@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from sluice.database.control import BlockTable, CheckpointTable, ControlTables, ThrottleTable
 from sluice.database.registry import vendor_of
 from sluice.database.session import Session
-from sluice.load.update import LoadedSlave, Update
+from sluice.load.update import LoadTarget, Update
 from sluice.model.blocks import BlockMap
 from sluice.model.connection import ConnectionInfo
 
 
 @contextmanager
-def on_slave(target: LoadedSlave) -> Iterator[Session]:
+def on_slave(target: LoadTarget) -> Iterator[Session]:
     """A session on the slave, in autocommit; the driver's errors come out classified."""
     with _session(target.connect_slave(), target.slave_info) as session:
         yield session
@@ -25,22 +25,22 @@ def on_master(update: Update) -> Iterator[Session]:
         yield session
 
 
-def checkpoints_of(target: LoadedSlave, slave: Session) -> CheckpointTable:
+def checkpoints_of(target: LoadTarget, slave: Session) -> CheckpointTable:
     """The checkpoint of the slave."""
     return _control(target).CheckpointStore(slave, target.prefix, target.slave.schema, target.slave.name)
 
 
-def blocks_of(target: LoadedSlave, slave: Session) -> BlockTable:
+def blocks_of(target: LoadTarget, slave: Session) -> BlockTable:
     """The blocks of the slave."""
     return _control(target).BlockStore(slave, target.prefix, target.slave.schema, target.slave.name)
 
 
-def block_map_of(target: LoadedSlave, slave: Session) -> BlockMap:
+def block_map_of(target: LoadTarget, slave: Session) -> BlockMap:
     """All blocks of the slave, in one look. Raises `BlocksDamaged`."""
     return _control(target).block_map(slave, target.prefix, target.slave.schema, target.slave.name)
 
 
-def throttle_of(target: LoadedSlave, slave: Session) -> ThrottleTable:
+def throttle_of(target: LoadTarget, slave: Session) -> ThrottleTable:
     """What the load of the slave is held to."""
     return _control(target).ThrottleStore(slave, target.prefix, target.slave.schema, target.slave.name)
 
@@ -53,5 +53,5 @@ def _session(session: Session, info: ConnectionInfo) -> Iterator[Session]:
         session.close()
 
 
-def _control(target: LoadedSlave) -> ControlTables:
+def _control(target: LoadTarget) -> ControlTables:
     return vendor_of(target.slave_info.vendor).control

@@ -12,7 +12,7 @@ from sluice.model.names import Prefix
 from sluice.pair import Pair
 
 
-class LoadedSlave(Protocol):
+class LoadTarget(Protocol):
     """The slave of an initial update, and by which name the update is known: all that storing blocks needs."""
 
     @property
@@ -87,7 +87,7 @@ class Update(Pair):
 
 @dataclass(frozen=True)
 class SlaveAlone:
-    """A `LoadedSlave` where nothing is known of the master: on the slave's own machine."""
+    """A `LoadTarget` where nothing is known of the master: on the slave's own machine."""
 
     prefix: Prefix
     slave: SlaveConfig
@@ -106,7 +106,7 @@ class SlaveAlone:
         return f"{self.prefix} → {self.slave.name}"
 
 
-def _loader_application(target: LoadedSlave) -> str:
+def _loader_application(target: LoadTarget) -> str:
     return f"sluice load {target.prefix} {target.slave.name}"
 
 

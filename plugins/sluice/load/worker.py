@@ -26,7 +26,7 @@ from sluice.database.session import Session
 from sluice.errors import SluiceError, Transient
 from sluice.load.load_ownership import expect_loading
 from sluice.load.sessions import blocks_of, throttle_of
-from sluice.load.update import LoadedSlave
+from sluice.load.update import LoadTarget
 from sluice.model.blocks import Block
 from sluice.model.names import TableName
 from sluice.model.throttle_state import ThrottleState
@@ -103,7 +103,7 @@ class BlockWorker(ABC):
     _durable: ClassVar[bool] = True
     """Whether the commits of its sessions wait for the slave's disk, where the slave does not say otherwise."""
 
-    def __init__(self, target: LoadedSlave, loader: str, stopped: Callable[[], bool]):
+    def __init__(self, target: LoadTarget, loader: str, stopped: Callable[[], bool]):
         self.target = target
         self._kin = f"{loader}."
         self.loader = f"{self._kin}{uuid.uuid4().hex[:8]}"

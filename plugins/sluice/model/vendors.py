@@ -15,6 +15,12 @@ VENDORS = {"postgres": VendorEntry("sluice.vendors.postgres.vendor:POSTGRES", 54
 """By the word that the configuration, an Airflow connection's type and the folders in `vendors/` and `include/sql/`
 use."""
 
+UNFINISHED = {
+    "oracle": "an Oracle database can be neither master nor slave yet: its capture and its positions are written, what "
+    "connects, reads, loads and applies is not (docs/oracle.md)"
+}
+"""Vendors of which a part is there, and what is not, by the word that will name them."""
+
 STREAM = "stream"
 
 SOURCES = {STREAM: "sluice.vendors.stream.source:STREAM"}

@@ -19,7 +19,7 @@ def page(reports: Iterable[Mapping[str, Any]]) -> str:
     return _environment().get_template("report.html").render(reports=list(reports)).lstrip()
 
 
-def clock(text: object) -> str:
+def clock(text: Any) -> str:
     """An ISO 8601 time for people, in UTC, to the second."""
     try:
         found = datetime.fromisoformat(str(text))

@@ -10,7 +10,7 @@ from sluice.errors import Transient
 from sluice.load.load_job import LoadJob
 from sluice.load.transfer.importer import import_worker
 from sluice.load.transfer.transfer_folder import TransferFolder
-from sluice.load.update import LoadedSlave
+from sluice.load.update import LoadTarget
 from sluice.load.worker import LoadReport
 from sluice.model.manifest import Manifest
 
@@ -20,7 +20,7 @@ TICK_SECONDS = 1.0
 
 
 def import_in_threads(
-    target: LoadedSlave,
+    target: LoadTarget,
     transfer_folder: TransferFolder,
     manifest: Manifest,
     parallel: int,

@@ -15,7 +15,7 @@ from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.load.load_ownership import expect_loading
 from sluice.load.transfer.transfer_folder import FileDamaged, TransferFolder
-from sluice.load.update import LoadedSlave
+from sluice.load.update import LoadTarget
 from sluice.load.worker import (
     PATIENCE_SECONDS,
     REST_SECONDS,
@@ -37,7 +37,7 @@ IDLE_SECONDS = 0.2
 class NeverFits(Terminal):
     """Blocks do not fit, and the apply did not mend it."""
 
-    def __init__(self, target: LoadedSlave, reasons: dict[TableName, str]):
+    def __init__(self, target: LoadTarget, reasons: dict[TableName, str]):
         listed = "\n".join(f"- {reason}" for reason in reasons.values())
         super().__init__(
             f"{target}: these tables of the slave cannot take their files:\n{listed}\nA change of the table on the "
@@ -48,7 +48,7 @@ class NeverFits(Terminal):
 
 
 def import_worker(
-    target: LoadedSlave,
+    target: LoadTarget,
     loader: str,
     transfer_folder: TransferFolder,
     manifest: Manifest,
@@ -73,7 +73,7 @@ class _Importer(BlockWorker):
 
     def __init__(
         self,
-        target: LoadedSlave,
+        target: LoadTarget,
         loader: str,
         transfer_folder: TransferFolder,
         manifest: Manifest,

@@ -17,7 +17,7 @@ from sluice.load.load_ownership import LoadEnded, owner_of
 from sluice.load.sessions import block_map_of, on_master, on_slave
 from sluice.load.transfer import multi_slave_export
 from sluice.load.transfer.transfer_folder import NotComplete, TransferFolder, new_folder
-from sluice.load.update import LoadedSlave, SlaveAlone, Update
+from sluice.load.update import LoadTarget, SlaveAlone, Update
 from sluice.model.blocks import Block, BlockState
 from sluice.model.connection import ConnectionInfo
 from sluice.model.location import (
@@ -48,7 +48,7 @@ CHECKERS = 4
 class NotAsSent(Terminal):
     """What lies at the slave's location is not what was sent; `problems` holds one sentence each."""
 
-    def __init__(self, target: LoadedSlave, location: Location, problems: list[str]):
+    def __init__(self, target: LoadTarget, location: Location, problems: list[str]):
         listed = "\n".join(f"- {problem}" for problem in problems)
         super().__init__(
             f"{target}: the files at {location} cannot be imported. Nothing was loaded.\n{listed}\n"
@@ -60,7 +60,7 @@ class NotAsSent(Terminal):
 class NothingExported(Terminal):
     """The slave waits for no files."""
 
-    def __init__(self, target: LoadedSlave, why: str):
+    def __init__(self, target: LoadTarget, why: str):
         super().__init__(f"{target}: {why}. Start an initial update with transfer: files.")
 
 
@@ -69,7 +69,7 @@ def probe(location: Location, access: S3Access) -> None:
     open_location(location, access).probe()
 
 
-def folder_of(update: LoadedSlave, location: Location, access: S3Access, key: bytes | None) -> TransferFolder:
+def folder_of(update: LoadTarget, location: Location, access: S3Access, key: bytes | None) -> TransferFolder:
     """The folder of this update: made at the first call, found at the next ones."""
     return new_folder(location, access, key, f"{update.prefix} {update.slave.name} {update.update_id}")
 
@@ -104,12 +104,12 @@ def _say_waiting(update: Update, transfer_folder: TransferFolder) -> None:
         log.warning("%s: could not leave word on the slave: %s", update, error)
 
 
-def left_to_import(target: LoadedSlave) -> int:
+def left_to_import(target: LoadTarget) -> int:
     """Blocks whose files the slave does not have yet. Raises `LoadEnded`, `NothingExported`, `Transient`."""
     return sum(block.state is not BlockState.STORED for block in _waiting(target))
 
 
-def examine(target: LoadedSlave, transfer_folder: TransferFolder) -> Manifest:
+def examine(target: LoadTarget, transfer_folder: TransferFolder) -> Manifest:
     """Reads the whole folder: all files there, sizes and SHA-256 right, for this prefix, slave and update.
 
     Raises `NotAsSent` with everything wrong at once, `LoadEnded`, `NothingExported`, `Transient`.
@@ -152,7 +152,7 @@ def at(location: Location, name: str) -> Location:
 
 def found_for(
     location: Location, access: S3Access, key: bytes | None, slave_info: ConnectionInfo, slave: str | None
-) -> tuple[TransferFolder, LoadedSlave]:
+) -> tuple[TransferFolder, LoadTarget]:
     """The folder at `location` that the slave waits for, the newest one, and the slave as its manifest describes it.
 
     `location` may be that folder itself. Raises `NotComplete` with what was wrong with each, errors of the folder.
@@ -180,7 +180,7 @@ def found_for(
     raise NotComplete(location, f"has no folder that this slave waits for{':' + listed if listed else ''}")
 
 
-def _waiting(target: LoadedSlave) -> list[Block]:
+def _waiting(target: LoadTarget) -> list[Block]:
     """All blocks of the slave, which belongs to this update. Raises `LoadEnded`, `NothingExported`."""
     with on_slave(target) as slave:
         owner = owner_of(target, slave)
@@ -246,7 +246,7 @@ def _tables(update: Update, master: Session, names: list[TableName]) -> list[Fil
     ]
 
 
-def _all(target: LoadedSlave, slave: Session) -> list[Block]:
+def _all(target: LoadTarget, slave: Session) -> list[Block]:
     return [block for table in block_map_of(target, slave).tables.values() for block in table.blocks]
 
 

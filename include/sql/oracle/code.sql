@@ -1,0 +1,481 @@
+-- Package CODE: values as texts, columns as XML, items. What the generated triggers call.
+-- Called by: a person after resources_v1.sql and origin.sql; capture.sql writes the triggers.
+-- Placeholders: ${prefix} as in resources_v1.sql. Result: none.
+-- Privileges: CREATE PROCEDURE; EXECUTE on DBMS_LOB, DBMS_TRANSACTION, UTL_RAW, UTL_ENCODE. Oldest version: Oracle 12.2.
+--
+-- The settings of the session that writes a row must not matter. Each conversion has its format, calendar and characters.
+-- Texts are compared and searched as bytes: with NLS_COMP = LINGUISTIC, = may say that 'a' is 'A' and that '.' is nothing.
+SET DEFINE OFF
+
+CREATE OR REPLACE PACKAGE ${prefix}CODE AUTHID DEFINER AS
+    -- A change that is being put together.
+    TYPE ITEM IS RECORD (
+        DB_ACTION VARCHAR2(15),
+        CONTENT CLOB,
+        OLDCONTENT CLOB,
+        NEW_BUFFER VARCHAR2(32767),
+        OLD_BUFFER VARCHAR2(32767),
+        NEW_GUID VARCHAR2(32767),
+        OLD_GUID VARCHAR2(32767)
+    );
+
+    -- Draws a number that no one else gets.
+    FUNCTION INCREMENT RETURN NUMBER;
+    -- How a value must be protected inside CONTENT: 0 not at all, 1 as CDATA, 2 as base64.
+    FUNCTION NEEDS_PROT(p_value VARCHAR2) RETURN PLS_INTEGER;
+    FUNCTION NEEDS_PROT_CLOB(p_value CLOB) RETURN PLS_INTEGER;
+    -- One value as an element of CONTENT.
+    FUNCTION COL2XML(p_name VARCHAR2, p_value VARCHAR2) RETURN CLOB;
+    FUNCTION COL2XML_CLOB(p_name VARCHAR2, p_value CLOB) RETURN CLOB;
+    -- Text that stands in an XML attribute between double quotes, or between tags.
+    FUNCTION XML_ESCAPE(p_text VARCHAR2) RETURN VARCHAR2;
+    -- Writes one line to DEBUG_TABLE, in a transaction of its own.
+    PROCEDURE DEBUG(p_line VARCHAR2);
+
+    -- Values as texts. BINARY_FLOAT and BINARY_DOUBLE are their bits, 8 and 16 hexadecimal digits: exact.
+    FUNCTION NUMBER_TEXT(p_value NUMBER) RETURN VARCHAR2;
+    FUNCTION FLOAT_TEXT(p_value BINARY_FLOAT) RETURN VARCHAR2;
+    FUNCTION DOUBLE_TEXT(p_value BINARY_DOUBLE) RETURN VARCHAR2;
+    FUNCTION DATE_TEXT(p_value DATE) RETURN VARCHAR2;
+    FUNCTION TIMESTAMP_TEXT(p_value TIMESTAMP_UNCONSTRAINED, p_digits PLS_INTEGER) RETURN VARCHAR2;
+    FUNCTION ZONED_TEXT(p_value TIMESTAMP_TZ_UNCONSTRAINED, p_digits PLS_INTEGER) RETURN VARCHAR2;
+    FUNCTION LOCAL_TEXT(p_value TIMESTAMP_LTZ_UNCONSTRAINED, p_digits PLS_INTEGER) RETURN VARCHAR2;
+    FUNCTION MONTHS_TEXT(p_value YMINTERVAL_UNCONSTRAINED) RETURN VARCHAR2;
+    FUNCTION SECONDS_TEXT(p_value DSINTERVAL_UNCONSTRAINED) RETURN VARCHAR2;
+    FUNCTION RAW_TEXT(p_value RAW) RETURN VARCHAR2;
+
+    -- Begins an item: INSERT, UPDATE or DELETE.
+    PROCEDURE START_ITEM(p_item IN OUT NOCOPY ITEM, p_action VARCHAR2);
+    -- Adds a column. A key's old value, and one that changed, go into OLDCONTENT. p_key: how many columns the key has, if this
+    -- is one of it, else 0.
+    PROCEDURE ADD_COLUMN(p_item IN OUT NOCOPY ITEM, p_name VARCHAR2, p_old VARCHAR2, p_new VARCHAR2, p_key PLS_INTEGER);
+    PROCEDURE ADD_NATIONAL(p_item IN OUT NOCOPY ITEM, p_name VARCHAR2, p_old NVARCHAR2, p_new NVARCHAR2, p_key PLS_INTEGER);
+    PROCEDURE ADD_CLOB(p_item IN OUT NOCOPY ITEM, p_name VARCHAR2, p_old CLOB, p_new CLOB);
+    PROCEDURE ADD_NCLOB(p_item IN OUT NOCOPY ITEM, p_name VARCHAR2, p_old NCLOB, p_new NCLOB);
+    PROCEDURE ADD_BLOB(p_item IN OUT NOCOPY ITEM, p_name VARCHAR2, p_old BLOB, p_new BLOB);
+    -- Puts the item into ITEMS. p_rowid: the row's, of tables without a key, and of those that are read again.
+    PROCEDURE PUT_ITEM(
+        p_item IN OUT NOCOPY ITEM, p_schema VARCHAR2, p_table VARCHAR2, p_rowid VARCHAR2, p_read_again BOOLEAN);
+    -- Puts an UPDATE into ITEMS whose row is read again.
+    PROCEDURE PUT_AGAIN(p_schema VARCHAR2, p_table VARCHAR2, p_guid VARCHAR2);
+    -- Puts a change of a definition into ITEMS.
+    PROCEDURE PUT_DEFINITION(p_action VARCHAR2, p_schema VARCHAR2, p_table VARCHAR2, p_content CLOB, p_oldcontent CLOB);
+END ${prefix}CODE;
+/
+
+CREATE OR REPLACE PACKAGE BODY ${prefix}CODE AS
+    c_gregorian CONSTANT VARCHAR2(30) := 'NLS_CALENDAR=GREGORIAN';
+    c_point CONSTANT VARCHAR2(40) := 'NLS_NUMERIC_CHARACTERS=''.,''';
+    -- Bytes of a BLOB that are converted at once: a multiple of three, whose base64 has no end.
+    c_piece CONSTANT PLS_INTEGER := 12000;
+    -- The bytes of control characters, which base64 protects, behind the number sign, which stays.
+    c_number_sign CONSTANT RAW(1) := HEXTORAW('23');
+    c_control CONSTANT RAW(40) := HEXTORAW('23'
+        || '000102030405060708090A0B0C0D0E0F101112131415161718191A1B1C1D1E1F7F');
+
+    FUNCTION INCREMENT RETURN NUMBER IS
+    BEGIN
+        RETURN ${prefix}SEQ.NEXTVAL;
+    END INCREMENT;
+
+    FUNCTION HAS_CONTROL(p_value VARCHAR2) RETURN BOOLEAN IS
+        l_bytes RAW(32767) := UTL_RAW.CAST_TO_RAW(p_value);
+    BEGIN
+        IF l_bytes IS NULL THEN
+            RETURN FALSE;
+        END IF;
+        RETURN NVL(UTL_RAW.LENGTH(UTL_RAW.TRANSLATE(l_bytes, c_control, c_number_sign)), 0) <> UTL_RAW.LENGTH(l_bytes);
+    END HAS_CONTROL;
+
+    FUNCTION NEEDS_PROT(p_value VARCHAR2) RETURN PLS_INTEGER IS
+    BEGIN
+        IF HAS_CONTROL(p_value) OR INSTRB(p_value, ']]>') > 0 THEN
+            RETURN 2;
+        ELSIF INSTRB(p_value, '<') > 0 OR INSTRB(p_value, '&') > 0 THEN
+            RETURN 1;
+        END IF;
+        RETURN 0;
+    END NEEDS_PROT;
+
+    FUNCTION NEEDS_PROT_CLOB(p_value CLOB) RETURN PLS_INTEGER IS
+        l_at PLS_INTEGER := 1;
+        l_length PLS_INTEGER := NVL(DBMS_LOB.GETLENGTH(p_value), 0);
+    BEGIN
+        IF DBMS_LOB.INSTR(p_value, ']]>') > 0 THEN
+            RETURN 2;
+        END IF;
+        WHILE l_at <= l_length LOOP
+            IF HAS_CONTROL(DBMS_LOB.SUBSTR(p_value, 8000, l_at)) THEN
+                RETURN 2;
+            END IF;
+            l_at := l_at + 8000;
+        END LOOP;
+        IF DBMS_LOB.INSTR(p_value, '<') > 0 OR DBMS_LOB.INSTR(p_value, '&') > 0 THEN
+            RETURN 1;
+        END IF;
+        RETURN 0;
+    END NEEDS_PROT_CLOB;
+
+    FUNCTION XML_ESCAPE(p_text VARCHAR2) RETURN VARCHAR2 IS
+    BEGIN
+        RETURN REPLACE(REPLACE(REPLACE(REPLACE(p_text, '&', '&amp;'), '<', '&lt;'), '>', '&gt;'), '"', '&quot;');
+    END XML_ESCAPE;
+
+    FUNCTION OPENING(p_name VARCHAR2, p_attribute VARCHAR2) RETURN VARCHAR2 IS
+    BEGIN
+        RETURN '<col name="' || XML_ESCAPE(p_name) || '"' || p_attribute || '>';
+    END OPENING;
+
+    -- Appends base64 of a BLOB.
+    PROCEDURE APPEND_BASE64(p_to IN OUT NOCOPY CLOB, p_value BLOB) IS
+        l_at PLS_INTEGER := 1;
+        l_length PLS_INTEGER := DBMS_LOB.GETLENGTH(p_value);
+        l_text VARCHAR2(32767);
+    BEGIN
+        WHILE l_at <= l_length LOOP
+            l_text := UTL_RAW.CAST_TO_VARCHAR2(UTL_ENCODE.BASE64_ENCODE(DBMS_LOB.SUBSTR(p_value, c_piece, l_at)));
+            l_text := REPLACE(REPLACE(l_text, CHR(13), NULL), CHR(10), NULL);
+            DBMS_LOB.WRITEAPPEND(p_to, LENGTH(l_text), l_text);
+            l_at := l_at + c_piece;
+        END LOOP;
+    END APPEND_BASE64;
+
+    -- Appends the hexadecimal digits of a BLOB.
+    PROCEDURE APPEND_HEX(p_to IN OUT NOCOPY CLOB, p_value BLOB) IS
+        l_at PLS_INTEGER := 1;
+        l_length PLS_INTEGER := DBMS_LOB.GETLENGTH(p_value);
+        l_text VARCHAR2(32767);
+    BEGIN
+        WHILE l_at <= l_length LOOP
+            l_text := LOWER(RAWTOHEX(DBMS_LOB.SUBSTR(p_value, c_piece, l_at)));
+            DBMS_LOB.WRITEAPPEND(p_to, LENGTH(l_text), l_text);
+            l_at := l_at + c_piece;
+        END LOOP;
+    END APPEND_HEX;
+
+    PROCEDURE APPEND(p_to IN OUT NOCOPY CLOB, p_text VARCHAR2) IS
+    BEGIN
+        IF p_text IS NOT NULL THEN
+            IF p_to IS NULL THEN
+                DBMS_LOB.CREATETEMPORARY(p_to, TRUE, DBMS_LOB.CALL);
+            END IF;
+            DBMS_LOB.WRITEAPPEND(p_to, LENGTH(p_text), p_text);
+        END IF;
+    END APPEND;
+
+    -- Appends base64 of the text in UTF-8.
+    PROCEDURE APPEND_ENCODED(p_to IN OUT NOCOPY CLOB, p_name VARCHAR2, p_value CLOB) IS
+        l_bytes BLOB;
+        l_to INTEGER := 1;
+        l_from INTEGER := 1;
+        l_language INTEGER := DBMS_LOB.DEFAULT_LANG_CTX;
+        l_warning INTEGER;
+    BEGIN
+        DBMS_LOB.CREATETEMPORARY(l_bytes, TRUE, DBMS_LOB.CALL);
+        DBMS_LOB.CONVERTTOBLOB(l_bytes, p_value, DBMS_LOB.LOBMAXSIZE, l_to, l_from, NLS_CHARSET_ID('AL32UTF8'), l_language,
+            l_warning);
+        APPEND(p_to, OPENING(p_name, ' encoding="base64"'));
+        APPEND_BASE64(p_to, l_bytes);
+        APPEND(p_to, '</col>');
+        DBMS_LOB.FREETEMPORARY(l_bytes);
+    END APPEND_ENCODED;
+
+    -- Appends the column of a LOB that is not NULL.
+    PROCEDURE APPEND_CLOB(p_to IN OUT NOCOPY CLOB, p_name VARCHAR2, p_value CLOB) IS
+        l_protection PLS_INTEGER := NEEDS_PROT_CLOB(p_value);
+    BEGIN
+        IF l_protection = 2 THEN
+            APPEND_ENCODED(p_to, p_name, p_value);
+            RETURN;
+        END IF;
+        APPEND(p_to, OPENING(p_name, NULL));
+        IF l_protection = 1 THEN
+            APPEND(p_to, '<![CDATA[');
+        END IF;
+        IF DBMS_LOB.GETLENGTH(p_value) > 0 THEN
+            DBMS_LOB.APPEND(p_to, p_value);
+        END IF;
+        IF l_protection = 1 THEN
+            APPEND(p_to, ']]>');
+        END IF;
+        APPEND(p_to, '</col>');
+    END APPEND_CLOB;
+
+    FUNCTION COL2XML_CLOB(p_name VARCHAR2, p_value CLOB) RETURN CLOB IS
+        l_result CLOB;
+    BEGIN
+        IF p_value IS NULL THEN
+            APPEND(l_result, OPENING(p_name, ' type="null"') || '</col>');
+        ELSE
+            APPEND_CLOB(l_result, p_name, p_value);
+        END IF;
+        RETURN l_result;
+    END COL2XML_CLOB;
+
+    FUNCTION COL2XML(p_name VARCHAR2, p_value VARCHAR2) RETURN CLOB IS
+    BEGIN
+        RETURN COL2XML_CLOB(p_name, p_value);
+    END COL2XML;
+
+    PROCEDURE DEBUG(p_line VARCHAR2) IS
+        PRAGMA AUTONOMOUS_TRANSACTION;
+    BEGIN
+        INSERT INTO ${prefix}DEBUG_TABLE (REPL_KEY, LINE) VALUES (${prefix}SEQ.NEXTVAL, SUBSTRB(p_line, 1, 4000));
+        COMMIT;
+    END DEBUG;
+
+    -- With a digit before the point. A number of more than 64 characters has an exponent.
+    FUNCTION NUMBER_TEXT(p_value NUMBER) RETURN VARCHAR2 IS
+        l_text VARCHAR2(80) := TO_CHAR(p_value, 'TM9', c_point);
+    BEGIN
+        IF ASCII(l_text) = 46 THEN
+            RETURN '0' || l_text;
+        ELSIF ASCII(l_text) = 45 AND ASCII(SUBSTR(l_text, 2)) = 46 THEN
+            RETURN '-0' || SUBSTR(l_text, 2);
+        END IF;
+        RETURN l_text;
+    END NUMBER_TEXT;
+
+    FUNCTION FLOAT_TEXT(p_value BINARY_FLOAT) RETURN VARCHAR2 IS
+    BEGIN
+        RETURN LOWER(RAWTOHEX(UTL_RAW.CAST_FROM_BINARY_FLOAT(p_value, UTL_RAW.BIG_ENDIAN)));
+    END FLOAT_TEXT;
+
+    FUNCTION DOUBLE_TEXT(p_value BINARY_DOUBLE) RETURN VARCHAR2 IS
+    BEGIN
+        RETURN LOWER(RAWTOHEX(UTL_RAW.CAST_FROM_BINARY_DOUBLE(p_value, UTL_RAW.BIG_ENDIAN)));
+    END DOUBLE_TEXT;
+
+    -- From a text that begins with the year's sign, a blank or a minus.
+    FUNCTION WITH_ERA(p_text VARCHAR2) RETURN VARCHAR2 IS
+    BEGIN
+        RETURN SUBSTR(p_text, 2) || CASE WHEN ASCII(p_text) = 45 THEN ' BC' END;
+    END WITH_ERA;
+
+    FUNCTION DATE_TEXT(p_value DATE) RETURN VARCHAR2 IS
+    BEGIN
+        RETURN WITH_ERA(TO_CHAR(p_value, 'SYYYY-MM-DD HH24:MI:SS".000000"', c_gregorian));
+    END DATE_TEXT;
+
+    FUNCTION TIMESTAMP_TEXT(p_value TIMESTAMP_UNCONSTRAINED, p_digits PLS_INTEGER) RETURN VARCHAR2 IS
+    BEGIN
+        RETURN WITH_ERA(TO_CHAR(p_value, 'SYYYY-MM-DD HH24:MI:SS.FF' || p_digits, c_gregorian));
+    END TIMESTAMP_TEXT;
+
+    -- With the offset from UTC; the name of a region is not kept.
+    FUNCTION ZONED_TEXT(p_value TIMESTAMP_TZ_UNCONSTRAINED, p_digits PLS_INTEGER) RETURN VARCHAR2 IS
+        l_text VARCHAR2(80);
+    BEGIN
+        IF p_value IS NULL THEN
+            RETURN NULL;
+        END IF;
+        l_text := TO_CHAR(p_value, 'SYYYY-MM-DD HH24:MI:SS.FF' || p_digits || 'TZH:TZM', c_gregorian);
+        RETURN WITH_ERA(l_text);
+    END ZONED_TEXT;
+
+    -- WITH LOCAL TIME ZONE: in UTC, whatever the session's zone.
+    FUNCTION LOCAL_TEXT(p_value TIMESTAMP_LTZ_UNCONSTRAINED, p_digits PLS_INTEGER) RETURN VARCHAR2 IS
+    BEGIN
+        IF p_value IS NULL THEN
+            RETURN NULL;
+        END IF;
+        RETURN ZONED_TEXT(FROM_TZ(SYS_EXTRACT_UTC(p_value), '+00:00'), p_digits);
+    END LOCAL_TEXT;
+
+    -- ISO 8601, each part with its own sign.
+    FUNCTION MONTHS_TEXT(p_value YMINTERVAL_UNCONSTRAINED) RETURN VARCHAR2 IS
+    BEGIN
+        IF p_value IS NULL THEN
+            RETURN NULL;
+        END IF;
+        RETURN 'P' || NUMBER_TEXT(EXTRACT(YEAR FROM p_value)) || 'Y' || NUMBER_TEXT(EXTRACT(MONTH FROM p_value)) || 'M';
+    END MONTHS_TEXT;
+
+    FUNCTION SECONDS_TEXT(p_value DSINTERVAL_UNCONSTRAINED) RETURN VARCHAR2 IS
+    BEGIN
+        IF p_value IS NULL THEN
+            RETURN NULL;
+        END IF;
+        RETURN 'P' || NUMBER_TEXT(EXTRACT(DAY FROM p_value)) || 'DT' || NUMBER_TEXT(EXTRACT(HOUR FROM p_value)) || 'H'
+            || NUMBER_TEXT(EXTRACT(MINUTE FROM p_value)) || 'M' || NUMBER_TEXT(EXTRACT(SECOND FROM p_value)) || 'S';
+    END SECONDS_TEXT;
+
+    FUNCTION RAW_TEXT(p_value RAW) RETURN VARCHAR2 IS
+    BEGIN
+        IF p_value IS NULL THEN
+            RETURN NULL;
+        END IF;
+        RETURN '\x' || LOWER(RAWTOHEX(p_value));
+    END RAW_TEXT;
+
+    PROCEDURE START_ITEM(p_item IN OUT NOCOPY ITEM, p_action VARCHAR2) IS
+    BEGIN
+        p_item.DB_ACTION := p_action;
+    END START_ITEM;
+
+    -- What the buffer holds goes behind the LOB.
+    PROCEDURE FLUSH_BUFFER(p_to IN OUT NOCOPY CLOB, p_buffer IN OUT NOCOPY VARCHAR2) IS
+    BEGIN
+        APPEND(p_to, p_buffer);
+        p_buffer := NULL;
+    END FLUSH_BUFFER;
+
+    -- Small columns are gathered in a buffer: appending to a LOB costs more than all else. Most rows need none.
+    PROCEDURE ADD_TEXT(p_to IN OUT NOCOPY CLOB, p_buffer IN OUT NOCOPY VARCHAR2, p_name VARCHAR2, p_value VARCHAR2) IS
+        l_protection PLS_INTEGER;
+    BEGIN
+        IF NVL(LENGTHB(p_buffer), 0) + NVL(LENGTHB(p_value), 0) > 31000 THEN
+            FLUSH_BUFFER(p_to, p_buffer);
+        END IF;
+        IF p_value IS NULL THEN
+            p_buffer := p_buffer || OPENING(p_name, ' type="null"') || '</col>';
+            RETURN;
+        END IF;
+        l_protection := NEEDS_PROT(p_value);
+        IF l_protection = 2 OR LENGTHB(p_value) > 30000 THEN
+            FLUSH_BUFFER(p_to, p_buffer);
+            APPEND_CLOB(p_to, p_name, p_value);
+        ELSIF l_protection = 1 THEN
+            p_buffer := p_buffer || OPENING(p_name, NULL) || '<![CDATA[' || p_value || ']]></col>';
+        ELSE
+            p_buffer := p_buffer || OPENING(p_name, NULL) || p_value || '</col>';
+        END IF;
+    END ADD_TEXT;
+
+    -- A part of GUID: the value, or its length and the value where the key has several columns.
+    FUNCTION GUID_PART(p_value VARCHAR2, p_key PLS_INTEGER) RETURN VARCHAR2 IS
+    BEGIN
+        RETURN CASE WHEN p_key = 1 THEN p_value ELSE NVL(LENGTH(p_value), 0) || ':' || p_value END;
+    END GUID_PART;
+
+    FUNCTION DIFFERS(p_one VARCHAR2, p_other VARCHAR2) RETURN BOOLEAN IS
+    BEGIN
+        IF p_one IS NULL OR p_other IS NULL THEN
+            RETURN NOT (p_one IS NULL AND p_other IS NULL);
+        END IF;
+        RETURN UTL_RAW.CAST_TO_RAW(p_one) <> UTL_RAW.CAST_TO_RAW(p_other);
+    END DIFFERS;
+
+    PROCEDURE ADD_COLUMN(p_item IN OUT NOCOPY ITEM, p_name VARCHAR2, p_old VARCHAR2, p_new VARCHAR2, p_key PLS_INTEGER) IS
+    BEGIN
+        IF p_key > 0 THEN
+            p_item.OLD_GUID := p_item.OLD_GUID || GUID_PART(p_old, p_key);
+            p_item.NEW_GUID := p_item.NEW_GUID || GUID_PART(p_new, p_key);
+        END IF;
+        IF p_item.DB_ACTION <> 'DELETE' THEN
+            ADD_TEXT(p_item.CONTENT, p_item.NEW_BUFFER, p_name, p_new);
+        END IF;
+        IF p_item.DB_ACTION = 'DELETE' OR (p_item.DB_ACTION = 'UPDATE' AND (p_key > 0 OR DIFFERS(p_old, p_new))) THEN
+            ADD_TEXT(p_item.OLDCONTENT, p_item.OLD_BUFFER, p_name, p_old);
+        END IF;
+    END ADD_COLUMN;
+
+    -- As a text of the database's character set, which is Unicode: CAPTURE refuses the table otherwise.
+    PROCEDURE ADD_NATIONAL(p_item IN OUT NOCOPY ITEM, p_name VARCHAR2, p_old NVARCHAR2, p_new NVARCHAR2, p_key PLS_INTEGER) IS
+    BEGIN
+        ADD_COLUMN(p_item, p_name, TO_CHAR(p_old), TO_CHAR(p_new), p_key);
+    END ADD_NATIONAL;
+
+    PROCEDURE ADD_LOB(p_to IN OUT NOCOPY CLOB, p_buffer IN OUT NOCOPY VARCHAR2, p_name VARCHAR2, p_value CLOB) IS
+    BEGIN
+        IF p_value IS NULL THEN
+            ADD_TEXT(p_to, p_buffer, p_name, NULL);
+        ELSE
+            FLUSH_BUFFER(p_to, p_buffer);
+            APPEND_CLOB(p_to, p_name, p_value);
+        END IF;
+    END ADD_LOB;
+
+    PROCEDURE ADD_CLOB(p_item IN OUT NOCOPY ITEM, p_name VARCHAR2, p_old CLOB, p_new CLOB) IS
+    BEGIN
+        IF p_item.DB_ACTION <> 'DELETE' THEN
+            ADD_LOB(p_item.CONTENT, p_item.NEW_BUFFER, p_name, p_new);
+        END IF;
+        IF p_item.DB_ACTION = 'DELETE' OR (p_item.DB_ACTION = 'UPDATE' AND NVL(DBMS_LOB.COMPARE(p_old, p_new), 1) <> 0
+            AND NOT (p_old IS NULL AND p_new IS NULL)) THEN
+            ADD_LOB(p_item.OLDCONTENT, p_item.OLD_BUFFER, p_name, p_old);
+        END IF;
+    END ADD_CLOB;
+
+    PROCEDURE ADD_NCLOB(p_item IN OUT NOCOPY ITEM, p_name VARCHAR2, p_old NCLOB, p_new NCLOB) IS
+    BEGIN
+        ADD_CLOB(p_item, p_name, TO_CLOB(p_old), TO_CLOB(p_new));
+    END ADD_NCLOB;
+
+    PROCEDURE ADD_BYTES(p_to IN OUT NOCOPY CLOB, p_buffer IN OUT NOCOPY VARCHAR2, p_name VARCHAR2, p_value BLOB) IS
+    BEGIN
+        IF p_value IS NULL THEN
+            ADD_TEXT(p_to, p_buffer, p_name, NULL);
+        ELSE
+            FLUSH_BUFFER(p_to, p_buffer);
+            APPEND(p_to, OPENING(p_name, NULL) || '\x');
+            APPEND_HEX(p_to, p_value);
+            APPEND(p_to, '</col>');
+        END IF;
+    END ADD_BYTES;
+
+    PROCEDURE ADD_BLOB(p_item IN OUT NOCOPY ITEM, p_name VARCHAR2, p_old BLOB, p_new BLOB) IS
+    BEGIN
+        IF p_item.DB_ACTION <> 'DELETE' THEN
+            ADD_BYTES(p_item.CONTENT, p_item.NEW_BUFFER, p_name, p_new);
+        END IF;
+        IF p_item.DB_ACTION = 'DELETE' OR (p_item.DB_ACTION = 'UPDATE' AND NVL(DBMS_LOB.COMPARE(p_old, p_new), 1) <> 0
+            AND NOT (p_old IS NULL AND p_new IS NULL)) THEN
+            ADD_BYTES(p_item.OLDCONTENT, p_item.OLD_BUFFER, p_name, p_old);
+        END IF;
+    END ADD_BLOB;
+
+    -- The transaction gets its ID before its key is drawn: positions depend on it.
+    PROCEDURE PUT(
+        p_action VARCHAR2, p_schema VARCHAR2, p_table VARCHAR2, p_guid VARCHAR2, p_content CLOB, p_oldcontent CLOB) IS
+        l_transaction VARCHAR2(30) := DBMS_TRANSACTION.LOCAL_TRANSACTION_ID(TRUE);
+    BEGIN
+        INSERT INTO ${prefix}ITEMS
+            (REPL_KEY, TRANS_KEY, DBID, TABLENAME, GUID, DB_ACTION, DB_SCHEMA, CONTENT, OLDCONTENT, VERSION)
+        VALUES (${prefix}SEQ.NEXTVAL, l_transaction, SYS_CONTEXT('USERENV', 'DB_NAME'), p_table, p_guid, p_action, p_schema,
+            p_content, p_oldcontent, '1');
+    END PUT;
+
+    PROCEDURE PUT_ITEM(
+        p_item IN OUT NOCOPY ITEM, p_schema VARCHAR2, p_table VARCHAR2, p_rowid VARCHAR2, p_read_again BOOLEAN) IS
+        l_guid VARCHAR2(32767);
+    BEGIN
+        IF p_item.CONTENT IS NOT NULL THEN
+            FLUSH_BUFFER(p_item.CONTENT, p_item.NEW_BUFFER);
+        END IF;
+        IF p_item.OLDCONTENT IS NOT NULL THEN
+            FLUSH_BUFFER(p_item.OLDCONTENT, p_item.OLD_BUFFER);
+        END IF;
+        IF p_rowid IS NOT NULL THEN
+            l_guid := p_rowid;
+        ELSIF p_item.DB_ACTION = 'INSERT' OR (p_item.DB_ACTION = 'UPDATE' AND p_read_again) THEN
+            -- By this one the row is read again. An UPDATE that changed the key has no GUID otherwise.
+            l_guid := p_item.NEW_GUID;
+        ELSIF p_item.DB_ACTION = 'DELETE' OR NOT DIFFERS(p_item.OLD_GUID, p_item.NEW_GUID) THEN
+            l_guid := p_item.OLD_GUID;
+        END IF;
+        IF p_read_again AND p_item.DB_ACTION <> 'DELETE' THEN
+            PUT(p_item.DB_ACTION, p_schema, p_table, l_guid, NULL, NVL(p_item.OLDCONTENT, p_item.OLD_BUFFER));
+        ELSE
+            PUT(p_item.DB_ACTION, p_schema, p_table, l_guid, NVL(p_item.CONTENT, p_item.NEW_BUFFER),
+                NVL(p_item.OLDCONTENT, p_item.OLD_BUFFER));
+        END IF;
+        IF p_item.CONTENT IS NOT NULL THEN
+            DBMS_LOB.FREETEMPORARY(p_item.CONTENT);
+        END IF;
+        IF p_item.OLDCONTENT IS NOT NULL THEN
+            DBMS_LOB.FREETEMPORARY(p_item.OLDCONTENT);
+        END IF;
+    END PUT_ITEM;
+
+    PROCEDURE PUT_AGAIN(p_schema VARCHAR2, p_table VARCHAR2, p_guid VARCHAR2) IS
+    BEGIN
+        PUT('UPDATE', p_schema, p_table, p_guid, NULL, NULL);
+    END PUT_AGAIN;
+
+    PROCEDURE PUT_DEFINITION(p_action VARCHAR2, p_schema VARCHAR2, p_table VARCHAR2, p_content CLOB, p_oldcontent CLOB) IS
+    BEGIN
+        PUT(p_action, p_schema, p_table, NULL, p_content, p_oldcontent);
+    END PUT_DEFINITION;
+END ${prefix}CODE;
+/

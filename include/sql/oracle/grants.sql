@@ -1,0 +1,27 @@
+-- Grants an account all it needs to capture a master's tables. Roles do not count in its packages.
+-- Called by: an administrator, after the account was made, in the pluggable database with the tables. For each table besides:
+--   GRANT SELECT, FLASHBACK ON SHOP.ORDERS TO ${account};
+-- Placeholders: ${account}.
+-- Result: none. Privileges: SYSDBA for the views of SYS. Oldest version: Oracle 12.2.
+
+-- Its own objects. It needs a quota as well: ALTER USER ... QUOTA ... ON ...
+GRANT CREATE SESSION, CREATE TABLE, CREATE SEQUENCE, CREATE VIEW, CREATE PROCEDURE, CREATE TRIGGER TO ${account};
+-- Triggers on tables of others.
+GRANT CREATE ANY TRIGGER TO ${account};
+-- The DDL trigger; may be left out, then TRUNCATE is not noticed.
+GRANT ADMINISTER DATABASE TRIGGER TO ${account};
+-- Positions.
+GRANT SELECT ON SYS.GV_$TRANSACTION TO ${account};
+GRANT SELECT ON SYS.GV_$DATABASE TO ${account};
+GRANT SELECT ON SYS.GV_$INSTANCE TO ${account};
+GRANT SELECT ON SYS.V_$THREAD TO ${account};
+GRANT SELECT ON SYS.V_$DATABASE TO ${account};
+GRANT SELECT ON SYS.V_$DATABASE_INCARNATION TO ${account};
+GRANT SELECT ON SYS.V_$PDBS TO ${account};
+GRANT SELECT ON SYS.V_$PDB_INCARNATION TO ${account};
+GRANT SELECT ON SYS.DBA_2PC_PENDING TO ${account};
+-- What its packages call; PUBLIC has it unless somebody took it away.
+GRANT EXECUTE ON SYS.DBMS_LOB TO ${account};
+GRANT EXECUTE ON SYS.DBMS_TRANSACTION TO ${account};
+GRANT EXECUTE ON SYS.UTL_RAW TO ${account};
+GRANT EXECUTE ON SYS.UTL_ENCODE TO ${account};

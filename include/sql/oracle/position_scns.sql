@@ -1,0 +1,4 @@
+-- The present SCN of each instance.
+-- Called by: sluice.vendors.oracle.source.position.Master.scns. Binds: none. Result: instance, SCN.
+-- Privileges: SELECT on SYS.GV_$DATABASE. Oldest version: Oracle 12.2.
+SELECT d.INST_ID, d.CURRENT_SCN FROM GV$DATABASE d

@@ -1,0 +1,66 @@
+"""What holds of include/sql/oracle as a whole: prefixes, second runs, what uninstalling and the grants name."""
+
+import re
+
+import pytest
+
+from sluice import sql_files
+from sluice.vendors.oracle.source.position import Master
+from tests.oracle import sql_units
+
+FILES = {
+    name: (sql_files.folder() / "oracle" / f"{name}.sql").read_text(encoding="ascii") for name in sql_units.names()
+}
+CODE = {name: re.sub(r"--.*", "", text) for name, text in FILES.items()}
+CREATED = re.compile(
+    r"CREATE (?P<again>OR REPLACE )?(?P<kind>TABLE|SEQUENCE|INDEX|VIEW|PACKAGE BODY|PACKAGE|TRIGGER) (?P<name>[^\s(']+)"
+)
+
+
+def created() -> set[tuple[str, str, bool]]:
+    """Kind and name of what the files make, and whether a second statement replaces it."""
+    return {
+        (found["kind"], found["name"], found["again"] is not None)
+        for name, text in CODE.items()
+        if name != "grants"  # of privileges
+        for found in CREATED.finditer(text)
+    }
+
+
+def test_every_object_bears_the_prefix() -> None:
+    assert [name for _, name, _ in created() if not name.startswith("${prefix}")] == []
+
+
+def test_a_second_run_makes_nothing_twice() -> None:
+    """What cannot be replaced is made by the procedure that looks first, under the name that it looks for."""
+    looked_for = re.findall(r"make\('([^']+)', q'~\s*CREATE \w+ (\S+)", CODE["resources_v1"])
+    assert all(asked == made for asked, made in looked_for)
+    assert {name for _, name, again in created() if not again} == {name for _, name in looked_for}
+
+
+def test_uninstalling_names_all_that_was_made() -> None:
+    gone = {tuple(found) for found in re.findall(r"remove\('(\w+)', '([^']+)'", CODE["uninstall"])}
+    # An index goes with its table, a body with its package.
+    assert gone == {(kind, name) for kind, name, _ in created() if kind not in ("INDEX", "PACKAGE BODY")}
+
+
+def test_items_has_the_columns_that_other_programs_read() -> None:
+    (table,) = re.findall(r"CREATE TABLE \$\{prefix\}ITEMS \((.*?)CONSTRAINT", CODE["resources_v1"], re.DOTALL)
+    assert re.findall(r"^ +(\w+) ", table, re.MULTILINE) == [
+        *("REPL_KEY", "TRANS_KEY", "DBID", "TABLENAME", "GUID", "DB_ACTION"),
+        *("DB_CATALOG", "DB_SCHEMA", "CONTENT", "OLDCONTENT", "VERSION"),
+    ]
+
+
+def test_every_view_of_the_server_that_is_read_is_granted() -> None:
+    read = {view for text in CODE.values() for view in re.findall(r"(?:FROM|JOIN) (G?V\$\w+|DBA_\w+)", text)}
+    granted = {view.replace("V_$", "V$") for view in re.findall(r"ON SYS\.(\w+\$?\w*) TO", CODE["grants"])}
+    assert read == {view for view in granted if "$" in view or view.startswith("DBA_")}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_head_says_who_calls_the_file_and_with_which_privileges(name: str) -> None:
+    head = FILES[name].split("\n\n", 1)[0]
+    assert ("Called by:" in head or "Binds:" in head) and "Privileges:" in head and "Oldest version:" in head
+    for method in re.findall(r"Master\.(\w+)", head):
+        assert hasattr(Master, method)
