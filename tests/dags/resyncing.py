@@ -11,7 +11,7 @@ from airflow.dag_processing.dagbag import DagBag
 
 from sluice.model.connection import ConnectionInfo
 from tests.airflow_connections import connect_airflow
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 
 DAGS = Path(__file__).resolve().parents[2] / "dags"
 TABLES = """
@@ -27,7 +27,7 @@ def pair(
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
     monkeypatch.setenv("SLUICE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("SLUICE_REDIS_URL", redis_url)
-    made = Rig.build(database, redis_url, tmp_path, TABLES)
+    made = Rig.normal(database, redis_url, tmp_path, TABLES)
     for name, info in (("M", made.pair.master_info), ("S", made.pair.slave_info)):
         connect_airflow(monkeypatch, name, info)
     made.master.execute("INSERT INTO public.people SELECT i, 'n' || i, 'hidden' || i FROM generate_series(1, 100) i")

@@ -18,8 +18,8 @@ from sluice.coordination.status import Status
 from sluice.model.names import Prefix
 from tests.dags.resyncing import DAGS, pair
 from tests.dags.test_pages import application
-from tests.scenarios.apply.rig import Rig
-from tests.scenarios.initial_load.loaders import Background
+from tests.rig.loaders import Background
+from tests.rig.rig import Rig
 from tests.waiting import until
 
 __all__ = ["application", "pair"]

@@ -25,7 +25,7 @@ from sluice.vendors.postgres.target import load_ownership
 from sluice.vendors.postgres.target.control_tables import RejectStore
 from tests.dags.resyncing import DAGS, pair, run
 from tests.dags.test_notify import Told, look, told
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 
 __all__ = ["pair", "told"]
 
@@ -80,7 +80,7 @@ def test_a_dropped_partition_whose_rows_nothing_tells_is_told_until_resync_finds
         bounds = f"FROM ({number * 100}) TO ({number * 100 + 100})"
         rig.master.execute(f'CREATE TABLE public.p{number} PARTITION OF public."Parted" FOR VALUES {bounds}'.encode())
     rig.slave.execute(PARTED.encode())
-    rig.capture("Parted")
+    rig.capture_table("Parted")
     without_event_triggers(rig)
     rig.master.execute("SELECT public.demo_check_structure()")
     rig.master.execute("INSERT INTO public.\"Parted\" SELECT g, 'a' FROM generate_series(0, 199) g")
@@ -120,7 +120,7 @@ def test_indexes_and_constraints_that_a_slave_lacks_are_told_with_the_statements
     rig = told.pair
     for side in (rig.master, rig.slave):
         side.execute(TYPES.encode())
-    rig.capture("Order")
+    rig.capture_table("Order")
     if not event_triggers:
         without_event_triggers(rig)
     assert compare() == "0 differences found"
@@ -164,7 +164,7 @@ def test_a_new_table_of_the_configuration_is_told_until_it_is_captured(told: Tol
     assert 'public."New": it is not captured' in notice["text"] and remedy in notice["text"]
     said = status_of(rig)
     assert 'public."New": it is not captured' in said and remedy in said
-    rig.capture("New")
+    rig.capture_table("New")
     assert compare() == "0 differences found" and remedy not in status_of(rig)
     assert look() == "0 things need a person, 0 notices sent"
 
@@ -224,7 +224,7 @@ def test_what_constrains_a_slave_alone_is_told_until_it_goes(told: Told, caplog:
     rig.slave.execute('ALTER INDEX public."uni""que" RENAME TO other')
     rig.slave.execute('ALTER TABLE public."Order" RENAME CONSTRAINT "UNIQUE" TO "other one"')
     rig.slave.execute('ALTER TABLE public."Order" RENAME CONSTRAINT "check" TO "another"')
-    rig.capture("Order")
+    rig.capture_table("Order")
     assert compare() == "3 differences found"
     rig.master.execute('DROP INDEX public."of its own"')
     for drop in DROPS:

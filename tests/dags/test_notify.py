@@ -20,7 +20,7 @@ from sluice.coordination.verification_log import VerificationLog
 from sluice.model.slave_state import SlaveState
 from tests.dags.resyncing import DAGS, pair, run
 from tests.dags.smtp_server import MailServer
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 
 __all__ = ["pair"]
 
@@ -135,7 +135,7 @@ def test_a_slave_that_was_not_verified_for_days_is_told(told: Told) -> None:
 
 
 def test_a_slave_that_is_inconsistent_and_an_apply_that_stopped_are_told(told: Told) -> None:
-    told.pair.store.move(SlaveState.INCONSISTENT, "the update was cancelled")
+    told.pair.checkpoints.move(SlaveState.INCONSISTENT, "the update was cancelled")
     told.pair.slave.commit()
     Gate(redis_store.connect(told.pair.redis_url), told.pair.pair.prefix, "dr1").close(ERROR, "apply", "qty is 7")
     look()

@@ -11,7 +11,7 @@ from sluice.airflow.steps_resync import is_due
 from sluice.coordination import redis_store
 from sluice.coordination.verification_log import VerificationLog
 from tests.dags.resyncing import pair, reports, run
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 
 __all__ = ["pair"]
 

@@ -1,6 +1,6 @@
 """Scenarios of an application: definitions, locks and maintenance."""
 
-from application import ADMINISTRATOR, OWNER, Scenario, by
+from tests.sql.application import ADMINISTRATOR, OWNER, Scenario, by
 
 SCENARIOS: dict[str, Scenario] = {
     "privileges": by(

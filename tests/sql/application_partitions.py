@@ -1,6 +1,6 @@
 """Scenarios of an application: partitions, and what becomes of their owners."""
 
-from application import ADMINISTRATOR, OTHER, OWNER, WRITER, Scenario, by
+from tests.sql.application import ADMINISTRATOR, OTHER, OWNER, WRITER, Scenario, by
 
 SCENARIOS: dict[str, Scenario] = {
     "partitions created": (

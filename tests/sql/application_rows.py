@@ -1,6 +1,6 @@
 """Scenarios of an application: rows: every way to write them."""
 
-from application import ADMINISTRATOR, OTHER, OWNER, WRITER, Scenario, by
+from tests.sql.application import ADMINISTRATOR, OTHER, OWNER, WRITER, Scenario, by
 
 SCENARIOS: dict[str, Scenario] = {
     "rows by a writer": by(

@@ -1,16 +1,11 @@
 """A master with DbResources installed."""
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from sluice.model.connection import ConnectionInfo
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from master import ORDERS, Master
+from tests.sql.master import ORDERS, Master
 
 
 @pytest.fixture

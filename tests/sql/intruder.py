@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
-from master import Master
 
 from devstack.postgres import PostgresServer
 from sluice import sql_files
 from sluice.model.connection import ConnectionInfo
+from tests.sql.master import Master
 
 CANARY = "canary: {} ran as "
 

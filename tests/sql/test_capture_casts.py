@@ -5,7 +5,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from master import Master, Model
 
 from sluice.apply.window_runs import CutItem
 from sluice.model.change import Action
@@ -14,6 +13,7 @@ from sluice.model.shape import Column, TableShape
 from sluice.vendors.postgres import key_order
 from sluice.vendors.postgres.target.alter import Alterer
 from sluice.vendors.postgres.target.slave_tables import SlaveTables
+from tests.sql.master import Master, Model
 
 # Kinds of types that an account without privileges can make, each with two values.
 TYPES = {

@@ -7,10 +7,10 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from master import Master, Model
 
 from sluice.model.connection import ConnectionInfo
 from tests.examples import examples
+from tests.sql.master import Master, Model
 
 TABLES = {
     "keyed": "CREATE TABLE keyed (id int PRIMARY KEY, v text, n numeric)",

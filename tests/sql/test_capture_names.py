@@ -1,9 +1,9 @@
 """Tables, columns, schemas and prefixes of any legal name; tables of one column and of as many as there can be."""
 
 import pytest
-from master import Master, Model
 
 from sluice.model.names import Prefix, TableName
+from tests.sql.master import Master, Model
 
 ODD = [
     "select",

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 
 import psycopg
 import pytest
-from intruder import Intruder, intruding
 
 from devstack.postgres import PostgresServer
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
+from tests.sql.intruder import Intruder, intruding
 
 pytestmark = pytest.mark.releases
 

@@ -2,7 +2,8 @@
 
 import psycopg
 import pytest
-from master import Master, Model, wanted
+
+from tests.sql.master import Master, Model, wanted
 
 pytestmark = pytest.mark.releases
 

@@ -4,11 +4,11 @@ import itertools
 
 import psycopg
 import pytest
-from master import Master, Model, wanted
 
 from sluice.database.capture import TablesUnfit
 from sluice.model.names import TableName
 from sluice.vendors.postgres import catalog
+from tests.sql.master import Master, Model, wanted
 
 PARTITIONED = (
     "CREATE TABLE events (id int, part text, v text, PRIMARY KEY (id, part)) PARTITION BY LIST (part)",

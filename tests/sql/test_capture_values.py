@@ -7,11 +7,11 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from master import Master, Model
 
 from sluice.model import content
 from tests.examples import examples
 from tests.features import has_extension, values_there
+from tests.sql.master import Master, Model
 
 HOSTILE_SETTINGS = {
     "DateStyle": "German, DMY",

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 import pytest
-from master import Master
 
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres.source import schema_diff
+from tests.sql.master import Master
 
 pytestmark = pytest.mark.releases
 

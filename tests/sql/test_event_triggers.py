@@ -1,12 +1,12 @@
 """What event triggers are told of, and what becomes of those of an older version."""
 
 import pytest
-from master import ORDERS, Master
 
 from sluice import sql_files
 from sluice.model import table_definition
 from sluice.model.names import Prefix
 from sluice.vendors.postgres.source import schema_diff
+from tests.sql.master import ORDERS, Master
 
 TAKEN_ALONG = {
     "DROP TYPE mood CASCADE": ("CREATE TYPE mood AS ENUM ('a')", "ADD m mood"),

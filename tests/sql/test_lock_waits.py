@@ -6,7 +6,6 @@ from contextlib import contextmanager
 
 import psycopg
 import pytest
-from master import ORDERS, Master
 
 from devstack.postgres import PostgresServer
 from sluice.capture import uninstall
@@ -15,6 +14,7 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.source.write_guard import Guard
+from tests.sql.master import ORDERS, Master
 from tests.waiting import until
 
 SPY = """

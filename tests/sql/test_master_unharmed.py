@@ -10,13 +10,13 @@ import application_partitions
 import application_rows
 import psycopg
 import pytest
-from application import ADMINISTRATOR, ROLES, SCHEMA, TABLES, Scenario
-from master import Master
 from psycopg import sql
 
 from devstack.postgres import PostgresServer
 from sluice import sql_files
 from sluice.model.names import TableName
+from tests.sql.application import ADMINISTRATOR, ROLES, SCHEMA, TABLES, Scenario
+from tests.sql.master import Master
 
 ACCOUNT = "sluice account"
 """Has what grants.sql gives, and owns nothing."""

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 
 import psycopg
 import pytest
-from master import Master, Model, wanted
 
 from devstack.postgres import PostgresServer
 from sluice import sql_files
@@ -13,6 +12,7 @@ from sluice.database.capture import TablesUnfit
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
 from sluice.vendors.postgres.connection import connect
+from tests.sql.master import Master, Model, wanted
 
 pytestmark = pytest.mark.releases
 

@@ -8,7 +8,6 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from master import Item, Master, wanted
 
 from sluice.apply.window_runs import CutItem
 from sluice.model.change import Action
@@ -17,6 +16,7 @@ from sluice.model.names import TableName
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.target.alter import Alterer
 from sluice.vendors.postgres.target.slave_tables import SlaveTables
+from tests.sql.master import Item, Master, wanted
 
 _numbers = count(1)
 

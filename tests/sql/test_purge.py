@@ -2,11 +2,11 @@
 
 import psycopg
 import pytest
-from master import Master
 
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.postgres.source import position
+from tests.sql.master import Master
 
 pytestmark = pytest.mark.releases
 

@@ -4,7 +4,6 @@ import threading
 
 import psycopg
 import pytest
-from master import Master, wanted
 
 from sluice.capture import reconcile
 from sluice.capture.plan import Remove
@@ -14,6 +13,7 @@ from sluice.model.joining import Rows
 from sluice.model.names import LONGEST_TRIGGER, TableName
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.source import joining_tables, position
+from tests.sql.master import Master, wanted
 from tests.waiting import until
 
 

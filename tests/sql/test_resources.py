@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from master import Master, ddl, wanted
 
 from devstack.postgres import PostgresServer, binary
 from sluice import sql_files
@@ -17,6 +16,7 @@ from sluice.model.names import Prefix
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.source import resources
 from sluice.vendors.postgres.source.resources import NamesTaken, ResourcesMissing, ResourcesNewer, ResourcesOutdated
+from tests.sql.master import Master, ddl, wanted
 
 EVERYTHING = """
     SELECT 'relation', c.oid::regclass::text || ' ' || c.relkind::text, c.xmin::text

@@ -5,12 +5,12 @@ from itertools import pairwise
 
 import psycopg
 import pytest
-from master import ORDERS, Master, Model, ddl
 
 from devstack.postgres import PostgresServer
 from sluice.model import table_definition
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
+from tests.sql.master import ORDERS, Master, Model, ddl
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
-from master import ORDERS, Master, ddl, wanted
 
 from devstack.postgres import PostgresServer
 from sluice import sql_files
 from sluice.model import table_definition
 from sluice.model.connection import ConnectionInfo
+from tests.sql.master import ORDERS, Master, ddl, wanted
 from tests.waiting import until
 
 

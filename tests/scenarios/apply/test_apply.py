@@ -17,7 +17,7 @@ from sluice.model.server_identity import MasterReplaced
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.postgres.source import purge
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 
 TABLES = """
 CREATE TABLE public.account (id int PRIMARY KEY, owner text, balance numeric);
@@ -136,7 +136,7 @@ def test_a_successor_by_force_fences_the_former_apply(rig: Callable[..., Rig]) -
     with pair.apply():
         pair.await_current()
         with pair.slave.transaction():
-            pair.store.claim()
+            pair.checkpoints.claim()
         pair.master.execute("INSERT INTO public.account VALUES (1, 'a', 1)")
         with pytest.raises(Fenced):
             pair.await_current()
@@ -147,7 +147,7 @@ def test_an_initial_update_that_begins_stops_applying(rig: Callable[..., Rig]) -
     with pair.apply() as running:
         pair.await_current()
         with pair.slave.transaction():
-            pair.store.move(SlaveState.INITIAL, "being prepared")
+            pair.checkpoints.move(SlaveState.INITIAL, "being prepared")
         pair.master.execute("INSERT INTO public.account VALUES (1, 'a', 1)")
         pair.await_that(lambda: "being prepared" in str(running.loop.report.status.read().get("activity")))
     assert pair.checkpoint.state is SlaveState.INITIAL
@@ -228,7 +228,7 @@ def test_a_slave_put_back_behind_the_purge_is_inconsistent(rig: Callable[..., Ri
         pair.await_current()
     with pair.slave.transaction():
         pair.slave.execute("TRUNCATE public.account")
-        pair.store.start_at(before)
+        pair.checkpoints.start_at(before)
     with pair.apply(), pytest.raises(ChangesPurged, match="Start an initial update"):
         pair.await_current()
     assert pair.checkpoint.state is SlaveState.INCONSISTENT

@@ -27,7 +27,7 @@ from sluice.vendors.postgres import session_settings
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 from sluice.vendors.postgres.source import purge
 from sluice.vendors.postgres.target.control_tables import RejectStore
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 from tests.scenarios.apply.shapes import AGAIN, SHAPES
 
 TABLE = "CREATE TABLE public.t (id int PRIMARY KEY, v text)"
@@ -257,7 +257,7 @@ def test_a_slave_restored_from_a_backup_is_not_taken_for_newer(
         pair.slave.execute("TRUNCATE public.t")
         pair.slave.execute("INSERT INTO public.t SELECT * FROM public.demo_backup")
         now = pair.checkpoint
-        pair.store.advance(now, replace(backup, epoch=now.epoch))
+        pair.checkpoints.advance(now, replace(backup, epoch=now.epoch))
         pair.slave.execute("UPDATE public.demo_checkpoint SET epoch = %s", [backup.epoch])
     assert pair.checkpoint == replace(backup, updated_at=pair.checkpoint.updated_at)
     pair.master.execute("UPDATE public.t SET v = 'later' WHERE id = 3")
@@ -272,7 +272,7 @@ def test_a_successor_by_force_fences_the_former_apply(kept: Callable[..., Rig]) 
     with pair.apply() as running:
         pair.await_applied(running)
         with pair.slave.transaction():
-            pair.store.claim()
+            pair.checkpoints.claim()
         pair.master.execute("INSERT INTO public.t VALUES (1, 'a')")
         with pytest.raises(Fenced):
             pair.await_applied(running)

@@ -11,7 +11,7 @@ import pytest
 
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.source import position
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 
 KEYED = "CREATE TABLE public.t (id int PRIMARY KEY, n int NOT NULL, v text)"
 KEYLESS = "CREATE TABLE public.t (id int NOT NULL, n int NOT NULL, v text)"
@@ -116,7 +116,7 @@ def test_a_table_registered_within_a_large_window_is_made(rig: Callable[..., Rig
     pair = rig(KEYED)
     pair.master.execute("INSERT INTO public.t SELECT g, g, 'a' FROM generate_series(1, 21000) g")
     pair.master.execute("CREATE TABLE public.later (id int PRIMARY KEY)")
-    pair.capture("later")
+    pair.capture_table("later")
     pair.master.execute("INSERT INTO public.later VALUES (1)")
     with pair.apply():
         pair.await_current(60)
@@ -128,8 +128,8 @@ def test_a_restored_master_matters_only_to_a_slave_that_is_applied_to(rig: Calla
     now = position.take(pair.master, pair.pair.prefix, "public")
     ahead = replace(now, xmin=now.xmin + 10**6, xmax=now.xmax + 10**6, xip=frozenset(), high=now.high + 100)
     with pair.slave.transaction():
-        pair.store.start_at(ahead)
-        pair.store.move(SlaveState.INITIAL, "being prepared")
+        pair.checkpoints.start_at(ahead)
+        pair.checkpoints.move(SlaveState.INITIAL, "being prepared")
     with pair.apply() as running:
         pair.await_that(lambda: "being prepared" in str(running.loop.report.status.read().get("activity")))
 

@@ -16,7 +16,7 @@ from sluice.model.reject import RejectStatus
 from sluice.vendors.postgres.source import position
 from sluice.vendors.postgres.target.control_tables import RejectStore
 from sluice.vendors.postgres.target.replay import RowStays
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 
 TABLES = """
 CREATE TABLE public.p (id int PRIMARY KEY, u int UNIQUE, v text);

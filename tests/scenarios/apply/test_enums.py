@@ -7,8 +7,8 @@ import psycopg
 import pytest
 
 from sluice.vendors.postgres.connection import connect
-from tests.scenarios.apply.rig import Rig
-from tests.scenarios.initial_load.loaders import Background
+from tests.rig.loaders import Background
+from tests.rig.rig import Rig
 from tests.waiting import until
 
 MOOD = "CREATE TYPE public.\"Mood\" AS ENUM ('sad', 'o''k')"

@@ -14,7 +14,7 @@ from sluice.database.conflicts import Drift
 from sluice.vendors.postgres import session_settings
 from sluice.vendors.postgres.connection import connect
 from tests.examples import examples
-from tests.scenarios.apply.rig import Rig, Running
+from tests.rig.rig import Applying, Rig
 
 TABLES = """
 CREATE TABLE public.p (id int PRIMARY KEY, code int UNIQUE, v int);
@@ -70,7 +70,7 @@ STEPS = st.lists(
 
 
 @pytest.fixture(params=["foreign keys act, strict", "foreign keys act, safe", "foreign keys are off, strict"])
-def running(rig: Callable[..., Rig], request: pytest.FixtureRequest) -> Iterator[Running]:
+def running(rig: Callable[..., Rig], request: pytest.FixtureRequest) -> Iterator[Applying]:
     pair = rig(TABLES, slave_role="act" in request.param, safe="safe" in request.param)
     with pair.apply() as running:
         if not pair.pair.slave.safe_mode:
@@ -80,7 +80,9 @@ def running(rig: Callable[..., Rig], request: pytest.FixtureRequest) -> Iterator
 
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps=STEPS)
-def test_any_interleaving_of_cascades_is_followed(running: Running, steps: Sequence[tuple[int, str, int, int]]) -> None:
+def test_any_interleaving_of_cascades_is_followed(
+    running: Applying, steps: Sequence[tuple[int, str, int, int]]
+) -> None:
     pair = running.rig
     for statement in (EMPTY, ROWS):
         with pair.master.transaction():

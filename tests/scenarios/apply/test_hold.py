@@ -11,7 +11,7 @@ from sluice.coordination.redis_store import StoreUnreachable
 from sluice.database.errors import DatabaseUnreachable
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
-from tests.scenarios.apply.rig import Rig, Running
+from tests.rig.rig import Applying, Rig
 
 TABLE = "CREATE TABLE public.t (id int PRIMARY KEY, v text)"
 WHY = 'anna\'s "index" maintenance, 100 %'
@@ -30,7 +30,7 @@ def rows(pair: Rig) -> list[str]:
     return pair.rows(pair.slave, TableName("public", "t"))
 
 
-def await_closed(pair: Rig, running: Running) -> None:
+def await_closed(pair: Rig, running: Applying) -> None:
     """The apply waits and says who closed the gate, and why."""
 
     def says() -> bool:
@@ -76,7 +76,7 @@ def test_an_emptied_redis_is_noticed_before_anything_is_committed(rig: Callable[
         hold(pair).gate.open("admin")
         pair.await_current()
         with pair.slave.transaction():
-            pair.store.close(closure.text())
+            pair.checkpoints.close(closure.text())
         pair.master.execute("INSERT INTO public.t VALUES (1, 'a')")
         await_closed(pair, running)
         assert rows(pair) == []

@@ -10,7 +10,7 @@ from devstack.postgres import PostgresServer
 from sluice.model.checkpoint import Checkpoint
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres.connection import connect
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 from tests.standby import servers
 
 TABLE = "CREATE TABLE public.t (id int PRIMARY KEY, v text)"
@@ -44,7 +44,7 @@ def careless(
     """A pair whose slave is that server, with an exit point that is passed already."""
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
     places = iter([database(), slave.info()])
-    pair = Rig.build(lambda **_: next(places), redis_url, tmp_path, TABLE, kept=request.param)
+    pair = Rig.normal(lambda **_: next(places), redis_url, tmp_path, TABLE, kept=request.param)
     leave_exit_point(pair)
     pair.slave.execute("CHECKPOINT")
     yield pair
@@ -52,7 +52,7 @@ def careless(
 
 
 def leave_exit_point(pair: Rig) -> None:
-    pair.store.note(pair.checkpoint, "drift", pair.checkpoint.position)
+    pair.checkpoints.note(pair.checkpoint, "drift", pair.checkpoint.position)
     assert pair.checkpoint.safemode_exit is not None
 
 

@@ -10,7 +10,7 @@ from sluice.model.checkpoint import Checkpoint
 from sluice.model.names import TableName
 from sluice.model.reject import RejectStatus
 from sluice.vendors.postgres.target.control_tables import RejectStore
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 
 MASTER = (
     'CREATE TABLE public."Parted" (id int PRIMARY KEY, v text) PARTITION BY RANGE (id)',
@@ -161,7 +161,7 @@ def make(pair: Rig) -> None:
     for statement in SLAVE:
         pair.slave.execute(statement.encode())
     for name in ("Parted", "hashed"):
-        pair.capture(name)
+        pair.capture_table(name)
 
 
 def fill(pair: Rig) -> None:

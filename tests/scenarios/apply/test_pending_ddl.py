@@ -14,7 +14,7 @@ import pytest
 from sluice.apply.pair_sessions import PairSessions
 from sluice.database.session import Session
 from sluice.errors import Transient
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 from tests.scenarios.apply.test_definitions import CASES, KEYED
 
 STEPS = ("_change_definition", "_own_ddl", "_try")

@@ -16,7 +16,7 @@ from sluice.coordination import redis_store
 from sluice.coordination.lease import LeaseHeld
 from sluice.coordination.status import Status
 from sluice.model.checkpoint import Fenced
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 from tests.waiting import until
 
 TABLE = "CREATE TABLE public.t (id int PRIMARY KEY, a text)"

@@ -14,7 +14,7 @@ from sluice.model.names import TableName
 from sluice.model.reject import Reject, RejectStatus
 from sluice.vendors.postgres.target.control_tables import RejectStore
 from sluice.vendors.postgres.target.replay import ChangeRefused
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 
 TABLE = "CREATE TABLE public.t (id int PRIMARY KEY, a text, b int)"
 EVERY = tuple(RejectStatus)

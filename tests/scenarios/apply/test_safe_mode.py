@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from sluice.model.position import Position
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 from tests.scenarios.apply.shapes import AGAIN, EXAMPLE, SHAPES
 
 

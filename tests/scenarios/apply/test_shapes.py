@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from sluice.vendors.postgres.target.replay import RowStays
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 from tests.scenarios.apply.shapes import AGAIN, SHAPES
 
 ORDINARY = [name for name in SHAPES if name != "triggers of the slave"]

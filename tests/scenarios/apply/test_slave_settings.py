@@ -6,7 +6,7 @@ import pytest
 
 from devstack.postgres import PostgresServer
 from sluice.vendors.postgres.connection import quoted
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 
 SETTINGS = [
     "array_nulls = off",

@@ -8,7 +8,7 @@ import pytest
 from sluice.database.conflicts import Drift
 from sluice.model.names import TableName
 from sluice.vendors.postgres import catalog
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 
 TABLE = "CREATE TABLE public.t (id int PRIMARY KEY, a text, b numeric, c text)"
 LARGE = 21_000

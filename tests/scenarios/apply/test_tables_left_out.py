@@ -10,7 +10,7 @@ from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
 from sluice.model.table_state import TableState
 from sluice.vendors.postgres import catalog
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 
 READY = "CREATE TABLE public.t (id int PRIMARY KEY, v text)"
 JOINING = TableName("public", "Späte")
@@ -46,7 +46,7 @@ def joins(pair: Rig, table: TableName = JOINING, rows: int = 100) -> None:
     name = f'public."{table.name}"'
     pair.master.execute(f"CREATE TABLE {name} (id int PRIMARY KEY, v text)".encode())
     pair.master.execute(f"INSERT INTO {name} SELECT g, 'old' FROM generate_series(1, {rows}) g".encode())
-    pair.capture(table.name)
+    pair.capture_table(table.name)
 
 
 def states(pair: Rig) -> dict[TableName, TableState]:
@@ -158,7 +158,7 @@ def test_a_table_that_left_and_joins_again_is_left_out_and_its_rows_stay(rig: Ca
         before = pair.rows(pair.slave, table)
         pair.master.execute("DELETE FROM public.demo_tables WHERE tablename = 't'")
         pair.master.execute("UPDATE public.t SET v = 'missed' WHERE id = 2")
-        pair.capture("t")
+        pair.capture_table("t")
         pair.master.execute("UPDATE public.t SET v = 'left out' WHERE id IN (2, 3)")
         pair.await_current()
         assert states(pair) == {table: TableState.ABSENT}
@@ -167,7 +167,7 @@ def test_a_table_that_left_and_joins_again_is_left_out_and_its_rows_stay(rig: Ca
         # Nor does it matter that it is empty when it joins: the slave's rows are older.
         pair.master.execute("DELETE FROM public.demo_tables WHERE tablename = 't'")
         pair.master.execute("TRUNCATE public.t")
-        pair.capture("t")
+        pair.capture_table("t")
         pair.await_current()
         assert states(pair) == {table: TableState.ABSENT}
 
@@ -182,7 +182,7 @@ def test_rows_from_before_the_capture_make_it_incomplete_and_none_make_it_comple
     pair.master.execute("INSERT INTO public.p VALUES (1)")
     with pair.apply():
         for table in ("parted", "bare"):
-            pair.capture(table)
+            pair.capture_table(table)
         pair.master.execute("INSERT INTO public.bare VALUES (1)")
         pair.await_current()
         assert states(pair) == {TableName("public", "parted"): TableState.ABSENT}

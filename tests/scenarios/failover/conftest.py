@@ -7,7 +7,7 @@ import pytest
 
 from tests import airflow_home  # noqa: F401  before the shop, which imports Airflow
 
-from failover.shop import Shop  # isort: skip
+from tests.scenarios.failover.shop import Shop  # isort: skip
 from sluice.model.connection import ConnectionInfo
 
 

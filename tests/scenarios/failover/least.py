@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from devstack.postgres import PostgresServer
-from failover.shop import ODD, Ends
 from sluice import sql_files
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres.connection import quoted
+from tests.scenarios.failover.shop import ODD, Ends
 
 ACCOUNT, OWNER, WRITER = "sluice", '"Shop ""Owner"""', "shop_writer"
 NAMES = ("sluice", 'Shop "Owner"', "shop_writer")

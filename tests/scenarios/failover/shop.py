@@ -1,5 +1,6 @@
 """A shop whose slave takes over: hostile names, everything that rows do not bring, and the DAG's tasks."""
 
+import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,9 +13,6 @@ from typing import Any
 import psycopg
 import pytest
 import redis
-from initial_load.applying import Applying
-from initial_load.loaders import in_threads
-from initial_load.pair import rows_of
 
 from sluice import config
 from sluice.airflow import steps_failover
@@ -38,6 +36,8 @@ from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.source import position
 from sluice.vendors.postgres.target.control_tables import CheckpointStore
 from tests.airflow_connections import connect_airflow
+from tests.rig.loaders import in_threads
+from tests.rig.rig import Applying, Rig, rows_of
 from tests.waiting import until
 
 CONFIG = """
@@ -217,11 +217,11 @@ class Shop:
     @contextmanager
     def applying(self) -> Iterator[Applying]:
         """The real apply of the pair as it is configured now; raises what ended it."""
-        with Applying(self.pair, self.store) as running:
+        replication = self.replication
+        sessions = self.sessions[replication.master.conn_id], self.sessions[replication.slave("dr1").conn_id]
+        with Rig(self.pair, os.environ["SLUICE_REDIS_URL"], self.store, *sessions).apply() as running:
             until(lambda: running.failure or lease.held(self.store, Prefix("DEMO_"), "dr1"))
             yield running
-        if running.failure:
-            raise running.failure
 
     def work(self, action: str, run: str = "run 1", **params: Any) -> TaskContext:
         """What the tasks of a run of the DAG are given."""

@@ -6,10 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from initial_load.loaders import Background
 
-from failover.shop import FORCED, ODD, PLANNED, TABLES, VISITS, Shop
-from failover.writer import Writers
 from sluice.coordination.failover_claim import FailoverClaim
 from sluice.failover.steps import Taken
 from sluice.failover.survey import NotReady
@@ -19,6 +16,9 @@ from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres import digester
 from sluice.vendors.postgres.source.write_guard import Guard
 from sluice.verify.resync import look
+from tests.rig.loaders import Background
+from tests.scenarios.failover.shop import FORCED, ODD, PLANNED, TABLES, VISITS, Shop
+from tests.scenarios.failover.writer import Writers
 from tests.waiting import until
 
 pytestmark = pytest.mark.long

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from failover.shop import ODD, Shop
 from sluice.airflow.steps_failover import brief, check
 from sluice.airflow.steps_housekeeping import keep_definitions
 from sluice.coordination.gate import ERROR, Gate
+from tests.scenarios.failover.shop import ODD, Shop
 
 
 def test_it_lists_readiness_and_every_difference_with_its_remedy(shop_of: Callable[..., Shop]) -> None:

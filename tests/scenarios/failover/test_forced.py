@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
-from failover.shop import FORCED, Shop
 from sluice.airflow.steps_housekeeping import keep_definitions
 from sluice.coordination.status import Status
 from sluice.model.checkpoint import IsMaster
 from sluice.model.failover import Phase
 from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
+from tests.scenarios.failover.shop import FORCED, Shop
 from tests.waiting import until
 
 

@@ -6,15 +6,15 @@ from contextlib import suppress
 
 import pytest
 
-from failover.killing import Killed, killed_at
-from failover.shop import PLANNED, Shop
-from failover.writer import Writers
 from sluice import sql_files
 from sluice.failover.switch import MasterChanged
 from sluice.model.checkpoint import IsMaster
 from sluice.model.failover import Phase
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.source.write_guard import Guard
+from tests.scenarios.failover.killing import Killed, killed_at
+from tests.scenarios.failover.shop import PLANNED, Shop
+from tests.scenarios.failover.writer import Writers
 from tests.waiting import until
 
 

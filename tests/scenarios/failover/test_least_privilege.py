@@ -7,9 +7,6 @@ import pytest
 
 from devstack.postgres import PostgresServer
 from devstack.postgres_releases import NEWEST, OLDEST
-from failover.least import least
-from failover.shop import PLANNED, Shop
-from failover.writer import Writers
 from sluice.airflow.steps_failover import failover_of
 from sluice.failover import survey
 from sluice.failover.survey import NotReady
@@ -17,6 +14,9 @@ from sluice.model.checkpoint import IsMaster
 from sluice.model.connection import ConnectionInfo
 from sluice.model.lack import script
 from sluice.model.slave_state import SlaveState
+from tests.scenarios.failover.least import least
+from tests.scenarios.failover.shop import PLANNED, Shop
+from tests.scenarios.failover.writer import Writers
 from tests.waiting import until
 
 pytestmark = pytest.mark.long

@@ -5,8 +5,6 @@ from contextlib import suppress
 
 import pytest
 
-from failover.shop import ODD, PLANNED, Shop
-from failover.writer import Writers
 from sluice.airflow.steps_failover import NotIdentical
 from sluice.failover.survey import NotReady
 from sluice.failover.switch import MasterChanged, TooLate
@@ -14,6 +12,8 @@ from sluice.load import steps as initial
 from sluice.model.checkpoint import IsMaster
 from sluice.model.failover import Phase
 from sluice.model.slave_state import ForbiddenMove, SlaveState
+from tests.scenarios.failover.shop import ODD, PLANNED, Shop
+from tests.scenarios.failover.writer import Writers
 from tests.waiting import until
 
 

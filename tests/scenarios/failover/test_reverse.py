@@ -5,11 +5,11 @@ from contextlib import suppress
 
 import pytest
 
-from failover.shop import PLANNED, Shop
-from failover.writer import Writers
 from sluice.failover.reversal import reversed_text
 from sluice.model.checkpoint import IsMaster
 from sluice.model.slave_state import SlaveState
+from tests.scenarios.failover.shop import PLANNED, Shop
+from tests.scenarios.failover.writer import Writers
 from tests.waiting import until
 
 

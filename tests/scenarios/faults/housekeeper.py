@@ -7,7 +7,7 @@ import psycopg
 
 from sluice.errors import SluiceError
 from tests.direct_work import housekeeping, purge
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 
 PAUSES = (0.3, 1.5)
 

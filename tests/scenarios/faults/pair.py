@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sluice.vendors.postgres.connection import connect
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 from tests.scenarios.faults import tables
 from tests.scenarios.faults.plan import PATIENCE, Plan
 from tests.scenarios.faults.servers import Servers
@@ -31,7 +30,7 @@ def pair(plan: Plan, servers: Servers, folder: Path) -> Iterator[tuple[Rig, dict
     former = os.environ.get("SLUICE_REPLICATIONS")
     os.environ["SLUICE_REPLICATIONS"] = str(folder)
     try:
-        rig = Rig.build(
+        rig = Rig.normal(
             lambda: next(infos), servers.redis_url, folder, tables.DDL if plan.kept == "slave" else tables.KEYED,
             safe=plan.safe, interval=plan.interval, batch=plan.batch, policy=plan.policy, stage=plan.stage,
             compare=plan.compare, kept=plan.kept,
@@ -55,8 +54,7 @@ def pair(plan: Plan, servers: Servers, folder: Path) -> Iterator[tuple[Rig, dict
 
 def reopened(rig: Rig) -> Rig:
     """With new connections, after its servers may have been restarted."""
-    infos = (rig.pair.master_info, rig.pair.slave_info)
-    return Rig(rig.pair, rig.redis_url, *(connect(info, application="verdict", autocommit=True) for info in infos))
+    return Rig.between(rig.pair, rig.redis_url)
 
 
 def _drop(servers: Servers, name: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice.vendors.postgres.source import position
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 from tests.scenarios.faults import audit, verdict
 from tests.scenarios.faults.applies import Applies
 from tests.scenarios.faults.audit import Point

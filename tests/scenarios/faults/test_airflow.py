@@ -26,7 +26,7 @@ from sluice.airflow import jobs
 from sluice.airflow.job import JobState, Kind
 from sluice.cli.airflow_api import AirflowApi
 from sluice.pair import Pair
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 from tests.scenarios.faults import audit, tables, verdict
 from tests.scenarios.faults.audit import Point
 from tests.scenarios.faults.pair import reopened
@@ -76,8 +76,7 @@ def stack(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
 @pytest.fixture
 def rig(stack: Stack) -> Rig:
     infos = {f"demo_{place}": stack.connection(place) for place in ("master", "dr1")}
-    pair = Pair.of(config.load("DEMO_"), "dr1", infos)
-    made = reopened(Rig(pair, stack.redis_url, None, None))  # type: ignore[arg-type]
+    made = Rig.between(Pair.of(config.load("DEMO_"), "dr1", infos), stack.redis_url)
     made.begin(tables.DDL)
     return made
 

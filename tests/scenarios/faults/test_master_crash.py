@@ -12,7 +12,7 @@ import pytest
 
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.source import position
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 from tests.scenarios.faults.pair import pair, reopened
 from tests.scenarios.faults.plan import plan
 from tests.scenarios.faults.servers import Servers

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sluice.vendors.postgres.target import stage
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 from tests.scenarios.faults.pair import pair, reopened
 from tests.scenarios.faults.plan import plan
 from tests.scenarios.faults.servers import Servers

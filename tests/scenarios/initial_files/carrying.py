@@ -4,11 +4,6 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from initial_load.conftest import MakePair
-from initial_load.loaders import in_threads
-from initial_load.pair import Pair
-from initial_load.shop import make_shop
-
 from sluice.load import steps
 from sluice.load.load_job import LoadJob
 from sluice.load.transfer import transfer_steps
@@ -18,11 +13,14 @@ from sluice.load.update import Update
 from sluice.load.worker import LoadReport
 from sluice.model.location import Location, S3Access
 from sluice.model.manifest import Manifest
+from tests.rig.loaders import in_threads
+from tests.rig.rig import MakePair, Rig
+from tests.scenarios.initial_load.shop import make_shop
 
 KEY = bytes(range(32))
 
 
-def prepare(pair: Pair, update: Update) -> None:
+def prepare(pair: Rig, update: Update) -> None:
     """All steps up to TRANSITION, the gate closed."""
     pair.capture()
     steps.begin(update, pair.store)
@@ -41,7 +39,7 @@ def export(
 
 
 def exported(
-    pair: Pair, update: Update, out: Location, access: S3Access | None = None, key: bytes | None = None
+    pair: Rig, update: Update, out: Location, access: S3Access | None = None, key: bytes | None = None
 ) -> tuple[TransferFolder, Manifest]:
     """Everything until the folder may travel."""
     prepare(pair, update)
@@ -62,7 +60,7 @@ def location(folder: Path) -> Location:
     return Location.parse(str(folder))
 
 
-def shop(pair_of: MakePair) -> Pair:
+def shop(pair_of: MakePair) -> Rig:
     pair = pair_of(block_rows=500, seconds=0.02)
     make_shop(pair)
     return pair

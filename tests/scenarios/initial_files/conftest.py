@@ -10,11 +10,8 @@ from pathlib import Path
 from queue import Empty, Queue
 
 import pytest
-from initial_load.conftest import pair_of
 
 from sluice.model.location import Location, S3Access
-
-__all__ = ["pair_of"]
 
 BUCKET = "carried"
 

@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from initial_load.conftest import MakePair
-from initial_load.pair import Pair
 
-from initial_files.carrying import KEY, exported, location, moved, shop
 from sluice.cli import command as cli
 from sluice.load import steps
 from sluice.load.transfer import transfer_steps
 from sluice.load.transfer.import_job import import_in_threads
 from sluice.model.location import Location, S3Access
 from tests.library import command, copied
+from tests.rig.rig import MakePair, Rig
+from tests.scenarios.initial_files.carrying import KEY, exported, location, moved, shop
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +23,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copied(tmp_path_factory.mktemp("slave's machine"))
 
 
-def importing(library: Path, pair: Pair, place: Location, *options: str) -> dict[str, Any]:
+def importing(library: Path, pair: Rig, place: Location, *options: str) -> dict[str, Any]:
     """`./sluice import` on a machine that has the library alone."""
     info = pair.slave_info
     url = f"postgresql://{info.user}@{info.host}:{info.port}/{info.database}"

@@ -8,20 +8,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from initial_load.conftest import MakePair
-from initial_load.pair import Pair
-
 from devstack.spark import SparkServer
-from initial_files.carrying import KEY, prepare, shop
 from sluice.load.transfer import transfer_steps
 from sluice.load.transfer.encryption import MAGIC
 from sluice.load.update import Update
 from sluice.model.location import Location, S3Access
+from tests.rig.rig import MakePair, Rig
+from tests.scenarios.initial_files.carrying import KEY, prepare, shop
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def run(pair: Pair, update: Update, folder: Location, s3: S3Access, step: str, spark: SparkServer) -> None:
+def run(pair: Rig, update: Update, folder: Location, s3: S3Access, step: str, spark: SparkServer) -> None:
     """`python -m spark_jobs.load` to its end; nothing secret is said."""
     key = base64.b64encode(KEY).decode()
     told: dict[str, Any] = {
@@ -52,7 +50,7 @@ def test_a_job_exports_and_another_one_imports(pair_of: MakePair, s3: S3Access, 
     prepare(pair, update)
     carried = transfer_steps.folder_of(update, Location.parse("s3://carried/by-spark"), s3, KEY)
     run(pair, update, carried.location, s3, "export", spark)
-    assert pair.checkpoint().read().message == transfer_steps.WAITING.format(carried.location)  # type: ignore[union-attr]
+    assert pair.checkpoints.read().message == transfer_steps.WAITING.format(carried.location)  # type: ignore[union-attr]
     manifest = transfer_steps.examine(update, carried)
     assert manifest.encrypted
     assert all(next(carried.folder.read(name)).startswith(MAGIC) for name in carried.folder.sizes())

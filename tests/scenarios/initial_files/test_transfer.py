@@ -12,14 +12,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from initial_load.applying import applying, await_current, normal
-from initial_load.conftest import MakePair
-from initial_load.loaders import Background
-from initial_load.pair import Pair
-from initial_load.shop import HEAP, NOTES, ORDERS, make_shop
-from initial_load.traffic import Traffic
 
-from initial_files.carrying import KEY, export, exported, location, moved, prepare, shop
 from sluice.load import steps
 from sluice.load.load_ownership import LoadEnded
 from sluice.load.transfer import transfer_folder as carried_module
@@ -32,6 +25,11 @@ from sluice.model.blocks import BlockState
 from sluice.model.location import S3Access
 from sluice.model.slave_state import SlaveState
 from sluice.storage.folder import FileGone
+from tests.rig.loaders import Background
+from tests.rig.rig import MakePair, Rig
+from tests.scenarios.initial_files.carrying import KEY, export, exported, location, moved, prepare, shop
+from tests.scenarios.initial_load.shop import HEAP, NOTES, ORDERS, make_shop
+from tests.scenarios.initial_load.traffic import Traffic
 from tests.waiting import until
 
 
@@ -43,13 +41,13 @@ def test_changes_made_while_the_folder_travels_are_applied_by_marker(
     make_shop(pair)
     update = pair.update()
     prepare(pair, update)
-    with applying(pair) as running, Traffic(pair.master_info, [ORDERS, NOTES, HEAP], writers=2) as traffic:
+    with pair.apply(), Traffic(pair.master_info, [ORDERS, NOTES, HEAP], writers=2) as traffic:
         carried = transfer_steps.folder_of(update, location(tmp_path / "out"), S3Access(), key)
         export(update, carried)
         manifest = transfer_steps.seal(update, carried)
         # As many as the sizes come to that the pace of the machine chose; more than a worker takes, though.
         assert len(manifest.blocks) > 6
-        assert pair.checkpoint().read().message == f"Manual Data transfer: WAITING (stored on '{carried.location}')"  # type: ignore[union-attr]
+        assert pair.checkpoints.read().message == f"Manual Data transfer: WAITING (stored on '{carried.location}')"  # type: ignore[union-attr]
         before = traffic.transactions
         until(lambda: traffic.transactions > before + 50)
         assert pair.state() is SlaveState.TRANSITION
@@ -58,9 +56,9 @@ def test_changes_made_while_the_folder_travels_are_applied_by_marker(
         steps.open_gate(update, pair.store)
         report = import_in_threads(update, there, manifest, 3)
         assert report.blocks == len(manifest.blocks) and report.rows == sum(block.rows for block in manifest.blocks)
-        until(lambda: normal(pair, running))
-    with applying(pair) as running:
-        await_current(pair, running)
+        pair.await_normal()
+    with pair.apply():
+        pair.await_current()
     pair.assert_equal()
     assert steps.finish(update).left_out == []
     assert transfer_steps.left_to_import(update) == 0
@@ -73,16 +71,16 @@ def test_an_open_gate_loses_nothing_while_the_files_travel(pair_of: MakePair, tm
     update = pair.update()
     prepare(pair, update)
     pair.store.flushall()
-    with applying(pair) as running, Traffic(pair.master_info, [ORDERS, NOTES, HEAP], writers=2):
+    with pair.apply(), Traffic(pair.master_info, [ORDERS, NOTES, HEAP], writers=2):
         carried = transfer_steps.folder_of(update, location(tmp_path / "out"), S3Access(), None)
         export(update, carried)
         manifest = transfer_steps.seal(update, carried)
         pair.master.execute("TRUNCATE public.scratch")
         pair.master.execute("INSERT INTO public.scratch VALUES (1, 'after the truncate')")
         import_in_threads(update, carried, manifest, 2)
-        until(lambda: normal(pair, running))
-    with applying(pair) as running:
-        await_current(pair, running)
+        pair.await_normal()
+    with pair.apply():
+        pair.await_current()
     pair.assert_equal()
 
 
@@ -101,11 +99,11 @@ def test_tables_altered_during_the_export_and_the_journey(pair_of: MakePair, tmp
     pair.master.execute("DROP TABLE public.doomed")
     with pytest.raises(NeverFits, match="the slave's table lacks extra"):
         import_in_threads(update, carried, manifest, 2, patience=0.5)
-    with applying(pair) as running:
+    with pair.apply():
         steps.open_gate(update, pair.store)
         import_in_threads(update, carried, manifest, 2, patience=60)
-        until(lambda: normal(pair, running))
-        await_current(pair, running)
+        pair.await_normal()
+        pair.await_current()
     pair.assert_equal()
 
 
@@ -120,7 +118,7 @@ def test_a_table_that_goes_during_the_export_ends_it_and_says_why(pair_of: MakeP
 
 
 @pytest.fixture
-def zoo(pair_of: MakePair, tmp_path: Path) -> Pair:
+def zoo(pair_of: MakePair, tmp_path: Path) -> Rig:
     """Values and names that want to break a file."""
     pair = pair_of(block_rows=3)
     pair.master.execute("CREATE TYPE public.mood AS ENUM ('so,so', 'a\"b')")
@@ -154,7 +152,7 @@ def zoo(pair_of: MakePair, tmp_path: Path) -> Pair:
     return pair
 
 
-def test_every_value_travels_exactly_and_other_tools_read_the_files(zoo: Pair, tmp_path: Path) -> None:
+def test_every_value_travels_exactly_and_other_tools_read_the_files(zoo: Rig, tmp_path: Path) -> None:
     update = zoo.update()
     carried, manifest = exported(zoo, update, location(tmp_path / "out"))
     import_in_threads(update, carried, manifest, 2)
@@ -171,7 +169,7 @@ def test_every_value_travels_exactly_and_other_tools_read_the_files(zoo: Pair, t
     assert by_hand.execute("SELECT count(*) FROM public.by_hand").fetchone() == (5,)
 
 
-def test_a_folder_is_what_the_documents_say(zoo: Pair, tmp_path: Path) -> None:
+def test_a_folder_is_what_the_documents_say(zoo: Rig, tmp_path: Path) -> None:
     carried, manifest = exported(zoo, zoo.update("u 1"), location(tmp_path / "out"))
     names = sorted(os.listdir(carried.location.path))
     assert names[:-2] == [block.file.name for block in manifest.blocks]
@@ -333,7 +331,7 @@ def test_cancelled_while_it_waits_and_while_it_imports(pair_of: MakePair, tmp_pa
     assert steps.cancel(update, pair.store)
     assert isinstance(importing.end(30), LoadEnded)
     assert pair.state() is SlaveState.INCONSISTENT
-    assert pair.checkpoint().read().message == "Initial Update interrupted by the ADMIN"  # type: ignore[union-attr]
+    assert pair.checkpoints.read().message == "Initial Update interrupted by the ADMIN"  # type: ignore[union-attr]
     pair.slave.execute("DROP TRIGGER slow ON public.orders")
     online = pair.update()
     pair.prepare(online)
@@ -349,8 +347,8 @@ def test_a_slave_of_a_former_version_learns_of_files(pair_of: MakePair) -> None:
         "planned_at timestamptz DEFAULT now(), begun_at timestamptz, stored_at timestamptz, rows bigint, "
         "bytes bigint, loader text, PRIMARY KEY (slave, schema, tablename, block))"
     )
-    pair.checkpoint().ensure()
-    pair.checkpoint().ensure()
+    pair.checkpoints.ensure()
+    pair.checkpoints.ensure()
     insert = "INSERT INTO public.demo_blocks (slave, schema, tablename, block, state) VALUES ('a', 'b', 'c', 1, %s)"
     pair.slave.execute(insert.encode(), ["exported"])
     with pytest.raises(psycopg.errors.CheckViolation):

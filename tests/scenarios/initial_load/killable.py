@@ -6,18 +6,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-from initial_load import load_process
-from initial_load.pair import Pair
 from sluice.load.update import Update
 from sluice.model.blocks import BlockState
+from tests.rig.rig import Rig
+from tests.scenarios.initial_load import load_process
 
 
 def killable(update: Update) -> "subprocess.Popen[bytes]":
     root = Path(__file__).resolve().parents[3]
     process = subprocess.Popen(
-        [sys.executable, load_process.__file__],
+        [sys.executable, "-m", load_process.__name__],
         stdin=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": f"{root / 'plugins'}:{root / 'tests' / 'scenarios'}"},
+        env={**os.environ, "PYTHONPATH": f"{root / 'plugins'}:{root}"},
     )
     assert process.stdin is not None
     process.stdin.write(pickle.dumps(update))
@@ -25,5 +25,5 @@ def killable(update: Update) -> "subprocess.Popen[bytes]":
     return process
 
 
-def begun_or_ended(pair: Pair, process: "subprocess.Popen[bytes]") -> bool:
+def begun_or_ended(pair: Rig, process: "subprocess.Popen[bytes]") -> bool:
     return process.poll() is not None or any(block.state is BlockState.BEGUN for block in pair.blocks())

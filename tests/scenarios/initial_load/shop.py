@@ -4,8 +4,8 @@ import random
 import time
 from collections.abc import Iterable
 
-from initial_load.pair import Pair
-from initial_load.traffic import Writable
+from tests.rig.rig import Rig
+from tests.scenarios.initial_load.traffic import Writable
 
 ORDERS = Writable("public.orders", ("id",), "floor(random() * 9000)::int")
 NOTES = Writable("public.notes", ("a", "b"), "floor(random() * 90)::int, chr(65 + floor(random() * 99)::int)")
@@ -13,7 +13,7 @@ SCRATCH = Writable("public.scratch", ("id",), "floor(random() * 3000)::int")
 HEAP = Writable("public.heap", (), "")
 
 
-def make_shop(pair: Pair) -> None:
+def make_shop(pair: Rig) -> None:
     pair.master.execute("CREATE TABLE public.orders (id int PRIMARY KEY, v text)")
     pair.master.execute("INSERT INTO public.orders SELECT g, repeat(md5(g::text), 4) FROM generate_series(1, 8000) g")
     pair.master.execute("CREATE TABLE public.notes (b text, a int, v text, PRIMARY KEY (a, b))")
@@ -28,7 +28,7 @@ def make_shop(pair: Pair) -> None:
     pair.master.execute("ALTER TABLE public.doomed ADD PRIMARY KEY (id)")
 
 
-def disturb(pair: Pair, more: Iterable[str] = ()) -> None:
+def disturb(pair: Rig, more: Iterable[str] = ()) -> None:
     """Empties, alters and drops tables of the shop on the master, with pauses; `more` in the middle of it."""
     chance = random.Random(5)
     for statement in (

@@ -9,12 +9,11 @@ from functools import partial
 
 import pytest
 
-from initial_load.conftest import MakePair
-from initial_load.killable import begun_or_ended, killable
-from initial_load.loaders import Background
-from initial_load.pair import Pair
 from sluice.model.blocks import BlockState
 from sluice.vendors.postgres.connection import connect
+from tests.rig.loaders import Background
+from tests.rig.rig import MakePair, Rig
+from tests.scenarios.initial_load.killable import begun_or_ended, killable
 from tests.waiting import until
 
 SAME_TIME = (
@@ -34,7 +33,7 @@ class Seen:
 
 
 @contextmanager
-def looking(pair: Pair) -> Iterator[Seen]:
+def looking(pair: Rig) -> Iterator[Seen]:
     """Looks at BLOCKS again and again while a load goes on."""
     seen = Seen()
 
@@ -54,9 +53,9 @@ def looking(pair: Pair) -> Iterator[Seen]:
     thread.join()
 
 
-def with_options(pair: Pair, **options: object) -> Pair:
+def with_options(pair: Rig, **options: object) -> Rig:
     initial = replace(pair.replication.initial, **options)  # type: ignore[arg-type]
-    return replace(pair, replication=replace(pair.replication, initial=initial))
+    return pair.with_options(initial=initial)
 
 
 @pytest.mark.one_in(2)

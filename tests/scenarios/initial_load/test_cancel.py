@@ -16,9 +16,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from initial_load.conftest import MakePair
-from initial_load.pair import Pair
-from initial_load.step_process import Errand
 from sluice.coordination.gate import Gate
 from sluice.load import steps
 from sluice.load.load_job import LoadJob
@@ -30,6 +27,8 @@ from sluice.model.blocks import BlockState
 from sluice.model.location import Location, S3Access
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
+from tests.rig.rig import MakePair, Rig
+from tests.scenarios.initial_load.step_process import Errand
 from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -37,7 +36,7 @@ OURS = "SELECT pid, wait_event_type FROM pg_stat_activity WHERE application_name
 
 
 @pytest.fixture
-def shop(pair_of: MakePair, tmp_path: Path) -> Pair:
+def shop(pair_of: MakePair, tmp_path: Path) -> Rig:
     (tmp_path / "files").mkdir()
     pair = pair_of(block_rows=100, seconds=0.02)
     for link in (pair.master, pair.slave):
@@ -54,7 +53,7 @@ def sessions(link: psycopg.Connection[Any], database: str) -> list[Any]:
     return link.execute(OURS.format(f"'{database}'").encode()).fetchall()
 
 
-def left(pair: Pair) -> list[Any]:
+def left(pair: Rig) -> list[Any]:
     return sessions(pair.master, pair.master_info.database) + sessions(pair.slave, pair.slave_info.database)
 
 
@@ -67,11 +66,11 @@ def locked(info: Any, statement: str) -> Iterator[None]:
         link.rollback()
 
 
-def begun(pair: Pair, update: Update, redis_url: str, where: Path, step: str) -> "subprocess.Popen[bytes]":
+def begun(pair: Rig, update: Update, redis_url: str, where: Path, step: str) -> "subprocess.Popen[bytes]":
     process = subprocess.Popen(
-        [sys.executable, "-m", "initial_load.step_process"],
+        [sys.executable, "-m", "tests.scenarios.initial_load.step_process"],
         stdin=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": f"{ROOT / 'plugins'}:{ROOT / 'tests' / 'scenarios'}"},
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'plugins'}:{ROOT}"},
     )
     assert process.stdin is not None
     process.stdin.write(pickle.dumps(Errand(step, update, redis_url, str(where))))
@@ -95,7 +94,7 @@ BEFORE: dict[str, tuple[str, str]] = {
 """For each step where it is held up, and by which lock."""
 
 
-def reach(pair: Pair, update: Update, step: str, files: Path) -> None:
+def reach(pair: Rig, update: Update, step: str, files: Path) -> None:
     """All steps before it."""
     if step == "begin":
         earlier = pair.update("earlier")
@@ -120,7 +119,7 @@ def reach(pair: Pair, update: Update, step: str, files: Path) -> None:
 
 @pytest.mark.parametrize("step", BEFORE)
 def test_cancelled_in_the_middle_of_a_step_nothing_runs_on(
-    shop: Pair, redis_url: str, tmp_path: Path, step: str
+    shop: Rig, redis_url: str, tmp_path: Path, step: str
 ) -> None:
     files = tmp_path / "files"
     update = shop.update("first")
@@ -144,7 +143,7 @@ def test_cancelled_in_the_middle_of_a_step_nothing_runs_on(
         assert cancelled is (step != "begin"), "a step that had not begun has nothing to cancel"
         steps.end_sessions(update)
         until(lambda: left(shop) == [], 10)
-    found = shop.checkpoint().read()
+    found = shop.checkpoints.read()
     assert found is not None
     assert (found.state, found.message) == (SlaveState.INCONSISTENT, "Initial Update interrupted by the ADMIN")
     assert not any(block.state is BlockState.BEGUN for block in shop.blocks())
@@ -162,7 +161,7 @@ def test_cancelled_in_the_middle_of_a_step_nothing_runs_on(
     steps.finish(again)
 
 
-def test_sessions_of_another_update_are_left_alone(shop: Pair) -> None:
+def test_sessions_of_another_update_are_left_alone(shop: Rig) -> None:
     update = shop.update("first")
     steps.begin(update, shop.store)
     with update.connect_master(update.loader_application) as master, update.connect_slave() as slave:
@@ -175,7 +174,7 @@ def test_sessions_of_another_update_are_left_alone(shop: Pair) -> None:
 
 
 def test_a_step_that_dies_alone_leaves_no_session_that_waits_for_ever(
-    shop: Pair, redis_url: str, tmp_path: Path
+    shop: Rig, redis_url: str, tmp_path: Path
 ) -> None:
     """Nobody cancels: what is killed while it makes an index goes by itself, and may be run again."""
     update = shop.update()
@@ -194,7 +193,7 @@ def test_a_step_that_dies_alone_leaves_no_session_that_waits_for_ever(
 
 
 def test_an_update_that_never_began_leaves_no_warning_about_its_sessions(
-    shop: Pair, caplog: pytest.LogCaptureFixture
+    shop: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:
     shop.slave.execute("DROP TABLE IF EXISTS public.demo_checkpoint")
     assert steps.end_sessions(shop.update()) == 0

@@ -10,13 +10,6 @@ from typing import Any
 
 import pytest
 
-from initial_load.applying import applying, await_current, load, normal
-from initial_load.conftest import MakePair
-from initial_load.killable import begun_or_ended, killable
-from initial_load.loaders import Background
-from initial_load.pair import Pair
-from initial_load.shop import HEAP, NOTES, ORDERS, SCRATCH, make_shop
-from initial_load.traffic import Traffic
 from sluice.configuration.model import READS
 from sluice.coordination.gate import Gate
 from sluice.database.selection import NotEvaluated
@@ -27,26 +20,31 @@ from sluice.model.names import TableName
 from sluice.model.reject import RejectStatus
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.target.control_tables import RejectStore
+from tests.rig.loaders import Background
+from tests.rig.rig import MakePair, Rig
+from tests.scenarios.initial_load.killable import begun_or_ended, killable
+from tests.scenarios.initial_load.shop import HEAP, NOTES, ORDERS, SCRATCH, make_shop
+from tests.scenarios.initial_load.traffic import Traffic
 from tests.waiting import until
 
 TRAFFIC = [ORDERS, NOTES, SCRATCH, HEAP]
 
 
-def changed_by_hand(pair: Pair, *statements: str) -> None:
+def changed_by_hand(pair: Rig, *statements: str) -> None:
     """On the slave, where the apply does not see it."""
     for statement in statements:
         pair.slave.execute(statement.encode())
 
 
-def settled(pair_of: MakePair, **options: Any) -> Pair:
+def settled(pair_of: MakePair, **options: Any) -> Rig:
     """A shop whose slave is NORMAL, with values beyond the reach of the traffic."""
     pair = pair_of(block_rows=100, seconds=0.05, **options)
     make_shop(pair)
     pair.master.execute("INSERT INTO public.orders SELECT g, 'far' FROM generate_series(100001, 100100) g")
     update = pair.update("first")
     pair.prepare(update)
-    with applying(pair) as running:
-        load(pair, update, running)
+    with pair.apply():
+        pair.load_to_normal(update)
     return pair
 
 
@@ -66,21 +64,21 @@ def test_a_range_of_keys_is_loaded_again_under_traffic_and_the_rest_is_not_touch
         "INSERT INTO public.orders VALUES (200000, 'mine too')",
     )
     update = pair.update(tables=["public.orders"], key_from="2000", key_to="100090", read=read)
-    with applying(pair) as running, Traffic(pair.master_info, TRAFFIC, writers=2):
+    with pair.apply(), Traffic(pair.master_info, TRAFFIC, writers=2):
         pair.prepare(update)
         assert pair.state() is SlaveState.TRANSITION
         killed = killable(update)
         until(partial(begun_or_ended, pair, killed))
         killed.send_signal(signal.SIGKILL)
         killed.wait()
-        load(pair, update, running)
+        pair.load_to_normal(update)
         blocks = pair.blocks("orders")
         alone = [(block.lo, block.hi) for block in blocks if block.left_alone]
         assert alone == [(None, ("2000",)), (("100090",), None)]
         assert sum(not block.left_alone for block in blocks) > 5
         assert not pair.blocks("notes")
-    with applying(pair) as running:
-        await_current(pair, running)
+    with pair.apply():
+        pair.await_current()
     assert pair.slave.execute("SELECT id, v FROM public.orders WHERE id >= 100090 ORDER BY id LIMIT 1").fetchall() == [
         (100090, "mine")
     ]
@@ -98,8 +96,8 @@ def test_rows_that_meet_a_condition_are_loaded_again_and_no_others(pair_of: Make
         "INSERT INTO public.t SELECT chr(97 + g % 5), g, 'old', g / 100 FROM generate_series(1, 3000) g WHERE g % 3 > 0"
     )
     pair.prepare(first := pair.update("first"))
-    with applying(pair) as running:
-        load(pair, first, running)
+    with pair.apply():
+        pair.load_to_normal(first)
     changed_by_hand(
         pair,
         "UPDATE public.t SET v = 'wrong'",
@@ -109,9 +107,9 @@ def test_rows_that_meet_a_condition_are_loaded_again_and_no_others(pair_of: Make
         "DELETE FROM public.t WHERE (a, b) = ('d', 703)",
     )
     update = pair.update(tables=["public.t"], where="n = 7 -- 100%")
-    with applying(pair) as running:
+    with pair.apply():
         pair.prepare(update)
-        load(pair, update, running)
+        pair.load_to_normal(update)
     met = "SELECT a, b, v, n FROM public.t WHERE n = 7 ORDER BY a, b"
     assert pair.slave.execute(met).fetchall() == pair.master.execute(met).fetchall() != []
     assert pair.slave.execute("SELECT v, n FROM public.t WHERE (a, b) = ('b', 1)").fetchall() == [("old", 0)]
@@ -129,8 +127,8 @@ def test_a_part_of_a_table_whose_keys_order_differs_and_whose_values_move(pair_o
     pair.master.execute("CREATE TABLE public.uses (id int PRIMARY KEY, word text REFERENCES public.words)")
     pair.master.execute("INSERT INTO public.uses SELECT g, 'w' || g FROM generate_series(1, 900) g")
     pair.prepare(first := pair.update("first"))
-    with applying(pair) as running:
-        load(pair, first, running)
+    with pair.apply():
+        pair.load_to_normal(first)
     assert steps.finish(first).left_out == []
     extra = "INSERT INTO public.words VALUES ('w45x', 'extra', -1000)"
     changed_by_hand(pair, "UPDATE public.words SET v = 'wrong'", extra)
@@ -145,25 +143,25 @@ def test_a_part_of_a_table_whose_keys_order_differs_and_whose_values_move(pair_o
                 pair.master.execute(f"UPDATE public.words SET u = -u WHERE id IN ('w{one}', 'w{other}')".encode())
             moved[0] += 1
 
-    with applying(pair) as running:
+    with pair.apply():
         pair.prepare(update)
         mover = Background(move)
         until(lambda: moved[0] > 0 or not mover.is_alive())
         before = moved[0]
-        load(pair, update, running)
+        pair.load_to_normal(update)
         stop.set()
         assert mover.end() is None
     assert moved[0] > before, "none moved while it was loaded"
-    with applying(pair) as running:
-        await_current(pair, running)
+    with pair.apply():
+        pair.await_current()
     assert steps.finish(update).left_out == []
     inside = "SELECT id, v, u FROM public.words WHERE id >= 'w3' AND id < 'w6' ORDER BY id"
     assert pair.slave.execute(inside).fetchall() == pair.master.execute(inside).fetchall() != []
     assert pair.slave.execute("SELECT count(*) FROM public.words WHERE v = 'wrong'").fetchone() != (0,)
     whole = pair.update(tables=["public.words"])
-    with applying(pair) as running:
+    with pair.apply():
         pair.prepare(whole)
-        load(pair, whole, running)
+        pair.load_to_normal(whole)
     assert steps.finish(whole).left_out == []
     pair.assert_equal()
 
@@ -177,11 +175,11 @@ def test_a_table_that_was_added_is_loaded_alone(pair_of: MakePair) -> None:
         pair.capture()
         update = pair.update(tables=["public.added", "public.he*p"])
         pair.prepare(update)
-        with applying(pair) as running:
-            load(pair, update, running)
+        with pair.apply():
+            pair.load_to_normal(update)
         pair.master.execute("UPDATE public.added SET v = 'changed' WHERE id < 50")
-    with applying(pair) as running:
-        await_current(pair, running)
+    with pair.apply():
+        pair.await_current()
     assert {block.table.name for block in pair.blocks()} == {"added", "heap"}
     assert pair.slave.execute("SELECT v FROM public.orders WHERE id = 100090").fetchone() == ("mine",)
     pair.assert_equal([TableName("public", name) for name in ("added", "heap", "notes", "scratch")])
@@ -210,11 +208,11 @@ def test_a_choice_that_cannot_be_loaded_is_answered_before_anything_changes(
     pair.prepare(first := pair.update("first"))
     pair.load(first)
     pair.declare_normal()
-    before = pair.checkpoint().read(), pair.blocks()
+    before = pair.checkpoints.read(), pair.blocks()
     with pytest.raises(SelectionRefused) as raised:
         steps.begin(pair.update(**choice), pair.store)
     assert said in str(raised.value) and "Nothing was changed" in str(raised.value)
-    assert (pair.checkpoint().read(), pair.blocks()) == before
+    assert (pair.checkpoints.read(), pair.blocks()) == before
     pair.assert_equal()
 
 
@@ -258,8 +256,8 @@ def test_an_error_of_a_condition_shows_no_value_of_the_database(
 
 def test_a_condition_is_sql_that_the_configuration_must_allow(pair_of: MakePair) -> None:
     pair = settled(pair_of)
-    strict = replace(pair.replication, initial=replace(pair.replication.initial, where=False))
-    update = replace(pair, replication=strict).update(tables=["public.orders"], where="id = 1")
+    strict = pair.with_options(initial=replace(pair.replication.initial, where=False))
+    update = strict.update(tables=["public.orders"], where="id = 1")
     with pytest.raises(SelectionRefused, match=r"DEMO\.yaml allows none.*initial: \{where: true\}"):
         steps.begin(update, pair.store)
     with pytest.raises(SelectionRefused, match=r"allows none"):
@@ -287,9 +285,9 @@ def test_a_part_of_a_table_that_is_cancelled_leaves_the_slave_inconsistent(pair_
     assert pair.state() is SlaveState.INCONSISTENT
     last = pair.update("last")
     pair.prepare(last)
-    with applying(pair) as running:
-        load(pair, last, running)
-        until(lambda: normal(pair, running))
+    with pair.apply():
+        pair.load_to_normal(last)
+        pair.await_normal()
     pair.assert_equal()
 
 
@@ -301,13 +299,13 @@ def test_that_a_table_differs_is_settled_by_a_load_of_all_of_it_and_not_of_a_par
         f"SELECT public.{part.prefix.lower}ddl_item('DIFFER', 'public', 'orders', 'a partition is gone', NULL)".encode()
     )
     changed_by_hand(pair, "UPDATE public.orders SET v = 'wrong' WHERE id = 100001")
-    with applying(pair) as running:
-        await_current(pair, running)
+    with pair.apply():
+        pair.await_current()
     assert [reject.table.name for reject in rejects.differing()] == ["orders"]
     for update, left in ((part, 1), (pair.update("whole", tables=["public.orders"]), 0)):
         pair.prepare(update)
-        with applying(pair) as running:
-            load(pair, update, running)
+        with pair.apply():
+            pair.load_to_normal(update)
         assert len(rejects.differing()) == left
     assert [reject.settled_by for reject in rejects.read([RejectStatus.DROPPED])] == ["initial update whole"]
     pair.assert_equal()

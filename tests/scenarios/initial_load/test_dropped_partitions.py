@@ -5,13 +5,10 @@ from itertools import count
 
 import pytest
 
-from initial_load.applying import applying, await_current, normal
-from initial_load.conftest import MakePair
-from initial_load.loaders import Background
-from initial_load.pair import Pair
 from sluice.model.blocks import BlockState
 from sluice.model.slave_state import SlaveState
-from tests.waiting import until
+from tests.rig.loaders import Background
+from tests.rig.rig import MakePair, Rig
 
 TABLE = 'public."Parted ""by"""'
 PARTITIONS, WIDTH = 5, 200
@@ -19,7 +16,7 @@ ENOUGH = 15
 """Partitions dropped while blocks load; then the load may end."""
 
 
-def make(pair: Pair, key: str) -> None:
+def make(pair: Rig, key: str) -> None:
     pair.master.execute(f"CREATE TABLE {TABLE} (id int{key}, v text) PARTITION BY RANGE (id)".encode())
     for number in range(PARTITIONS):
         pair.master.execute(created(number).encode())
@@ -33,7 +30,7 @@ def created(number: int) -> str:
     return f'CREATE TABLE public."p {number}" PARTITION OF {TABLE} FOR VALUES {bounds}'
 
 
-def loading(pair: Pair) -> bool:
+def loading(pair: Rig) -> bool:
     """Whether the load is under way."""
     states = {block.state for block in pair.blocks()}
     return not states <= {BlockState.STORED} and not states <= {BlockState.PLANNED}
@@ -78,16 +75,16 @@ def test_partitions_that_go_while_blocks_load_end_equal(pair_of: MakePair, told:
             )
             pair.master.execute(f"UPDATE {TABLE} SET v = 'changed {value}' WHERE id % 10 = {value % 10}".encode())
 
-    with applying(pair) as running:
+    with pair.apply():
         dropping = Background(drop_again_and_again)
         pair.load(update, 2)
         pair.full_speed()
-        until(lambda: normal(pair, running))
+        pair.await_normal()
         assert dropping.end() is None
-    with applying(pair) as running:
-        await_current(pair, running)
+    with pair.apply():
+        pair.await_current()
         pair.master.execute(f"UPDATE {TABLE} SET v = 'last' WHERE id % 7 = 0".encode())
-        await_current(pair, running)
+        pair.await_current()
     pair.assert_equal()
     queued = pair.master.execute("SELECT count(*) FROM public.demo_items WHERE db_action = 'DELETE WHERE'").fetchone()
     assert len(gone_while_loading) > 2 and queued is not None and queued[0] >= len(set(gone_while_loading))

@@ -2,7 +2,6 @@
 
 import pytest
 
-from initial_load.conftest import MakePair
 from sluice.coordination.gate import Gate
 from sluice.errors import Terminal
 from sluice.load import steps
@@ -15,6 +14,7 @@ from sluice.load.steps import UpdateUnderWay
 from sluice.model.blocks import BlockState
 from sluice.model.slave_state import MOVES, ForbiddenMove, SlaveState
 from sluice.vendors.postgres.connection import connect
+from tests.rig.rig import MakePair
 
 
 def test_tables_are_made_and_loaded_in_blocks(pair_of: MakePair) -> None:
@@ -87,7 +87,7 @@ def test_cancelled_in_every_step_and_started_anew(pair_of: MakePair) -> None:
             steps.plan(update, pair.store)
         assert steps.cancel(update, pair.store)
         assert pair.state() is SlaveState.INCONSISTENT
-        found = pair.checkpoint().read()
+        found = pair.checkpoints.read()
         assert found is not None and found.message == "Initial Update interrupted by the ADMIN"
         assert not any(block.state is BlockState.BEGUN for block in pair.blocks())
         assert Gate(pair.store, update.prefix, "dr1").closures() == []
@@ -128,7 +128,7 @@ def test_an_update_begins_from_each_state_or_says_what_to_do(pair_of: MakePair, 
         pair.declare_normal()
     for step in failed_over[: failed_over.index(state) + 1] if state in failed_over else ():
         with pair.slave.transaction():
-            pair.checkpoint().move(step)
+            pair.checkpoints.move(step)
     if state is SlaveState.INCONSISTENT:
         steps.cancel(former, pair.store)
     assert pair.state() is state

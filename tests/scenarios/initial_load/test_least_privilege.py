@@ -11,9 +11,6 @@ import psycopg
 import pytest
 
 from devstack.postgres import PostgresServer, binary
-from initial_load.applying import applying, await_current, load
-from initial_load.conftest import MakePair
-from initial_load.pair import Pair
 from sluice.capture import uninstall
 from sluice.load import steps
 from sluice.model.connection import ConnectionInfo
@@ -24,6 +21,7 @@ from sluice.preflight import checks
 from sluice.vendors.postgres.connection import connect, quoted
 from sluice.verify.findings import Outcome
 from sluice.verify.resync import Action, resync
+from tests.rig.rig import MakePair, Rig
 
 pytestmark = pytest.mark.releases
 
@@ -80,7 +78,7 @@ def run(
 @pytest.fixture
 def least(
     postgres: PostgresServer, database: Callable[..., ConnectionInfo], pair_of: MakePair
-) -> Iterator[tuple[psycopg.Connection[Any], Pair]]:
+) -> Iterator[tuple[psycopg.Connection[Any], Rig]]:
     """The owner of the master's tables, and the pair of an account that the page's commands made."""
     from devstack.secret import keep_secret
 
@@ -113,7 +111,7 @@ def least(
         admin.execute("DROP ROLE sluice, shop_owner")
 
 
-def lacks(pair: Pair) -> list[str]:
+def lacks(pair: Rig) -> list[str]:
     found = checks.of_master(pair.master, pair.replication)
     slave = pair.replication.slave("dr1")
     found += checks.of_slave(pair.slave, pair.replication, slave, master=pair.master)
@@ -121,15 +119,15 @@ def lacks(pair: Pair) -> list[str]:
 
 
 def test_nothing_is_refused_from_the_installation_to_the_repair(
-    least: tuple[psycopg.Connection[Any], Pair], caplog: pytest.LogCaptureFixture
+    least: tuple[psycopg.Connection[Any], Rig], caplog: pytest.LogCaptureFixture
 ) -> None:
     owner, pair = least
     assert lacks(pair) == []
     update = pair.update()
     pair.prepare(update)
-    with applying(pair) as running:
+    with pair.apply():
         owner.execute("UPDATE people SET m = 'happy' WHERE id % 3 = 0; DELETE FROM orders WHERE id % 5 = 0")
-        load(pair, update, running)
+        pair.load_to_normal(update)
         done = steps.finish(update)
         assert done.left_out == []
         owner.execute(
@@ -138,7 +136,7 @@ def test_nothing_is_refused_from_the_installation_to_the_repair(
             "INSERT INTO events VALUES (1000, '2026-01-05', 'w')"
         )
         owner.execute("CREATE TABLE later (id serial PRIMARY KEY, v text)")
-        await_current(pair, running)
+        pair.await_current()
         pair.slave.execute("DELETE FROM public.heap WHERE a = 2")
         ends = Ends.of(pair.replication, "dr1", {"m": pair.master_info, "s": pair.slave_info})
         found = resync(ends, pair.store, TableName("public", "heap"), frozenset("IUD"), Action.REPAIR, None, sessions=1)
@@ -159,7 +157,7 @@ def test_nothing_is_refused_from_the_installation_to_the_repair(
 
 
 def test_sequences_that_may_not_be_read_are_a_warning_with_the_grant(
-    least: tuple[psycopg.Connection[Any], Pair], caplog: pytest.LogCaptureFixture
+    least: tuple[psycopg.Connection[Any], Rig], caplog: pytest.LogCaptureFixture
 ) -> None:
     owner, pair = least
     owner.execute("REVOKE SELECT ON orders_id_seq FROM sluice")

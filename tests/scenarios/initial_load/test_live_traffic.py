@@ -1,14 +1,14 @@
 """The end is equal, whatever happens on the master while blocks load, for keys of every kind."""
 
-import threading
-import time
+from collections import Counter
 
 import pytest
 
-from initial_load.applier import Applier
-from initial_load.conftest import MakePair
-from initial_load.traffic import Traffic, Writable
-from sluice.model.slave_state import SlaveState
+from sluice.apply.key_events import KeyEvents
+from sluice.apply.load_filter import Kept, LoadFilter
+from sluice.model.names import TableName
+from tests.rig.rig import MakePair
+from tests.scenarios.initial_load.traffic import Traffic, Writable
 
 KEYS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "bigint": ("id bigint PRIMARY KEY", ("id",), "floor(random() * 6000)::bigint"),
@@ -35,7 +35,16 @@ KEYS: dict[str, tuple[str, tuple[str, ...], str]] = {
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_load_under_random_traffic_ends_equal(pair_of: MakePair, seed: int) -> None:
+def test_a_load_under_random_traffic_ends_equal(pair_of: MakePair, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    decided: Counter[bool] = Counter()
+    keep = LoadFilter.keep
+
+    def counted(self: LoadFilter, found: KeyEvents, table: TableName) -> Kept | None:
+        kept = keep(self, found, table)
+        decided.update([] if kept is None else kept.tolist())
+        return kept
+
+    monkeypatch.setattr(LoadFilter, "keep", counted)
     pair = pair_of(block_rows=150, seconds=0.05)
     master = pair.master
     master.execute("SET search_path TO pg_catalog, public")
@@ -65,17 +74,13 @@ def test_a_load_under_random_traffic_ends_equal(pair_of: MakePair, seed: int) ->
     update = pair.update()
     with Traffic(pair.master_info, writables, seed=seed) as traffic:
         pair.prepare(update)
-        applier = Applier(pair)
-        applier.start()
-        reports = pair.load(update, 3)
-        deadline = time.monotonic() + 60
-        while pair.state() is not SlaveState.NORMAL and applier.failure is None:
-            assert time.monotonic() < deadline, "the slave never became NORMAL"
-            threading.Event().wait(0.1)
-    applier.finish()
+        with pair.apply():
+            reports = pair.load(update, 3)
+            pair.await_normal()
+    with pair.apply():
+        pair.await_current()
     pair.assert_equal()
     found = pair.blocks()
-    print(traffic.transactions, "transactions,", sum(r.blocks for r in reports), "blocks,", applier.windows, "windows,",
-          applier.applied, "applied,", applier.dropped, "dropped,", applier.waited, "waits")  # fmt: skip
+    print(traffic.transactions, "transactions,", sum(report.blocks for report in reports), "blocks,", decided)
     assert sum(report.blocks for report in reports) == len(found) > 30
-    assert applier.applied and applier.dropped
+    assert decided[True] and decided[False], "changes of loaded blocks were applied, and others left to the load"

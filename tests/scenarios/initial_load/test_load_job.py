@@ -14,13 +14,12 @@ import psutil
 import pytest
 
 from devstack.spark import SparkServer
-from initial_load.conftest import MakePair
-from initial_load.pair import Pair
 from sluice.coordination.gate import Gate
 from sluice.load import steps
 from sluice.load.update import Update
 from sluice.model.blocks import BlockState
 from sluice.model.slave_state import SlaveState
+from tests.rig.rig import MakePair, Rig
 from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -40,7 +39,7 @@ def endpoint(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 @pytest.fixture
-def big(pair_of: MakePair, tmp_path: Path) -> Pair:
+def big(pair_of: MakePair, tmp_path: Path) -> Rig:
     pair = pair_of(block_rows=2_000, seconds=0.05)
     pair.master.execute("CREATE TABLE public.orders (id int PRIMARY KEY, v text)")
     pair.master.execute("INSERT INTO public.orders SELECT g, repeat(md5(g::text), 4) FROM generate_series(1, 300000) g")
@@ -52,7 +51,7 @@ def big(pair_of: MakePair, tmp_path: Path) -> Pair:
 class Job:
     """`python -m spark_jobs.load` under way."""
 
-    def __init__(self, pair: Pair, update: Update, endpoint: Any, redis_url: str = "redis://127.0.0.1:1/0"):
+    def __init__(self, pair: Rig, update: Update, endpoint: Any, redis_url: str = "redis://127.0.0.1:1/0"):
         infos = {"m": pair.master_info, "s": pair.slave_info}
         self.secrets = {info.password for info in infos.values()}
         self.process = subprocess.Popen(
@@ -96,11 +95,11 @@ class Job:
         return code
 
 
-def stored(pair: Pair) -> dict[int, Any]:
+def stored(pair: Rig) -> dict[int, Any]:
     return {block.number: block for block in pair.blocks("orders") if block.state is BlockState.STORED}
 
 
-def begun(pair: Pair) -> set[str | None]:
+def begun(pair: Rig) -> set[str | None]:
     """The loaders that read a block."""
     return {block.loader for block in pair.blocks("orders") if block.state is BlockState.BEGUN}
 
@@ -114,7 +113,7 @@ def worker_of(job: Job, port: int) -> psutil.Process:
     raise AssertionError(f"no process of the job speaks to port {port}")
 
 
-def test_killed_then_run_to_its_end(big: Pair, endpoint: dict[str, Any]) -> None:
+def test_killed_then_run_to_its_end(big: Rig, endpoint: dict[str, Any]) -> None:
     update = big.update()
     big.prepare(update)
     first = Job(big, update, endpoint)
@@ -132,7 +131,7 @@ def test_killed_then_run_to_its_end(big: Pair, endpoint: dict[str, Any]) -> None
     assert "loaded: " in second.lines[-1]
 
 
-def test_stopped_it_may_be_started_again_and_cancelled_it_says_why(big: Pair, endpoint: dict[str, Any]) -> None:
+def test_stopped_it_may_be_started_again_and_cancelled_it_says_why(big: Rig, endpoint: dict[str, Any]) -> None:
     update = big.update()
     big.prepare(update)
     big.slow_down("public.orders", 0.0005)
@@ -151,7 +150,7 @@ def test_stopped_it_may_be_started_again_and_cancelled_it_says_why(big: Pair, en
 
 
 @pytest.mark.long
-def test_an_executor_and_a_worker_process_that_die_cost_their_block_and_not_the_load(big: Pair) -> None:
+def test_an_executor_and_a_worker_process_that_die_cost_their_block_and_not_the_load(big: Rig) -> None:
     update = big.update()
     big.prepare(update)
     big.slow_down("public.orders", 0.0005)
@@ -169,7 +168,7 @@ def test_an_executor_and_a_worker_process_that_die_cost_their_block_and_not_the_
 
 
 def test_from_one_snapshot_it_begins_anew_when_killed_and_ends_in_normal_with_the_gate_open(
-    big: Pair, redis_url: str, spark: SparkServer
+    big: Rig, redis_url: str, spark: SparkServer
 ) -> None:
     endpoint = {"remote": spark.server.url}
     update = big.update(read="snapshot")

@@ -6,14 +6,13 @@ from dataclasses import replace
 import pytest
 
 from devstack.postgres import PostgresServer
-from initial_load.conftest import MakePair
-from initial_load.pair import Pair, rows_of
-from initial_load.throttled import Throttled, limit
 from sluice.errors import Terminal
 from sluice.load import throttle
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
+from tests.rig.rig import MakePair, Rig, rows_of
+from tests.scenarios.initial_load.throttled import Throttled, limit
 from tests.standby import servers, standby_of
 
 
@@ -29,14 +28,14 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(throttle, "LOOK_SECONDS", 0.1)
 
 
-def shop(pair_of: MakePair, master: PostgresServer) -> Pair:
+def shop(pair_of: MakePair, master: PostgresServer) -> Rig:
     pair = pair_of(block_rows=50, seconds=0.05, master=master.info())
     pair.master.execute("CREATE TABLE public.a (id bigint PRIMARY KEY, t text)")
     pair.master.execute("INSERT INTO public.a SELECT g, repeat('x', 90) FROM generate_series(1, 4000) g")
     return pair
 
 
-def loading(pair: Pair) -> Throttled:
+def loading(pair: Rig) -> Throttled:
     update = pair.update()
     pair.prepare(update)
     pair.slow_down("public.a", 0.001)

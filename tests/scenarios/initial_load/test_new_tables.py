@@ -9,11 +9,6 @@ from functools import partial
 import psycopg
 import pytest
 
-from initial_load.applying import Applying, applying, await_current, load, normal
-from initial_load.conftest import MakePair
-from initial_load.killable import begun_or_ended, killable
-from initial_load.pair import Pair, rows_of
-from initial_load.traffic import Traffic, Writable
 from sluice.capture import reconcile as reconciling
 from sluice.capture import resources
 from sluice.coordination.gate import Gate
@@ -29,6 +24,9 @@ from sluice.vendors.postgres.connection import connect, quoted
 from sluice.vendors.postgres.source import change_source, position
 from sluice.vendors.postgres.source.tables_registry import Registry
 from sluice.vendors.postgres.target import control_tables, load_ownership
+from tests.rig.rig import MakePair, Rig, rows_of
+from tests.scenarios.initial_load.killable import begun_or_ended, killable
+from tests.scenarios.initial_load.traffic import Traffic, Writable
 from tests.waiting import until
 
 ORDERS = Writable("public.orders", ("id",), "floor(random() * 900)::int")
@@ -39,19 +37,19 @@ WAITS_FOR_A_LOCK = (
 )
 
 
-def filled(pair: Pair, table: str, rows: int = 1_000) -> None:
+def filled(pair: Rig, table: str, rows: int = 1_000) -> None:
     pair.master.execute(f"CREATE TABLE {table} (id int PRIMARY KEY, v text)".encode())
     pair.master.execute(f"INSERT INTO {table} SELECT g, 'old' FROM generate_series(1, {rows}) g".encode())
 
 
-def reconcile(pair: Pair) -> reconciling.ReconcileReport:
+def reconcile(pair: Rig) -> reconciling.ReconcileReport:
     """What the DAG's tasks install_resources and reconcile do."""
     prefix, schema = pair.replication.prefix, pair.replication.master.schema
     resources.install(pair.master, prefix, schema)
     return reconciling.reconcile(pair.master, prefix, schema, pair.replication.resolve(catalog.tables(pair.master)))
 
 
-def normal_slave(pair_of: MakePair, **options: object) -> Pair:
+def normal_slave(pair_of: MakePair, **options: object) -> Rig:
     """A slave that is NORMAL with one table."""
     pair = pair_of(block_rows=100, seconds=0.05, **options)
     if pair.master.execute("SELECT to_regclass('public.orders') IS NULL").fetchone() == (True,):
@@ -59,76 +57,74 @@ def normal_slave(pair_of: MakePair, **options: object) -> Pair:
     reconcile(pair)
     update = pair.update("first")
     pair.prepare(update)
-    with applying(pair) as running:
-        load(pair, update, running)
+    with pair.apply():
+        pair.load_to_normal(update)
     return pair
 
 
-def absent(pair: Pair) -> list[TableName]:
-    found = pair.checkpoint().read()
+def absent(pair: Rig) -> list[TableName]:
+    found = pair.checkpoints.read()
     assert found is not None
     return list(found.tables)
 
 
-def there(pair: Pair, table: TableName) -> bool:
+def there(pair: Rig, table: TableName) -> bool:
     return catalog.shape(pair.slave, table) is not None
 
 
-def joined(pair: Pair, running: Applying) -> bool:
-    """Whether the apply knows that the table joins. Raises what ended it."""
-    if running.failure:
-        raise running.failure
-    return JOINING in absent(pair)
+def await_joined(pair: Rig) -> None:
+    """Returns when the apply knows that the table joins. Raises what ended it."""
+    pair.await_that(lambda: JOINING in absent(pair))
 
 
 def test_a_filled_table_joins_under_traffic_and_no_slave_stops(pair_of: MakePair) -> None:
     dr1 = normal_slave(pair_of)
     dr2 = normal_slave(pair_of, master=dr1.master_info, name="dr2")
-    with applying(dr1) as one, applying(dr2) as two, Traffic(dr1.master_info, [ORDERS], writers=1):
+    with dr1.apply(), dr2.apply(), Traffic(dr1.master_info, [ORDERS], writers=1):
         filled(dr1, COUPONS.name)
         reconcile(dr1)
         dr1.master.execute(f"UPDATE {COUPONS.name} SET v = 'new' WHERE id <= 10".encode())
         dr1.master.execute(f"DELETE FROM {COUPONS.name} WHERE id = 11".encode())
-        for pair, running in ((dr1, one), (dr2, two)):
-            until(partial(joined, pair, running))
-            await_current(pair, running)
+        for pair in (dr1, dr2):
+            await_joined(pair)
+            pair.await_current()
             assert pair.state() is SlaveState.NORMAL
             assert not there(pair, JOINING), "no part of it is shown"
         with Traffic(dr1.master_info, [COUPONS], writers=2):
             update = dr1.update(tables=[COUPONS.name])
             dr1.prepare(update)
-            load(dr1, update, one)
-        await_current(dr1, one)
-        await_current(dr2, two)
+            dr1.load_to_normal(update)
+        dr1.await_current()
+        dr2.await_current()
         assert absent(dr1) == []
         assert absent(dr2) == [JOINING] and not there(dr2, JOINING)
         assert dr2.state() is SlaveState.NORMAL
         assert Gate(dr2.store, dr2.replication.prefix, "dr2").closures() == []
-    with applying(dr1) as one, applying(dr2) as two:
-        await_current(dr1, one)
-        await_current(dr2, two)
+    with dr1.apply(), dr2.apply():
+        dr1.await_current()
+        dr2.await_current()
         dr1.assert_equal()
         dr2.assert_equal([TableName("public", "orders")])
 
 
 def test_a_table_without_rows_is_there_from_its_first_row(pair_of: MakePair) -> None:
     pair = normal_slave(pair_of)
-    with applying(pair) as running:
+    with pair.apply():
         filled(pair, COUPONS.name, rows=0)
         reconcile(pair)
         pair.master.execute(f"INSERT INTO {COUPONS.name} SELECT g, 'first' FROM generate_series(1, 50) g".encode())
         pair.master.execute(f"UPDATE {COUPONS.name} SET v = 'then' WHERE id = 7".encode())
-        await_current(pair, running)
+        pair.await_current()
         assert absent(pair) == []
         pair.assert_equal()
 
 
 def test_its_load_is_killed_half_way_and_goes_on(pair_of: MakePair) -> None:
     pair = normal_slave(pair_of)
-    with applying(pair) as running, Traffic(pair.master_info, [ORDERS], writers=1):
+    with pair.apply(), Traffic(pair.master_info, [ORDERS], writers=1):
         filled(pair, COUPONS.name, rows=3_000)
         reconcile(pair)
-        until(partial(joined, pair, running))
+        await_joined(pair)
         with Traffic(pair.master_info, [COUPONS], writers=1):
             update = pair.update(tables=[COUPONS.name])
             pair.prepare(update)
@@ -136,40 +132,40 @@ def test_its_load_is_killed_half_way_and_goes_on(pair_of: MakePair) -> None:
             until(partial(begun_or_ended, pair, killed))
             killed.send_signal(signal.SIGKILL)
             killed.wait()
-            load(pair, update, running)
-        await_current(pair, running)
+            pair.load_to_normal(update)
+        pair.await_current()
         assert absent(pair) == []
-    with applying(pair) as running:
-        await_current(pair, running)
+    with pair.apply():
+        pair.await_current()
         pair.assert_equal()
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("kept", ["slave", "redis"])
 def test_it_joins_leaves_and_joins_again(pair_of: MakePair, kept: str) -> None:
-    pair = normal_slave(pair_of, slave_options=f", checkpoint: {kept}")
+    pair = normal_slave(pair_of, slave_options={"checkpoint": kept})
     registry = Registry(pair.master, pair.replication.prefix, "public")
-    with applying(pair) as running:
+    with pair.apply():
         filled(pair, COUPONS.name)
         for turn in range(2):
             reconcile(pair)
             assert reconcile(pair).steps == (), "a second run changes nothing"
-            until(partial(joined, pair, running))
+            await_joined(pair)
             update = pair.update(tables=[COUPONS.name])
             pair.prepare(update)
-            load(pair, update, running)
+            pair.load_to_normal(update)
             pair.master.execute(f"UPDATE {COUPONS.name} SET v = 'loaded {turn}' WHERE id % 7 = {turn}".encode())
             with pair.master.transaction():
                 registry.remove(JOINING)
             pair.master.execute(f"UPDATE {COUPONS.name} SET v = 'missed {turn}' WHERE id % 5 = {turn}".encode())
             pair.master.execute(f"DELETE FROM {COUPONS.name} WHERE id % 11 = {turn}".encode())
         reconcile(pair)
-        until(partial(joined, pair, running))
+        await_joined(pair)
         update = pair.update(tables=["public.*"], read="snapshot")
         pair.prepare(update)
-        load(pair, update, running)
+        pair.load_to_normal(update)
         assert absent(pair) == []
-    with applying(pair) as running:
+    with pair.apply():
         pair.master.execute(f"UPDATE {COUPONS.name} SET v = 'last' WHERE id % 3 = 0".encode())
         until(lambda: rows_of(pair.slave, JOINING, pair.master) == rows_of(pair.master, JOINING, pair.master))
         pair.assert_equal()
@@ -179,7 +175,7 @@ def test_it_joins_leaves_and_joins_again(pair_of: MakePair, kept: str) -> None:
 def test_it_is_emptied_renamed_and_comes_again_where_the_checkpoint_is_in_redis(
     pair_of: MakePair, emptied: bool
 ) -> None:
-    pair = normal_slave(pair_of, slave_options=", checkpoint: redis")
+    pair = normal_slave(pair_of, slave_options={"checkpoint": "redis"})
     renamed = TableName("public", 'Re"named')
     under_one_name = [
         f"INSERT INTO {COUPONS.name} VALUES (5001, 'goes')",
@@ -202,14 +198,14 @@ def test_it_is_emptied_renamed_and_comes_again_where_the_checkpoint_is_in_redis(
         for statement in statements:
             pair.master.execute(statement.encode())
 
-    with applying(pair) as running:
+    with pair.apply():
         filled(pair, COUPONS.name)
         reconcile(pair)
-        until(partial(joined, pair, running))
+        await_joined(pair)
         update = pair.update(tables=[COUPONS.name])
         pair.prepare(update)
         change(under_one_name[:1])
-        load(pair, update, running)
+        pair.load_to_normal(update)
         change([*under_one_name[1:], rename, *under_the_other])
         until(partial(equal, renamed))
     if emptied:
@@ -217,14 +213,14 @@ def test_it_is_emptied_renamed_and_comes_again_where_the_checkpoint_is_in_redis(
         pair.store.flushdb()
     # The whole once more, while nobody applies.
     change([under_the_other[1], back, *under_one_name, rename, *under_the_other])
-    with applying(pair):
+    with pair.apply():
         until(partial(equal, renamed))
         assert not there(pair, JOINING)
         change([back, under_one_name[1], under_one_name[2]])
         until(partial(equal, JOINING))
     if emptied:
         pair.store.flushdb()
-    with applying(pair):
+    with pair.apply():
         change(under_one_name[3:])
         until(partial(equal, JOINING))
         pair.assert_equal()
@@ -234,21 +230,21 @@ def test_it_is_emptied_renamed_and_comes_again_where_the_checkpoint_is_in_redis(
 def test_it_joins_while_the_slave_is_loaded_and_comes_afterwards(pair_of: MakePair) -> None:
     pair = normal_slave(pair_of)
     update = pair.update("again")
-    with applying(pair) as running:
+    with pair.apply():
         pair.prepare(update)
         filled(pair, COUPONS.name)
         reconcile(pair)
         pair.master.execute(f"UPDATE {COUPONS.name} SET v = 'new'".encode())
-        load(pair, update, running)
-        await_current(pair, running)
+        pair.load_to_normal(update)
+        pair.await_current()
         assert absent(pair) == [JOINING] and not there(pair, JOINING)
         # A part of it is not enough.
         with pytest.raises(SelectionRefused, match="as a whole first"):
             steps.begin(pair.update(tables=[COUPONS.name], key_from="7"), pair.store)
         update = pair.update(tables=[COUPONS.name])
         pair.prepare(update)
-        load(pair, update, running)
-        await_current(pair, running)
+        pair.load_to_normal(update)
+        pair.await_current()
         pair.assert_equal()
 
 
@@ -269,10 +265,10 @@ def test_it_joins_between_the_look_at_the_tables_and_the_start_position(
     steps.create_tables(update)
     monkeypatch.setattr(change_source, "take", late)
     steps.plan(update, pair.store)
-    with applying(pair) as running:
+    with pair.apply():
         pair.master.execute(f"UPDATE {COUPONS.name} SET v = 'new'".encode())
-        load(pair, update, running)
-        await_current(pair, running)
+        pair.load_to_normal(update)
+        pair.await_current()
         assert absent(pair) == [JOINING]
 
 
@@ -300,14 +296,14 @@ def test_a_block_that_is_claimed_while_its_load_is_cancelled_leaves_no_block_beh
 def test_a_load_that_is_cancelled_leaves_its_tables_out_and_all_else_goes_on(pair_of: MakePair, moment: str) -> None:
     pair = normal_slave(pair_of)
     orders = TableName("public", "orders")
-    with applying(pair) as running, Traffic(pair.master_info, [ORDERS], writers=1):
+    with pair.apply(), Traffic(pair.master_info, [ORDERS], writers=1):
         filled(pair, "public.ready", rows=500)
         filled(pair, COUPONS.name, rows=3_000)
         reconcile(pair)
-        until(partial(joined, pair, running))
+        await_joined(pair)
         load_again = pair.update(tables=["public.ready"])
         pair.prepare(load_again)
-        load(pair, load_again, running)
+        pair.load_to_normal(load_again)
         update = pair.update(tables=[COUPONS.name, "public.ready"])
         if moment == "begun":
             steps.begin(update, pair.store)
@@ -322,7 +318,7 @@ def test_a_load_that_is_cancelled_leaves_its_tables_out_and_all_else_goes_on(pai
             assert process.wait(60) != 0, "the load ends by itself"
             pair.full_speed()
         assert pair.state() is SlaveState.NORMAL and not pair.blocks()
-        found = pair.checkpoint().read()
+        found = pair.checkpoints.read()
         assert found is not None
         assert found.tables.not_ready == {
             JOINING: TableState.ABSENT if moment == "begun" else TableState.INCONSISTENT,
@@ -333,12 +329,12 @@ def test_a_load_that_is_cancelled_leaves_its_tables_out_and_all_else_goes_on(pai
             steps.create_tables(update)
         for table in (COUPONS.name, "public.ready"):
             pair.master.execute(f"UPDATE {table} SET v = 'left out' WHERE id % 3 = 0".encode())
-    with applying(pair) as running:
-        await_current(pair, running)
+    with pair.apply():
+        pair.await_current()
         pair.assert_equal([orders])
         again = pair.update(tables=[COUPONS.name, "public.ready"])
         pair.prepare(again)
-        load(pair, again, running)
+        pair.load_to_normal(again)
         assert absent(pair) == []
         pair.assert_equal()
     assert steps.finish(again).left_out == []
@@ -367,14 +363,14 @@ def test_joins_loads_traffic_and_restarts_in_any_order_end_equal(pair_of: MakePa
             with suppress(psycopg.errors.UniqueViolation):
                 pair.master.execute(statement.encode())
 
-    def load_one(running: Applying) -> None:
+    def load_one() -> None:
         wanted = chance.sample(sorted(tables), 1)
         update = pair.update(tables=wanted, read=chance.choice(["committed", "snapshot", "locked"]))
-        until(lambda: normal(pair, running))
+        pair.await_normal()
         pair.prepare(update)
         for table in wanted:
             change(table)
-        load(pair, update, running)
+        pair.load_to_normal(update)
 
     def join(rows: int) -> None:
         name = f"public.joins{len(tables)}"
@@ -391,7 +387,7 @@ def test_joins_loads_traffic_and_restarts_in_any_order_end_equal(pair_of: MakePa
 
     join(300)
     for _ in range(6):
-        with applying(pair) as running:
+        with pair.apply():
             for _ in range(4):
                 act = chance.random()
                 if act < 0.25 and len(tables) < 4:
@@ -399,15 +395,15 @@ def test_joins_loads_traffic_and_restarts_in_any_order_end_equal(pair_of: MakePa
                 elif act < 0.35:
                     leave()
                 elif act < 0.65:
-                    load_one(running)
+                    load_one()
                 change(chance.choice([*tables, "public.orders"]))
             if chance.random() < 0.3:
                 pair.store.flushdb()
-    with applying(pair) as running:
-        await_current(pair, running)
+    with pair.apply():
+        pair.await_current()
         if left := absent(pair):
             update = pair.update(tables=[str(table) for table in left])
             pair.prepare(update)
-            load(pair, update, running)
-        await_current(pair, running)
+            pair.load_to_normal(update)
+        pair.await_current()
         pair.assert_equal()

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from initial_load.pair import Pair
 from sluice.database.column_types import ColumnTypes, LogicalColumn
 from sluice.database.schema import TypeDefinition
 from sluice.load import steps
@@ -18,6 +17,7 @@ from sluice.model.logical_type import ColumnType, LogicalType
 from sluice.model.vendors import VENDORS, VendorEntry
 from sluice.vendors.mysql import column_types as mysql
 from sluice.vendors.postgres.vendor import Postgres
+from tests.rig.rig import Rig
 
 
 class MariaTypes:
@@ -47,19 +47,19 @@ OTHER = Other()
 
 
 @pytest.fixture
-def other(pair_of: Callable[..., Pair], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pair]:
+def other(pair_of: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Rig]:
     """A pair whose slave is of that vendor."""
     monkeypatch.setitem(VENDORS, "other", VendorEntry(f"{__name__}:OTHER", 5432))
 
-    def make(tables: str) -> Pair:
+    def make(tables: str) -> Rig:
         made = pair_of()
         made.master.execute(tables.encode())
-        return replace(made, slave_info=replace(made.slave_info, vendor="other"))
+        return replace(made, pair=replace(made.pair, slave_info=replace(made.slave_info, vendor="other")))
 
     return make
 
 
-def refused(pair: Pair, update: Update) -> list[str]:
+def refused(pair: Rig, update: Update) -> list[str]:
     pair.capture()
     steps.begin(update, pair.store)
     with pytest.raises(TablesDiffer) as differ:
@@ -69,7 +69,7 @@ def refused(pair: Pair, update: Update) -> list[str]:
     return differ.value.differences
 
 
-def test_columns_that_would_lose_something_are_all_named_before_a_table_is_made(other: Callable[..., Pair]) -> None:
+def test_columns_that_would_lose_something_are_all_named_before_a_table_is_made(other: Callable[..., Rig]) -> None:
     pair = other(
         "CREATE TABLE public.a (id int PRIMARY KEY, tags text[], amount numeric);"
         "CREATE TABLE public.b (id int PRIMARY KEY, fine varchar(10), area int4range)"
@@ -93,7 +93,7 @@ def test_columns_that_would_lose_something_are_all_named_before_a_table_is_made(
     ],
 )  # fmt: skip
 def test_a_value_that_the_slave_cannot_hold_is_found_with_its_row(
-    other: Callable[..., Pair], column: str, value: str, said: str
+    other: Callable[..., Rig], column: str, value: str, said: str
 ) -> None:
     pair = other(
         "CREATE DOMAIN public.price AS numeric(8,2);"
@@ -104,7 +104,7 @@ def test_a_value_that_the_slave_cannot_hold_is_found_with_its_row(
     assert said in found and '(row the Key = "it\'s")' in found
 
 
-def test_a_text_too_long_for_a_key_is_found(other: Callable[..., Pair]) -> None:
+def test_a_text_too_long_for_a_key_is_found(other: Callable[..., Rig]) -> None:
     pair = other(
         "CREATE TABLE public.t (k text PRIMARY KEY); INSERT INTO public.t VALUES (repeat('ä', 768)), (repeat('x', 769))"
     )
@@ -112,7 +112,7 @@ def test_a_text_too_long_for_a_key_is_found(other: Callable[..., Pair]) -> None:
     assert "public.t.k would be varchar(768), which cannot hold each of its values: one is longer than that" in found
 
 
-def test_what_the_configuration_allows_is_made_in_the_words_of_the_slave(other: Callable[..., Pair]) -> None:
+def test_what_the_configuration_allows_is_made_in_the_words_of_the_slave(other: Callable[..., Rig]) -> None:
     pair = other(
         "CREATE TYPE public.mood AS ENUM ('sad', 'ok');"
         "CREATE TABLE public.t (id int PRIMARY KEY DEFAULT 7, m public.mood, f numeric(8,2),"

@@ -5,13 +5,6 @@ from functools import partial
 
 import pytest
 
-from initial_load.applying import applying, await_current, normal
-from initial_load.conftest import MakePair
-from initial_load.killable import begun_or_ended, killable
-from initial_load.loaders import Background
-from initial_load.pair import Pair
-from initial_load.shop import HEAP, NOTES, ORDERS, SCRATCH, disturb, make_shop
-from initial_load.traffic import Traffic, Writable
 from sluice.configuration.model import READS
 from sluice.coordination.gate import Gate
 from sluice.load import block_sizing, read_modes, steps
@@ -23,12 +16,17 @@ from sluice.load.update import Update
 from sluice.model.blocks import BlockState
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
+from tests.rig.loaders import Background
+from tests.rig.rig import MakePair, Rig
+from tests.scenarios.initial_load.killable import begun_or_ended, killable
+from tests.scenarios.initial_load.shop import HEAP, NOTES, ORDERS, SCRATCH, disturb, make_shop
+from tests.scenarios.initial_load.traffic import Traffic, Writable
 from tests.waiting import until
 
 PARTED = Writable("public.parted", ("id",), "floor(random() * 6000)::int")
 
 
-def make_parted(pair: Pair) -> None:
+def make_parted(pair: Rig) -> None:
     pair.master.execute("CREATE TABLE public.parted (id int PRIMARY KEY, v text) PARTITION BY RANGE (id)")
     for number in range(3):
         pair.master.execute(
@@ -38,7 +36,7 @@ def make_parted(pair: Pair) -> None:
     pair.master.execute("INSERT INTO public.parted SELECT g, 'old' FROM generate_series(0, 5999, 3) g")
 
 
-def load_to_the_end(pair: Pair, update: Update) -> int:
+def load_to_the_end(pair: Rig, update: Update) -> int:
     """Loads as the job does: again where the snapshot is of no use any more. How often it started over."""
     for again in range(30):
         try:
@@ -61,7 +59,7 @@ def test_killed_half_way_under_traffic_and_changes_of_definitions_the_end_is_equ
     pair.prepare(update)
     pair.slow_down("public.orders", 0.0002)
     more = ("CREATE TABLE public.part_3 PARTITION OF public.parted FOR VALUES FROM (6000) TO (8000)",)
-    with applying(pair) as running, Traffic(pair.master_info, [ORDERS, NOTES, SCRATCH, HEAP], writers=2):
+    with pair.apply(), Traffic(pair.master_info, [ORDERS, NOTES, SCRATCH, HEAP], writers=2):
         killed = killable(update)
         until(lambda: killed.poll() is not None or sum(b.state is BlockState.STORED for b in pair.blocks()) > 4)
         until(partial(begun_or_ended, pair, killed))
@@ -70,9 +68,9 @@ def test_killed_half_way_under_traffic_and_changes_of_definitions_the_end_is_equ
         disturber = Background(lambda: disturb(pair, more))
         load_to_the_end(pair, update)
         assert disturber.end() is None
-        until(lambda: normal(pair, running))
-    with applying(pair) as running:
-        await_current(pair, running)
+        pair.await_normal()
+    with pair.apply():
+        pair.await_current()
     pair.assert_equal()
     assert steps.finish(update).left_out == []
     assert Gate(pair.store, update.prefix, "dr1").closures() == []
@@ -92,7 +90,7 @@ def test_a_load_from_one_snapshot_is_consistent_at_once(pair_of: MakePair) -> No
         load_worker(update, job.loader(1))
     (closure,) = Gate(pair.store, update.prefix, "dr1").closures()
     assert closure.reason == steps.IN_ONE_SNAPSHOT
-    found = pair.checkpoint().read()
+    found = pair.checkpoints.read()
     assert found is not None and found.state is SlaveState.TRANSITION
     blocks = pair.blocks()
     assert len(blocks) > 15
@@ -100,8 +98,8 @@ def test_a_load_from_one_snapshot_is_consistent_at_once(pair_of: MakePair) -> No
     # No change was applied, and no more is needed for NORMAL.
     steps.arrive(update, pair.store)
     assert pair.state() is SlaveState.NORMAL
-    with applying(pair) as running:
-        await_current(pair, running)
+    with pair.apply():
+        pair.await_current()
     pair.assert_equal()
 
 
@@ -172,8 +170,8 @@ def test_a_column_that_is_added_does_not_disturb_a_snapshot(pair_of: MakePair) -
         pair.master.execute("INSERT INTO public.notes VALUES ('new', 1, 'x', 8)")
         load_worker(update, job.loader(1))
     steps.arrive(update, pair.store)
-    with applying(pair) as running:
-        await_current(pair, running)
+    with pair.apply():
+        pair.await_current()
     pair.assert_equal()
 
 
@@ -230,8 +228,8 @@ def test_a_locked_block_lets_the_application_go_on_though_the_slave_takes_no_row
     assert all(block.state is not BlockState.STORED for block in pair.blocks())
     holder.close()
     assert loading.end(300) is None
-    with applying(pair) as running:
-        await_current(pair, running)
+    with pair.apply():
+        pair.await_current()
     pair.assert_equal()
 
 

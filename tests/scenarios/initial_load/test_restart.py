@@ -11,12 +11,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from initial_load.applier import Applier
-from initial_load.conftest import MakePair
-from initial_load.killable import begun_or_ended, killable
-from initial_load.loaders import Background
-from initial_load.pair import Pair
-from initial_load.traffic import Traffic, Writable
 from sluice.database.control import LoadRuns
 from sluice.load import loader, steps
 from sluice.load.load_job import LoadJob
@@ -25,11 +19,14 @@ from sluice.load.loader import load_worker
 from sluice.load.worker import JobOver
 from sluice.model.blocks import BlockState
 from sluice.model.names import TableName
-from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres import catalog, row_copy
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.source import snapshot
 from sluice.vendors.postgres.target import control_tables, load_ownership, load_target
+from tests.rig.loaders import Background
+from tests.rig.rig import MakePair, Rig
+from tests.scenarios.initial_load.killable import begun_or_ended, killable
+from tests.scenarios.initial_load.traffic import Traffic, Writable
 from tests.waiting import until
 
 ORDERS = Writable("public.orders", ("id",), "floor(random() * 11000)::int")
@@ -37,7 +34,7 @@ NOTES = Writable("public.notes", ("a", "b"), "floor(random() * 90)::int, chr(65 
 
 
 @pytest.fixture
-def shop(pair_of: MakePair) -> Pair:
+def shop(pair_of: MakePair) -> Rig:
     pair = pair_of(block_rows=400, seconds=0.05)
     pair.master.execute("CREATE TABLE public.orders (id int PRIMARY KEY, v text)")
     pair.master.execute("INSERT INTO public.orders SELECT g, repeat(md5(g::text), 8) FROM generate_series(1, 8000) g")
@@ -48,7 +45,7 @@ def shop(pair_of: MakePair) -> Pair:
     return pair
 
 
-def test_killed_again_and_again_it_ends_equal_and_reads_no_stored_block_twice(shop: Pair) -> None:
+def test_killed_again_and_again_it_ends_equal_and_reads_no_stored_block_twice(shop: Rig) -> None:
     chance = random.Random(7)
     shop.capture()
     update = shop.update()
@@ -57,33 +54,33 @@ def test_killed_again_and_again_it_ends_equal_and_reads_no_stored_block_twice(sh
     with Traffic(shop.master_info, [ORDERS, NOTES]):
         shop.prepare(update)
         shop.slow_down("public.orders", 0.00005)
-        applier = Applier(shop)
-        applier.start()
-        while True:
-            process = killable(update)
-            planned = sum(block.state is not BlockState.STORED for block in shop.blocks())
-            until(partial(begun_or_ended, shop, process))
-            if kills < 6:
-                threading.Event().wait(chance.random() * 0.2)
-                process.send_signal(signal.SIGKILL)
-                kills += process.wait() == -signal.SIGKILL
-            else:
-                assert process.wait(120) == 0
-            for block in shop.blocks():
-                if block.state is BlockState.STORED:
-                    place = (block.table, block.number)
-                    assert seen.setdefault(place, block) == block
-            if process.returncode == 0:
-                break
-            assert planned
-        until(lambda: shop.state() is SlaveState.NORMAL or applier.failure is not None)
-    applier.finish()
+        with shop.apply():
+            while True:
+                process = killable(update)
+                planned = sum(block.state is not BlockState.STORED for block in shop.blocks())
+                until(partial(begun_or_ended, shop, process))
+                if kills < 6:
+                    threading.Event().wait(chance.random() * 0.2)
+                    process.send_signal(signal.SIGKILL)
+                    kills += process.wait() == -signal.SIGKILL
+                else:
+                    assert process.wait(120) == 0
+                for block in shop.blocks():
+                    if block.state is BlockState.STORED:
+                        place = (block.table, block.number)
+                        assert seen.setdefault(place, block) == block
+                if process.returncode == 0:
+                    break
+                assert planned
+            shop.await_normal()
+    with shop.apply():
+        shop.await_current()
     shop.assert_equal()
     assert kills >= 2
     assert len(seen) == len(shop.blocks()) > 10
 
 
-def test_cut_connections_on_either_side_are_made_again(shop: Pair) -> None:
+def test_cut_connections_on_either_side_are_made_again(shop: Rig) -> None:
     shop.capture()
     update = shop.update()
     cut = 0
@@ -105,21 +102,20 @@ def test_cut_connections_on_either_side_are_made_again(shop: Pair) -> None:
             connection.close()
 
     shop.prepare(update)
-    applier = Applier(shop)
-    applier.start()
     thread = threading.Thread(target=cutter)
-    thread.start()
-    with Traffic(shop.master_info, [ORDERS, NOTES], writers=1):
-        shop.load(update, 2)
-        done.set()
-        thread.join()
-        until(lambda: shop.state() is SlaveState.NORMAL or applier.failure is not None)
-    applier.finish()
+    with shop.apply():
+        thread.start()
+        with Traffic(shop.master_info, [ORDERS, NOTES], writers=1):
+            shop.load(update, 2)
+            done.set()
+            thread.join()
+            shop.await_normal()
+        shop.await_current()
     shop.assert_equal()
     assert cut
 
 
-def test_a_loader_that_was_given_up_can_store_nothing(shop: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loader_that_was_given_up_can_store_nothing(shop: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.capture()
     update = shop.update()
     shop.prepare(update)
@@ -163,7 +159,7 @@ def test_a_loader_that_was_given_up_can_store_nothing(shop: Pair, monkeypatch: p
     shop.assert_equal()
 
 
-def test_two_jobs_never_load_together(shop: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_jobs_never_load_together(shop: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sluice.load.load_job.LOCK_PATIENCE_SECONDS", 0.3)
     shop.capture()
     update = shop.update()
@@ -174,7 +170,7 @@ def test_two_jobs_never_load_together(shop: Pair, monkeypatch: pytest.MonkeyPatc
         pass
 
 
-def test_cancelling_stops_a_loader_in_the_middle_of_a_block(shop: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancelling_stops_a_loader_in_the_middle_of_a_block(shop: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.master.execute("CREATE TABLE public.heap (v text)")
     shop.master.execute("INSERT INTO public.heap SELECT repeat(md5(g::text), 20) FROM generate_series(1, 50000) g")
     shop.capture()
@@ -199,7 +195,7 @@ def test_cancelling_stops_a_loader_in_the_middle_of_a_block(shop: Pair, monkeypa
     assert shop.slave.execute("SELECT count(*) FROM public.heap").fetchone() == (0,)
 
 
-def test_a_block_waits_for_the_column_that_the_apply_has_still_to_add(shop: Pair) -> None:
+def test_a_block_waits_for_the_column_that_the_apply_has_still_to_add(shop: Rig) -> None:
     shop.capture()
     update = shop.update()
     shop.prepare(update)
@@ -213,7 +209,7 @@ def test_a_block_waits_for_the_column_that_the_apply_has_still_to_add(shop: Pair
     shop.assert_equal()
 
 
-def test_a_table_that_is_gone_and_stays_planned_is_told(shop: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_that_is_gone_and_stays_planned_is_told(shop: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loader, "OVERDUE", timedelta(seconds=1))
     shop.capture()
     update = shop.update()
@@ -229,7 +225,7 @@ def test_a_table_that_is_gone_and_stays_planned_is_told(shop: Pair, monkeypatch:
     assert re.search(r"public\.notes waits .* The apply is past that point(?s:.*)reconcile", str(ended))
 
 
-def test_blocks_of_a_table_dropped_on_both_sides_are_forgotten(shop: Pair) -> None:
+def test_blocks_of_a_table_dropped_on_both_sides_are_forgotten(shop: Rig) -> None:
     shop.capture()
     update = shop.update()
     shop.prepare(update)
@@ -266,15 +262,14 @@ def test_a_value_that_moved_between_blocks_waits_for_the_apply(pair_of: MakePair
     pair.master.execute("UPDATE public.t SET v = 'v1' WHERE id = 500")
     loading = Background(lambda: pair.load(update, 2))
     until(lambda: all(block.state is BlockState.STORED or block.hi is None for block in pair.blocks()))
-    applier = Applier(pair)
-    applier.start()
-    assert loading.end() is None
-    until(lambda: pair.state() is SlaveState.NORMAL or applier.failure is not None)
-    applier.finish()
+    with pair.apply():
+        assert loading.end() is None
+        pair.await_normal()
+        pair.await_current()
     pair.assert_equal()
 
 
-def test_a_marker_is_never_older_than_a_truncate_its_block_misses(shop: Pair) -> None:
+def test_a_marker_is_never_older_than_a_truncate_its_block_misses(shop: Rig) -> None:
     """TRUNCATE empties a table for older snapshots too: none may be taken before it and used after."""
     shop.capture()
     update = shop.update()

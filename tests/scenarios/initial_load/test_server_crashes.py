@@ -7,18 +7,17 @@ from functools import partial
 
 import pytest
 
-from initial_load.conftest import MakePair
-from initial_load.killable import killable
-from initial_load.pair import Pair
 from sluice.configuration.model import READS
 from sluice.load import steps
 from sluice.model.blocks import BlockState
 from sluice.vendors.postgres.connection import connect
+from tests.rig.rig import MakePair, Rig
+from tests.scenarios.initial_load.killable import killable
 from tests.standby import servers
 from tests.waiting import until
 
 
-def crash(pair: Pair, server: object) -> None:
+def crash(pair: Rig, server: object) -> None:
     """Nothing is flushed, sessions are cut; then it starts and recovers. What the kernel was given to write it keeps:
     this is the end of a server, not of a machine without power."""
     data = server.data  # type: ignore[attr-defined]
@@ -32,7 +31,7 @@ def crash(pair: Pair, server: object) -> None:
     pair.slave = connect(pair.slave_info, application="test", autocommit=True)
 
 
-def some_stored_or_ended(pair: Pair, process: "subprocess.Popen[bytes]") -> bool:
+def some_stored_or_ended(pair: Rig, process: "subprocess.Popen[bytes]") -> bool:
     states = [block.state for block in pair.blocks()]
     return process.poll() is not None or (BlockState.BEGUN in states and states.count(BlockState.STORED) >= 2)
 

@@ -8,8 +8,6 @@ import pytest
 
 from devstack.demo import accounts, master
 from devstack.postgres import PostgresServer
-from initial_load.conftest import MakePair
-from initial_load.pair import Pair
 from sluice.database.schema import Constraint
 from sluice.load import steps
 from sluice.load.preparation import TablesExist
@@ -19,10 +17,11 @@ from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres import catalog, session_settings
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.target import constraints
+from tests.rig.rig import MakePair, Rig
 
 
 @pytest.fixture
-def demo(postgres: PostgresServer, pair_of: MakePair) -> Iterator[Pair]:
+def demo(postgres: PostgresServer, pair_of: MakePair) -> Iterator[Rig]:
     """The demo's master with all its types and names, read by an account that owns none of its tables."""
     master.make(postgres, 1)
     reader = postgres.info(accounts.DATABASE, accounts.ACCOUNT)
@@ -36,7 +35,7 @@ def demo(postgres: PostgresServer, pair_of: MakePair) -> Iterator[Pair]:
         admin.execute(f"DROP DATABASE {accounts.DATABASE} WITH (FORCE)".encode())
 
 
-def test_every_type_and_name_travels_without_a_superuser(demo: Pair) -> None:
+def test_every_type_and_name_travels_without_a_superuser(demo: Rig) -> None:
     update = demo.update()
     demo.prepare(update)
     demo.load(update)

@@ -9,10 +9,6 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from initial_load.applier import Applier
-from initial_load.conftest import MakePair
-from initial_load.pair import Pair
-from initial_load.throttled import Throttled, limit
 from sluice import config
 from sluice.coordination.redis_checkpoint import StoredCheckpoint
 from sluice.load import load_metrics, throttle
@@ -22,6 +18,8 @@ from sluice.model.checkpoint_recovery import Stored
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.source import position, server_load
+from tests.rig.rig import MakePair, Rig
+from tests.scenarios.initial_load.throttled import Throttled, limit
 from tests.waiting import until
 
 ROWS = 5_000
@@ -33,12 +31,12 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def shop(pair_of: MakePair) -> Pair:
+def shop(pair_of: MakePair) -> Rig:
     """A table that takes some seconds to load, in blocks of a twentieth of one."""
     return made(pair_of)
 
 
-def made(pair_of: MakePair, **options: object) -> Pair:
+def made(pair_of: MakePair, **options: object) -> Rig:
     pair = pair_of(block_rows=50, seconds=0.05, **options)
     pair.master.execute("CREATE TABLE public.a (id bigint PRIMARY KEY, t text)")
     pair.master.execute(f"INSERT INTO public.a SELECT g, repeat('x', 90) FROM generate_series(1, {ROWS}) g".encode())
@@ -46,7 +44,7 @@ def made(pair_of: MakePair, **options: object) -> Pair:
     return pair
 
 
-def begun(pair: Pair, **limits: object) -> Throttled:
+def begun(pair: Rig, **limits: object) -> Throttled:
     limit(pair, **limits)
     update = pair.update()
     pair.prepare(update)
@@ -55,7 +53,7 @@ def begun(pair: Pair, **limits: object) -> Throttled:
 
 
 @contextmanager
-def active(pair: Pair, count: int) -> Iterator[None]:
+def active(pair: Rig, count: int) -> Iterator[None]:
     """So many sessions execute a statement."""
     links = [connect(pair.master_info, application="an application", autocommit=True) for _ in range(count)]
     for link in links:
@@ -69,7 +67,7 @@ def active(pair: Pair, count: int) -> Iterator[None]:
 
 
 @contextmanager
-def waiting_for_a_lock(pair: Pair) -> Iterator[None]:
+def waiting_for_a_lock(pair: Rig) -> Iterator[None]:
     holder, waiter = (connect(pair.master_info, application="an application") for _ in range(2))
     holder.execute("LOCK TABLE other.knob")
     waiter.execute("SELECT 1")
@@ -82,13 +80,13 @@ def waiting_for_a_lock(pair: Pair) -> Iterator[None]:
 
 
 @contextmanager
-def turned_up(pair: Pair) -> Iterator[None]:
+def turned_up(pair: Rig) -> Iterator[None]:
     pair.master.execute("UPDATE other.knob SET n = 7")
     yield
     pair.master.execute("UPDATE other.knob SET n = 3")
 
 
-CAUSES: dict[str, tuple[dict[str, object], Callable[[Pair], object], str]] = {
+CAUSES: dict[str, tuple[dict[str, object], Callable[[Rig], object], str]] = {
     "active sessions": ({"active_sessions": 2}, lambda pair: active(pair, 4), "active sessions on the master: 4, the"),
     "lock waits": ({"lock_waits": 0}, waiting_for_a_lock, "sessions that wait for locks on the master: 1, the limit"),
     "query": (
@@ -101,9 +99,7 @@ CAUSES: dict[str, tuple[dict[str, object], Callable[[Pair], object], str]] = {
 
 @pytest.mark.one_in(5)
 @pytest.mark.parametrize("name", CAUSES)
-def test_a_busy_master_pauses_the_load_until_it_is_calm(
-    shop: Pair, name: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_busy_master_pauses_the_load_until_it_is_calm(shop: Rig, name: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "sluice.load")
     limits, cause, reason = CAUSES[name]
     load = begun(shop, **limits)
@@ -123,24 +119,23 @@ def test_a_busy_master_pauses_the_load_until_it_is_calm(
     assert load.message() == f"Initial update {load.update.update_id} is loading"
 
 
-def test_a_load_waits_for_an_apply_that_is_far_behind(shop: Pair) -> None:
+def test_a_load_waits_for_an_apply_that_is_far_behind(shop: Rig) -> None:
     load = begun(shop, apply_lag=0.5)
     load.await_message("the lag of the apply: ")
     load.assert_at_rest()
-    applier = Applier(shop)
-    applier.start()
-    load.finish()
-    until(lambda: shop.state() is SlaveState.NORMAL or applier.failure is not None, 30)
-    applier.finish()
+    with shop.apply():
+        load.finish()
+        shop.await_normal()
+        shop.await_current()
     shop.assert_equal()
 
 
-def test_the_lag_of_an_apply_that_keeps_its_position_in_redis_is_that_in_redis(shop: Pair, redis_url: str) -> None:
+def test_the_lag_of_an_apply_that_keeps_its_position_in_redis_is_that_in_redis(shop: Rig, redis_url: str) -> None:
     shop = shop.with_slave(checkpoint="redis")
     update = shop.update()
     shop.prepare(update)
     shop.slave.execute("UPDATE public.demo_checkpoint SET position_time = now() - interval '1 hour'")
-    start = shop.checkpoint().read()
+    start = shop.checkpoints.read()
     assert start is not None and start.position is not None
     stored = StoredCheckpoint(shop.store, update.prefix, "dr1")
     limits = config.ThrottleOptions(apply_lag=60)
@@ -153,7 +148,7 @@ def test_the_lag_of_an_apply_that_keeps_its_position_in_redis_is_that_in_redis(s
         assert isinstance(lag, float) and lag < 60
 
 
-def test_a_person_pauses_a_load_and_changes_its_limits_in_the_file(shop: Pair) -> None:
+def test_a_person_pauses_a_load_and_changes_its_limits_in_the_file(shop: Rig) -> None:
     load = begun(shop)
     load.await_more(0)
     limit(shop, pause=True)
@@ -210,7 +205,7 @@ QUERIES = {
 
 
 def test_a_query_that_gives_no_number_pauses_the_load_and_is_mended_in_the_file(
-    shop: Pair, monkeypatch: pytest.MonkeyPatch
+    shop: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(load_metrics, "MEASURING", replace(load_metrics.MEASURING, statement_seconds=0.3))
     load = begun(shop, query="SELECT 0")
@@ -225,10 +220,10 @@ def test_a_query_that_gives_no_number_pauses_the_load_and_is_mended_in_the_file(
     shop.assert_equal()
 
 
-def test_what_cannot_be_measured_is_said_before_anything_begins(shop: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_measured_is_said_before_anything_begins(shop: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLUICE_REPLICATIONS", str(shop.replication.source.parent))
     limit(shop, query="SELECT 'x'", active_sessions=0, pause=True)
-    shop.replication = config.load("DEMO_")
+    shop = shop.with_options(initial=config.load("DEMO_").initial)
     with (
         active(shop, 1),
         pytest.raises(ThrottleUnusable, match=r"the query of initial\.throttle: it returns 'x'") as told,
@@ -236,7 +231,7 @@ def test_what_cannot_be_measured_is_said_before_anything_begins(shop: Pair, monk
         require_measurable(shop.update())
     assert len(told.value.reasons) == 1, "busy is no mistake, nor is a pause"
     limit(shop, query="SELECT 1", lock_waits=0)
-    shop.replication = config.load("DEMO_")
+    shop = shop.with_options(initial=config.load("DEMO_").initial)
     require_measurable(shop.update())
 
 
@@ -249,7 +244,7 @@ def test_an_account_that_sees_no_other_sessions_is_told_what_to_grant(pair_of: M
     pair.assert_equal()
 
 
-def test_a_cancelled_load_does_not_wait_for_its_limits(shop: Pair) -> None:
+def test_a_cancelled_load_does_not_wait_for_its_limits(shop: Rig) -> None:
     from sluice.load import steps
     from sluice.load.load_ownership import LoadEnded
 
@@ -263,7 +258,7 @@ def test_a_cancelled_load_does_not_wait_for_its_limits(shop: Pair) -> None:
     assert row == (0,)
 
 
-def test_sessions_of_the_throttle_end_with_the_load(shop: Pair) -> None:
+def test_sessions_of_the_throttle_end_with_the_load(shop: Rig) -> None:
     load = begun(shop, lock_waits=100, apply_lag=1000)
     load.finish()
     for link, info in ((shop.master, shop.master_info), (shop.slave, shop.slave_info)):
@@ -275,7 +270,7 @@ def test_sessions_of_the_throttle_end_with_the_load(shop: Pair) -> None:
         until(gone, 10)
 
 
-def test_nothing_is_measured_that_has_no_limit(shop: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_measured_that_has_no_limit(shop: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object) -> None:
         raise AssertionError("measured")
 

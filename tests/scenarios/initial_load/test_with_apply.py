@@ -1,13 +1,12 @@
 """A load while the real apply runs: traffic, TRUNCATE, changed and dropped tables; updates one after another."""
 
-from initial_load.applying import applying, await_current, load
-from initial_load.conftest import MakePair
-from initial_load.loaders import Background
-from initial_load.shop import HEAP, NOTES, ORDERS, SCRATCH, disturb, make_shop
-from initial_load.traffic import Traffic
 from sluice.coordination.gate import Gate
 from sluice.load import steps
 from sluice.model.slave_state import SlaveState
+from tests.rig.loaders import Background
+from tests.rig.rig import MakePair
+from tests.scenarios.initial_load.shop import HEAP, NOTES, ORDERS, SCRATCH, disturb, make_shop
+from tests.scenarios.initial_load.traffic import Traffic
 from tests.waiting import until
 
 
@@ -22,12 +21,12 @@ def test_truncates_and_definitions_that_change_while_blocks_load(pair_of: MakePa
         "TRUNCATE public.scratch",
         "INSERT INTO public.scratch SELECT g, 'newer' FROM generate_series(1, 200) g ON CONFLICT DO NOTHING",
     )
-    with applying(pair) as running, Traffic(pair.master_info, [ORDERS, NOTES, SCRATCH, HEAP], writers=2):
+    with pair.apply(), Traffic(pair.master_info, [ORDERS, NOTES, SCRATCH, HEAP], writers=2):
         disturber = Background(lambda: disturb(pair, more))
-        load(pair, update, running)
+        pair.load_to_normal(update)
         assert disturber.end() is None
-    with applying(pair) as running:
-        await_current(pair, running)
+    with pair.apply():
+        pair.await_current()
     pair.assert_equal()
     assert steps.finish(update).left_out == []
     assert Gate(pair.store, update.prefix, "dr1").closures() == []
@@ -38,14 +37,14 @@ def test_a_second_update_of_a_running_slave_and_one_cancelled_under_the_apply(pa
     make_shop(pair)
     first, cancelled, last = pair.update("first"), pair.update("cancelled"), pair.update("last")
     pair.prepare(first)
-    with applying(pair) as running, Traffic(pair.master_info, [ORDERS, NOTES, SCRATCH, HEAP], writers=2):
-        load(pair, first, running)
+    with pair.apply(), Traffic(pair.master_info, [ORDERS, NOTES, SCRATCH, HEAP], writers=2):
+        pair.load_to_normal(first)
         pair.prepare(cancelled)
         until(lambda: pair.state() is SlaveState.TRANSITION)
         assert steps.cancel(cancelled, pair.store)
         assert pair.state() is SlaveState.INCONSISTENT
         pair.prepare(last)
-        load(pair, last, running)
-    with applying(pair) as running:
-        await_current(pair, running)
+        pair.load_to_normal(last)
+    with pair.apply():
+        pair.await_current()
     pair.assert_equal()

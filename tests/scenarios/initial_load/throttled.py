@@ -5,8 +5,6 @@ from typing import Any
 
 import yaml
 
-from initial_load.loaders import Worker, in_threads
-from initial_load.pair import Pair
 from sluice.load.load_job import LoadJob
 from sluice.load.loader import load_worker
 from sluice.load.throttle import Throttle
@@ -14,10 +12,12 @@ from sluice.load.update import Update
 from sluice.load.worker import LoadReport
 from sluice.model.blocks import BlockState
 from sluice.vendors.postgres.target import control_tables
+from tests.rig.loaders import Worker, in_threads
+from tests.rig.rig import Rig
 from tests.waiting import until
 
 
-def limit(pair: Pair, **limits: Any) -> None:
+def limit(pair: Rig, **limits: Any) -> None:
     """Writes `initial.throttle` anew."""
     source = pair.replication.source
     values = yaml.safe_load(source.read_text())
@@ -30,7 +30,7 @@ def limit(pair: Pair, **limits: Any) -> None:
 class Throttled(threading.Thread):
     """A load job with its throttle and two workers, all in threads."""
 
-    def __init__(self, pair: Pair, update: Update, worker: Worker | None = None, **sides: bool):
+    def __init__(self, pair: Rig, update: Update, worker: Worker | None = None, **sides: bool):
         super().__init__(daemon=True)
         self.pair = pair
         self.update = update
@@ -54,7 +54,7 @@ class Throttled(threading.Thread):
     # -- what a test asks
 
     def message(self) -> str:
-        found = self.pair.checkpoint().read()
+        found = self.pair.checkpoints.read()
         return found.message if found else ""
 
     def await_message(self, part: str) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from many.net import Net
 from sluice.model.connection import ConnectionInfo
+from tests.rig.net import Net
 
 
 @pytest.fixture

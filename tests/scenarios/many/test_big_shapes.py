@@ -9,15 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from initial_files.carrying import export as export_job
 
-from many.net import Net, until
 from sluice.load import steps
 from sluice.load.transfer import transfer_steps
 from sluice.load.transfer.import_job import import_in_threads
 from sluice.load.transfer.transfer_folder import TransferFolder
 from sluice.model.location import Location, S3Access
 from sluice.model.slave_state import SlaveState
+from tests.rig.net import Net, until
+from tests.scenarios.initial_files.carrying import export as export_job
 
 CONFIG = """
 prefix: DEMO_

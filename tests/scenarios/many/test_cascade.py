@@ -3,11 +3,11 @@
 from contextlib import ExitStack
 
 import pytest
-from initial_load.traffic import Traffic, Writable
 
-from many.net import Net, until
 from sluice.configuration.mistakes import ConfigError
 from sluice.model.slave_state import SlaveState
+from tests.rig.net import Net, until
+from tests.scenarios.initial_load.traffic import Traffic, Writable
 
 ORDERS = Writable("public.orders", ("id",), "floor(random() * 900)::int")
 NOTES = Writable("public.notes", ("a", "b"), "floor(random() * 90)::int, chr(65 + floor(random() * 99)::int)")

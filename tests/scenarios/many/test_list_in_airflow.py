@@ -9,8 +9,6 @@ from typing import Any
 import boto3
 import psycopg
 import pytest
-from initial_files.conftest import BUCKET, s3
-from initial_files.runs import DAG, Run, content, make_tables
 
 from devstack.stack import Stack
 from sluice.load.transfer import encryption
@@ -19,6 +17,8 @@ from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.target.control_tables import CheckpointStore
+from tests.scenarios.initial_files.conftest import BUCKET, s3
+from tests.scenarios.initial_files.runs import DAG, Run, content, make_tables
 from tests.stacks import running_stack, until
 
 __all__ = ["s3"]

@@ -6,7 +6,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from initial_files.runs import DAG, Run, make_tables
 
 from devstack.stack import Stack
 from sluice.model.checkpoint import Checkpoint
@@ -14,6 +13,7 @@ from sluice.model.names import Prefix, TableName
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.target.control_tables import CheckpointStore
+from tests.scenarios.initial_files.runs import DAG, Run, make_tables
 from tests.stacks import running_stack, until
 
 pytestmark = pytest.mark.long

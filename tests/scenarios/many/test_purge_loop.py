@@ -6,14 +6,14 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from initial_load.traffic import Traffic, Writable
 
-from many.net import Net, until
 from sluice.airflow.steps_housekeeping import purge_items
 from sluice.airflow.task_context import TaskContext
 from sluice.load import steps
 from sluice.model.slave_state import SlaveState
 from tests.airflow_connections import connect_airflow
+from tests.rig.net import Net, until
+from tests.scenarios.initial_load.traffic import Traffic, Writable
 
 CONFIG = """
 prefix: DEMO_

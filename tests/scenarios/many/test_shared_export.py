@@ -7,10 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from initial_files.carrying import export
-from initial_load.traffic import Traffic, Writable
 
-from many.net import Net, until
 from sluice.load import steps
 from sluice.load.load_ownership import LoadEnded
 from sluice.load.transfer import transfer_steps
@@ -24,6 +21,9 @@ from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres import row_source
 from sluice.vendors.postgres.source import snapshot
 from sluice.vendors.postgres.target import control_tables
+from tests.rig.net import Net, until
+from tests.scenarios.initial_files.carrying import export
+from tests.scenarios.initial_load.traffic import Traffic, Writable
 
 ORDERS = Writable("public.orders", ("id",), "floor(random() * 900)::int")
 CONFIG = """

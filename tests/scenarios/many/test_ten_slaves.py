@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from many.net import Net, until
 from sluice.airflow.steps_housekeeping import purge_items
 from sluice.airflow.task_context import TaskContext
 from sluice.apply.pair_sessions import ChangesPurged
@@ -15,6 +14,7 @@ from sluice.load import steps
 from sluice.load.progress import progress
 from sluice.model.slave_state import SlaveState
 from tests.airflow_connections import connect_airflow
+from tests.rig.net import Net, until
 
 NAMES = [f"dr{number}" for number in range(1, 11)]
 CONFIG = """
@@ -109,12 +109,10 @@ def test_a_slave_that_is_down_holds_the_purge_until_it_is_taken_out_and_then_nee
     assert net.at("m", HELD) == []
     # Put back, it is told what it lacks, and what to do.
     net.configure(config(*NAMES))
-    running = net.apply("DEMO_", "dr10")
-    with running:
+    with pytest.raises(ChangesPurged), net.apply("DEMO_", "dr10"):
         until(lambda: net.state("DEMO_", "dr10") is SlaveState.INCONSISTENT)
     found = net.checkpoint("DEMO_", "dr10")
     assert found and "out of the configuration" in found.message and "Start an initial update" in found.message
-    assert isinstance(running.failure, ChangesPurged)
     again = net.update("DEMO_", "dr10")
     net.prepare(again)
     with net.applying(("DEMO_", "dr10")) as applies:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from initial_files.runs import DAG, Run, make_tables
 
 from devstack.stack import Stack
 from sluice.coordination import redis_store
 from sluice.coordination.lacks import Lacks
 from sluice.model.names import Prefix
+from tests.scenarios.initial_files.runs import DAG, Run, make_tables
 from tests.stacks import running_stack, until
 
 pytestmark = pytest.mark.long

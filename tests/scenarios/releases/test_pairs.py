@@ -5,10 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from initial_load.applying import applying, await_current, load
-from initial_load.pair import Pair, make_pair
-from initial_load.test_live_traffic import KEYS
-from initial_load.traffic import Traffic, Writable
 
 from devstack.postgres import PostgresServer
 from devstack.postgres_releases import NEWEST, OLDEST, RELEASES
@@ -19,6 +15,9 @@ from sluice.pair import Pair as Ends
 from sluice.vendors.postgres import catalog
 from sluice.verify.findings import Kind, Outcome
 from sluice.verify.resync import Action, resync
+from tests.rig.rig import Rig
+from tests.scenarios.initial_load.test_live_traffic import KEYS
+from tests.scenarios.initial_load.traffic import Traffic, Writable
 
 QUICK = {(OLDEST, OLDEST), (OLDEST, NEWEST)}
 """All other tests run `NEWEST` to `NEWEST`; `NEWEST` to `OLDEST` is among the types of verification."""
@@ -49,16 +48,16 @@ def pair_of(
     server_of_release: Callable[[int], PostgresServer],
     redis_url: str,
     tmp_path: Path,
-) -> Iterator[Callable[[int, int], Pair]]:
+) -> Iterator[Callable[[int, int], Rig]]:
     """A pair of two releases; the account on the slave owns its database and has no other privilege."""
-    made: list[Pair] = []
+    made: list[Rig] = []
 
-    def make(master: int, slave: int) -> Pair:
+    def make(master: int, slave: int) -> Rig:
         ends = {
             "master": database(server=server_of_release(master)),
             "slave": database(server=server_of_release(slave), role=True),
         }
-        made.append(make_pair(database, redis_url, tmp_path / "replications", block_rows=300, seconds=0.05, **ends))  # type: ignore[arg-type]
+        made.append(Rig.empty(database, redis_url, tmp_path / "replications", block_rows=300, seconds=0.05, **ends))  # type: ignore[arg-type]
         return made[-1]
 
     yield make
@@ -69,7 +68,7 @@ def pair_of(
 
 @pytest.mark.parametrize(("master", "slave"), PAIRS)
 def test_a_pair_of_releases_is_loaded_follows_and_is_mended(
-    pair_of: Callable[[int, int], Pair], master: int, slave: int
+    pair_of: Callable[[int, int], Rig], master: int, slave: int
 ) -> None:
     pair = pair_of(master, slave)
     assert pair.master.info.server_version // 10000 == master
@@ -79,23 +78,23 @@ def test_a_pair_of_releases_is_loaded_follows_and_is_mended(
     update = pair.update()
     with Traffic(pair.master_info, tables, writers=2):
         pair.prepare(update)
-        with applying(pair) as running:
-            load(pair, update, running)
+        with pair.apply():
+            pair.load_to_normal(update)
             for statement in DEFINITIONS:
                 pair.master.execute(statement.encode())
             pair.master.execute(NEW_TABLE[0].encode())
             pair.capture()
             pair.master.execute(NEW_TABLE[1].encode())
-            await_current(pair, running)
-    with applying(pair) as running:
-        await_current(pair, running)
+            pair.await_current()
+    with pair.apply():
+        pair.await_current()
         assert steps.finish(update).left_out == []
         pair.assert_equal()
         _verify_and_mend(pair)
     pair.assert_equal()
 
 
-def _fill(pair: Pair) -> list[Writable]:
+def _fill(pair: Rig) -> list[Writable]:
     """Tables with keys of every kind, and rows in them."""
     pair.master.execute("SET search_path TO pg_catalog, public")
     pair.master.execute("CREATE EXTENSION citext SCHEMA public")
@@ -123,7 +122,7 @@ def _fill(pair: Pair) -> list[Writable]:
     return found
 
 
-def _verify_and_mend(pair: Pair) -> None:
+def _verify_and_mend(pair: Rig) -> None:
     """Of each table: identical; then a row is lost on the slave by hand, and one more changed; found, and mended."""
     ends = Ends.of(pair.replication, "dr1", {"m": pair.master_info, "s": pair.slave_info})
     shapes = catalog.shapes(pair.master, [TableName("public", "later"), *_names()])

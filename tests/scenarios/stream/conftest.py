@@ -6,11 +6,8 @@ from pathlib import Path
 import pytest
 
 from sluice.model.connection import ConnectionInfo
-from tests.scenarios.apply.conftest import rig
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 from tests.scenarios.stream.rig import Replay
-
-__all__ = ["replay", "rig"]
 
 
 @pytest.fixture

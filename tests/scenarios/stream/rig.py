@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 
 from sluice import config
+from sluice.coordination import redis_store
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
 from sluice.pair import Pair
@@ -17,7 +18,7 @@ from sluice.vendors.stream.position import StreamPosition
 from sluice.vendors.stream.recorder import Recorder
 from sluice.vendors.stream.session import StreamSession
 from sluice.vendors.stream.source import StreamChanges
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 
 CONFIG = """
 prefix: REC_
@@ -54,7 +55,9 @@ class Replay(Rig):
             text = text.replace(word, value)
         (Path(os.environ["SLUICE_REPLICATIONS"]) / "REC.yaml").write_text(text)
         pair = Pair.of(config.load("REC_"), "dr1", {"s": slave})
-        made = cls(pair, redis_url, master, connect(slave, application="test", autocommit=True))
+        made = cls(
+            pair, redis_url, redis_store.connect(redis_url), master, connect(slave, application="test", autocommit=True)
+        )
         made.folder = folder
         if tables:
             made.slave.execute(tables.encode())
@@ -72,9 +75,9 @@ class Replay(Rig):
     @property
     def at(self) -> StreamPosition | None:
         """Where the slave is; None before it has begun."""
-        if not self.store.exists():
+        if not self.checkpoints.exists():
             return None
-        found = self.store.read()
+        found = self.checkpoints.read()
         if found is None or found.catching_up:
             return None
         return StreamPosition.of(found.position) if found.position is not None else None

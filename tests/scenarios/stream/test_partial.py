@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sluice.apply.displaced_rows import RowUnknown
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 from tests.scenarios.stream.rig import Replay, recorder, replayed
 
 TABLES = """

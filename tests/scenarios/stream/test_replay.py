@@ -19,7 +19,7 @@ from sluice.vendors.stream.files import Files, file_name
 from sluice.vendors.stream.recorder import NotRecorded
 from sluice.vendors.stream.writer import Writer
 from tests.airflow_home import ROOT
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 from tests.scenarios.stream.rig import Replay, recorder, replayed
 
 TABLES = """
@@ -158,7 +158,7 @@ def test_an_apply_that_is_killed_goes_on_and_nothing_comes_twice(
             stdin.write(json.dumps(given).encode())
 
         def moved(before: int = seen) -> bool:
-            found = made.store.read() if made.store.exists() else None
+            found = made.checkpoints.read() if made.checkpoints.exists() else None
             return found is not None and found.changes > before
 
         made.await_that(moved)

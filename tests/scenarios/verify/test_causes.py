@@ -12,7 +12,7 @@ from sluice.verify.findings import Kind, Outcome
 from sluice.verify.page import page
 from sluice.verify.report import as_dict
 from sluice.verify.resync import Action, TableResult, resync
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 
 TABLES = """
 CREATE TABLE public.t (id int PRIMARY KEY, a text, b int);

@@ -13,7 +13,7 @@ from sluice.verify import apply_client
 from sluice.verify.compare import compare
 from sluice.verify.findings import CouldNotCompare, Kind, Outcome
 from sluice.verify.pinned_sessions import at_one_position
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 from tests.scenarios.verify.verifying import Traffic, counts, look
 
 T = "CREATE TABLE public.t (id bigint PRIMARY KEY, v text, n numeric(10,2), at timestamptz DEFAULT now())"

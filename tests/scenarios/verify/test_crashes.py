@@ -17,7 +17,7 @@ import redis
 from devstack.process import descendants
 from devstack.server import Server
 from sluice.vendors.postgres.connection import connect
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 from tests.scenarios.faults.applies import REPOSITORY, Applies
 from tests.scenarios.faults.proxy import Proxy
 from tests.scenarios.faults.servers import Servers
@@ -46,7 +46,7 @@ class Scene:
             server.create_database(name)
         self.infos = {"m": servers.master.info(name), "s": servers.slave.info(name)}
         both = iter(self.infos.values())
-        rig = Rig.build(lambda: next(both), servers.redis.url, folder, T)
+        rig = Rig.normal(lambda: next(both), servers.redis.url, folder, T)
         rig.master.execute("INSERT INTO public.t SELECT i, 'v' || i FROM generate_series(1, 2000) i; ANALYZE public.t")
         self.rig, self.folder = rig, folder
         self.links = {"m": Proxy(servers.master.port), "s": Proxy(servers.slave.port)}
@@ -143,7 +143,7 @@ class Scene:
 
     def goes_on(self) -> None:
         """The apply applies, the next run repairs, and the one after it finds nothing."""
-        rig = Rig(self.rig.pair, self.rig.redis_url, self.session("m"), self.session("s"))
+        rig = Rig(self.rig.pair, self.rig.redis_url, self.rig.store, self.session("m"), self.session("s"))
         rig.master.execute("INSERT INTO public.t VALUES (5000, 'new')")
 
         def current() -> bool:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sluice.verify.findings import Kind, Outcome
 from tests.examples import examples
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 from tests.scenarios.verify.test_repair import mend
 from tests.scenarios.verify.verifying import Traffic, counts, look
 

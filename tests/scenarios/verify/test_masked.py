@@ -13,7 +13,7 @@ from sluice.vendors.postgres.target.control_tables import RejectStore
 from sluice.verify.page import page
 from sluice.verify.report import as_dict
 from sluice.verify.resync import Action, resync
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 
 PLANTED = {
     "text": "hunter2 secret",

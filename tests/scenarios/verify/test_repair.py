@@ -8,7 +8,7 @@ from sluice.coordination import redis_store
 from sluice.model.names import TableName
 from sluice.verify.findings import Outcome
 from sluice.verify.resync import Action, TableResult, resync
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 from tests.scenarios.verify.test_compare import CHURN, FILL, T
 from tests.scenarios.verify.verifying import Traffic, by_hand, counts, look
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from sluice.verify.findings import Kind, Outcome
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 from tests.scenarios.verify.test_compare import CHURN, FILL, T
 from tests.scenarios.verify.verifying import Traffic, counts, look
 

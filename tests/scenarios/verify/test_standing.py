@@ -9,7 +9,7 @@ from sluice.database.conflicts import Drift
 from sluice.model.names import TableName
 from sluice.verify.findings import CouldNotCompare, Kind, Outcome
 from sluice.verify.resync import look as whole_look
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 from tests.scenarios.verify.verifying import counts, look
 
 T = "CREATE TABLE public.t (id int PRIMARY KEY, v text, n numeric(10,2), at timestamptz DEFAULT now())"
@@ -123,7 +123,7 @@ def test_a_slave_at_no_position_is_not_compared_and_the_reason_is_given(rig: Cal
     from sluice.model.slave_state import SlaveState
 
     pair = rig(T)
-    pair.store.move(SlaveState.INCONSISTENT, "the update was cancelled")
+    pair.checkpoints.move(SlaveState.INCONSISTENT, "the update was cancelled")
     found = whole_look(pair.pair, redis_store.connect(pair.redis_url), TableName("public", "t"), frozenset("IUD"))
     assert found.outcome is Outcome.COULD_NOT_COMPARE
     assert "the slave is INCONSISTENT: the update was cancelled" in found.reason
@@ -154,7 +154,7 @@ def test_a_table_that_is_not_loaded_is_no_difference_whether_the_apply_runs_or_n
     pair.master.execute("CREATE TABLE public.joins AS SELECT 1 AS id")
     pair.slave.execute("CREATE TABLE public.joins (id int)")
     with pair.apply() as running:
-        pair.capture("joins")
+        pair.capture_table("joins")
         pair.await_current()
         pair.await_normal_mode(running)
         seen = [whole_look(pair.pair, store, joining, frozenset("IUD"))]

@@ -13,7 +13,7 @@ from sluice.database.digests import Method
 from sluice.model.vendors import VENDORS
 from sluice.verify.findings import Outcome
 from sluice.verify.repair import repair
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 from tests.scenarios.verify.verifying import counts, look
 
 TABLES = """

@@ -23,7 +23,7 @@ from sluice.vendors.postgres.digester import Digester
 from sluice.verify.findings import Kind, Outcome
 from tests.examples import examples
 from tests.features import values_there
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 from tests.scenarios.verify.values import EQUAL, FOLDED, KEYS, PREPARE, TYPES, VECTOR, text
 from tests.scenarios.verify.verifying import counts, look, look_at_all
 
@@ -93,7 +93,7 @@ class Making:
     def build(self, tables: str) -> Rig:
         infos = iter(self.infos)
         prepare = PREPARE + (VECTOR if "public.vector(2)" in self.types else "")
-        return Rig.build(lambda: next(infos), self.redis_url, self.folder, prepare + tables, compare=False)
+        return Rig.normal(lambda: next(infos), self.redis_url, self.folder, prepare + tables, compare=False)
 
 
 @pytest.fixture(params=kinds())

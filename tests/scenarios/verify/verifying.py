@@ -13,7 +13,7 @@ from sluice.vendors.postgres.connection import connect
 from sluice.verify.compare import compare
 from sluice.verify.findings import Kind, TableFinding
 from sluice.verify.pinned_sessions import at_one_position
-from tests.scenarios.apply.rig import Rig
+from tests.rig.rig import Rig
 
 
 def look(rig: Rig, table: str, actions: str = "IUD", sample: int = 0, **options: Any) -> TableFinding:

@@ -13,9 +13,6 @@ from unittest import mock
 
 import psycopg
 import redis
-from initial_load.applying import Applying
-from initial_load.loaders import in_threads
-from initial_load.pair import rows_of
 
 from sluice import config
 from sluice.capture import reconcile, resources
@@ -33,8 +30,8 @@ from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
 from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect
-from sluice.vendors.postgres.source import position
-from sluice.vendors.postgres.target.control_tables import CheckpointStore
+from tests.rig.loaders import in_threads
+from tests.rig.rig import Applying, Rig, rows_of
 
 
 @dataclass
@@ -42,6 +39,7 @@ class Net:
     """Databases by the name of their connection; replications by prefix."""
 
     database: Callable[..., ConnectionInfo]
+    redis_url: str
     store: redis.Redis
     folder: Path
     infos: dict[str, ConnectionInfo] = field(default_factory=dict)
@@ -51,7 +49,7 @@ class Net:
     @classmethod
     def of(cls, database: Callable[..., ConnectionInfo], redis_url: str, folder: Path) -> "Net":
         folder.mkdir(parents=True, exist_ok=True)
-        return cls(database, redis_store.connect(redis_url), folder)
+        return cls(database, redis_url, redis_store.connect(redis_url), folder)
 
     def configure(self, *texts: str) -> None:
         """Replication files, as YAML; makes the databases that they name and that are not there yet."""
@@ -88,6 +86,12 @@ class Net:
     def update(self, prefix: str, slave: str, update_id: str | None = None) -> Update:
         return Update.named(self.pair(prefix, slave), update_id or f"update {uuid.uuid4().hex[:6]}")
 
+    def rig(self, prefix: str, slave: str) -> Rig:
+        """One pair of the net; its sessions are the net's."""
+        one = self.replications[prefix]
+        sessions = self.sessions[one.master.conn_id], self.sessions[one.slaves[slave].conn_id]
+        return Rig(self.pair(prefix, slave), self.redis_url, self.store, *sessions)
+
     def prepare(self, update: Update) -> None:
         """All steps up to TRANSITION."""
         self.capture(str(update.prefix))
@@ -102,20 +106,11 @@ class Net:
 
     def follow(self, prefix: str, slave: str) -> None:
         """The slave is NORMAL from now on, with the rows it has."""
-        one = self.replications[prefix]
-        place = one.slaves[slave]
-        session = self.sessions[place.conn_id]
-        store = CheckpointStore(session, one.prefix, place.schema, slave)
-        store.ensure()
-        with session.transaction():
-            store.move(SlaveState.INITIAL)
-            store.move(SlaveState.TRANSITION)
-            store.start_at(position.take(self.sessions[one.master.conn_id], one.prefix, one.master.schema))
-            store.move(SlaveState.NORMAL)
+        self.rig(prefix, slave).follow()
 
     def apply(self, prefix: str, slave: str) -> Applying:
         """The real apply of a pair, not started yet."""
-        return Applying(self.pair(prefix, slave), self.store)
+        return self.rig(prefix, slave).apply()
 
     @contextmanager
     def applying(self, *pairs: tuple[str, str]) -> Iterator[list[Applying]]:
@@ -125,26 +120,18 @@ class Net:
             for each in running:
                 stack.enter_context(each)
             yield running
-        for each in running:
-            if each.failure:
-                raise each.failure
 
     # -- what is seen
 
     def checkpoint(self, prefix: str, slave: str) -> Checkpoint | None:
-        place = self.replications[prefix].slaves[slave]
-        return CheckpointStore(
-            self.sessions[place.conn_id], self.replications[prefix].prefix, place.schema, slave
-        ).read()
+        return self.rig(prefix, slave).checkpoints.read()
 
     def state(self, prefix: str, slave: str) -> SlaveState:
-        found = self.checkpoint(prefix, slave)
-        return found.state if found else SlaveState.UNCONFIGURED
+        return self.rig(prefix, slave).state()
 
     def await_current(self, prefix: str, slave: str, running: Iterable[Applying] = (), seconds: float = 60.0) -> None:
         """Returns when the slave is NORMAL and has applied all that its master has committed by now."""
-        one = self.replications[prefix]
-        now = position.take(self.sessions[one.master.conn_id], one.prefix, one.master.schema)
+        now = self.rig(prefix, slave).now()
 
         def current() -> bool:
             found = self.checkpoint(prefix, slave)
