@@ -15,15 +15,17 @@ from contextlib import ExitStack
 
 import psycopg
 
-from benchmarks import machine, workload
-from benchmarks.clients import TENS, Clients, environment, start_rows
+from benchmarks import machine
+from benchmarks.clients import TENS, Clients, start_rows
 from benchmarks.cpu import CpuWatch
 from benchmarks.ours import capture, configure
 from benchmarks.report import Figure, Report, Run
 from benchmarks.rounds import alternate
 from benchmarks.servers import DATABASES, Servers, connect
 from benchmarks.side import SideFailed, scalar
-from benchmarks.workload import TABLE, Mix
+from workload import mixes
+from workload.mixes import TABLE, Mix
+from workload.pgbench import environment
 
 INHERITS = f"""
 CREATE SCHEMA apart;
@@ -41,7 +43,7 @@ class Subject:
         self.servers, self.name = servers, name
         self.info = servers.database("master", database)
         self.connection = connect(self.info)
-        self.connection.execute(workload.DDL)
+        self.connection.execute(mixes.DDL)
         self.queue: str | None = None
         """Where changes are written to, when they are."""
 
@@ -144,7 +146,7 @@ class Tens:
 
     def run(self, subject: Subject) -> Run:
         subject.empty()
-        rows = f"INSERT INTO {TABLE} SELECT {workload.VALUES} FROM ({start_rows(CLIENTS)}) s"
+        rows = f"INSERT INTO {TABLE} SELECT {mixes.VALUES} FROM ({start_rows(CLIENTS)}) s"
         subject.fill(lambda connection: connection.execute(rows.encode()))
         clients = Clients(subject.info, self.folder, TENS.format(table=TABLE), CLIENTS)
         return timed(subject, lambda: 10 * clients.transactions(self.count))

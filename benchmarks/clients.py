@@ -1,14 +1,12 @@
 """pgbench as the application: sessions of its own, through the protocol, with statements prepared."""
 
-import os
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 
 from devstack.postgres import binary
-from devstack.secret import write_private
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
+from workload import pgbench
 
 TENS = """\
 \\set k :k + 1
@@ -61,7 +59,7 @@ class Clients:
         self._first = first
         self._script = folder / "clients.sql"
         self._script.write_text(script)
-        self._environment = {**environment(info, folder), "PGOPTIONS": options}
+        self._environment = {**pgbench.environment(info, folder), "PGOPTIONS": options}
 
     def transactions(self, count: int) -> int:
         """Runs `count` transactions, as many of each client; returns how many that were. Raises `ClientsFailed`."""
@@ -85,22 +83,3 @@ def finish(process: "subprocess.Popen[str]") -> str:
     if process.returncode != 0:
         raise ClientsFailed(f"pgbench ended with status {process.returncode}: {said.strip()[-1000:]}")
     return said
-
-
-def environment(info: ConnectionInfo, folder: Path) -> Mapping[str, str]:
-    """Of a libpq program that works in this database; the password is in a file of mode 0600."""
-    passwords = folder / "pgpass"
-    known = passwords.read_text() if passwords.exists() else ""
-    line = f"{info.host}:{info.port}:*:{info.user}:{info.password}\n"
-    if line not in known:
-        write_private(passwords, known + line)
-    return {
-        "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
-        "LC_ALL": "C",
-        "PGHOST": info.host,
-        "PGPORT": str(info.port),
-        "PGDATABASE": info.database,
-        "PGUSER": info.user,
-        "PGPASSFILE": str(passwords),
-        "PGCONNECT_TIMEOUT": "10",
-    }

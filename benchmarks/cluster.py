@@ -18,7 +18,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks import machine, workload
+from benchmarks import machine
 from benchmarks.cpu import below
 from benchmarks.drain import drain
 from benchmarks.ours import Ours
@@ -26,10 +26,11 @@ from benchmarks.report import Figure, Report, Run
 from benchmarks.rounds import alternate
 from benchmarks.servers import Servers
 from benchmarks.side import SideFailed
-from benchmarks.workload import Mix
 from devstack.ports import HOST, free_port
 from devstack.process import await_true
 from spark_jobs import server
+from workload import mixes
+from workload.mixes import Mix
 
 CONF = {
     "spark.executor.memory": "512m",
@@ -144,7 +145,7 @@ def run(args: argparse.Namespace) -> Report:
         alone = _alone(servers, args, mix) if args.side != "ours" and "steady" in wanted else []
         args.spark_master = cluster.url
         conf = {**CONF, "spark.authenticate.secret": cluster.secret}
-        ours = Ours(servers, args, workload.DDL, conf, stage_above=STAGE_ABOVE)
+        ours = Ours(servers, args, mixes.DDL, conf, stage_above=STAGE_ABOVE)
         stack.callback(ours.close)
         ours.beside = cluster.roots
         ours.start()
@@ -179,7 +180,7 @@ def run(args: argparse.Namespace) -> Report:
 
 def _alone(servers: Servers, args: argparse.Namespace, mix: Mix) -> list[Run]:
     """The same drain by one process."""
-    ours = Ours(servers, args, workload.DDL)
+    ours = Ours(servers, args, mixes.DDL)
     try:
         ours.start()
         return alternate("local", {"ours": lambda: drain(servers, ours, mix)}, args.rounds, args.warm_up)["ours"]

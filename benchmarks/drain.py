@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from benchmarks import machine, workload
+from benchmarks import machine
 from benchmarks.cpu import CpuWatch
 from benchmarks.memory import MemoryWatch
 from benchmarks.native import Native
@@ -20,12 +20,13 @@ from benchmarks.report import Figure, Report, Run
 from benchmarks.rounds import alternate
 from benchmarks.servers import Servers
 from benchmarks.side import Side, SideFailed
-from benchmarks.workload import Mix, Work
+from workload import mixes
+from workload.mixes import Mix, Work
 
 NATIVE = "logical replication"
 
 
-def mixes(scale: float) -> dict[str, tuple[Mix, float | None]]:
+def goals(scale: float) -> dict[str, tuple[Mix, float | None]]:
     """Figures of this bench, each with the ratio that is aimed at."""
 
     def size(full: int) -> int:
@@ -42,16 +43,16 @@ def mixes(scale: float) -> dict[str, tuple[Mix, float | None]]:
 
 def run(args: argparse.Namespace) -> Report:
     """Raises `SideFailed` when a slave differs from its master."""
-    chosen = {name: mix for name, mix in mixes(args.scale).items() if name in (args.figure or ("bulk", "tens"))}
+    chosen = {name: mix for name, mix in goals(args.scale).items() if name in (args.figure or ("bulk", "tens"))}
     with ExitStack() as stack:
         servers = stack.enter_context(Servers(args))
         sides: dict[str, Side] = {}
         if args.side != "reference":
-            ours = sides["ours"] = Ours(servers, args, workload.DDL)
+            ours = sides["ours"] = Ours(servers, args, mixes.DDL)
             stack.callback(ours.close)
             ours.start()
         if args.side != "ours":
-            native = sides["reference"] = Native(servers, workload.DDL)
+            native = sides["reference"] = Native(servers, mixes.DDL)
             stack.callback(native.close)
         figures = [measure(servers, sides, mix, goal, args) for mix, goal in chosen.values()]
         setting = {
@@ -93,7 +94,7 @@ def drain(servers: Servers, side: Side, work: Work, during: Callable[[], None] =
 
     def arrived() -> bool:
         during()
-        return workload.shows(side.slave, mark)
+        return mixes.shows(side.slave, mark)
 
     with CpuWatch(servers.roots, side.roots) as cpu, MemoryWatch(side.roots) as memory:
         begun = time.perf_counter()
@@ -103,7 +104,7 @@ def drain(servers: Servers, side: Side, work: Work, during: Callable[[], None] =
     side.await_current()
     rows = 0
     for table in work.tables:
-        found = [workload.digest(connection, table) for connection in (side.master, side.slave)]
+        found = [mixes.digest(connection, table) for connection in (side.master, side.slave)]
         if found[0] != found[1]:
             raise SideFailed(f"{side.name}: {table} of the slave differs from the master: {found}")
         rows += found[0][0]

@@ -17,7 +17,7 @@ from typing import Any
 
 import psycopg
 
-from benchmarks import machine, workload
+from benchmarks import machine
 from benchmarks.clients import HUNDREDS, TENS, Clients, finish
 from benchmarks.cpu import CpuWatch
 from benchmarks.native import Native
@@ -26,9 +26,10 @@ from benchmarks.report import Figure, Report, Run
 from benchmarks.servers import Servers, connect
 from benchmarks.side import Side, SideFailed
 from devstack.demo.heartbeat import percentile
+from workload import mixes
 
 PROBE = "public.probe"
-DDL = f"{workload.DDL}; CREATE TABLE {PROBE} (id int PRIMARY KEY, beat bigint NOT NULL)"
+DDL = f"{mixes.DDL}; CREATE TABLE {PROBE} (id int PRIMARY KEY, beat bigint NOT NULL)"
 BEAT, LOOK = 0.02, 0.004
 """Seconds between two commits of the probe, and between two looks of the watcher."""
 CLIENTS = 2
@@ -185,7 +186,7 @@ def _one(
     clients = Clients(
         side.infos["master"],
         servers.folder,
-        traffic.script.format(table=workload.TABLE),
+        traffic.script.format(table=mixes.TABLE),
         CLIENTS,
         first=_highest(side) * 10 // traffic.changes // 5 + 1,
         options="-c synchronous_commit=off" if asynchronous else "",
@@ -199,7 +200,7 @@ def _one(
     finally:
         said = finish(pgbench)
     side.await_current()
-    found = [workload.digest(connection) for connection in (side.master, side.slave)]
+    found = [mixes.digest(connection) for connection in (side.master, side.slave)]
     if found[0] != found[1]:
         raise SideFailed(f"{side.name}: the slave differs from the master: {found}")
     done = next(int(line.rsplit(" ", 1)[1].split("/")[0]) for line in said.splitlines() if "actually processed" in line)
@@ -207,7 +208,7 @@ def _one(
 
 
 def _highest(side: Side) -> int:
-    row = side.master.execute(f"SELECT coalesce(max(id % 100000000), 0) FROM {workload.TABLE}").fetchone()
+    row = side.master.execute(f"SELECT coalesce(max(id % 100000000), 0) FROM {mixes.TABLE}").fetchone()
     assert row is not None
     return int(row[0])
 

@@ -23,8 +23,7 @@ from typing import Any
 
 import redis
 
-from benchmarks import cpu, machine, workload
-from benchmarks.clients import environment
+from benchmarks import cpu, machine
 from benchmarks.cpu import CpuWatch
 from benchmarks.ours import PREFIX, SLAVE, capture, configure
 from benchmarks.report import Figure, Report, Run
@@ -39,6 +38,8 @@ from sluice.load import steps
 from sluice.load.update import Update
 from sluice.pair import Pair
 from spark_jobs.endpoint import Endpoint
+from workload import mixes
+from workload.pgbench import environment
 
 TABLE = "public.sales"
 DDL = f"""
@@ -84,7 +85,7 @@ class Table:
         self.master.execute(DDL)
         self.master.execute(FILL.format(rows=rows).encode())
         self.master.execute(f"VACUUM (ANALYZE) {TABLE}")
-        self.digest = workload.digest(self.master, TABLE)
+        self.digest = mixes.digest(self.master, TABLE)
         self.replication = configure(servers.folder / "replications")
         capture(self.master, self.replication)
 
@@ -98,7 +99,7 @@ class Table:
             load(prepared)
             seconds = time.perf_counter() - begun
         with connect(slave_info) as slave:
-            found = workload.digest(slave, TABLE)
+            found = mixes.digest(slave, TABLE)
         if found != self.digest:
             raise SideFailed(f"the slave differs from the master: {found} instead of {self.digest}")
         return Run(self.rows / seconds, seconds, watch.seconds, {"rows": self.rows})

@@ -14,12 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
 
-from benchmarks import machine, workload
+from benchmarks import machine
 from benchmarks.drain import drain
 from benchmarks.ours import Ours
 from benchmarks.report import Figure, Report, Run
 from benchmarks.servers import Servers
-from benchmarks.workload import TABLE, Connection, Mix, Work, add_mark, set_mark
+from workload import mixes
+from workload.mixes import TABLE, Connection, Mix, Work, add_mark, set_mark
 
 FIGURES = ("waiting", "tables", "width", "hot", "one")
 FLAT = 0.8
@@ -57,7 +58,7 @@ class ManyTables(Marked):
         for number, table in enumerate(self.tables):
             rows = each + (number < rest)
             done += connection.execute(
-                f"INSERT INTO {table} SELECT {workload.VALUES} FROM generate_series(1, {rows}) AS s (i)".encode()
+                f"INSERT INTO {table} SELECT {mixes.VALUES} FROM generate_series(1, {rows}) AS s (i)".encode()
             ).rowcount
         return done + set_mark(connection, mark)
 
@@ -93,7 +94,7 @@ class HotRow(Marked):
         connection.execute(f"""
             DO $$ BEGIN
                 FOR k IN 1..{self.changes - 1} LOOP
-                    UPDATE {TABLE} SET amount = k % 1000000 WHERE id = {workload.MARK};
+                    UPDATE {TABLE} SET amount = k % 1000000 WHERE id = {mixes.MARK};
                     IF k % 10000 = 0 THEN COMMIT; END IF;
                 END LOOP;
             END $$""")
@@ -107,7 +108,7 @@ class OneTransaction(Marked):
     def write(self, connection: Connection, mark: str) -> int:
         with connection.transaction():
             done = connection.execute(
-                f"INSERT INTO {TABLE} SELECT {workload.VALUES} FROM generate_series(1, {self.changes - 1}) AS s (i)"
+                f"INSERT INTO {TABLE} SELECT {mixes.VALUES} FROM generate_series(1, {self.changes - 1}) AS s (i)"
             ).rowcount
             return done + set_mark(connection, mark)
 
@@ -117,7 +118,7 @@ def run(args: argparse.Namespace) -> Report:
     wanted = args.figure or FIGURES
     figures: list[Figure] = []
     with Servers(args) as servers:
-        with _side(servers, args, workload.DDL) as ours:
+        with _side(servers, args, mixes.DDL) as ours:
             million = Mix("bulk", _size(1_000_000, args), max(11, _size(1_000_000, args) // 100))
             base = _runs(servers, ours, million, args)
             if "waiting" in wanted:
@@ -134,7 +135,7 @@ def run(args: argparse.Namespace) -> Report:
                 one = OneTransaction(_size(5_000_000, args), f"one transaction of {_size(5_000_000, args):,} inserts")
                 figures.append(_figure(one.title, _runs(servers, ours, one, args), base))
         if "width" in wanted:
-            with _side(servers, args, f"{workload.DDL}; CREATE TABLE public.wide (id int PRIMARY KEY, v text)") as ours:
+            with _side(servers, args, f"{mixes.DDL}; CREATE TABLE public.wide (id int PRIMARY KEY, v text)") as ours:
                 for size, rows in ((10, 200_000), (1_000, 100_000), (100_000, 2_000), (10_000_000, 20)):
                     count = max(3, int(rows * args.scale))
                     wide = WideRows(count, f"{count:,} rows of {size:,} bytes", size)
@@ -144,7 +145,7 @@ def run(args: argparse.Namespace) -> Report:
         if "tables" in wanted:
             for count in sorted({max(1, min(count, int(1000 * args.scale))) for count in (1, 10, 100, 1000)}):
                 copies = "".join(f"; CREATE TABLE public.t{n} (LIKE {TABLE} INCLUDING ALL)" for n in range(1, count))
-                with _side(servers, args, workload.DDL + copies) as ours:
+                with _side(servers, args, mixes.DDL + copies) as ours:
                     changes = _size(200_000, args)
                     many = ManyTables(changes, f"{changes:,} inserts into {count:,} tables", count)
                     figures.append(_figure(many.title, _runs(servers, ours, many, args), base))

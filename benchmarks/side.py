@@ -11,7 +11,7 @@ from benchmarks.servers import Servers, connect
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 
-PATIENCE = 900.0
+WAIT_SECONDS = 900.0
 """Seconds that anything awaited may take."""
 LOOK, FIRST_LOOK = 0.005, 0.001
 """Seconds between two looks at what is awaited: a twentieth of what has passed, within these. A look costs a server
@@ -84,8 +84,8 @@ class Side(ABC):
             if looks % 50 == 0:
                 self.check()
             passed = time.monotonic() - begun
-            if passed > PATIENCE:
-                raise SideFailed(f"{self.name}: not within {PATIENCE:.0f} s: {what}")
+            if passed > WAIT_SECONDS:
+                raise SideFailed(f"{self.name}: not within {WAIT_SECONDS:.0f} s: {what}")
             time.sleep(min(max(passed / 20, FIRST_LOOK), LOOK))
 
 

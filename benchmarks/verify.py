@@ -109,8 +109,8 @@ def _ours(servers: Servers, ours: Ours, rows: int, expected: int, infos: Infos) 
     pair = Pair.of(ours.pair.replication, ours.pair.slave.name, infos)
     with CpuWatch(servers.roots, ours.roots) as watch:
         begun = time.perf_counter()
-        with at_one_position(pair, ours.store) as sight:
-            finding = compare(sight, TableName(schema, name))
+        with at_one_position(pair, ours.store) as view:
+            finding = compare(view, TableName(schema, name))
         seconds = time.perf_counter() - begun
     if finding.faults != expected or finding.rows_master != rows:
         raise SideFailed(f"{finding.faults} differences found instead of {expected}")

@@ -104,12 +104,12 @@ class Runner(threading.Thread):
     def stop(self) -> None:
         """An orderly stop, insisted on; returns when nothing of the service's session runs."""
         self._stopping.set()
-        for number, patience in self.service.program.stop_signals:
+        for number, seconds in self.service.program.stop_signals:
             if self._child is not None and self._child.poll() is None:
                 self._child.send_signal(number)
-            if self._ended(patience):
+            if self._ended(seconds):
                 break
-            log.warning("%s: did not end in %.0f s after %s", self.name, patience, signal.Signals(number).name)
+            log.warning("%s: did not end in %.0f s after %s", self.name, seconds, signal.Signals(number).name)
         else:
             if self._child is not None:
                 self._child.kill()
@@ -156,9 +156,9 @@ class Runner(threading.Thread):
         if child is None:
             return
         if child.poll() is None:
-            for number, patience in self.service.program.stop_signals:
+            for number, seconds in self.service.program.stop_signals:
                 child.send_signal(number)
-                if await_true(lambda: child.poll() is not None, patience):
+                if await_true(lambda: child.poll() is not None, seconds):
                     break
             else:
                 child.kill()

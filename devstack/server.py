@@ -139,12 +139,12 @@ class Server(ABC):
 
     def stop(self) -> None:
         """An orderly stop, insisted on more and more; returns when nothing of the server runs."""
-        for number, patience in self.stop_signals:
+        for number, seconds in self.stop_signals:
             process = self.process()
             if process is None:
                 break
             process.send(number)
-            if self._await_end(process, patience):
+            if self._await_end(process, seconds):
                 break
         self.kill()
 

@@ -37,7 +37,7 @@ from sluice.model.connection import ConnectionInfo
 
 UP_TIMEOUT = 300.0
 DOWN_TIMEOUT = 120.0
-PATIENCE = 3
+GIVEN_UP_AFTER = 3
 """Failed starts of a service before `up` gives up; the supervisor itself never does."""
 
 OPTIONS = {"airflow": "--airflow-port PORT", "master": "--master-port PORT", "redis": "--redis-port PORT"}
@@ -326,7 +326,7 @@ class Stack:
                 if said.get(report.name) is not report.state and report.state is not State.WAITING:
                     said[report.name] = report.state
                     say(_progress(report, time.monotonic() - began))
-                if report.state is State.BACKING_OFF and report.failures >= PATIENCE:
+                if report.state is State.BACKING_OFF and report.failures >= GIVEN_UP_AFTER:
                     raise UpFailed(report.name, report.message, self.home.log(report.name))
             running = {report.name for report in reports if report.state is State.RUNNING}
             if running == wanted:

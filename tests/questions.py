@@ -8,6 +8,7 @@ from typing import Any
 
 from devstack.stack import Stack
 from sluice.cli.airflow_api import ApiRefused, ApiUnreachable
+from tests.stacks import until
 
 LEFT = "Received executor event with state success for task instance"
 
@@ -49,11 +50,19 @@ class Question:
                 if given():
                     return
                 if (left := self._left()) > self._noticed and self.asked():
-                    time.sleep(1)  # the line is written just before the scheduler looks at the task
+                    self._await_turn()
                     self.api.call("PATCH", self.path, {"chosen_options": [chosen], "params_input": {}})
                     self._noticed = left
             assert time.monotonic() < deadline, f"{chosen}: no answer arrived at {self.path}"
             time.sleep(1)
+
+    def _await_turn(self) -> None:
+        """The line is written just before the scheduler looks at the task: its next heartbeat comes after that."""
+        beat = self._heartbeat()
+        until(lambda: self._heartbeat() != beat, 300)
+
+    def _heartbeat(self) -> str:
+        return str(self.api.health()["scheduler"]["latest_scheduler_heartbeat"])
 
     def _left(self) -> int:
         """How often the executor has noticed that the task left its worker."""

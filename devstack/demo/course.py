@@ -17,15 +17,15 @@ import psycopg
 from devstack.demo import chaos, compare, leftovers, master, replications, report, slave
 from devstack.demo.accounts import APPLICATION, DATABASE, OWNER, PREFIX, SCHEMA
 from devstack.demo.captured import Captured
-from devstack.demo.heartbeat import Heart
+from devstack.demo.heartbeat import Heartbeat
 from devstack.demo.memory import MemoryWatch
-from devstack.demo.patience import Patience
 from devstack.demo.replica import Replica
 from devstack.demo.screen import Screen
 from devstack.demo.start import require_disk, start
 from devstack.demo.strikes import Hand
 from devstack.demo.traffic import Traffic, TrafficFailed
 from devstack.demo.view import Picture
+from devstack.demo.waiting import Waiting
 from devstack.process import await_true
 from devstack.stack import Stack
 from sluice.cli.airflow import APPLY, INITIAL_UPDATE
@@ -52,11 +52,11 @@ class Course:
         self.replicas: list[Replica] = []
         self.stack = self._stack()
         self.memory = MemoryWatch(self.stack.home.root)
-        self.heart: Heart | None = None
+        self.heart: Heartbeat | None = None
         self.traffic: Traffic | None = None
         self.captured: Captured | None = None
         self.hand: Hand | None = None
-        self.patience = Patience(self.stack, self.replicas, self.events)
+        self.waiting = Waiting(self.stack, self.replicas, self.events)
         self.plan = chaos.plan(self.seed)
         self.problems: list[str] = []
         self._until: float | None = None
@@ -107,10 +107,10 @@ class Course:
     def load(self, replica: Replica) -> None:
         """The initial update of one slave, to the end: state NORMAL, apply running."""
         self.stage = f"initial update of {replica.name}"
-        self.patience.insist(replica.update.trigger, "starting the initial update")
+        self.waiting.insist(replica.update.trigger, "starting the initial update")
         replica.update.start()
         struck = self._strike_while_loading(replica)
-        self.patience.until(f"State NORMAL of {replica.name}", lambda: self._is_normal(replica), replica.progress)
+        self.waiting.until(f"State NORMAL of {replica.name}", lambda: self._is_normal(replica), replica.progress)
         if struck is not None:
             struck.join()
         self.events.say(f"{replica.name} is NORMAL, {APPLY} runs", "good")
@@ -140,7 +140,7 @@ class Course:
             striking = threading.Thread(target=lambda: hand.play(self.plan.apply, lambda: True), daemon=True)
             striking.start()
         while time.monotonic() < self._until or (striking is not None and striking.is_alive()):
-            self.patience.raise_failures()
+            self.waiting.raise_failures()
             time.sleep(POLL)
         if self.hand is not None:
             self.hand.settle()
@@ -158,14 +158,14 @@ class Course:
             self.problems.append(str(failed))
         self.events.say("traffic stopped")
         final: list[Position] = []
-        self.patience.insist(lambda: final.append(self._position()), "reading the master's position")
+        self.waiting.insist(lambda: final.append(self._position()), "reading the master's position")
         return final[0]
 
     def catch_up(self, final: Position) -> None:
         """Wait until every slave has everything."""
         self.stage = "waiting until the slaves are current"
         for replica in self.replicas:
-            self.patience.until(f"A current {replica.name}", partial(replica.covers, final), replica.progress)
+            self.waiting.until(f"A current {replica.name}", partial(replica.covers, final), replica.progress)
             self.events.say(f"{replica.name} is current", "good")
 
     def prove(self) -> dict[str, list[compare.Verdict]]:
@@ -223,7 +223,7 @@ class Course:
         return Stack(ports={name: port for name, port in named.items() if port}, postgres=self.args.postgres)
 
     def _start_traffic(self) -> None:
-        self.heart = Heart(self.stack.master.info(DATABASE, OWNER))
+        self.heart = Heartbeat(self.stack.master.info(DATABASE, OWNER))
         self.heart.start()
         self.traffic = Traffic(
             self.stack.master, self.args.rate, self.scale, self.seed, self.stack.environment(), self.events
@@ -245,7 +245,7 @@ class Course:
                 self.stack,
                 lambda: [entry.name for entry in self.replicas],
                 self._is_loaded,
-                lambda name, at: self._replica(name).pulse.follows(at),
+                lambda name, at: self._replica(name).meter.follows(at),
                 self.seed,
                 self.events,
             )
@@ -257,7 +257,7 @@ class Course:
         hand = self.hand
 
         def strike() -> None:
-            await_true(lambda: replica.observer.sight.begun > 0 or self._is_normal(replica), 3600, 0.02)
+            await_true(lambda: replica.observer.latest.begun > 0 or self._is_normal(replica), 3600, 0.02)
             hand.play(self.plan.load, lambda: not self._is_normal(replica))
 
         thread = threading.Thread(target=strike, name="chaos", daemon=True)
@@ -265,15 +265,15 @@ class Course:
         return thread
 
     def _is_loaded(self, name: str) -> bool:
-        sight = self._replica(name).observer.sight
-        return bool(sight.blocks) and sight.stored == sight.blocks
+        observed = self._replica(name).observer.latest
+        return bool(observed.blocks) and observed.stored == observed.blocks
 
     def _replica(self, name: str) -> Replica:
         return next(entry for entry in self.replicas if entry.name == name)
 
     def _is_normal(self, replica: Replica) -> bool:
         run = replica.update.latest
-        return replica.observer.sight.state == "NORMAL" and run.state == "success" and run.apply == "running"
+        return replica.observer.latest.state == "NORMAL" and run.state == "success" and run.apply == "running"
 
     def _position(self) -> Position:
         """Raises Sluice's errors and psycopg's."""

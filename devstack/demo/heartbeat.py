@@ -49,7 +49,7 @@ class Beats:
             return self._times[index] if index < len(self._times) else None
 
 
-class Heart(threading.Thread):
+class Heartbeat(threading.Thread):
     """Writes the beats until stopped; outlives restarts of the master."""
 
     def __init__(self, master: ConnectionInfo) -> None:
@@ -83,11 +83,11 @@ class Heart(threading.Thread):
             self.join(10)
 
 
-class Pulse(threading.Thread):
+class LagMeter(threading.Thread):
     """Watches the beats arrive on one slave."""
 
     def __init__(self, slave: ConnectionInfo, beats: Beats) -> None:
-        super().__init__(name="pulse", daemon=True)
+        super().__init__(name="meter", daemon=True)
         self._slave, self._beats = slave, beats
         self._stopping = threading.Event()
         self._lock = threading.Lock()
@@ -99,7 +99,7 @@ class Pulse(threading.Thread):
         while not self._stopping.wait(LOOK):
             try:
                 if connection is None or connection.closed:
-                    connection = connect(self._slave, "pulse")
+                    connection = connect(self._slave, "meter")
                 row = connection.execute("SELECT beat FROM public.heartbeat WHERE id = 1").fetchone()
                 if row:
                     self.arrived(int(row[0]), time.monotonic())

@@ -7,13 +7,13 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from devstack.demo import pgbench, zoo
 from devstack.demo.accounts import ACCOUNT, DATABASE, OWNER, PREFIX, SCHEMA
 from devstack.postgres import PostgresServer
 from sluice import sql_files
 from sluice.vendors.postgres.connection import quoted
+from workload import pgbench, tables, zoo
 
-SQL = Path(__file__).parent / "sql"
+SQL = Path(tables.__file__).parent / "sql"
 SCHEMAS = ("public", "Mixed Case")
 """Where the tables are."""
 SINCE = {"negative_scales": 150000, "infinite_intervals": 170000}
@@ -37,10 +37,12 @@ def make(server: PostgresServer, scale: int) -> None:
     with server.connect(DATABASE, OWNER) as owner:
         features |= {"xml"} if _has_xml(owner) else set()
         features |= {name for name, version in SINCE.items() if owner.info.server_version >= version}
-        for name in ("types", "type_zoo", "odd_names", "shop", "shop_rows"):
+        for name in ("types", "type_zoo", "odd_names", "shop"):
             owner.execute(script(name, features))
+        owner.execute(tables.DDL.encode())
+        owner.execute(script("shop_rows", features))
         _fill_zoo(owner)
-    pgbench.make_tables(server, scale)
+    pgbench.make_tables(server.info(DATABASE, OWNER), server.directory / "passwords", scale)
     with server.connect(DATABASE) as admin:
         grant(admin)
 
@@ -48,8 +50,8 @@ def make(server: PostgresServer, scale: int) -> None:
 def grant(admin: Connection) -> None:
     """Grant the replication account what it needs, schema by schema; it owns none of the tables."""
     names = {"role": quoted(ACCOUNT), "schema": quoted(SCHEMA), "owner": quoted(OWNER)}
-    for tables in SCHEMAS:
-        admin.execute(sql_files.render("postgres", "grants", tables=quoted(tables), **names))
+    for schema in SCHEMAS:
+        admin.execute(sql_files.render("postgres", "grants", tables=quoted(schema), **names))
 
 
 def make_event_triggers(server: PostgresServer) -> bool:
@@ -93,17 +95,8 @@ def script(name: str, features: set[str]) -> str:
     return _OPTIONAL.sub(lambda match: match.group(2) if match.group(1) in features else "", text)
 
 
-def zoo_columns(connection: Connection) -> list[str]:
-    """The columns of `type_zoo` that get values from `zoo`, in the table's order."""
-    rows = connection.execute(
-        "SELECT attname::text FROM pg_catalog.pg_attribute WHERE attrelid = 'public.type_zoo'::regclass AND attnum > 0"
-        " AND NOT attisdropped AND attgenerated = '' AND attname ~ '^c_' AND attname <> 'c_default' ORDER BY attnum"
-    ).fetchall()
-    return [str(name) for (name,) in rows]
-
-
 def _fill_zoo(owner: Connection) -> None:
-    columns = zoo_columns(owner)
+    columns = zoo.columns(owner)
     insert = sql.SQL("INSERT INTO public.type_zoo (id, {}) VALUES (%s, {})").format(
         sql.SQL(", ").join(map(sql.Identifier, columns)), sql.SQL(", ").join([sql.Placeholder()] * len(columns))
     )

@@ -60,7 +60,7 @@ class TableProgress:
 
 
 @dataclass(frozen=True)
-class Sight:
+class Observation:
     """A slave at one moment."""
 
     state: str = "UNCONFIGURED"
@@ -99,12 +99,12 @@ class Consistency:
 
 
 class Observer(threading.Thread):
-    """Watches one slave until stopped. `sight` is the latest look."""
+    """Watches one slave until stopped. `latest` is the last one."""
 
     def __init__(self, name: str, slave: ConnectionInfo, redis_url: str) -> None:
         super().__init__(name=f"observer of {name}", daemon=True)
         self.slave_name = name
-        self.sight = Sight()
+        self.latest = Observation()
         self.consistency = Consistency()
         self._slave = slave
         self._redis = redis.Redis.from_url(redis_url, decode_responses=True, socket_timeout=1, socket_connect_timeout=1)
@@ -115,18 +115,18 @@ class Observer(threading.Thread):
         connection: psycopg.Connection[Any] | None = None
         turns = 0
         while not self._stopping.wait(INTERVAL):
-            closures = self._closures() if turns % 4 == 0 else self.sight.closures
+            closures = self._closures() if turns % 4 == 0 else self.latest.closures
             try:
                 if connection is None or connection.closed:
                     connection = connect(self._slave, "observer")
-                self.sight = replace(self._look(connection), closures=closures)
-                self._history.append((time.monotonic(), self.sight.changes, self.sight.rows))
-                if turns % 2 == 0 and self.sight.state == "NORMAL":
+                self.latest = replace(self._look(connection), closures=closures)
+                self._history.append((time.monotonic(), self.latest.changes, self.latest.rows))
+                if turns % 2 == 0 and self.latest.state == "NORMAL":
                     self._check_balances(connection)
             except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
-                self.sight = Sight(reachable=True, closures=closures)
+                self.latest = Observation(reachable=True, closures=closures)
             except psycopg.Error:
-                self.sight = replace(self.sight, reachable=False, closures=closures)
+                self.latest = replace(self.latest, reachable=False, closures=closures)
                 if connection is not None:
                     connection.close()
             turns += 1
@@ -160,16 +160,16 @@ class Observer(threading.Thread):
             rows, seconds = connection.execute(LOADED, [self.slave_name]).fetchone() or (0, None)
         return int(str(rows)), float(str(seconds or 0))
 
-    def _look(self, connection: psycopg.Connection[Any]) -> Sight:
+    def _look(self, connection: psycopg.Connection[Any]) -> Observation:
         row = connection.execute(CHECKPOINT, [self.slave_name]).fetchone()
         if row is None:
-            return Sight(reachable=True)
+            return Observation(reachable=True)
         state, message, position, changes, catching_up = row
-        tables = self.sight.tables
+        tables = self.latest.tables
         if state != "NORMAL" or not tables:
             tables = tuple(TableProgress(*entry) for entry in connection.execute(BLOCKS, [self.slave_name]).fetchall())
         seen = SnapshotPosition.parse(position) if position else None
-        return Sight(state, message or "", seen, int(changes), bool(catching_up), tables, (), True)
+        return Observation(state, message or "", seen, int(changes), bool(catching_up), tables, (), True)
 
     def _check_balances(self, connection: psycopg.Connection[Any]) -> None:
         consistent, tellers, branches = connection.execute(BALANCES, [self.slave_name]).fetchone() or (False, 0, 0)
@@ -181,4 +181,4 @@ class Observer(threading.Thread):
     def _closures(self) -> tuple[str, ...]:
         with contextlib.suppress(SluiceError, redis.RedisError):
             return tuple(str(closure) for closure in Gate(self._redis, Prefix(PREFIX), self.slave_name).closures())
-        return self.sight.closures
+        return self.latest.closures

@@ -3,7 +3,7 @@
 import time
 
 from devstack.demo.accounts import DATABASE, PREFIX
-from devstack.demo.heartbeat import Beats, Pulse, percentile
+from devstack.demo.heartbeat import Beats, LagMeter, percentile
 from devstack.demo.observer import Observer
 from devstack.demo.report import SlaveFigures
 from devstack.demo.view import SlavePicture
@@ -23,7 +23,7 @@ class Replica:
         self.server = stack.slaves[name]
         info = self.server.info(DATABASE)
         self.observer = Observer(name, info, stack.redis_url)
-        self.pulse = Pulse(info, beats)
+        self.meter = LagMeter(info, beats)
         self.update = InitialUpdate(stack.airflow.api(), name, PREFIX)
         self.normal_since: float | None = None
         self.joining: tuple[float, float] | None = None
@@ -31,36 +31,38 @@ class Replica:
 
     def start(self) -> None:
         self.observer.start()
-        self.pulse.start()
+        self.meter.start()
 
     def stop(self) -> None:
-        for thread in (self.observer, self.pulse, self.update):
+        for thread in (self.observer, self.meter, self.update):
             thread.stop()
 
     def covers(self, position: Position) -> bool:
         """Whether everything up to the position is applied."""
-        seen = self.observer.sight.position
-        return seen is not None and not self.observer.sight.catching_up and seen.covers_all_of(position)
+        seen = self.observer.latest.position
+        return seen is not None and not self.observer.latest.catching_up and seen.covers_all_of(position)
 
     def progress(self) -> object:
         """Changes whenever anything moves; shown to people when nothing does."""
-        sight, run = self.observer.sight, self.update.latest
+        observed, run = self.observer.latest, self.update.latest
         return (
-            f"{self.name} is {sight.state} {sight.message!r}, {sight.stored} of {sight.blocks} blocks,"
-            f" {sight.changes} changes;"
+            f"{self.name} is {observed.state} {observed.message!r}, {observed.stored} of {observed.blocks} blocks,"
+            f" {observed.changes} changes;"
             f" initial_update {run.state or 'not seen'} {run.task}; cdc_apply {run.apply or 'not seen'};"
-            f" gate closed by: {', '.join(sight.closures) or 'nobody'}."
+            f" gate closed by: {', '.join(observed.closures) or 'nobody'}."
         )
 
     def picture(self) -> SlavePicture:
         now = time.monotonic()
         changes, rows = self.observer.rates()
-        recent = percentile(self.pulse.lags(since=now - RECENT), 0.95)
-        return SlavePicture(self.name, self.observer.sight, self.update.latest, self.pulse.now(), recent, changes, rows)
+        recent = percentile(self.meter.lags(since=now - RECENT), 0.95)
+        return SlavePicture(
+            self.name, self.observer.latest, self.update.latest, self.meter.now(), recent, changes, rows
+        )
 
     def figures(self, began: float, ended: float) -> SlaveFigures:
         """What was measured while the traffic went on. Raises psycopg's errors."""
-        lags = self.pulse.lags(began, ended)
+        lags = self.meter.lags(began, ended)
         rows, seconds = self.observer.load_figures()
         watched = self.observer.consistency
         return SlaveFigures(
@@ -73,5 +75,5 @@ class Replica:
             applied_rate=self.observer.applied_rate(began, ended),
             looks=watched.looks,
             half_transactions=tuple(watched.half_transactions),
-            joining_p95=percentile(self.pulse.lags(*self.joining), 0.95) if self.joining else None,
+            joining_p95=percentile(self.meter.lags(*self.joining), 0.95) if self.joining else None,
         )

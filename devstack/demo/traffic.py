@@ -12,13 +12,13 @@ from typing import IO, Any
 
 import psycopg
 
-from devstack.demo import pgbench
 from devstack.demo.accounts import APPLICATION, DATABASE, OWNER
 from devstack.demo.events import Events
 from devstack.home import REPOSITORY
 from devstack.postgres import PostgresServer
 from devstack.process import await_true
 from sluice.errors import Terminal
+from workload import pgbench
 
 WRITER_SHARE, WRITER_MOST = 0.25, 400
 """The writer's part of the row changes, and the most it makes a second; pgbench makes the rest."""
@@ -47,6 +47,7 @@ class Traffic:
         self.mix = pgbench.mix(int(rate - self.writer_rate))
         path = os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "plugins")])
         self._environment = {**environment, "PYTHONPATH": path}
+        self._passwords = master.directory / "passwords"
         self._stopping = threading.Event()
         self._bench: subprocess.Popen[str] | None = None
         self._writer: subprocess.Popen[str] | None = None
@@ -122,7 +123,10 @@ class Traffic:
             command = pgbench.command(self.mix, self.scale, self.seed + self._restarts)
             self._bench = bench = subprocess.Popen(
                 command,
-                env={**self._environment, **pgbench.environment(self.master)},
+                env={
+                    **self._environment,
+                    **pgbench.environment(self.master.info(DATABASE, OWNER), self._passwords),
+                },
                 text=True,
                 start_new_session=True,
                 stdin=subprocess.DEVNULL,
@@ -143,7 +147,7 @@ class Traffic:
         log = Path(self._environment["SLUICE_HOME"]) / "logs" / "demo-writer.log"
         with open(log, "ab") as errors:
             self._writer = writer = subprocess.Popen(
-                [sys.executable, "-m", "devstack.demo.writer"],
+                [sys.executable, "-m", "workload"],
                 env=self._environment,
                 text=True,
                 start_new_session=True,

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from devstack.demo.events import Event
-from devstack.demo.observer import Sight, TableProgress
+from devstack.demo.observer import Observation, TableProgress
 from sluice.cli.initial_update import RunState
 
 COLOURS = {"NORMAL": "green", "TRANSITION": "yellow", "INITIAL": "yellow", "INCONSISTENT": "red"}
@@ -23,7 +23,7 @@ class SlavePicture:
     """A slave as the view shows it; lags in seconds, rates a second."""
 
     name: str
-    sight: Sight
+    observed: Observation
     run: RunState
     lag: float | None
     lag_p95: float | None
@@ -69,17 +69,19 @@ def line(picture: Picture) -> str:
     if picture.captured_rate is not None:
         parts.append(f"master {picture.captured_rate:,.0f} changes/s")
     for slave in picture.slaves:
-        sight = slave.sight
-        words = [f"{slave.name} {sight.state}"]
+        observed = slave.observed
+        words = [f"{slave.name} {observed.state}"]
         if slave.run.task:
             words.append(f"task {slave.run.task}")
-        if sight.blocks and sight.state != "NORMAL":
-            words.append(f"blocks {sight.stored}/{sight.blocks}, {sight.rows:,} rows ({slave.row_rate:,.0f}/s)")
+        if observed.blocks and observed.state != "NORMAL":
+            words.append(
+                f"blocks {observed.stored}/{observed.blocks}, {observed.rows:,} rows ({slave.row_rate:,.0f}/s)"
+            )
         if slave.lag is not None:
             words.append(f"lag {seconds(slave.lag)}, applies {slave.change_rate:,.0f} changes/s")
-        words += [f"gate closed: {closure}" for closure in sight.closures]
-        if sight.message and sight.state != "NORMAL":
-            words.append(sight.message)
+        words += [f"gate closed: {closure}" for closure in observed.closures]
+        if observed.message and observed.state != "NORMAL":
+            words.append(observed.message)
         parts.append(", ".join(words))
     return "; ".join(parts)
 
@@ -105,11 +107,11 @@ def clock(value: float) -> str:
 
 
 def _slave(slave: SlavePicture) -> RenderableType:
-    sight, run = slave.sight, slave.run
-    state = "CATCHING_UP" if sight.catching_up else sight.state
-    head = Text.assemble((f"\n{slave.name} ", "bold"), (state, f"bold {COLOURS.get(sight.state, 'white')}"))
+    observed, run = slave.observed, slave.run
+    state = "CATCHING_UP" if observed.catching_up else observed.state
+    head = Text.assemble((f"\n{slave.name} ", "bold"), (state, f"bold {COLOURS.get(observed.state, 'white')}"))
     head.append(f"   lag {seconds(slave.lag)} (p95 {seconds(slave.lag_p95)})   {slave.change_rate:,.0f} changes/s")
-    if not sight.reachable:
+    if not observed.reachable:
         head.append("   not reachable", "bold red")
     parts: list[RenderableType] = [head]
     words = []
@@ -121,11 +123,11 @@ def _slave(slave: SlavePicture) -> RenderableType:
         words.append("Airflow does not answer")
     if words:
         parts.append(Text("  " + "   ".join(words), "dim"))
-    parts += [Text(f"  gate closed: {closure}", "yellow") for closure in sight.closures]
-    if sight.message:
-        parts.append(Text(f"  {sight.message}", "yellow"))
-    if sight.blocks and sight.state != "NORMAL":
-        parts.append(_load(sight.tables, sight.stored, sight.blocks, sight.rows, slave.row_rate))
+    parts += [Text(f"  gate closed: {closure}", "yellow") for closure in observed.closures]
+    if observed.message:
+        parts.append(Text(f"  {observed.message}", "yellow"))
+    if observed.blocks and observed.state != "NORMAL":
+        parts.append(_load(observed.tables, observed.stored, observed.blocks, observed.rows, slave.row_rate))
     return Group(*parts)
 
 

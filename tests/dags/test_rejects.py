@@ -110,7 +110,7 @@ def test_the_answers_of_the_apply_are_told(store: RejectStore) -> None:
 
 
 def test_without_an_apply_the_question_stays(store: RejectStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps_rejects, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(steps_rejects, "WAIT_SECONDS", 0.0)
     assert "2 wait for the apply" in run("apply", "all")
     assert [(each.status, each.asked_by) for each in store.open()] == [(RejectStatus.ASKED, "anna")] * 2
 

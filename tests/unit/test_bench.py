@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from benchmarks import cpu, report, rounds
 from benchmarks.arguments import BENCHES
 from benchmarks.capture import Bulk
-from benchmarks.drain import mixes
+from benchmarks.drain import goals
 from benchmarks.memory import MemoryWatch
 from benchmarks.report import Figure, Report, Run
-from benchmarks.workload import Mix, _ranges
 from devstack import cli
 from tests.waiting import until
+from workload.mixes import Mix, _ranges
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -146,7 +146,7 @@ def test_pieces_cover_every_number_once(count: int, size: int) -> None:
 
 @given(st.floats(0.0001, 3))
 def test_mixes_of_any_size_have_transactions_of_the_right_kind(scale: float) -> None:
-    for name, (mix, _) in mixes(scale).items():
+    for name, (mix, _) in goals(scale).items():
         assert mix.changes % 100 == 0 and mix.changes >= 200
         assert (mix.transaction == 10) == (name == "tens"), "what decides how they are made"
     assert isinstance(Bulk(scale).mix, Mix) and Bulk(scale).mix.transaction != 10

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devstack.demo import arguments, chaos, compare, pgbench
-from devstack.demo.heartbeat import Beats, Pulse, percentile
+from devstack.demo import arguments, chaos, compare
+from devstack.demo.heartbeat import Beats, LagMeter, percentile
 from devstack.demo.start import NotEnoughDisk, require_disk
-from devstack.demo.zoo import array, record
 from sluice.cli.initial_update import running_task
 from sluice.model.connection import ConnectionInfo
+from workload import pgbench
+from workload.zoo import array, record
 
 NOBODY = ConnectionInfo("postgres", "127.0.0.1", 1, "demo", "nobody", "")
 
@@ -44,19 +45,19 @@ def test_a_beat_that_a_later_one_overtook_counts_as_arrived_with_it() -> None:
     beats = Beats()
     for number, at in ((1, 10.0), (2, 10.1), (4, 10.3), (5, 10.4)):
         beats.add(number, at)
-    pulse = Pulse(NOBODY, beats)
-    pulse.arrived(1, 10.5)
-    pulse.arrived(1, 10.6)
-    pulse.arrived(4, 11.0)
-    assert pulse.lags() == pytest.approx([0.5, 0.9, 0.7])
-    assert pulse.lags(since=10.7) == pytest.approx([0.9, 0.7])
-    assert pulse.follows(10.2) and not pulse.follows(10.3)
+    meter = LagMeter(NOBODY, beats)
+    meter.arrived(1, 10.5)
+    meter.arrived(1, 10.6)
+    meter.arrived(4, 11.0)
+    assert meter.lags() == pytest.approx([0.5, 0.9, 0.7])
+    assert meter.lags(since=10.7) == pytest.approx([0.9, 0.7])
+    assert meter.follows(10.2) and not meter.follows(10.3)
     assert beats.oldest_after(4) == 10.4
     assert beats.oldest_after(5) is None
 
 
 def test_no_beat_seen_yet_is_no_lag() -> None:
-    assert Pulse(NOBODY, Beats()).now() is None
+    assert LagMeter(NOBODY, Beats()).now() is None
 
 
 @given(st.lists(st.floats(0, 100), min_size=1), st.floats(0, 1))

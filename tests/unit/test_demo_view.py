@@ -8,13 +8,13 @@ from rich.console import Console
 from devstack.demo import report, view
 from devstack.demo.compare import Difference, Side, Verdict
 from devstack.demo.events import Event, Events
-from devstack.demo.observer import Sight, TableProgress
+from devstack.demo.observer import Observation, TableProgress
 from sluice.cli.initial_update import RunState
 from sluice.model.names import TableName
 
 LOADING = view.SlavePicture(
     name="dr1",
-    sight=Sight(
+    observed=Observation(
         state="TRANSITION",
         tables=(TableProgress("public.pgbench_accounts", 20, 12, 600_000), TableProgress("public.[bold]odd", 1, 1, 7)),
         closures=("admin (anna, 14:02 UTC): lunch",),
@@ -79,7 +79,7 @@ def test_a_line_for_a_log_says_the_same() -> None:
 
 
 def test_a_slave_that_cannot_be_reached_is_shown_as_such() -> None:
-    away = view.SlavePicture("dr1", Sight(state="NORMAL"), RunState(answering=False), None, None, 0, 0)
+    away = view.SlavePicture("dr1", Observation(state="NORMAL"), RunState(answering=False), None, None, 0, 0)
     text = shown(view.render(view.Picture("replicating", 1, 0, 0, (away,))))
     assert "not reachable" in text and "Airflow does not answer" in text and "lag –" in text
 

@@ -14,7 +14,7 @@ from sluice.model.reject import OPEN, Reject, RejectStatus
 
 log = logging.getLogger("sluice.airflow")
 
-PATIENCE_SECONDS = 60.0
+WAIT_SECONDS = 60.0
 """How long the task waits for the apply's answer; the question itself waits for ever."""
 
 
@@ -81,7 +81,7 @@ def numbers(text: str, known: list[int]) -> list[int]:
 
 def _answers(work: TaskContext, store: RejectTable, ids: list[int]) -> str:
     """Waits for them a while. Raises `RejectsRefused`."""
-    end = time.monotonic() + PATIENCE_SECONDS
+    end = time.monotonic() + WAIT_SECONDS
     while True:
         now = store.read(RejectStatus, ids)
         waiting = [reject for reject in now if reject.status is RejectStatus.ASKED]

@@ -26,7 +26,7 @@ from sluice.load.update import LoadTarget
 
 log = logging.getLogger("sluice.load")
 
-LOCK_PATIENCE_SECONDS = 20.0
+LOCK_WAIT_SECONDS = 20.0
 """How long a job waits for a predecessor whose session has still to end."""
 
 
@@ -112,7 +112,7 @@ class LoadJob:
 
     def _lock(self, slave: Session) -> None:
         updates = vendor_of(self.update.slave_info.vendor).loads
-        deadline = time.monotonic() + LOCK_PATIENCE_SECONDS
+        deadline = time.monotonic() + LOCK_WAIT_SECONDS
         while True:
             try:
                 updates.lock(slave, self.update.prefix, self.update.slave.name)

@@ -69,7 +69,7 @@ def load_worker(update: Update, loader: str, stopped: Callable[[], bool] = lambd
 
     `loader` is a name that no loader had before: the job's (see `sluice.load.load_job`), a slash, and
     something of its own. Raises `LoadEnded` when the update was cancelled, other `Terminal` for
-    what a person must mend, `JobOver`, and `Transient` when outages outlast `PATIENCE_SECONDS`.
+    what a person must mend, `JobOver`, and `Transient` when outages outlast `WAIT_SECONDS`.
     The block in hand is given back in any case.
     """
     worker = Loader(update, loader, stopped)

@@ -33,7 +33,7 @@ from sluice.model.throttle_state import ThrottleState
 
 log = logging.getLogger("sluice.load")
 
-PATIENCE_SECONDS = 180.0
+WAIT_SECONDS = 180.0
 """How long a worker goes on through outages that leave it nothing to do."""
 BEAT_SECONDS = 1.0
 """How often a worker that copies looks whether the block is still its own."""
@@ -148,7 +148,7 @@ class BlockWorker(ABC):
                 log.info("%s: %s", self.target, reason)
             except Transient as outage:
                 self._give_back()
-                if time.monotonic() - self._fine_at > PATIENCE_SECONDS:
+                if time.monotonic() - self._fine_at > WAIT_SECONDS:
                     raise
                 backoff = min(max(2 * backoff, 0.1), 5.0)
                 log.warning("%s: %s Next try in %.2g s.", self.target, outage, backoff)

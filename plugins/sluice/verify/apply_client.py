@@ -16,7 +16,7 @@ from sluice.model.requests import Refused, Request, T, parse_answer
 from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
 
-PATIENCE_SECONDS = 60.0
+WAIT_SECONDS = 60.0
 """How long an answer is waited for."""
 LOOK_SECONDS = 0.01
 
@@ -25,7 +25,7 @@ class Unanswered(Transient):
     """No apply answered in time."""
 
     def __init__(self, pair: Pair, why: str):
-        super().__init__(f"{pair}: the apply did not answer within {PATIENCE_SECONDS:.0f} s: {why}")
+        super().__init__(f"{pair}: the apply did not answer within {WAIT_SECONDS:.0f} s: {why}")
 
 
 @contextmanager
@@ -37,9 +37,9 @@ def ask_apply(
     Raises `Unanswered`, `RequestUnknown`, `StoreUnreachable`, and errors of connecting.
     """
     requests = Requests(store, pair.prefix, pair.slave.name)
-    name = requests.ask(request, PATIENCE_SECONDS)
+    name = requests.ask(request, WAIT_SECONDS)
     try:
-        end = time.monotonic() + PATIENCE_SECONDS
+        end = time.monotonic() + WAIT_SECONDS
         while (answer := requests.answered(name)) is None:
             if time.monotonic() > end:
                 raise Unanswered(pair, why_silent(pair, store))

@@ -87,7 +87,7 @@ def unequal(master: Mapping[T, object], slave: Mapping[T, object]) -> list[T]:
 
 class _Comparison:
     def __init__(self, view: PinnedView, table: TableName):
-        self.sight = view
+        self.view = view
         self.finding = TableFinding(table)
         self.sides = (view.master, view.slave)
         self.canonical = by_canonical_texts(view.master.info.vendor, view.slave.info.vendor)
@@ -97,7 +97,7 @@ class _Comparison:
     def run(self, sample: int) -> None:
         digests = self._prepare()
         finding = self.finding
-        if self.sight.seen is not None:
+        if self.view.seen is not None:
             self._take_back(digests)
         elif sample and finding.key:
             self._sampled(digests, sample)
@@ -120,7 +120,7 @@ class _Comparison:
         finding = self.finding
         parts = [
             [
-                self.sight.run(side, partial(digest.of_blocks, part=part))
+                self.view.run(side, partial(digest.of_blocks, part=part))
                 for part in self._with(side, digest.parts, side.first)
             ]
             for side, digest in zip(self.sides, digests, strict=True)
@@ -138,7 +138,7 @@ class _Comparison:
 
     def _take_back(self, digests: Digests) -> None:
         """The master's rows as they were where the slave stands, of those that changed since."""
-        view, finding, digest = self.sight, self.finding, digests[0]
+        view, finding, digest = self.view, self.finding, digests[0]
         assert view.seen is not None
         seen = view.seen
         items = self._with(
@@ -229,7 +229,7 @@ class _Comparison:
 
     def _blocks(self, master: TableShape, slave: TableShape) -> tuple[tuple[str, ...], int]:
         """Where blocks of the key's first column end; else how many classes there are."""
-        side = self.sight.master
+        side = self.view.master
         estimate = self._estimates(side, master.table).get(master.table)
         # Never analysed: as many as fit there.
         rows = (estimate.rows if estimate.rows is not None else estimate.bytes // 64) if estimate else 0
@@ -256,7 +256,7 @@ class _Comparison:
     def _keyed(self, digests: Digests, wrong: Sequence[int]) -> None:
         """Rows of a table with a key, by their digests."""
         asked = [
-            self.sight.run(side, partial(digest.of_rows, blocks=wrong))
+            self.view.run(side, partial(digest.of_rows, blocks=wrong))
             for side, digest in zip(self.sides, digests, strict=True)
         ]
         master, slave = (self._by_key(rows) for rows in gathered(asked))
@@ -281,7 +281,7 @@ class _Comparison:
             keys = self._with(side, partial(digest.drawn, rows=rows, wanted=wanted), side.first)
             before = sum(found.count for found in finding.found.values())
             for start in range(0, len(keys), BLOCKS_AT_ONCE):
-                self._drawn(digests, keys[start : start + BLOCKS_AT_ONCE], side is self.sight.master)
+                self._drawn(digests, keys[start : start + BLOCKS_AT_ONCE], side is self.view.master)
             checked.append(len(keys))
             wrong.append(sum(found.count for found in finding.found.values()) - before)
         finding.rows_master, finding.rows_slave = checked
@@ -302,7 +302,7 @@ class _Comparison:
     def _keyless(self, digests: Digests, wrong: Sequence[int]) -> None:
         """Rows of a table without a key, by how often each is there."""
         asked = [
-            self.sight.run(side, partial(digest.copies, blocks=wrong))
+            self.view.run(side, partial(digest.copies, blocks=wrong))
             for side, digest in zip(self.sides, digests, strict=True)
         ]
         found = gathered(asked)
@@ -348,7 +348,7 @@ class _Comparison:
     def _found(self, digests: Digests, keys: Sequence[Row]) -> Iterator[tuple[Row, Found, Found]]:
         """Under each key the master's row and the slave's, or None."""
         both = [
-            self.sight.run(side, partial(digest.found, keys=keys))
+            self.view.run(side, partial(digest.found, keys=keys))
             for side, digest in zip(self.sides, digests, strict=True)
         ]
         for (key, ours), (_, theirs) in zip(*gathered(both), strict=True):
@@ -367,7 +367,7 @@ class _Comparison:
         try:
             return task(session)
         except DatabaseError as error:
-            raise self.sight.failure(side, error) from error
+            raise self.view.failure(side, error) from error
 
 
 def sums_by_key(rows: Iterable[DigestedRow]) -> dict[Row, Sum]:

@@ -101,10 +101,10 @@ def _listening() -> Iterator[tuple[str, str]]:
 # -- what a stranger gets. Each function: what was answered that should not be, empty if nothing was.
 
 
-def ask(port: int, message: bytes, end: bytes = b"", patience: float = 60) -> bytes:
+def ask(port: int, message: bytes, end: bytes = b"", seconds: float = 60) -> bytes:
     """What comes back until `end` is in it, the other side closes, or is silent for that many seconds."""
     answer = b""
-    with socket.create_connection((HOST, port), timeout=patience) as connection, suppress(OSError):
+    with socket.create_connection((HOST, port), timeout=seconds) as connection, suppress(OSError):
         connection.sendall(message)
         while not (end and end in answer) and (part := connection.recv(65536)):
             answer += part
@@ -225,7 +225,7 @@ def of_spark_workers(listener: Listener) -> str:
 def of_a_job(listener: Listener) -> str:
     """The server of PySpark's accumulators answers by a byte to what it believes. It serves one client, the JVM; a
     second one gets nothing at all."""
-    return repr(answer) if (answer := ask(listener.port, b"\0" * 4096, patience=5)) else ""
+    return repr(answer) if (answer := ask(listener.port, b"\0" * 4096, seconds=5)) else ""
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,21 @@
 import os
 import shutil
 from collections.abc import Iterator
+from random import Random
 
 import pytest
 
 from devstack.account import new_folder
-from devstack.demo import master, operations, transactions, zoo
+from devstack.demo import master
 from devstack.demo.accounts import DATABASE, OWNER
 from devstack.demo.events import Events
-from devstack.demo.heartbeat import Heart, Pulse
-from devstack.demo.session import Session, Tally
+from devstack.demo.heartbeat import Heartbeat, LagMeter
 from devstack.demo.traffic import Traffic
 from devstack.postgres import PostgresServer
 from devstack.process import await_true
+from workload import zoo
+from workload.operations import Operation, Work, define, pour, truncate
+from workload.writer import EVERYBODY
 
 SETTINGS = {"fsync": "off", "max_prepared_transactions": "20", "shared_buffers": "64MB"}
 
@@ -72,7 +75,7 @@ def test_the_zoo_has_every_type_that_can_be_a_column_and_travels_as_text(server:
 
 def test_the_first_rows_hold_every_extreme_of_every_type(server: PostgresServer) -> None:
     with server.connect(DATABASE) as connection:
-        columns = master.zoo_columns(connection)
+        columns = zoo.columns(connection)
         row = connection.execute(
             "SELECT " + ", ".join(f"count(DISTINCT {column}::text)" for column in columns) + " FROM type_zoo"
         ).fetchone()
@@ -96,31 +99,27 @@ def test_making_the_master_again_forgets_the_last_demo_with_its_users_and_transa
 
 
 @pytest.mark.parametrize(
-    "operation",
-    [*operations.ORDINARY, operations.scratch_truncate, operations.growing_column],
-    ids=lambda operation: operation.__name__,
+    "operation", dict.fromkeys((*EVERYBODY, truncate, define, pour)), ids=lambda operation: operation.__name__
 )
-def test_every_operation_works_and_changes_rows(server: PostgresServer, operation: operations.Operation) -> None:
-    session = _session(server, seed=3)
+def test_every_operation_works_and_changes_rows(server: PostgresServer, operation: Operation) -> None:
+    chance = Random(3)
     with server.connect(DATABASE) as admin:
         admin.execute("CREATE OR REPLACE FUNCTION noticed() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END'")
         admin.execute("DROP EVENT TRIGGER IF EXISTS noticing")
         admin.execute("CREATE EVENT TRIGGER noticing ON ddl_command_end EXECUTE FUNCTION noticed()")
-    try:
+    with server.connect(DATABASE, OWNER) as connection:
         changed = 0
         for _ in range(60):
-            session.execute("BEGIN")
-            changed += operation(session)
-            session.execute("COMMIT")
+            with connection.transaction():
+                work = Work(connection, 1)
+                before = work.digest("scratch", "true") if operation is truncate else None
+                operation(work, chance)
+                changed += work.changes
+                if before and before[0]:
+                    changed += work.digest("scratch", "true") == (0, 0)
+                if operation is truncate:
+                    work.change("scratch", "INSERT INTO public.scratch VALUES (1, 1)")
         assert changed > 0
-    finally:
-        session.close()
-
-
-@pytest.mark.parametrize("role", transactions.ROLES[1:], ids=lambda role: role.name)
-def test_the_same_seed_draws_the_same_transactions(server: PostgresServer, role: transactions.Role) -> None:
-    one, other = _session(server, seed=5), _session(server, seed=5)
-    assert [role.draw(one) for _ in range(100)] == [role.draw(other) for _ in range(100)]
 
 
 def test_traffic_keeps_the_balances_and_leaves_nothing_behind(server: PostgresServer) -> None:
@@ -141,30 +140,22 @@ def test_traffic_keeps_the_balances_and_leaves_nothing_behind(server: PostgresSe
 
 
 def test_traffic_and_heartbeat_go_on_after_the_master_was_killed(server: PostgresServer) -> None:
-    running, heart = traffic(server), Heart(server.info(DATABASE, OWNER))
-    pulse = Pulse(server.info(DATABASE), heart.beats)
+    running, heart = traffic(server), Heartbeat(server.info(DATABASE, OWNER))
+    meter = LagMeter(server.info(DATABASE), heart.beats)
     running.start()
     heart.start()
-    pulse.start()
+    meter.start()
     try:
-        assert await_true(lambda: running.tally.get("changes", 0) > 200 and len(pulse.lags()) > 5, 30)
+        assert await_true(lambda: running.tally.get("changes", 0) > 200 and len(meter.lags()) > 5, 30)
         server.kill()
         assert await_true(lambda: running.tally.get("lost_connections", 0) > 0, 60)
         server.start(die_with_parent=True)
-        before, beats = running.tally["changes"], len(pulse.lags())
-        assert await_true(lambda: running.tally["changes"] > before + 200 and len(pulse.lags()) > beats + 5, 60)
+        before, beats = running.tally["changes"], len(meter.lags())
+        assert await_true(lambda: running.tally["changes"] > before + 200 and len(meter.lags()) > beats + 5, 60)
         assert await_true(lambda: running.tally["restarts"] >= 1, 30)
     finally:
         heart.stop()
-        pulse.stop()
+        meter.stop()
         running.stop()
     assert len(balances(server)) == 1
-    assert all(0 <= lag < 60 for lag in pulse.lags())
-
-
-def _session(server: PostgresServer, seed: int) -> Session:
-    import threading
-
-    session = Session(server.info(DATABASE, OWNER), 1, seed, Tally(), threading.Event())
-    session.zoo_columns = master.zoo_columns(session.connection)
-    return session
+    assert all(0 <= lag < 60 for lag in meter.lags())

@@ -1,7 +1,6 @@
 """Random faults under traffic with a known history, and the proof afterwards that nothing was lost or applied twice.
 
 plan.py      a seed's decisions: options of the pair, strikes, moments
-tables.py    the tables, and the digest that ties their contents to the log of transactions
 writer.py    transactions on the master (operations.py: what they do), each with its line in the log
 pair.py      two new databases and their configuration
 applies.py   the apply as a real process (driver.py), started again as Airflow would

@@ -114,13 +114,13 @@ class Applies:
                 process.send(signal.SIGCONT)
         self._frozen.clear()
 
-    def end(self, patience: float = 20.0) -> None:
+    def end(self, seconds: float = 20.0) -> None:
         """An orderly end of all. Raises `ApplyFailed` for one that does not end."""
         self.keeping = False
         self.thaw()
         for process in self._running:
             process.send(signal.SIGTERM)
-        until = time.monotonic() + patience
+        until = time.monotonic() + seconds
         while any(process.alive for process in self._running):
             if time.monotonic() > until:
                 stuck = next(process for process in self._running if process.alive)

@@ -18,7 +18,7 @@ from typing import Any
 import psycopg
 
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
-from tests.scenarios.faults.tables import BY_NAME, JOINING, PARTITIONS
+from workload.tables import BY_NAME, JOINING, PARTITIONS
 
 PLUGIN = "test_decoding"
 _LINE = re.compile(

@@ -22,9 +22,9 @@ from spark_jobs.job import JobInput, main
 def run(job: JobInput, stop: threading.Event) -> None:
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     if job.extra["executors"]:
-        spark_deadline.FIRST_SECONDS = 4 * job.extra["patience"]
-        spark_deadline.SECONDS = session.ANSWER_SECONDS = job.extra["patience"]
-        session.LOOK_SECONDS = 15 * job.extra["patience"]
+        spark_deadline.FIRST_SECONDS = 4 * job.extra["spark_seconds"]
+        spark_deadline.SECONDS = session.ANSWER_SECONDS = job.extra["spark_seconds"]
+        session.LOOK_SECONDS = 15 * job.extra["spark_seconds"]
         apply.run(job, stop)
         return
     pair = Pair.of(config.load(job.prefix), job.slave, job.connections)

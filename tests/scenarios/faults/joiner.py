@@ -22,7 +22,7 @@ from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.target.control_tables import CheckpointStore
 from tests.rig.loaders import in_threads
-from tests.scenarios.faults.tables import JOINING, JOINING_NAME
+from workload.tables import JOINING, JOINING_NAME
 
 ROWS, BLOCK_ROWS = 600, 50
 PAUSE_SECONDS = 0.2

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.rig.rig import Rig
-from tests.scenarios.faults import tables
-from tests.scenarios.faults.plan import PATIENCE, Plan
+from tests.scenarios.faults.plan import SPARK_SECONDS, Plan
 from tests.scenarios.faults.servers import Servers
+from workload import tables
 
 ORDINARY = "applier"
 """Owns its database on the slave, and may nothing else."""
@@ -29,9 +29,10 @@ def pair(plan: Plan, servers: Servers, folder: Path) -> Iterator[tuple[Rig, dict
     infos = iter([servers.master.info(name), servers.slave.info(name, account)])
     former = os.environ.get("SLUICE_REPLICATIONS")
     os.environ["SLUICE_REPLICATIONS"] = str(folder)
+    ddl = tables.LOG + (tables.DDL if plan.kept == "slave" else tables.KEYED)
     try:
         rig = Rig.normal(
-            lambda: next(infos), servers.redis_url, folder, tables.DDL if plan.kept == "slave" else tables.KEYED,
+            lambda: next(infos), servers.redis_url, folder, ddl,
             safe=plan.safe, interval=plan.interval, batch=plan.batch, policy=plan.policy, stage=plan.stage,
             compare=plan.compare, kept=plan.kept,
         )  # fmt: skip
@@ -42,7 +43,7 @@ def pair(plan: Plan, servers: Servers, folder: Path) -> Iterator[tuple[Rig, dict
         yield rig, {
             "prefix": "DEMO_", "slave": "dr1", "connections": connections, "redis_url": servers.redis_url,
             "spark": {"remote": servers.spark_url} if plan.spark else {}, "executors": plan.spark,
-            "patience": PATIENCE,
+            "spark_seconds": SPARK_SECONDS,
         }  # fmt: skip
     finally:
         if former is None:

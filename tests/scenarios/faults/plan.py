@@ -148,7 +148,7 @@ LOAD_EVERY = 5
 DEALT = {(False, False): 4, (False, True): 2, (True, False): 1}
 """By kind of run: how many of its faults are dealt from a deck, so that all have their turn, at every place."""
 PAUSES = (0.0, 1.2)
-PATIENCE = 2.0
+SPARK_SECONDS = 2.0
 """Seconds that Spark is given in these runs, instead of half a minute and more (`sluice.apply.spark_deadline`)."""
 LASTING = frozenset({Fault.FREEZE_WORKER, Fault.FREEZE_JVM, Fault.FREEZE_DAEMON})
 """What in one of two cases is not mended until Spark's server is started anew: the apply must get over it by itself."""

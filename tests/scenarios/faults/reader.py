@@ -10,7 +10,7 @@ from sluice.errors import SluiceError
 from sluice.model.connection import ConnectionInfo
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
-from tests.scenarios.faults.tables import EVERY, IMBALANCE
+from workload.tables import EVERY, IMBALANCE
 
 _PAUSE = 0.08
 CHECKPOINT = "SELECT state, position, target IS NOT NULL FROM public.demo_checkpoint WHERE slave = 'dr1'"

@@ -17,7 +17,7 @@ from sluice.vendors.postgres.connection import connect
 from tests.scenarios.faults.applies import REPOSITORY
 from tests.scenarios.faults.joiner import PAUSE_SECONDS, Steps
 from tests.scenarios.faults.servers import Servers
-from tests.scenarios.faults.tables import EVERY
+from workload.tables import EVERY
 
 PROGRAM = REPOSITORY / "tests" / "scenarios" / "initial_load" / "load_process.py"
 AGE_SECONDS = 1.0
@@ -70,7 +70,7 @@ class Reload(Steps):
         """As a person does where the master's definitions have changed since: they are made anew."""
         with connect(self._pair.slave_info, application="reload") as slave:
             slave.execute(f"DROP TABLE IF EXISTS {EVERY} CASCADE")
-            slave.execute("DROP TYPE IF EXISTS public.mood CASCADE")
+            slave.execute("DROP TYPE IF EXISTS public.feeling CASCADE")
 
     def _await_rows(self) -> None:
         while not self._enough_rows() and not self._enough.wait(PAUSE_SECONDS):

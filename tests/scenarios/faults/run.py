@@ -14,13 +14,13 @@ from tests.scenarios.faults.audit import Point
 from tests.scenarios.faults.hand import Hand
 from tests.scenarios.faults.housekeeper import Housekeeper
 from tests.scenarios.faults.joiner import Joiner, Steps
-from tests.scenarios.faults.operations import EVENTS
 from tests.scenarios.faults.pair import pair, reopened
 from tests.scenarios.faults.plan import Plan
 from tests.scenarios.faults.reader import Reader
 from tests.scenarios.faults.reload import Reload
 from tests.scenarios.faults.servers import Servers
-from tests.scenarios.faults.writer import ANCHORING, CAST, RARE, Writer
+from tests.scenarios.faults.writer import ANCHORING, CAST, RARE, HistoryWriter
+from workload.operations import EVENTS
 
 DRAIN_SECONDS = 420.0
 LOADED_CHANGES = 5_000
@@ -83,7 +83,7 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
         applies = Applies(values, folder)
         stack.callback(applies.kill)
         writers = [
-            Writer(rig.pair.master_info, number, character, plan.seed, lazy=plan.lazy)
+            HistoryWriter(rig.pair.master_info, number, character, plan.seed, lazy=plan.lazy)
             for number, character in enumerate(RARE if plan.kept == "redis" else CAST, 1)
         ]
         reader = Reader(rig.pair.slave_info)
@@ -95,7 +95,7 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
                     writer.stop()
 
         def enough_rows() -> bool:
-            return sum(writer.changes for writer in writers) > LOADED_CHANGES
+            return sum(writer.tally.changes for writer in writers) > LOADED_CHANGES
 
         reload = Reload(rig.pair, servers, folder, enough_rows) if plan.load else None
         loading = reload or Joiner(rig.pair, servers.redis.url)
@@ -109,7 +109,7 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
         )
         stack.callback(hand.heal)
         housekeeper = Housekeeper(rig, plan.seed)
-        threads: list[Writer | Reader | Housekeeper | Steps] = [*writers, reader, housekeeper, loading]
+        threads: list[HistoryWriter | Reader | Housekeeper | Steps] = [*writers, reader, housekeeper, loading]
         for thread in threads:
             stack.callback(thread.stop)
             thread.start()
@@ -164,7 +164,7 @@ def run(plan: Plan, servers: Servers, folder: Path) -> Result:
         if findings:
             raise RunFailed(plan, hand.happened, findings, folder)
         assert lines and kept, "a run in which nothing was applied proves nothing"
-        changes = sum(writer.changes for writer in writers)
+        changes = sum(writer.tally.changes for writer in writers)
         return Result(
             plan.seed, time.monotonic() - began, len(lines), changes, len(reader.looks), reader.locked,
             len(kept), applies.started, len(plan.strikes), housekeeper.purged, verdict.repeats(kept),

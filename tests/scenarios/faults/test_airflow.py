@@ -27,11 +27,13 @@ from sluice.airflow.job import JobState, Kind
 from sluice.cli.airflow_api import AirflowApi
 from sluice.pair import Pair
 from tests.rig.rig import Rig
-from tests.scenarios.faults import audit, tables, verdict
+from tests.scenarios.faults import audit, verdict
 from tests.scenarios.faults.audit import Point
 from tests.scenarios.faults.pair import reopened
 from tests.scenarios.faults.reader import Reader
-from tests.scenarios.faults.writer import BUILDER, CLERK, DREAMER, PORTER, Writer
+from tests.scenarios.faults.writer import HistoryWriter
+from workload import tables
+from workload.writer import BUILDER, CLERK, DREAMER, PORTER
 
 SEED = 1
 TASK = re.compile(r"airflow worker -- [0-9a-f-]{36}")
@@ -77,7 +79,7 @@ def stack(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
 def rig(stack: Stack) -> Rig:
     infos = {f"demo_{place}": stack.connection(place) for place in ("master", "dr1")}
     made = Rig.between(Pair.of(config.load("DEMO_"), "dr1", infos), stack.redis_url)
-    made.begin(tables.DDL)
+    made.begin(tables.LOG + tables.DDL)
     return made
 
 
@@ -92,9 +94,10 @@ def test_airflow_killed_with_its_task_each_change_arrives_exactly_once(stack: St
     api.await_dags(["cdc_apply"])
     run = api.trigger("cdc_apply", {"prefix": "DEMO_", "slave": "dr1"})
     cast = (CLERK, CLERK, DREAMER, PORTER, BUILDER)
-    writers = [Writer(rig.pair.master_info, number, each, SEED, lazy=True) for number, each in enumerate(cast, 1)]
+    info = rig.pair.master_info
+    writers = [HistoryWriter(info, number, each, SEED, lazy=True) for number, each in enumerate(cast, 1)]
     reader = Reader(rig.pair.slave_info)
-    threads: list[Writer | Reader] = [*writers, reader]
+    threads: list[HistoryWriter | Reader] = [*writers, reader]
     for thread in threads:
         thread.start()
     try:

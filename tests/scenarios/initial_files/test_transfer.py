@@ -98,10 +98,10 @@ def test_tables_altered_during_the_export_and_the_journey(pair_of: MakePair, tmp
     pair.master.execute("ALTER TABLE public.notes ADD COLUMN late int DEFAULT 3")
     pair.master.execute("DROP TABLE public.doomed")
     with pytest.raises(NeverFits, match="the slave's table lacks extra"):
-        import_in_threads(update, carried, manifest, 2, patience=0.5)
+        import_in_threads(update, carried, manifest, 2, wait_seconds=0.5)
     with pair.apply():
         steps.open_gate(update, pair.store)
-        import_in_threads(update, carried, manifest, 2, patience=60)
+        import_in_threads(update, carried, manifest, 2, wait_seconds=60)
         pair.await_normal()
         pair.await_current()
     pair.assert_equal()

@@ -160,7 +160,7 @@ def test_a_loader_that_was_given_up_can_store_nothing(shop: Rig, monkeypatch: py
 
 
 def test_two_jobs_never_load_together(shop: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sluice.load.load_job.LOCK_PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr("sluice.load.load_job.LOCK_WAIT_SECONDS", 0.3)
     shop.capture()
     update = shop.update()
     shop.prepare(update)

@@ -64,7 +64,7 @@ def test_every_type_and_name_travels_without_a_superuser(demo: Rig) -> None:
     demo.assert_equal()
     demo.declare_normal()
     # Checks stay where they are during a load.
-    assert {*steps.finish(again).made, "check order_lines_quantity_check on public.order_lines"} == {*done.made}
+    assert {*steps.finish(again).made, "check lines_amount_check on public.lines"} == {*done.made}
 
 
 def _comparable(found: Any) -> Any:

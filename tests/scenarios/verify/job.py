@@ -1,6 +1,6 @@
 """One table verified or repaired by a process of its own, that can be killed and frozen.
 
-On stdin what a job is told (`spark_jobs.job`), and: `action`; `silent`, `patience` and `idle`, seconds that replace
+On stdin what a job is told (`spark_jobs.job`), and: `action`; `silent`, `wait` and `idle`, seconds that replace
 those of the product; `hold`: whether each digest first waits for the advisory lock `HELD`, which the test holds. On
 stdout one JSON object.
 """
@@ -30,7 +30,7 @@ def main() -> None:
     extra = job.extra
     pinned_sessions.SILENT_SECONDS, pinned_sessions.IDLE_SECONDS = extra["silent"], extra["idle"]
     pinned_sessions.PING_SECONDS = extra["idle"] / 4
-    apply_client.PATIENCE_SECONDS = extra["patience"]
+    apply_client.WAIT_SECONDS = extra["wait"]
     repair.ROWS_A_REQUEST = 2
     if extra["hold"]:
         digester.TableDigest.of_blocks = _held  # type: ignore[method-assign]

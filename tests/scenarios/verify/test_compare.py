@@ -161,10 +161,10 @@ def test_a_table_emptied_after_the_position_is_looked_at_again_and_never_called_
     with pair.apply():
         pair.master.execute(FILL.format(rows=100))
         pair.await_current()
-        with at_one_position(pair.pair, redis_store.connect(pair.redis_url)) as sight:
+        with at_one_position(pair.pair, redis_store.connect(pair.redis_url)) as view:
             getattr(pair, side).execute("TRUNCATE public.t")
             with pytest.raises(CouldNotCompare, match="was emptied, rewritten or replaced") as failure:
-                compare(sight, TableName("public", "t"))
+                compare(view, TableName("public", "t"))
     assert failure.value.again
 
 
@@ -189,10 +189,10 @@ def test_a_table_replaced_after_the_position_or_a_part_of_it_is_never_called_dif
     with pair.apply():
         pair.master.execute("INSERT INTO public.t (id, v) SELECT i, 'v' || i FROM generate_series(1, 100) i")
         pair.await_current()
-        with at_one_position(pair.pair, redis_store.connect(pair.redis_url)) as sight:
+        with at_one_position(pair.pair, redis_store.connect(pair.redis_url)) as view:
             pair.slave.execute(statement.encode())
             with pytest.raises(CouldNotCompare, match="was emptied, rewritten or replaced") as failure:
-                compare(sight, TableName("public", "t"))
+                compare(view, TableName("public", "t"))
     assert failure.value.again
 
 
@@ -215,10 +215,10 @@ def test_a_truncate_does_not_wait_for_a_comparison(rig: Callable[..., Rig]) -> N
     with pair.apply():
         pair.master.execute(FILL.format(rows=100))
         pair.await_current()
-        with at_one_position(pair.pair, redis_store.connect(pair.redis_url)) as sight:
-            held = sight.run(sight.master, lambda s: s.execute("LOCK TABLE public.t IN ACCESS SHARE MODE"))
+        with at_one_position(pair.pair, redis_store.connect(pair.redis_url)) as view:
+            held = view.run(view.master, lambda s: s.execute("LOCK TABLE public.t IN ACCESS SHARE MODE"))
             held.result()
-            running = sight.run(sight.master, lambda s: s.execute("SELECT pg_sleep(60) FROM public.t LIMIT 1"))
+            running = view.run(view.master, lambda s: s.execute("SELECT pg_sleep(60) FROM public.t LIMIT 1"))
             begun = time.monotonic()
             pair.master.execute("TRUNCATE public.t")
             with pytest.raises(CouldNotCompare, match="ended for a change of a table"):
@@ -229,7 +229,7 @@ def test_a_truncate_does_not_wait_for_a_comparison(rig: Callable[..., Rig]) -> N
 
 
 def test_an_apply_that_does_not_answer_is_named(rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apply_client, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(apply_client, "WAIT_SECONDS", 0.3)
     pair = rig(T)
     held = Lease(redis_store.connect(pair.redis_url), pair.pair.prefix, "dr1", 30)
     held.acquire()

@@ -60,7 +60,7 @@ class Scene:
         rig.await_current(60)
         rig.slave.execute("UPDATE public.t SET v = 'spoilt' WHERE id <= 6")
         through = {conn: {**info, "port": self.links[conn].port} for conn, info in direct.items()}
-        self.values = {**base, "connections": through, "silent": 2.0, "patience": 4.0, "idle": 3.0}
+        self.values = {**base, "connections": through, "silent": 2.0, "wait": 4.0, "idle": 3.0}
         self.job: subprocess.Popen[str] | None = None
         self.frozen: list[int] = []
 

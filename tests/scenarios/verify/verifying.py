@@ -18,14 +18,14 @@ from tests.rig.rig import Rig
 
 def look(rig: Rig, table: str, actions: str = "IUD", sample: int = 0, **options: Any) -> TableFinding:
     """One table, compared at a position of its own."""
-    with at_one_position(rig.pair, redis_store.connect(rig.redis_url), **options) as sight:
-        return compare(sight, TableName("public", table), frozenset(actions), sample)
+    with at_one_position(rig.pair, redis_store.connect(rig.redis_url), **options) as view:
+        return compare(view, TableName("public", table), frozenset(actions), sample)
 
 
 def look_at_all(rig: Rig, tables: Iterable[str]) -> dict[str, TableFinding]:
     """Several tables, all compared at one position."""
-    with at_one_position(rig.pair, redis_store.connect(rig.redis_url)) as sight:
-        return {table: compare(sight, TableName("public", table)) for table in tables}
+    with at_one_position(rig.pair, redis_store.connect(rig.redis_url)) as view:
+        return {table: compare(view, TableName("public", table)) for table in tables}
 
 
 def counts(finding: TableFinding) -> dict[str, int]:

@@ -25,7 +25,7 @@ def import_in_threads(
     manifest: Manifest,
     parallel: int,
     stopped: Callable[[], bool] = lambda: False,
-    patience: float = 5.0,
+    wait_seconds: float = 5.0,
 ) -> LoadReport:
     """Imports what the slave lacks; what all threads did together. Raises what the first failing one raised.
 
@@ -38,7 +38,12 @@ def import_in_threads(
         def run(number: int) -> None:
             try:
                 report = import_worker(
-                    target, job.loader(number), transfer_folder, manifest, lambda: bool(failures) or stopped(), patience
+                    target,
+                    job.loader(number),
+                    transfer_folder,
+                    manifest,
+                    lambda: bool(failures) or stopped(),
+                    wait_seconds,
                 )
                 done.blocks += report.blocks
                 done.rows += report.rows

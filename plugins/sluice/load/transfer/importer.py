@@ -17,8 +17,8 @@ from sluice.load.load_ownership import expect_loading
 from sluice.load.transfer.transfer_folder import FileDamaged, TransferFolder
 from sluice.load.update import LoadTarget
 from sluice.load.worker import (
-    PATIENCE_SECONDS,
     REST_SECONDS,
+    WAIT_SECONDS,
     BlockOvertaken,
     BlockWorker,
     LoadReport,
@@ -53,15 +53,15 @@ def import_worker(
     transfer_folder: TransferFolder,
     manifest: Manifest,
     stopped: Callable[[], bool] = lambda: False,
-    patience: float = PATIENCE_SECONDS,
+    wait_seconds: float = WAIT_SECONDS,
 ) -> LoadReport:
     """Imports until no block is left or `stopped` says so. Runs inside a Spark task, or anywhere.
 
-    `loader`: a name of the job's (see `sluice.load.load_job`) that no loader had before. `patience`: for how many
+    `loader`: a name of the job's (see `sluice.load.load_job`) that no loader had before. `wait_seconds`: for how many
     seconds blocks are waited for that fit only when the apply has come further.
     Raises `LoadEnded`, `FileDamaged`, `FileGone`, `NeverFits`, `JobOver`, `Transient` for outages that last.
     """
-    worker = _Importer(target, loader, transfer_folder, manifest, stopped, patience)
+    worker = _Importer(target, loader, transfer_folder, manifest, stopped, wait_seconds)
     try:
         return worker.run()
     finally:
@@ -78,13 +78,13 @@ class _Importer(BlockWorker):
         transfer_folder: TransferFolder,
         manifest: Manifest,
         stopped: Callable[[], bool],
-        patience: float,
+        wait_seconds: float,
     ):
         super().__init__(target, loader, stopped)
         self.transfer_folder = transfer_folder
         self.files = {block.file.name: block for block in manifest.blocks}
         self.same_order = {table.shape.table: table.same_order for table in manifest.tables}
-        self.patience = patience
+        self.wait_seconds = wait_seconds
         self._reasons: dict[TableName, str] = {}
 
     # -- the protocol
@@ -149,7 +149,7 @@ class _Importer(BlockWorker):
 
     def _idle(self) -> None:
         """Raises `NeverFits`."""
-        if self._reasons and time.monotonic() - self._fine_at > self.patience:
+        if self._reasons and time.monotonic() - self._fine_at > self.wait_seconds:
             raise NeverFits(self.target, self._reasons)
         time.sleep(IDLE_SECONDS)
 

@@ -5,14 +5,15 @@ second, and above that `sql/bulk.sql`, which does fifty of them in one transacti
 """
 
 import math
+import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from devstack.demo.accounts import DATABASE, OWNER
-from devstack.postgres import PostgresServer, binary
+from devstack.postgres import binary
 from devstack.secret import write_private
 from sluice.errors import Terminal
+from sluice.model.connection import ConnectionInfo
 
 TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers")
 BULK = Path(__file__).parent / "sql" / "bulk.sql"
@@ -53,10 +54,10 @@ def mix(changes: int) -> Mix:
     return Mix(plain, max(0, math.ceil((wanted - plain * PLAIN_CHANGES) / BULK_CHANGES)))
 
 
-def make_tables(server: PostgresServer, scale: int) -> None:
+def make_tables(info: ConnectionInfo, folder: Path, scale: int) -> None:
     """`pgbench -i`, the rows generated on the server. Raises `PgbenchFailed`."""
     command = [str(binary("pgbench")), "-i", "-I", "dtGvp", "-q", "-s", str(scale)]
-    done = subprocess.run(command, env=environment(server), capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=environment(info, folder), capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise PgbenchFailed(done.stderr or done.stdout)
 
@@ -73,18 +74,20 @@ def command(wanted: Mix, scale: int, seed: int) -> list[str]:
     ]  # fmt: skip
 
 
-def environment(server: PostgresServer, user: str = OWNER) -> dict[str, str]:
-    """Environment of a libpq program that works in the demo's database; the password is in a file of mode 0600."""
-    info = server.info(DATABASE, user)
-    passwords = server.directory / "passwords" / f"{user}.pgpass"
-    write_private(passwords, f"{info.host}:{info.port}:*:{user}:{info.password}\n")
+def environment(info: ConnectionInfo, folder: Path) -> dict[str, str]:
+    """Of a libpq program that works in this database; the password is in a file of mode 0600 of the folder."""
+    passwords = folder / "pgpass"
+    known = passwords.read_text() if passwords.exists() else ""
+    line = f"{info.host}:{info.port}:*:{info.user}:{info.password}\n"
+    if line not in known:
+        write_private(passwords, known + line)
     return {
-        "PATH": "/usr/bin:/bin",
+        "PATH": os.environ.get("PATH", os.defpath),
         "LC_ALL": "C",
         "PGHOST": info.host,
         "PGPORT": str(info.port),
-        "PGDATABASE": DATABASE,
-        "PGUSER": user,
+        "PGDATABASE": info.database,
+        "PGUSER": info.user,
         "PGPASSFILE": str(passwords),
         "PGCONNECT_TIMEOUT": "10",
     }

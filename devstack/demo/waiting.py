@@ -43,7 +43,7 @@ class SupervisorGone(Terminal):
         super().__init__(f"The supervisor of the servers is gone, its log is {log}. Start the demo again.")
 
 
-class Patience:
+class Waiting:
     """Waits on behalf of the demo. `replicas` may grow while it waits."""
 
     def __init__(self, stack: Stack, replicas: Sequence[Replica], events: Events) -> None:
@@ -78,7 +78,7 @@ class Patience:
         for replica in self.replicas:
             if failure := replica.update.failure():
                 raise failure
-            closures = replica.observer.sight.closures
+            closures = replica.observer.latest.closures
             if fault := next((text for text in closures if text.startswith(f"{ERROR} (")), None):
                 raise GateClosed(replica.name, fault)
         if self.stack.status().supervisor is None:

@@ -9,6 +9,9 @@ import json
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from random import Random
+from typing import Any
+
+import psycopg
 
 Value = str | None
 
@@ -222,6 +225,15 @@ def value(random: Random, column: str) -> Value:
     if name in RANDOM and drawn < 0.4:
         return RANDOM[name](random)
     return random.choice(EXTREMES[name])
+
+
+def columns(connection: psycopg.Connection[Any]) -> list[str]:
+    """The columns of `type_zoo` that get values from here, in the table's order."""
+    rows = connection.execute(
+        "SELECT attname::text FROM pg_catalog.pg_attribute WHERE attrelid = 'public.type_zoo'::regclass AND attnum > 0"
+        " AND NOT attisdropped AND attgenerated = '' AND attname ~ '^c_' AND attname <> 'c_default' ORDER BY attnum"
+    ).fetchall()
+    return [str(name) for (name,) in rows]
 
 
 def row(random: Random, columns: Iterable[str]) -> dict[str, Value]:

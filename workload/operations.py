@@ -1,12 +1,13 @@
-"""What a transaction may do. Each operation works through a `TaskContext`, which keeps account of the digests."""
+"""What a transaction may do, each operation to a few rows of few tables, so that transactions meet."""
 
 from collections.abc import Callable
 from random import Random
 from typing import Any
 
 import psycopg
+from psycopg import sql
 
-from tests.scenarios.faults.tables import BY_NAME, JOINING, PARTITIONS
+from workload.tables import BY_NAME, JOINING, PARTITIONS
 
 KEYS = 60
 """Keys of the small tables: few, so that transactions meet."""
@@ -18,39 +19,43 @@ EVENTS = frozenset({PARTITION_GONE, LABEL_ADDED, LABEL_RENAMED})
 LABELS = 30
 """So many of the enum are enough."""
 
+Statement = str | sql.SQL | sql.Composed
+
 
 class Work:
-    """An open transaction: its statements, and what they changed of each table's digest."""
+    """An open transaction: its statements, and how many rows they changed."""
 
-    def __init__(self, connection: psycopg.Connection[Any]):
+    def __init__(self, connection: psycopg.Connection[Any], number: int = 0):
+        """`number`: the writer's."""
         self.connection = connection
-        self.deltas = dict.fromkeys(BY_NAME, (0, 0))
+        self.number = number
         self.changes = 0
         self.events: list[str] = []
 
-    def run(self, statement: str, *values: Any) -> Any:
+    def run(self, statement: Statement, *values: Any) -> Any:
         """A statement that changes no replicated table; its first row."""
-        cursor = self.connection.execute(statement, values)
+        cursor = self.connection.execute(_query(statement), values or None)
         return cursor.fetchone() if cursor.description else None
 
+    def write(self, statement: Statement, *values: Any) -> int:
+        """An INSERT, UPDATE or DELETE; how many rows it changed."""
+        changed = max(0, self.connection.execute(_query(statement), values or None).rowcount)
+        self.changes += changed
+        return changed
+
     def change(self, name: str, statement: str, *values: Any) -> None:
-        """An INSERT, UPDATE or DELETE of a table; without RETURNING, which is added here."""
-        table = BY_NAME[name]
-        first = table.columns[0]
-        row = self.run(
-            f"WITH c AS ({statement} RETURNING old.{first} IS NOT NULL AS was, {table.hash('old')} AS o,"
-            f" new.{first} IS NOT NULL AS stays, {table.hash('new')} AS n)"
-            " SELECT count(*) FILTER (WHERE stays) - count(*) FILTER (WHERE was),"
-            " coalesce(sum(n) FILTER (WHERE stays), 0) - coalesce(sum(o) FILTER (WHERE was), 0), count(*) FROM c",
-            *values,
-        )
-        self.note(name, row[0], row[1])
-        self.changes += row[2]
+        """The same of one of `TABLES`, without RETURNING: who keeps account of digests adds that."""
+        self.write(statement, *values)
 
     def note(self, name: str, rows: int, total: int) -> None:
-        """The digest of a table changes by so much."""
-        before = self.deltas[name]
-        self.deltas[name] = (before[0] + rows, before[1] + int(total))
+        """The digest of a table changes by so much, by other means than `change`."""
+
+    def state(self) -> Any:
+        """What `restore` brings back after a savepoint was rolled back."""
+        return self.changes, list(self.events)
+
+    def restore(self, state: Any) -> None:
+        self.changes, self.events = state
 
     def digest(self, name: str, where: str, *values: Any) -> tuple[int, int]:
         """Of some rows of a table."""
@@ -58,6 +63,10 @@ class Work:
         select = f"SELECT count(*), coalesce(sum({table.hash('t')}), 0) FROM public.{name} t"
         row = self.run(f"{select} WHERE {where}", *values)
         return row[0], int(row[1])
+
+
+def _query(statement: Statement) -> Any:
+    return statement.encode() if isinstance(statement, str) else statement
 
 
 def transfer(work: Work, chance: Random) -> None:
@@ -197,7 +206,12 @@ def truncate(work: Work, _: Random) -> None:
 
 
 def define(work: Work, chance: Random) -> None:
-    """A column comes or goes; with rows written before and after it in the same transaction."""
+    """A column comes or goes; with rows written before and after it in the same transaction.
+
+    Not before there are event triggers: DDL that is noticed later has lost what rows became meanwhile.
+    """
+    if not work.run("SELECT 1 FROM pg_event_trigger LIMIT 1"):
+        return
     value(work, chance)
     name = f"extra_{chance.randint(1, 3)}"
     exists = work.run("SELECT 1 FROM pg_attribute WHERE attrelid = 'public.changing'::regclass AND attname = %s"
@@ -237,7 +251,7 @@ def part(work: Work, chance: Random) -> None:
             work.run(f"INSERT INTO public.parted SELECT g, 'again' FROM generate_series({low}, {high - 1}, 3) g")
     else:
         work.run(f"ALTER TABLE public.parted DETACH PARTITION public.{name}")
-        work.run(f"UPDATE public.{name} SET v = 'apart' WHERE id % 2 = 0".replace("%", "%%"))
+        work.run(f"UPDATE public.{name} SET v = 'apart' WHERE id % 2 = 0")
         work.run(f"ALTER TABLE public.parted ATTACH PARTITION public.{name} {bounds}")
     after = work.digest("parted", "id >= %s AND id < %s", low, high)
     work.note("parted", after[0] - before[0], after[1] - before[1])
@@ -245,7 +259,7 @@ def part(work: Work, chance: Random) -> None:
 
 
 def visit(work: Work, chance: Random) -> None:
-    """Rows of the table that joins, once it is there."""
+    """Rows of the table that joins in a fault run, once it is there."""
     if work.run("SELECT to_regclass(%s)", JOINING) == (None,):
         return
     key = chance.randint(1, 700)
@@ -262,7 +276,7 @@ def visit(work: Work, chance: Random) -> None:
 
 def feel(work: Work, chance: Random) -> None:
     """A row with any label."""
-    labels = "enum_range(NULL::public.mood)"
+    labels = "enum_range(NULL::public.feeling)"
     any_label = f"({labels})[1 + floor(%s * cardinality({labels}))::int]"
     work.change(
         "moods", f"INSERT INTO public.moods VALUES (%s, {any_label}, {STAMP})"
@@ -274,15 +288,15 @@ def feel(work: Work, chance: Random) -> None:
 def label(work: Work, chance: Random) -> None:
     """A label comes, at any place; or one takes another name. No name comes twice."""
     (name,) = work.run(f"SELECT 'l''{chance.randint(0, 9)} ' || {STAMP}")
-    (there,) = work.run("SELECT enum_range(NULL::public.mood)::text[]")
+    (there,) = work.run("SELECT enum_range(NULL::public.feeling)::text[]")
     one, new = (text.replace("'", "''") for text in (chance.choice(there), name))
     if len(there) < LABELS and chance.random() < 0.6:
-        work.run(f"ALTER TYPE public.mood ADD VALUE '{new}' {chance.choice(('BEFORE', 'AFTER'))} '{one}'")
+        work.run(f"ALTER TYPE public.feeling ADD VALUE '{new}' {chance.choice(('BEFORE', 'AFTER'))} '{one}'")
         work.events.append(LABEL_ADDED)
     else:
         # Without the lock a writer may go on for longer than the rename awaits it, which docs/capture.md names.
         work.run("LOCK TABLE public.moods IN SHARE ROW EXCLUSIVE MODE")
-        work.run(f"ALTER TYPE public.mood RENAME VALUE '{one}' TO '{new}'")
+        work.run(f"ALTER TYPE public.feeling RENAME VALUE '{one}' TO '{new}'")
         work.events.append(LABEL_RENAMED)
 
 
