@@ -82,18 +82,17 @@ def plan(work: TaskContext) -> str:
     """Takes the start position, plans the blocks, opens the gate: state TRANSITION, applying may begin. Where the
     blocks travel as files, the gate stays closed until they have arrived."""
     held = work.slave_name is None  # The job that exports takes the blocks of the slave that leads.
-    planned = multi_slave.each(work, lambda one: _plan(one, held))
+    planned = multi_slave.each(work, lambda one: steps.plan(update_of(one), one.redis, _queueing(one), held=held))
     count = max(planned.values())
     log.info("%s: to be loaded: %s", work, counted(count, "table"))
     return f"{counted(count, 'table')} planned"
 
 
-def _plan(work: TaskContext, held: bool) -> int:
-    update = update_of(work)
-    queueing = steps.IN_ONE_SNAPSHOT if update.options.read == "snapshot" else ""
+def _queueing(work: TaskContext) -> str:
+    """Why changes wait while the blocks are read; empty where they do not."""
     if transfer_form.by_files(work.context):
-        queueing = transfer_steps.QUEUEING
-    return steps.plan(update, work.redis, queueing, held=held)
+        return transfer_steps.QUEUEING
+    return steps.IN_ONE_SNAPSHOT if update_of(work).options.read == "snapshot" else ""
 
 
 @step

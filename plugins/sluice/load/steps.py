@@ -135,7 +135,8 @@ def plan(update: Update, store: Redis, queueing: str = "", *, held: bool = False
     with on_slave(update) as slave, on_master(update) as master:
         count = 0
         if _preparing(update, slave):
-            count = _plan(update, master, slave, held)
+            planned = _plan_part if update.selection.partial else _plan_whole
+            count = planned(update, master, slave, held)
             _say(update, store, SlaveState.TRANSITION, "")
         if queueing:
             Gate(store, update.prefix, update.slave.name).close(INITIAL_UPDATE, "initial update", queueing)
@@ -346,7 +347,7 @@ def _chosen(update: Update, slave: Session) -> list[Part]:
         return partial_load.parts(update, master, slave, tables)
 
 
-def _plan_chosen(update: Update, master: Session, slave: Session, held: bool) -> int:
+def _plan_part(update: Update, master: Session, slave: Session, held: bool) -> int:
     """The parts were planned when the update began, and applying goes on from where it was."""
     tables = captured_tables(update, master)
     if any(table not in Preparation(update, master, slave, tables).there for table in tables):
@@ -366,9 +367,8 @@ def _plan_chosen(update: Update, master: Session, slave: Session, held: bool) ->
     return len(tables)
 
 
-def _plan(update: Update, master: Session, slave: Session, held: bool) -> int:
-    if update.selection.partial:
-        return _plan_chosen(update, master, slave, held)
+def _plan_whole(update: Update, master: Session, slave: Session, held: bool) -> int:
+    """Of all tables; how many. Raises `MasterRestless`."""
     changes, schema = vendor_of(update.master_info.vendor).changes, update.replication.master.schema
     for _ in range(PLAN_TRIES):
         # Captured first: what is not by now may have changed before the start position, seen by nobody.

@@ -189,7 +189,7 @@ class _Comparison:
         master, slave = shapes
         if unfit := self._unfit(master, slave):
             raise CouldNotCompare(f"{table} cannot hold on the slave what it holds on the master: {'; '.join(unfit)}.")
-        types = vendor_of(self.sight.slave.info.vendor).types
+        types = vendor_of(self.view.slave.info.vendor).types
         columns = compared(types, ((column.name, slave.column(column.name).type) for column in master.replicated))
         finding.key = tuple(column.name for column in master.key)
         finding.compared = tuple(column.name for column in columns)
@@ -208,7 +208,7 @@ class _Comparison:
         master_side, slave_side = self.sides
         of_master, of_slave = (vendor_of(side.info.vendor) for side in self.sides)
         translator = Translator(of_master, of_slave, master_side.first, slave_side.first)
-        lossy = self.sight.pair.slave.lossy_columns
+        lossy = self.view.pair.slave.lossy_columns
         return self._with(master_side, lambda _: translator.differences(master, slave, lossy), master_side.first)
 
     def _method(self) -> tuple[Method, str]:
