@@ -51,7 +51,6 @@ class ApproveTransfer(HITLOperator):
         super().__init__(**settings)
 
     def execute(self, context: Context) -> Any:
-        """Asks."""
         if not transfer_form.by_files(context) or has_several_slaves(context):
             raise AirflowSkipException("There is nothing to approve in this run.")
         with as_airflow(context):

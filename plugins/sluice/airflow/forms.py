@@ -273,7 +273,6 @@ def location_field(replications: Iterable[Replication]) -> Param:
 
 
 def read_field(_: Iterable[Replication]) -> Param:
-    """How the master is read."""
     shown = {
         "committed": "committed: each block as it stands when it is read",
         "snapshot": "snapshot: all tables as of one moment; changes wait until they are loaded",

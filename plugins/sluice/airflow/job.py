@@ -82,8 +82,6 @@ class StopRequest:
 
 @dataclass(frozen=True)
 class Job:
-    """The record of a job."""
-
     id: str
     kind: Kind
     prefix: str

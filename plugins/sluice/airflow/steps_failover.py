@@ -115,7 +115,6 @@ class ApproveFailover(HITLOperator):
         super().__init__(**settings)
 
     def execute(self, context: Context) -> Any:
-        """Asks."""
         action = Action(context["params"]["action"])
         if action not in BOTH:
             raise AirflowSkipException("There is nothing to approve in this run.")

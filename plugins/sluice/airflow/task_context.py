@@ -81,7 +81,6 @@ class TaskContext:
 
     @cached_property
     def redis(self) -> Redis:
-        """A client of Redis."""
         return redis_store.connect(connections.redis_url())
 
     @contextmanager
@@ -102,7 +101,6 @@ class TaskContext:
         return checkpoint_of(self.info(slave), self.prefix, slave.name, slave.schema, application, secure=secure)
 
     def existing_tables(self, master: Session) -> list[TableName]:
-        """The tables that the master has."""
         return vendor_of(self.replication.master.vendor).rows.tables(master)
 
     def __str__(self) -> str:

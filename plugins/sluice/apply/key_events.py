@@ -270,5 +270,4 @@ def rows_at(column: pa.Array | pa.ChunkedArray, rows: Indices) -> pa.Array:
 
 
 def one_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """A chunked array as one."""
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array

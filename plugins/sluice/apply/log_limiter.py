@@ -24,7 +24,6 @@ class LogLimiter:
         """When the stretch of a kind began, and how many lines came in it."""
 
     def log(self, level: int, kind: str, text: str) -> None:
-        """One line of a kind."""
         now = self._clock()
         begun, lines = self._kinds.get(kind, (now, 0))
         if now - begun >= self._seconds:

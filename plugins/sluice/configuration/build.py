@@ -3,15 +3,17 @@
 import re
 from pathlib import Path
 
-from sluice.configuration import monitor, options, stream
+from sluice.configuration import option, options, stream
 from sluice.configuration.locations import location
 from sluice.configuration.mistakes import Mistake
 from sluice.configuration.model import (
     DEFAULT_SCHEMA,
     Endpoint,
+    HousekeepingOptions,
     Replication,
     SlaveConfig,
 )
+from sluice.configuration.monitor import monitor
 from sluice.configuration.nodes import Node, Section, parts
 from sluice.configuration.table_section import tables
 from sluice.model.joining import LOAD, WAIT
@@ -31,13 +33,13 @@ def build(root: Node, points_at: tuple[Path, ...], mistakes: list[Mistake]) -> R
     master = _master(section, prefix, mistakes)
     slaves = _slaves(section, master, mistakes)
     rules = tables(section, mistakes)
-    apply = options.apply(section, mistakes)
-    initial = options.initial(section, mistakes)
-    verify = stream.verified(master, options.verify(section, mistakes), section, mistakes)
+    apply = options.apply(section)
+    initial = options.initial(section)
+    verify = stream.verified(master, options.verify(section), section, mistakes)
     notify = options.notify(section, mistakes)
     most = options.items_limit(section, mistakes)
-    kept = options.housekeeping(section, mistakes)
-    shown = monitor.monitor(section, mistakes)
+    kept = option.read(section, "housekeeping", HousekeepingOptions)
+    shown = monitor(section)
     section.finish()
     if len(mistakes) > before or prefix is None:
         return None
@@ -184,7 +186,7 @@ def _slave(name: str, node: Node, master: Endpoint, mistakes: list[Mistake]) -> 
         )
     existing = section.choice("existing_tables", ("empty", "keep", "refuse"), "empty", "policies")
     checkpoint = section.choice("checkpoint", ("slave", "redis"), "slave", "places")
-    files = location(section, mistakes)
+    files = location(section)
     new_tables = section.choice("new_tables", (LOAD, WAIT), LOAD, "policies")
     allow_superuser = section.flag("allow_superuser", False)
     trusted_ddl = section.flag("trusted_ddl", False)

@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from sluice.configuration import option
 from sluice.configuration.monitor import MonitorOptions
 from sluice.configuration.resolve import ResolvedTable, resolve, rule_for
 from sluice.configuration.rule import TableRule
@@ -50,8 +51,6 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class SlaveConfig:
-    """One slave."""
-
     name: str
     conn_id: str
     vendor: str = FIRST
@@ -88,16 +87,16 @@ class SlaveConfig:
 class ApplyOptions:
     """How changes are applied."""
 
-    max_batch_changes: int = 1_000_000
+    max_batch_changes: int = option.integer(1_000_000, 1, 1_000_000_000)
     """A window with more changes is applied in slices of this size."""
-    stage_above: int = 1_000_000
+    stage_above: int = option.integer(1_000_000, 1, 1_000_000_000)
     """A window or slice with more changes is read and staged by Spark's executors instead of the driver."""
-    checkpoint_interval: float = 30.0
+    checkpoint_interval: float = option.seconds(30.0, 0.1, 86_400)
     """Seconds between two checkpoints in Redis (`checkpoint: redis`). Safe mode after a restart lasts two of them,
     wherever the checkpoint is kept, where no exit point is stored."""
-    poll_interval: float = 0.05
+    poll_interval: float = option.seconds(0.05, 0.001, 3_600)
     """Seconds between looks at the master when nothing came."""
-    lease: float = 10.0
+    lease: float = option.seconds(10.0, 1, 3_600)
     """Seconds after which the right to apply is lost when it is not renewed."""
 
 
@@ -105,22 +104,22 @@ class ApplyOptions:
 class ThrottleOptions:
     """What holds the loaders of an initial update back, all of a job together; None: no limit."""
 
-    pause: bool = False
+    pause: bool = option.flag(False)
     """No block is begun until this is false again."""
-    active_sessions: int | None = None
+    active_sessions: int | None = option.integer(None, 0, 1_000_000)
     """Sessions on the master's server that execute a statement, without Sluice's own."""
-    lock_waits: int | None = None
+    lock_waits: int | None = option.integer(None, 0, 1_000_000)
     """Sessions on the master's server that wait for a lock, without Sluice's own."""
-    replica_lag: float | None = None
+    replica_lag: float | None = option.number(None, 0, 1e6, "seconds")
     """Seconds by which the master's own standbys are behind, the worst of them."""
-    query: str | None = None
+    query: str | None = option.text("write SQL for the master that returns one number")
     """SQL for the master that returns one number."""
-    query_limit: float = 0.0
+    query_limit: float = option.number(0.0, -1e15, 1e15)
     """Above this number of `query` loading pauses."""
-    apply_lag: float | None = None
+    apply_lag: float | None = option.number(None, 0, 1e6, "seconds")
     """Seconds by which the apply of the slave is behind the master."""
-    rows_per_second: int | None = None
-    megabytes_per_second: float | None = None
+    rows_per_second: int | None = option.integer(None, 1, 1_000_000_000)
+    megabytes_per_second: float | None = option.number(None, 0.001, 1e6)
     """Of 1,000,000 bytes, as COPY has them."""
 
 
@@ -128,29 +127,29 @@ class ThrottleOptions:
 class InitialOptions:
     """How an initial update reads."""
 
-    block_target_seconds: float = 0.5
+    block_target_seconds: float = option.seconds(0.5, 0.01, 3_600)
     """Time that reading one block should take; the size adapts to it."""
-    block_rows: int = 50_000
+    block_rows: int = option.integer(50_000, 1, 1_000_000_000)
     """Rows of the first block."""
-    parallel: int = 4
+    parallel: int = option.integer(4, 1, 256)
     """Blocks read at the same time."""
-    files_s3: str | None = None
+    files_s3: str | None = option.text("name the Airflow connection to S3, e.g. aws_default")
     """The Airflow connection (type `aws`) that files in S3 are written and read with; None: what boto3 finds itself."""
-    files_key: str | None = None
+    files_key: str | None = option.text("name the Airflow connection whose password is the key")
     """The Airflow connection whose password is the key that carried files are encrypted with; None: they are not."""
-    parallel_tables: int = 256
+    parallel_tables: int = option.integer(256, 1, 256)
     """Tables that these blocks may belong to."""
-    parallel_ranges: int = 256
+    parallel_ranges: int = option.integer(256, 1, 256)
     """Blocks of one table among them."""
-    read: str = "committed"
+    read: str = option.choice("committed", READS, "ways to read")
     """How the master is read: `committed`, each block at a marker of its own; `snapshot`, all of them in one exported
     snapshot; `locked`, each with its rows locked."""
-    lock_timeout: float = 0.5
+    lock_timeout: float = option.seconds(0.5, 0.01, 60)
     """Seconds for which `read: locked` waits for a lock, or holds the application up, before it gives way."""
-    throttle: ThrottleOptions = field(default_factory=ThrottleOptions)
-    locations: tuple[str, ...] = ()
+    throttle: ThrottleOptions = option.section_of(ThrottleOptions)  # noqa: RUF009
+    locations: tuple[str, ...] = option.places()
     """Folders and places in S3 where, or below which, the form of an initial update may have files written."""
-    where: bool = False
+    where: bool = option.flag(False)
     """Whether that form may choose rows by a condition in SQL, which both accounts execute."""
 
 
@@ -158,23 +157,23 @@ class InitialOptions:
 class VerifyOptions:
     """How slaves are compared with the master."""
 
-    schedule: str = "daily"
+    schedule: str = option.choice("daily", ("daily", "weekly", "never"), "schedules")
     """When the DAG `resync` does it by itself: `daily`, `weekly` (on Sundays), `never`."""
-    action: str = "verify"
+    action: str = option.choice("verify", ("verify", "repair"), "actions")
     """What a scheduled run does about differences: `verify` reports them, `repair` mends them."""
-    tables: tuple[str, ...] = ("*",)
+    tables: tuple[str, ...] = option.patterns("*", "write schema.table, with * for anything, separated by commas")
     """Which tables, as `schema.table` with `*` for anything."""
-    mask: tuple[str, ...] = ()
+    mask: tuple[str, ...] = option.patterns("", "write schema.table.column, with * for anything, separated by commas")
     """Columns whose values no report shows, as `schema.table.column` with `*` for anything."""
-    max_repair_rows: int = 1_000
+    max_repair_rows: int = option.integer(1_000, 0, 1_000_000_000)
     """A repair of more rows of a table asks a person first."""
-    sample: int = 0
+    sample: int = option.integer(0, 0, 1_000_000)
     """About how many rows of a table a scheduled run draws at random; 0 for all."""
-    parallel: int = 1
+    parallel: int = option.integer(1, 1, 64)
     """Sessions on each side that read one table."""
-    max_age_days: int = 8
+    max_age_days: int = option.integer(8, 0, 3_650)
     """A table that was not found identical for so many days needs a person; 0 for never."""
-    keep_reports_days: int = 90
+    keep_reports_days: int = option.integer(90, 0, 36_500)
     """Reports are kept so long; 0 for ever."""
 
     def covers(self, table: TableName) -> bool:
@@ -186,9 +185,9 @@ class VerifyOptions:
 class HousekeepingOptions:
     """How long is kept what nobody needs any more."""
 
-    keep_files_days: int = 30
+    keep_files_days: int = option.integer(30, 0, 36_500)
     """Folders of carried files are kept so long after their initial update began; 0 for ever."""
-    keep_rejects_days: int = 90
+    keep_rejects_days: int = option.integer(90, 0, 36_500)
     """Changes in REJECTS are kept so long after they were settled; 0 for ever."""
 
 

@@ -63,7 +63,7 @@ class Section:
 
     def __init__(self, node: Node, mistakes: list[Mistake]):
         self.node = node
-        self._mistakes = mistakes
+        self.mistakes = mistakes
         self._known: set[str] = set()
         self._fields: Mapping[str, Node] = {}
         self._malformed = not isinstance(node.value, dict) and node.value is not None
@@ -79,11 +79,22 @@ class Section:
     def has(self, name: str) -> bool:
         return name in self._fields
 
+    def section(self, name: str) -> "Section | None":
+        node = self.get(name)
+        return Section(node, self.mistakes) if node is not None else None
+
+    def inside(self, *names: str) -> Node | None:
+        """A node within sections, whether or not the sections are right."""
+        node: Node | None = self.node
+        for name in names:
+            node = node.value.get(name) if node is not None and isinstance(node.value, dict) else None
+        return node
+
     def missing(self, name: str, remedy: str) -> None:
         if self._malformed:
             return
         key = self.node.child_key(name)
-        self._mistakes.append(Mistake(self.node.file, self.node.line, key, "is missing", remedy))
+        self.mistakes.append(Mistake(self.node.file, self.node.line, key, "is missing", remedy))
 
     def scalar(self, name: str, right: str) -> tuple[Node, str] | None:
         """The node and its text; None when absent or no scalar. `right` says what it should be."""
@@ -92,7 +103,7 @@ class Section:
             return None
         if isinstance(node.value, str):
             return node, node.value
-        self._mistakes.append(node.mistake(f"is {node.kind}" if node.value is not None else "has no value", right))
+        self.mistakes.append(node.mistake(f"is {node.kind}" if node.value is not None else "has no value", right))
         return None
 
     def text(self, name: str, default: str, right: str) -> str:
@@ -102,7 +113,7 @@ class Section:
             return default
         node, text = found
         if not text.strip() or any(ord(character) < 32 for character in text):
-            self._mistakes.append(node.mistake("is empty" if not text.strip() else "holds control characters", right))
+            self.mistakes.append(node.mistake("is empty" if not text.strip() else "holds control characters", right))
             return default
         return text.strip()
 
@@ -117,7 +128,7 @@ class Section:
         node, text = found
         if text in allowed:
             return text
-        self._mistakes.append(
+        self.mistakes.append(
             node.mistake((reasons or {}).get(text, f"{text!r} is not known"), suggestion(text, allowed, what))
         )
         return default
@@ -133,7 +144,7 @@ class Section:
                 return True
             case "false" | "no" | "off" | "0":
                 return False
-        self._mistakes.append(node.mistake(f"{text!r} is neither true nor false", right))
+        self.mistakes.append(node.mistake(f"{text!r} is neither true nor false", right))
         return default
 
     def integer(self, name: str, default: int | None, low: int | None = None, high: int | None = None) -> int | None:
@@ -144,11 +155,11 @@ class Section:
         node, text = found
         # Not YAML's own reading of numbers: there 010 is eight and 1:30 is ninety. Eighteen digits fit every database.
         if not re.fullmatch(r"[+-]?[0-9][0-9_]{0,17}", text.strip()):
-            self._mistakes.append(node.mistake(f"{text!r} is not a whole number", right))
+            self.mistakes.append(node.mistake(f"{text!r} is not a whole number", right))
             return default
         number = int(text.strip().replace("_", ""))
         if (low is not None and number < low) or (high is not None and number > high):
-            self._mistakes.append(node.mistake(f"{text} is out of range", right))
+            self.mistakes.append(node.mistake(f"{text} is out of range", right))
             return default
         return number
 
@@ -169,17 +180,17 @@ class Section:
         except ValueError:
             number = math.nan
         if math.isnan(number):
-            self._mistakes.append(node.mistake(f"{text!r} is not a number", right))
+            self.mistakes.append(node.mistake(f"{text!r} is not a number", right))
             return default
         if not low <= number <= high:
-            self._mistakes.append(node.mistake(f"{text} is out of range", right))
+            self.mistakes.append(node.mistake(f"{text} is out of range", right))
             return default
         return number
 
     def finish(self) -> None:
         for name, node in self._fields.items():
             if name not in self._known:
-                self._mistakes.append(node.mistake("is not known", suggestion(name, self._known)))
+                self.mistakes.append(node.mistake("is not known", suggestion(name, self._known)))
 
 
 def _range(low: int | None, high: int | None) -> str:

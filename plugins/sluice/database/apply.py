@@ -53,8 +53,6 @@ class DisplacedRow:
 
 @dataclass
 class Replayed:
-    """What a replay did."""
-
     changes: int = 0
     rejects: list[Rejected] = field(default_factory=list)
     displaced: dict[tuple[TableName, tuple[str | None, ...]], DisplacedRow] = field(default_factory=dict)
@@ -109,8 +107,6 @@ class ColumnOnSlave(Protocol):
 
 
 class TableOnSlave(Protocol):
-    """One table of the slave."""
-
     @property
     def watched(self) -> bool:
         """Whether a row that goes and comes back is not the same to foreign keys and triggers."""

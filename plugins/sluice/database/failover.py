@@ -56,9 +56,7 @@ class FailoverTable(Protocol):
         """The failover under way, or the last one; None where there never was one. `lock` holds the row till commit."""
         ...
 
-    def begin(self, failover_id: str, action: Action, reverse: bool, by: str) -> None:
-        """A failover begins."""
-        ...
+    def begin(self, failover_id: str, action: Action, reverse: bool, by: str) -> None: ...
 
     def move(
         self, phase: Phase, *, last: str | None = None, start: str | None = None, verified: str | None = None

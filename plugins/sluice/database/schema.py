@@ -151,8 +151,6 @@ class Constraint:
 
 @dataclass(frozen=True)
 class DomainCheck:
-    """One check of a domain."""
-
     schema: str
     domain: str
     name: str

@@ -235,7 +235,6 @@ def last_of(failover: Failover, slave: Session) -> Position:
 
 
 def guard_of(failover: Failover, master: Session) -> MasterGuard:
-    """The guard of the master."""
     support = vendor_of(failover.master_info.vendor).failover
     return support.Guard(master, failover.prefix, failover.replication.master.schema)
 

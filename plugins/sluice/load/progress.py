@@ -23,8 +23,6 @@ TABLES_SHOWN = 5
 
 @dataclass(frozen=True)
 class TableState:
-    """One table of a load."""
-
     table: TableName
     planned: int
     begun: int

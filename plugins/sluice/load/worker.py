@@ -242,7 +242,6 @@ class BlockWorker(ABC):
     # -- its sessions
 
     def _open(self) -> None:
-        """Opens what is not open."""
         target = self.target
         self._open_control()
         if self._slave is None:

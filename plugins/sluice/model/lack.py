@@ -71,5 +71,4 @@ def errors(lacks: Iterable[Lack]) -> list[Lack]:
 
 
 def slave_side(name: str) -> str:
-    """The side of the slave `name`."""
     return f"slave {name}"

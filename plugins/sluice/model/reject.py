@@ -56,8 +56,6 @@ def before(wanted: RejectStatus) -> list[RejectStatus]:
 
 @dataclass(frozen=True)
 class Reject:
-    """A row of REJECTS."""
-
     id: int
     repl_key: int
     table: TableName

@@ -31,8 +31,6 @@ _ATTRIBUTE = re.compile(r" (\w+)=\"([^\"<>]*)\"")
 
 @dataclass(frozen=True)
 class EnumType:
-    """An enum of the master."""
-
     schema: str
     name: str
     labels: tuple[tuple[int, str], ...]

@@ -94,8 +94,6 @@ MOST_KEYS = 1_000_000
 
 @dataclass
 class TableFinding:
-    """One table, compared."""
-
     table: TableName
     outcome: Outcome = Outcome.IDENTICAL
     reason: str = ""

@@ -92,7 +92,6 @@ class Digest:
         return value_text(wanted, f"({expression}::{self.shape.column(name).type})::{wanted}")
 
     def row(self) -> str:
-        """The digest of a row."""
         if self.method is not Method.HASH:
             return hashed(self.method, self._text(), 0)
         record = f"ROW({', '.join(self._exact())})"

@@ -122,7 +122,6 @@ class Examiner:
         self.trusted = trusted
 
     def default(self, text: str, column: Column) -> str:
-        """Of the default of a column."""
         return self._examine(text, type_of(column), (), "", default=True)
 
     def evaluated(self, text: str, row: Sequence[str], name: str, *, type_: str | None = None) -> str:

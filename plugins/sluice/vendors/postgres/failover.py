@@ -84,7 +84,6 @@ class FailoverStore:
         return Record(failover_id, Action(action), Phase(phase), reverse, by, begun_at, last, start, verified, made)
 
     def begin(self, failover_id: str, action: Action, reverse: bool, by: str) -> None:
-        """A failover begins."""
         self._execute("failover_begin", id=failover_id, action=str(action), reverse=reverse, by=by)
 
     def move(

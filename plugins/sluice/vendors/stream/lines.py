@@ -51,8 +51,6 @@ class Header:
 
 @dataclass(frozen=True)
 class Change:
-    """One change."""
-
     action: Action
     table: TableName
     new: Values | None = None

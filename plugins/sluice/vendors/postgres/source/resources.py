@@ -125,7 +125,6 @@ def function_names() -> tuple[str, ...]:
 
 
 def own(prefix: Prefix, schema: str) -> OwnSchema:
-    """All that a prefix has on its master."""
     return OwnSchema(MASTER, prefix, schema, RELATIONS, function_names(), CAPTURES)
 
 

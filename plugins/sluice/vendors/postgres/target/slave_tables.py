@@ -37,8 +37,6 @@ class SlaveTableMissing(Terminal):
 
 @dataclass(frozen=True)
 class SlaveColumn:
-    """One column of a slave table."""
-
     name: str
     type: str
     """As DDL writes it, length and domain included."""
@@ -75,8 +73,6 @@ class SlaveColumn:
 
 @dataclass(frozen=True)
 class SlaveTable:
-    """One slave table."""
-
     table: TableName
     columns: tuple[SlaveColumn, ...]
     partitioned: bool
