@@ -399,7 +399,7 @@ class Applying(AbstractContextManager["Applying"]):
     def __init__(self, rig: Rig, parallelism: int = 2):
         self.rig = rig
         self.stop = threading.Event()
-        self.loop = ApplyLoop(rig.pair, rig.store, ThreadExecutor(parallelism), self.stop)
+        self.loop = ApplyLoop(rig.pair, redis_store.connect(rig.redis_url), ThreadExecutor(parallelism), self.stop)
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.failure: BaseException | None = None
 

@@ -125,7 +125,7 @@ def test_another_connection_ends_the_job_so_that_it_starts_again_with_it(rig: Ca
     pair = rig(TABLE)
     with applying(pair) as thread:
         pair.await_current()
-        edit(pair, "conn_id: s,", "conn_id: elsewhere,")
+        edit(pair, "conn_id: s\n", "conn_id: elsewhere\n")
         pair.await_that(lambda: not thread.is_alive())
     assert pair.failure is None
 

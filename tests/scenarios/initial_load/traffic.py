@@ -1,19 +1,16 @@
-"""Random writers on a master: inserts, updates of values and keys, deletes, rollbacks, savepoints, late commits."""
+"""Random writers on tables of a test's own: inserts, updates of values and keys, deletes."""
 
-import random
-import threading
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 import psycopg
 
 from sluice.model.connection import ConnectionInfo
-from sluice.vendors.postgres.connection import connect
-
-
-class Undo(Exception):
-    """Rolls a savepoint or transaction back."""
+from workload.operations import Operation, Work
+from workload.writer import Character, Writer
 
 
 @dataclass(frozen=True)
@@ -38,85 +35,71 @@ class Writable:
             f"ORDER BY {self.keys} LIMIT 1)"
         )
 
+    def statements(self, text: str) -> list[str]:
+        """What is done to it, each as likely."""
+        if not self.key:
+            return [
+                f"INSERT INTO {self.name} ({self.value}) VALUES ('v' || (random() * 5)::int)",
+                f"UPDATE {self.name} SET {self.value} = '{text}' WHERE ctid = (SELECT ctid FROM {self.name} "
+                "OFFSET floor(random() * 20) LIMIT 1)",
+                f"DELETE FROM {self.name} WHERE ctid = (SELECT ctid FROM {self.name} LIMIT 1)",
+            ]
+        return [
+            f"INSERT INTO {self.name} ({self.keys}, {self.value}) SELECT {self.make_key}, '{text}' "
+            "ON CONFLICT DO NOTHING",
+            f"UPDATE {self.name} SET {self.value} = '{text}' WHERE {self.a_row}",
+            f"UPDATE {self.name} SET ({self.keys}) = ROW({self.make_key}) WHERE {self.a_row}",
+            f"DELETE FROM {self.name} WHERE {self.a_row}",
+        ]
 
-class Traffic:
-    """Writers, each a thread with its own connection; a context manager."""
+
+def operations(tables: Sequence[Writable]) -> tuple[Operation, ...]:
+    """One for each table."""
+
+    def change(table: Writable, work: Work, chance: Random) -> None:
+        statement = chance.choice(table.statements(f"v{chance.random()}"))
+        with suppress(psycopg.errors.UniqueViolation), work.connection.transaction():
+            work.write(statement)
+
+    def named(table: Writable) -> Operation:
+        def operation(work: Work, chance: Random) -> None:
+            change(table, work, chance)
+
+        return operation
+
+    return tuple(named(table) for table in tables)
+
+
+class TableWriter(Writer):
+    """Finds types and operators of the schema public."""
+
+    def begin(self, connection: psycopg.Connection[Any]) -> None:
+        connection.execute("SET search_path TO pg_catalog, public")
+
+
+class Traffic(AbstractContextManager["Traffic"]):
+    """Writers, as long as the context lasts."""
 
     def __init__(self, info: ConnectionInfo, tables: Sequence[Writable], writers: int = 3, seed: int = 0):
-        self.info = info
-        self.tables = tables
-        self.stop = threading.Event()
-        self.transactions = 0
+        character = Character("traffic", operations(tables), (1, 5), (0.0, 0.0), (0.0, 0.05))
+        self.writers = [TableWriter(info, number, character, seed) for number in range(writers)]
+
+    @property
+    def transactions(self) -> int:
         """How many were committed."""
-        self.failure: BaseException | None = None
-        self._threads = [threading.Thread(target=self._write, args=[seed * 100 + n]) for n in range(writers)]
+        return sum(writer.tally.committed for writer in self.writers)
 
     def __enter__(self) -> "Traffic":
-        for thread in self._threads:
-            thread.start()
+        for writer in self.writers:
+            writer.start()
         return self
 
-    def __exit__(self, *_: Any) -> None:
-        self.stop.set()
-        for thread in self._threads:
-            thread.join()
-        if self.failure:
-            raise self.failure
-
-    def _write(self, seed: int) -> None:
-        chance = random.Random(seed)
-        connection = connect(self.info, application=f"writer {seed}", autocommit=True)
-        connection.execute("SET search_path TO pg_catalog, public")
-        connection.execute("SET lock_timeout = '500ms'")
-        try:
-            while not self.stop.is_set():
-                self.transactions += self._transaction(connection, chance)
-        except BaseException as failure:
-            self.failure = failure
-            self.stop.set()
-        finally:
-            connection.close()
-
-    def _transaction(self, connection: Any, chance: random.Random) -> bool:
-        """Whether it was committed."""
-        try:
-            with connection.transaction():
-                for _ in range(chance.randint(1, 5)):
-                    try:
-                        with connection.transaction():
-                            self._statement(connection, chance)
-                            if chance.random() < 0.1:
-                                raise Undo
-                    except (Undo, psycopg.errors.UniqueViolation):
-                        pass
-                if chance.random() < 0.15:
-                    self.stop.wait(chance.random() * 0.2)  # commits late
-                if chance.random() < 0.1:
-                    raise Undo
-        except (Undo, psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
-            return False
-        return True
-
-    def _statement(self, connection: Any, chance: random.Random) -> None:
-        table = chance.choice(self.tables)
-        text = f"v{chance.random()}"
-        if not table.key:
-            statement = chance.choice(
-                [
-                    f"INSERT INTO {table.name} ({table.value}) VALUES ('v' || (random() * 5)::int)",
-                    f"UPDATE {table.name} SET {table.value} = '{text}' WHERE ctid = (SELECT ctid FROM {table.name} "
-                    "OFFSET floor(random() * 20) LIMIT 1)",
-                    f"DELETE FROM {table.name} WHERE ctid = (SELECT ctid FROM {table.name} LIMIT 1)",
-                ]
-            )
-        else:
-            statement = chance.choice(
-                [
-                    f"INSERT INTO {table.name} ({table.keys}, {table.value}) SELECT {table.make_key}, '{text}' "
-                    "ON CONFLICT DO NOTHING",
-                    f"UPDATE {table.name} SET {table.value} = '{text}' WHERE {table.a_row}",
-                    f"UPDATE {table.name} SET ({table.keys}) = ROW({table.make_key}) WHERE {table.a_row}",
-                    f"DELETE FROM {table.name} WHERE {table.a_row}",
-                ]
-            )
-        connection.execute(statement)
+    def __exit__(self, *_: object) -> None:
+        for writer in self.writers:
+            writer.stop()
+        for writer in self.writers:
+            writer.join()
+        for writer in self.writers:
+            if writer.failure:
+                raise writer.failure
+            assert writer.tally.unexpected == []
