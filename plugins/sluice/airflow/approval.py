@@ -54,11 +54,11 @@ class ApproveTransfer(HITLOperator):
         if not transfer_form.by_files(context) or has_several_slaves(context):
             raise AirflowSkipException("There is nothing to approve in this run.")
         with as_airflow(context):
-            work = TaskContext.of(context)
+            task = TaskContext.of(context)
             folder = transfer_form.written(context)
-            self.subject = f"{work}: {transfer_steps.WAITING.format(folder)}"
-            there = transfer_form.arrived(work.replication, work.slave.name, context)
-            self.body = _question(work, str(folder), str(there), str(context["ti"].log_url))
+            self.subject = f"{task}: {transfer_steps.WAITING.format(folder)}"
+            there = transfer_form.arrived(task.replication, task.slave.name, context)
+            self.body = _question(task, str(folder), str(there), str(context["ti"].log_url))
         return super().execute(context)
 
     def execute_complete(
@@ -72,37 +72,37 @@ class ApproveTransfer(HITLOperator):
             context["ti"].xcom_push(key=ANSWERS, value=given)
             if not approved:
                 raise TransferRejected(who)
-            work = TaskContext.of(context)
-            problem = self._examine(work, str(context["ti"].log_url))
+            task = TaskContext.of(context)
+            problem = self._examine(task, str(context["ti"].log_url))
         if problem is None:
             return given
         return self._ask_again(context, given)
 
-    def _examine(self, work: TaskContext, log_url: str) -> str | None:
+    def _examine(self, task: TaskContext, log_url: str) -> str | None:
         """What keeps the folder from being imported. Raises what no carrying will mend."""
-        update = update_of(work)
+        update = update_of(task)
         try:
             if not transfer_steps.left_to_import(update):
-                log.info("%s: all files are on the slave already, imported there by hand", work)
+                log.info("%s: all files are on the slave already, imported there by hand", task)
                 return None
-            transfer_folder = transfer_form.arrived_folder(work)
+            transfer_folder = transfer_form.arrived_folder(task)
             manifest = transfer_steps.examine(update, transfer_folder)
         except (LoadEnded, transfer_steps.NothingExported):
             raise
         except (Transient, Terminal) as wrong:
             log.error("%s", wrong)
-            self._leave_word(work, f"{wrong}\nAll of it: {log_url}")
+            self._leave_word(task, f"{wrong}\nAll of it: {log_url}")
             return str(wrong)
         log.info(
-            "%s: %s at %s checked, all as sent", work, counted(len(manifest.blocks), "file"), transfer_folder.location
+            "%s: %s at %s checked, all as sent", task, counted(len(manifest.blocks), "file"), transfer_folder.location
         )
         return None
 
-    def _leave_word(self, work: TaskContext, text: str) -> None:
+    def _leave_word(self, task: TaskContext, text: str) -> None:
         try:
-            steps.note(update_of(work), text)
+            steps.note(update_of(task), text)
         except SluiceError as error:
-            log.warning("%s: could not leave word on the slave: %s", work, error)
+            log.warning("%s: could not leave word on the slave: %s", task, error)
 
     def _ask_again(self, context: Context, answers: list[dict[str, str]]) -> NoReturn:
         log.info("Mend what is listed above, then approve again.")
@@ -113,17 +113,17 @@ class ApproveTransfer(HITLOperator):
         raise TaskAwaitingInput(method_name="execute_complete", kwargs={"answers": answers})
 
 
-def _question(work: TaskContext, folder: str, there: str, log_url: str) -> str:
+def _question(task: TaskContext, folder: str, there: str, log_url: str) -> str:
     carry = (
         f"Copy the folder {code(folder)} with all that is in it to {code(there)}, the location of slave "
-        f"{work.slave.name}."
+        f"{task.slave.name}."
         if folder != there
         else f"The folder is looked for where it was written, {code(folder)}: the slave has no "
         "`initial_files_location`."
     )
     return (
         f"**Is this asked again? Then the folder was refused**: [what is wrong, file by file]({log_url}). Mend it, and "
-        f"approve again.\n\nThe initial data of {work} are written; changes are queued meanwhile.\n\n1. {carry}\n"
+        f"approve again.\n\nThe initial data of {task} are written; changes are queued meanwhile.\n\n1. {carry}\n"
         "2. **Approve**: the folder is checked, file by file, then imported. What is wrong is listed in this task's "
         "log and in the slave's message (`./sluice status`). Where the slave's machine loads the folder itself "
         "(`./sluice import`), approve when that is through.\n\n"

@@ -19,24 +19,24 @@ from sluice.verify import definition_gaps
 log = logging.getLogger("sluice.airflow")
 
 
-def compare(work: TaskContext, slaves: Iterable[str]) -> int | None:
+def compare(task: TaskContext, slaves: Iterable[str]) -> int | None:
     """Notes for pages and `notify.tell` what differs on the master and `slaves`; how many, None: nothing is installed.
 
     The log names each with what mends it. Raises what the master cannot do; of a slave that is logged.
     """
-    vendor, schema = work.replication.master.vendor, work.replication.master.schema
+    vendor, schema = task.replication.master.vendor, task.replication.master.schema
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    if work.replication.master.stream:
+    if task.replication.master.stream:
         return None
-    with work.master() as master:
-        if vendor_of(vendor).capture.installed(master, work.prefix, schema) is None:
+    with task.master() as master:
+        if vendor_of(vendor).capture.installed(master, task.prefix, schema) is None:
             return None
-        captured = vendor_of(vendor).changes.captured(master, work.prefix, schema)
-        existing = work.existing_tables(master)
+        captured = vendor_of(vendor).changes.captured(master, task.prefix, schema)
+        existing = task.existing_tables(master)
         defined = definition_gaps.MasterDefinitions.read(vendor, master, sorted(captured))
-    number = _compare_captured(work, existing, captured, now)
+    number = _compare_captured(task, existing, captured, now)
     for name in slaves:
-        one = work.of_slave(name)
+        one = task.of_slave(name)
         try:
             found = definition_gaps.of_slave(Pair.of(one.replication, name, one.connections), defined, is_updated)
         except SluiceError as failure:
@@ -45,33 +45,33 @@ def compare(work: TaskContext, slaves: Iterable[str]) -> int | None:
         if found is None:
             continue
         for lack in found:
-            log.log(logging.INFO if lack.severity is Severity.NOTE else logging.WARNING, "%s: %s", work, lack)
+            log.log(logging.INFO if lack.severity is Severity.NOTE else logging.WARNING, "%s: %s", task, lack)
         grave = [lack for lack in found if lack.severity is not Severity.NOTE]
         number += len(grave)
         facts = [(f"{lack.what}: {lack.why}", lack.statement or "") for lack in grave]
-        Lacks(work.redis, work.prefix, name).write(facts, now)
+        Lacks(task.redis, task.prefix, name).write(facts, now)
     return number
 
 
-def compare_and_tell(work: TaskContext, slaves: Iterable[str]) -> None:
+def compare_and_tell(task: TaskContext, slaves: Iterable[str]) -> None:
     """The same, and people are told what needs them, also where the comparison fails. Raises as `compare`."""
     try:
-        compare(work, slaves)
+        compare(task, slaves)
     finally:
-        notify.tell_of_run(work)
+        notify.tell_of_run(task)
 
 
 def _compare_captured(
-    work: TaskContext, existing: list[TableName], captured: Mapping[TableName, str | None], now: str
+    task: TaskContext, existing: list[TableName], captured: Mapping[TableName, str | None], now: str
 ) -> int:
     """Notes which tables are not captured; how many."""
     try:
-        lost = definition_gaps.not_captured(work.replication, existing, captured)
+        lost = definition_gaps.not_captured(task.replication, existing, captured)
     except SluiceError as failure:
-        log.warning("%s: which tables are not captured is not known: %s", work, failure)
+        log.warning("%s: which tables are not captured is not known: %s", task, failure)
         return 0
     found = [(f"{table}: {why}", "") for table, why in sorted(lost.items())]
     for what, _ in found:
-        log.warning("%s: %s. %s", work, what, how_to_capture(work.prefix))
-    Lacks(work.redis, work.prefix).write(found, now)
+        log.warning("%s: %s. %s", task, what, how_to_capture(task.prefix))
+    Lacks(task.redis, task.prefix).write(found, now)
     return len(found)

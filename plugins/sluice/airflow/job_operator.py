@@ -225,15 +225,15 @@ class ApplyOperator(SparkJobOperator):
     def tell(self, context: Context) -> None:
         """Compares definitions with this slave, and tells people; whatever comes of it, the apply goes on."""
         try:
-            work = TaskContext(config.load(self.prefix), self.slave, context, (self.slave,))
-            definition_comparison.compare_and_tell(work, [self.slave])
+            task = TaskContext(config.load(self.prefix), self.slave, context, (self.slave,))
+            definition_comparison.compare_and_tell(task, [self.slave])
         except Exception:
             self.log.exception("Definitions are not compared; housekeeping will do it.")
 
-    def _preflight(self, work: TaskContext) -> None:
+    def _preflight(self, task: TaskContext) -> None:
         """An account that is refused fails the task at once, before a job is launched; outages are the job's affair."""
         try:
-            preflight_check.warn(work, work.slave_names)
+            preflight_check.warn(task, task.slave_names)
         except Transient as outage:
             self.log.warning("%s", outage)
 
@@ -297,9 +297,9 @@ class ImportOperator(LoadOperator):
         if not transfer_form.by_files(context) or has_several_slaves(context):
             raise AirflowSkipException("There is nothing to import in this run.")
         with as_airflow(context):
-            work = TaskContext.of(context)
-            update = update_of(work)
-            steps.open_gate(update, work.redis)
+            task = TaskContext.of(context)
+            update = update_of(task)
+            steps.open_gate(update, task.redis)
             if not transfer_steps.left_to_import(update):
                 return "imported by hand"
         return super().execute(context)

@@ -111,7 +111,7 @@ class Runner:
         self.log = JobLog(job_logs_folder() / f"{job_id}.log")
         self.command = command
         self.payload = payload
-        self.asked: float | None = None
+        self.stopping_since: float | None = None
         """When the end was first asked for."""
         self._terminated = False
         self._beaten = 0.0
@@ -123,10 +123,10 @@ class Runner:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         self.alive.touch(mode=0o600)
         rc = self._drive()
-        asked = self.asked is not None
+        stopped = self.stopping_since is not None
         # A driver that was told to end and did so without a word is not one that was through.
-        rc = 128 + signal.SIGTERM if asked and rc == 0 else rc
-        write_private(self.result, asdict(Result(rc, time.time(), self.log.last_words(), asked)))
+        rc = 128 + signal.SIGTERM if stopped and rc == 0 else rc
+        write_private(self.result, asdict(Result(rc, time.time(), self.log.last_words(), stopped)))
         return rc
 
     def _drive(self) -> int:
@@ -179,19 +179,19 @@ class Runner:
         self._beaten = now
         with contextlib.suppress(OSError):
             self.alive.touch()
-        if self.asked is None and self.stop.exists():
-            self.asked = now
-        if self.asked is None:
+        if self.stopping_since is None and self.stop.exists():
+            self.stopping_since = now
+        if self.stopping_since is None:
             return
         if not self._terminated:
             self._terminated = True
             driver.terminate()
-        elif now - self.asked > GRACE_SECONDS:
+        elif now - self.stopping_since > GRACE_SECONDS:
             driver.kill()
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        if self.asked is None:
-            self.asked = time.monotonic()
+        if self.stopping_since is None:
+            self.stopping_since = time.monotonic()
 
 
 def _kill_session() -> None:

@@ -57,9 +57,9 @@ class NoSlaveLeft(Terminal):
 class SlavesMissing(Terminal):
     """The update is not complete for some of its slaves."""
 
-    def __init__(self, work: TaskContext, reasons: Mapping[str, str]):
+    def __init__(self, task: TaskContext, reasons: Mapping[str, str]):
         listed_reasons = "; ".join(f"{name}: {why.rstrip('.')}" for name, why in reasons.items())
-        super().__init__(f"{work}: {listed_reasons}. Start a new initial update of these slaves.")
+        super().__init__(f"{task}: {listed_reasons}. Start a new initial update of these slaves.")
         self.slaves = tuple(reasons)
 
 
@@ -88,16 +88,16 @@ def members(context: Context) -> list[str]:
     return list(listed(context["params"].get("slave")))
 
 
-def each(work: TaskContext, action: Callable[[TaskContext], Made]) -> dict[str, Made]:
+def each(task: TaskContext, action: Callable[[TaskContext], Made]) -> dict[str, Made]:
     """Does the step for each slave. Of several, those that fail are left out. Raises `NoSlaveLeft`, and what a single
     one raises."""
-    if work.slave_name is not None:
-        return {work.slave_name: action(work)}
+    if task.slave_name is not None:
+        return {task.slave_name: action(task)}
     done: dict[str, Made] = {}
     failures: dict[str, str] = {}
-    ti = work.context["ti"]
-    for name in members(work.context):
-        one = work.of_slave(name)
+    ti = task.context["ti"]
+    for name in members(task.context):
+        one = task.of_slave(name)
         try:
             done[name] = action(one)
         except SluiceError as error:
@@ -112,12 +112,12 @@ def each(work: TaskContext, action: Callable[[TaskContext], Made]) -> dict[str, 
     return done
 
 
-def give_up(work: TaskContext, reason: str) -> None:
+def give_up(task: TaskContext, reason: str) -> None:
     """The slave is INCONSISTENT, if this update has begun with it; never raises."""
     try:
-        steps.cancel(update_of(work), work.redis, reason)
+        steps.cancel(update_of(task), task.redis, reason)
     except SluiceError as error:
-        log.warning("%s: %s", work, error)
+        log.warning("%s: %s", task, error)
 
 
 def others(context: Context) -> list[str]:
@@ -126,41 +126,41 @@ def others(context: Context) -> list[str]:
 
 
 @step
-def share(work: TaskContext) -> list[dict[str, Any]]:
+def share(task: TaskContext) -> list[dict[str, Any]]:
     """Where the update is for several slaves: lists the runs in which it goes on, one for each that has the folder."""
-    if work.slave_name is not None:
+    if task.slave_name is not None:
         return []
-    params, folder = dict(work.context["params"]), transfer_form.written(work.context)
+    params, folder = dict(task.context["params"]), transfer_form.written(task.context)
     names = (
-        TransferFolder(folder, transfer_form.access(work.replication), transfer_form.key(work.replication))
+        TransferFolder(folder, transfer_form.access(task.replication), transfer_form.key(task.replication))
         .manifest()
         .names
     )
     return [
         {
-            "trigger_run_id": run_of(work.update_id, name),
-            "conf": {**params, "slave": name, "location": str(folder), UPDATE: work.update_id},
+            "trigger_run_id": run_of(task.update_id, name),
+            "conf": {**params, "slave": name, "location": str(folder), UPDATE: task.update_id},
         }
         for name in names
     ]
 
 
-def unfinished(work: TaskContext, states: Mapping[str, Any], reason: str) -> dict[str, str]:
+def unfinished(task: TaskContext, states: Mapping[str, Any], reason: str) -> dict[str, str]:
     """Of a run for several slaves those that it did not bring to the end, and why.
 
     A slave that has no run of its own is given up, for `reason` where it was not left out before.
     """
-    ti = work.context["ti"]
+    ti = task.context["ti"]
     runs = {entry["conf"]["slave"]: index for index, entry in enumerate(ti.xcom_pull(task_ids="share") or [])}
     reasons: dict[str, str] = {}
-    for name in work.slave_names:
+    for name in task.slave_names:
         if name not in runs:
             reasons[name] = "was left out, see the log"
-            give_up(work.of_slave(name), reason)
+            give_up(task.of_slave(name), reason)
             continue
         state = next((str(state) for key, state in states.items() if _is(key, runs[name])), "None")
         if state != "success":
-            reasons[name] = f"its run {run_of(work.update_id, name)} ended in {state}"
+            reasons[name] = f"its run {run_of(task.update_id, name)} ended in {state}"
     return reasons
 
 

@@ -38,33 +38,33 @@ class UpdatesPaused(Terminal):
         )
 
 
-def announced(work: TaskContext, report: ReconcileReport) -> list[str]:
+def announced(task: TaskContext, report: ReconcileReport) -> list[str]:
     """What joins by the steps of `report`, which are still to be taken, and what becomes of it on each slave."""
     tables = [each.table for each in report.steps if isinstance(each, Add)]
     if not tables:
         return []
     # A run that loads all tables of a slave brings these, too.
-    whole = () if Selection.from_dict(work.context["params"]).partial else work.slave_names
-    slaves = [_slave(work, name) for name in work.replication.slaves if name not in whole]
+    whole = () if Selection.from_dict(task.context["params"]).partial else task.slave_names
+    slaves = [_slave(task, name) for name in task.replication.slaves if name not in whole]
     lacking = [slave for slave in slaves if not slave.whole_later]
     if not lacking:
         return []
-    with work.master() as master:
-        rows = vendor_of(work.replication.master.vendor).changes.row_counts(master, tables)
-    return joining.plan(work.prefix, rows, lacking)
+    with task.master() as master:
+        rows = vendor_of(task.replication.master.vendor).changes.row_counts(master, tables)
+    return joining.plan(task.prefix, rows, lacking)
 
 
 @step
-def new_tables(work: TaskContext) -> list[dict[str, Any]]:
+def new_tables(task: TaskContext) -> list[dict[str, Any]]:
     """Lists the loads of tables that joined with rows, one for each slave that is NORMAL. With `new_tables: wait` in
     the configuration of a slave it says what to start."""
-    return _loads(work, [name for name in work.replication.slaves if name not in work.slave_names])
+    return _loads(task, [name for name in task.replication.slaves if name not in task.slave_names])
 
 
 @step
-def remaining_tables(work: TaskContext) -> list[dict[str, Any]]:
+def remaining_tables(task: TaskContext) -> list[dict[str, Any]]:
     """The same for the slave of this update: tables that joined meanwhile, or that it did not choose."""
-    return _loads(work, work.slave_names)
+    return _loads(task, task.slave_names)
 
 
 def load_new_tables(entries: Any, task_id: str = "load_new_tables") -> Any:
@@ -98,43 +98,43 @@ class LoadNewTables(TriggerDagRunOperator):
                 raise UpdatesPaused from None
 
 
-def _slave(work: TaskContext, name: str) -> joining.Slave:
-    config = work.replication.slave(name)
+def _slave(task: TaskContext, name: str) -> joining.Slave:
+    config = task.replication.slave(name)
     try:
-        found = work.checkpoint(config)
+        found = task.checkpoint(config)
     except SluiceError as error:
-        log.warning("%s → %s: its state is not known: %s", work.prefix, name, error)
+        log.warning("%s → %s: its state is not known: %s", task.prefix, name, error)
         return joining.Slave(name, config.new_tables, None)
     return joining.Slave(name, config.new_tables, found.state if found else SlaveState.UNCONFIGURED)
 
 
-def _loads(work: TaskContext, names: Iterable[str]) -> list[dict[str, Any]]:
+def _loads(task: TaskContext, names: Iterable[str]) -> list[dict[str, Any]]:
     loads = []
     for name in names:
         try:
-            tables = _to_load(work, name)
+            tables = _to_load(task, name)
         except SluiceError as error:
-            log.warning("%s → %s: which tables it lacks is not known: %s", work.prefix, name, error)
+            log.warning("%s → %s: which tables it lacks is not known: %s", task.prefix, name, error)
             continue
         if not tables:
             continue
-        if work.replication.slave(name).new_tables == joining.WAIT:
-            log.warning("%s → %s: new_tables is wait. %s", work.prefix, name, how_to_load(work.prefix, name, tables))
+        if task.replication.slave(name).new_tables == joining.WAIT:
+            log.warning("%s → %s: new_tables is wait. %s", task.prefix, name, how_to_load(task.prefix, name, tables))
             continue
-        conf = {"prefix": str(work.prefix), "slave": name, "tables": [str(table) for table in tables]}
-        loads.append({"trigger_run_id": joining.run_id(work.prefix, name, tables), "conf": conf})
+        conf = {"prefix": str(task.prefix), "slave": name, "tables": [str(table) for table in tables]}
+        loads.append({"trigger_run_id": joining.run_id(task.prefix, name, tables), "conf": conf})
     return loads
 
 
-def _to_load(work: TaskContext, name: str) -> list[TableName]:
+def _to_load(task: TaskContext, name: str) -> list[TableName]:
     """The tables that a slave must load; none unless it is NORMAL."""
-    checkpoint = work.checkpoint(work.replication.slave(name))
+    checkpoint = task.checkpoint(task.replication.slave(name))
     if checkpoint is None or checkpoint.state is not SlaveState.NORMAL or checkpoint.position is None:
         return []
-    master_config = work.replication.master
-    with work.master() as master:
+    master_config = task.replication.master
+    with task.master() as master:
         pending = vendor_of(master_config.vendor).changes.joining(
-            master, work.prefix, master_config.schema, checkpoint.position
+            master, task.prefix, master_config.schema, checkpoint.position
         )
-        configured = [each.table for each in work.replication.resolve(work.existing_tables(master))]
+        configured = [each.table for each in task.replication.resolve(task.existing_tables(master))]
     return joining.to_load(checkpoint.tables, pending, configured)

@@ -52,73 +52,73 @@ class NotNotified(Transient):
     """Notifiers that failed; the next run of `housekeeping` tries them again."""
 
 
-def tell(work: TaskContext) -> str:
+def tell(task: TaskContext) -> str:
     """Tells what needs a person about the slaves of a replication. Raises `NotNotified` when a notifier fails."""
-    found = list(needs(work))
-    notified = Notified(work.redis, work.prefix)
+    found = list(needs(task))
+    notified = Notified(task.redis, task.prefix)
     failures = []
     sent = 0
     for notice in found:
         log.warning("%s. %s", notice.subject, notice.text)
-        for notifier in work.replication.notify:
+        for notifier in task.replication.notify:
             key = f"{notifier.path} {notice.key}"
             if notified.known(key):
                 continue
             try:
-                _send(notifier, notice, work.context)
+                _send(notifier, notice, task.context)
             except Exception as failure:  # a notifier is anybody's code
-                log.exception("%s: %s did not tell it", work, notifier.path)
+                log.exception("%s: %s did not tell it", task, notifier.path)
                 failures.append(f"{notifier.path}: {failure}")
                 continue
             notified.note(key)
             sent += 1
     if failures:
-        raise NotNotified(f"{work}: {counted(len(failures), 'notice')} could not be told: {'; '.join(failures[:5])}")
+        raise NotNotified(f"{task}: {counted(len(failures), 'notice')} could not be told: {'; '.join(failures[:5])}")
     need = "needs" if len(found) == 1 else "need"
     return f"{counted(len(found), 'thing')} {need} a person, {counted(sent, 'notice')} sent"
 
 
-def tell_of_run(work: TaskContext) -> None:
+def tell_of_run(task: TaskContext) -> None:
     """The same at the end of a run that has found something; a notifier that fails must not hide what it found."""
     try:
-        tell(work)
+        tell(task)
     except SluiceError as failure:
         log.warning("%s", failure)
 
 
-def needs(work: TaskContext) -> Iterable[Notice]:
+def needs(task: TaskContext) -> Iterable[Notice]:
     """All that needs a person; of a slave that does not answer, what Redis knows. Raises `StoreUnreachable`."""
-    options = work.replication.verify
-    yield from notices.of_capture(work.prefix, Lacks(work.redis, work.prefix).read())
-    yield from notices.of_items(work.prefix, ItemsState(work.redis, work.prefix).read())
-    for slave in work.replication.slaves.values():
-        pair = f"{work.prefix} → {slave.name}"
+    options = task.replication.verify
+    yield from notices.of_capture(task.prefix, Lacks(task.redis, task.prefix).read())
+    yield from notices.of_items(task.prefix, ItemsState(task.redis, task.prefix).read())
+    for slave in task.replication.slaves.values():
+        pair = f"{task.prefix} → {slave.name}"
         try:
-            checkpoint = work.checkpoint(slave)
+            checkpoint = task.checkpoint(slave)
         except SluiceError as failure:
             log.warning("%s: its state is not known: %s", pair, failure)
             checkpoint = None
-        if checkpoint is not None and not lease.held(work.redis, work.prefix, slave.name):
-            Status(work.redis, work.prefix, slave.name).note(checkpoint.state, checkpoint.message)
+        if checkpoint is not None and not lease.held(task.redis, task.prefix, slave.name):
+            Status(task.redis, task.prefix, slave.name).note(checkpoint.state, checkpoint.message)
         yield from notices.of_state(pair, checkpoint)
-        yield from notices.of_differing(pair, _differing(work, slave))
-        yield from notices.of_definitions(pair, Lacks(work.redis, work.prefix, slave.name).read())
-        yield from notices.of_tables(pair, work.prefix, slave.name, checkpoint)
-        yield from notices.of_gate(pair, Gate(work.redis, work.prefix, slave.name).closures())
-        seen = VerificationLog(work.redis, work.prefix, slave.name).read()
+        yield from notices.of_differing(pair, _differing(task, slave))
+        yield from notices.of_definitions(pair, Lacks(task.redis, task.prefix, slave.name).read())
+        yield from notices.of_tables(pair, task.prefix, slave.name, checkpoint)
+        yield from notices.of_gate(pair, Gate(task.redis, task.prefix, slave.name).closures())
+        seen = VerificationLog(task.redis, task.prefix, slave.name).read()
         reported = {table: one for table, one in seen.items() if not state_paths.is_unreported(str(one.get("run")))}
         yield from notices.of_comparisons(pair, reported, state_paths.report_link)
         yield from notices.of_age(pair, seen, options.max_age_days, datetime.now(UTC))
 
 
-def _differing(work: TaskContext, slave: SlaveConfig) -> list[Reject]:
+def _differing(task: TaskContext, slave: SlaveConfig) -> list[Reject]:
     """What REJECTS says of tables that differ; nothing where the slave does not answer."""
     module = vendor_of(slave.vendor).control
     try:
-        with work.at(slave) as session:
-            found: list[Reject] = module.RejectStore(session, work.prefix, slave.schema, slave.name).differing()
+        with task.at(slave) as session:
+            found: list[Reject] = module.RejectStore(session, task.prefix, slave.schema, slave.name).differing()
     except SluiceError as failure:
-        log.warning("%s → %s: what differs is not known: %s", work.prefix, slave.name, failure)
+        log.warning("%s → %s: what differs is not known: %s", task.prefix, slave.name, failure)
         return []
     return found
 

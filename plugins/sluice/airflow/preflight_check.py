@@ -19,33 +19,33 @@ from sluice.preflight import checks, transport
 log = logging.getLogger("sluice.airflow")
 
 
-def require_ready(work: TaskContext, slaves: Sequence[str]) -> None:
+def require_ready(task: TaskContext, slaves: Sequence[str]) -> None:
     """Raises `NotReady` with all that is lacking on the master and on `slaves`; warnings are logged.
 
     Raises `Transient` where the master, or the only slave, cannot be reached; one of several is passed over.
     """
-    checks.settle(str(work), _lacks(work, slaves, light=False))
+    checks.settle(str(task), _lacks(task, slaves, light=False))
 
 
-def warn(work: TaskContext, slaves: Sequence[str]) -> None:
+def warn(task: TaskContext, slaves: Sequence[str]) -> None:
     """The same for a pair that replicates already: what is lacking is warned of, and each table is left to the apply.
 
     Raises `NotReady` only where an account is refused, `Transient` where a place cannot be reached.
     """
-    checks.settle(str(work), _lacks(work, slaves, light=True))
+    checks.settle(str(task), _lacks(task, slaves, light=True))
 
 
-def _lacks(work: TaskContext, slaves: Sequence[str], *, light: bool) -> list[Lack]:
-    selection = _choice(work)
-    replication = work.replication
+def _lacks(task: TaskContext, slaves: Sequence[str], *, light: bool) -> list[Lack]:
+    selection = _choice(task)
+    replication = task.replication
     if replication.master.stream and not light:
         raise NoDatabase(replication.master.stream.vendor)
     if selection.read is not None:
         replication = replace(replication, initial=replace(replication.initial, read=selection.read))
     with ExitStack() as sessions:
         found = _of_redis()
-        master = None if replication.master.stream else _of_master(work, replication, sessions, found, light)
-        of_slaves = {name: _of_slave(work, replication, name, master, selection, light) for name in slaves}
+        master = None if replication.master.stream else _of_master(task, replication, sessions, found, light)
+        of_slaves = {name: _of_slave(task, replication, name, master, selection, light) for name in slaves}
     lacking = [name for name, lacks in of_slaves.items() if errors(lacks)]
     for name, lacks in of_slaves.items():
         # One of several is left out where it cannot be loaded; the others go on.
@@ -62,38 +62,38 @@ def _of_redis() -> list[Lack]:
 
 
 def _of_master(
-    work: TaskContext, replication: Replication, sessions: ExitStack, found: list[Lack], light: bool
+    task: TaskContext, replication: Replication, sessions: ExitStack, found: list[Lack], light: bool
 ) -> Session | None:
     """A session there, as long as `sessions` last; None where it was refused. What is lacking goes to `found`."""
     master: Session | None = None
-    with _entering(work, MASTER, replication.master, found):
-        master = sessions.enter_context(work.master())
-        info = work.info(replication.master)
+    with _entering(task, MASTER, replication.master, found):
+        master = sessions.enter_context(task.master())
+        info = task.info(replication.master)
         place = info.place
         found += transport.of_database(MASTER, info)
         found += _as(checks.of_master(master, replication, place, light=light), light)
-        log.info("%s: reached the master %s", work, place)
+        log.info("%s: reached the master %s", task, place)
     return master
 
 
 def _of_slave(
-    work: TaskContext, replication: Replication, name: str, master: Session | None, selection: Selection, light: bool
+    task: TaskContext, replication: Replication, name: str, master: Session | None, selection: Selection, light: bool
 ) -> list[Lack]:
     slave = replication.slave(name)
     found: list[Lack] = []
     try:
-        with _entering(work, slave_side(name), slave, found), work.at(slave) as session:
-            info = work.info(slave)
+        with _entering(task, slave_side(name), slave, found), task.at(slave) as session:
+            info = task.info(slave)
             place = info.place
             found += transport.of_database(slave_side(name), info)
             covers = selection.covers if selection.partial else None
             lacks = checks.of_slave(session, replication, slave, place, master=master, covers=covers, light=light)
             found += _as(lacks, light)
-            log.info("%s: reached the slave %s", work, place)
+            log.info("%s: reached the slave %s", task, place)
     except Transient as outage:
-        if len(work.slave_names) == 1:
+        if len(task.slave_names) == 1:
             raise
-        log.warning("%s: not reached, and left out if it stays so: %s", work, outage)
+        log.warning("%s: not reached, and left out if it stays so: %s", task, outage)
     return found
 
 
@@ -102,13 +102,13 @@ def _as(lacks: list[Lack], light: bool) -> list[Lack]:
 
 
 @contextmanager
-def _entering(work: TaskContext, side: str, place: Endpoint | SlaveConfig, found: list[Lack]) -> Iterator[None]:
+def _entering(task: TaskContext, side: str, place: Endpoint | SlaveConfig, found: list[Lack]) -> Iterator[None]:
     """A refusal becomes one lack among the others."""
     try:
         yield
     except Terminal as refused:
         try:
-            info = work.info(place)
+            info = task.info(place)
         except SluiceError:
             # There is no such connection, and the message says how to make it.
             found.append(Lack(side, f"the connection {place.conn_id}", str(refused).rstrip("."), None))
@@ -116,7 +116,7 @@ def _entering(work: TaskContext, side: str, place: Endpoint | SlaveConfig, found
             found.append(checks.of_refusal(side, info, refused))
 
 
-def _choice(work: TaskContext) -> Selection:
+def _choice(task: TaskContext) -> Selection:
     """What the form of an initial update chooses; of any other DAG, everything."""
-    params: Any = work.context["params"]
+    params: Any = task.context["params"]
     return Selection.from_dict(params) if "transfer" in params else Selection()

@@ -42,30 +42,30 @@ class Needs:
 class Purge:
     """One run for one replication. `noted`: what earlier runs left on the master, by slave."""
 
-    work: TaskContext
+    task: TaskContext
     master: Session
     noted: dict[str, SlaveNote]
 
     @classmethod
-    def of(cls, work: TaskContext, master: Session) -> "Purge":
-        module, place = vendor_of(work.replication.master.vendor).changes, work.replication.master
-        return cls(work, master, module.noted(master, work.prefix, place.schema))
+    def of(cls, task: TaskContext, master: Session) -> "Purge":
+        module, place = vendor_of(task.replication.master.vendor).changes, task.replication.master
+        return cls(task, master, module.noted(master, task.prefix, place.schema))
 
     def run(self) -> str:
         """What was done, in words."""
         # Before the slaves are asked: an update that begins meanwhile takes a later start position.
         now = self._now()
         needs = self._ask()
-        self._module.note_held(self.master, self.work.prefix, self._schema, needs.holds)
+        self._module.note_held(self.master, self.task.prefix, self._schema, needs.holds)
         done = self._purge(now, needs)
-        asked = (*needs.positions, *needs.holds)
-        known = {name: needs.positions.get(name) or self._note(name).position for name in asked}
+        needed = (*needs.positions, *needs.holds)
+        known = {name: needs.positions.get(name) or self._note(name).position for name in needed}
         warning = ""
-        if self.work.replication.items_limit.any:
+        if self.task.replication.items_limit.any:
             warning, freed = self._keep_limit(now, needs, known)
             done += freed
         self._module.note(
-            self.master, self.work.prefix, self._schema,
+            self.master, self.task.prefix, self._schema,
             {name: SlaveNote(known.get(name), needs.dropped.get(name, "")) for name in {*known, *needs.dropped}},
         )  # fmt: skip
         self._tell(Found(warning, dropped=needs.dropped, not_dropped=needs.not_dropped))
@@ -75,18 +75,18 @@ class Purge:
         """For pages and notices; what was purged is purged all the same without Redis."""
         try:
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            ItemsState(self.work.redis, self.work.prefix).write(found, now)
+            ItemsState(self.task.redis, self.task.prefix).write(found, now)
         except SluiceError as failure:
-            log.warning("%s: pages and notices do not say how full ITEMS is: %s", self.work, failure)
+            log.warning("%s: pages and notices do not say how full ITEMS is: %s", self.task, failure)
 
     def _ask(self) -> Needs:
         needs = Needs()
-        purged = self._module.purged(self.master, self.work.prefix, self._schema)
-        for slave in self.work.replication.slaves.values():
+        purged = self._module.purged(self.master, self.task.prefix, self._schema)
+        for slave in self.task.replication.slaves.values():
             dropped = self._note(slave.name).dropped
             try:
                 # What is deleted on the master must not be asked for again by a slave that crashed.
-                checkpoint = self.work.checkpoint(slave, secure=True)
+                checkpoint = self.task.checkpoint(slave, secure=True)
                 needs_items = checkpoint is not None and checkpoint.state in NEEDS_ITEMS
                 if dropped and checkpoint is not None and needs_items and lost(checkpoint.position, purged):
                     self._give_up(slave, dropped)
@@ -94,7 +94,7 @@ class Purge:
             except SluiceError as error:
                 if dropped:
                     needs.dropped[slave.name] = dropped
-                    log.warning("%s → %s: %s It cannot be told so: %s", self.work, slave.name, dropped, error)
+                    log.warning("%s → %s: %s It cannot be told so: %s", self.task, slave.name, dropped, error)
                 else:
                     needs.holds[slave.name] = f"slave {slave.name} cannot be asked what it has: {error}"
                 continue
@@ -110,44 +110,44 @@ class Purge:
         return needs
 
     def _purge(self, now: Position, needs: Needs) -> str:
-        work = self.work
+        task = self.task
         if needs.holds:
             reasons = "; ".join(needs.holds.values())
-            log.warning("%s: nothing is purged: %s", work, reasons)
-            log.warning("%s: %s", work, self._backlog())
+            log.warning("%s: nothing is purged: %s", task, reasons)
+            log.warning("%s: %s", task, self._backlog())
             return f"held: {reasons}"
         purged = self._delete(now, list(needs.positions.values()))
         log.info(
             "%s: purged from ITEMS: %s, which every slave of %d has. %s",
-            work, counted(purged, "change"), len(needs.positions), self._backlog(),
+            task, counted(purged, "change"), len(needs.positions), self._backlog(),
         )  # fmt: skip
         if last := items_limit.furthest(needs.positions):
             time = needs.positions[last].time or "unknown"
-            log.info("%s: the last one is slave %s, current as of %.19s", work, last, time)
+            log.info("%s: the last one is slave %s, current as of %.19s", task, last, time)
         return f"{counted(purged, 'change')} purged"
 
     def _keep_limit(self, now: Position, needs: Needs, known: dict[str, Position | None]) -> tuple[str, str]:
         """Warns, or drops one slave: what people are warned of, and what was done."""
-        limit = self.work.replication.items_limit
-        rows, size = self._module.waiting(self.master, self.work.prefix, self._schema)
+        limit = self.task.replication.items_limit
+        rows, size = self._module.waiting(self.master, self.task.prefix, self._schema)
         waiting = Waiting(rows, size, items_limit.age(now, known))
         share, last = waiting.share(limit), items_limit.furthest(known)
         warning = items_limit.warning(share, waiting.explain(limit), last)
         if share < 1 or last is None:
             if warning:
-                log.warning("%s: %s", self.work, warning)
+                log.warning("%s: %s", self.task, warning)
             return warning, ""
         reason = items_limit.reason(waiting.explain(limit))
         try:
-            self._give_up(self.work.replication.slave(last), reason)
+            self._give_up(self.task.replication.slave(last), reason)
         except SluiceError as error:
             if last in needs.positions:
                 # It answered a moment ago: an apply in a long transaction, or a failover. The next run tries again.
                 needs.not_dropped[last] = f"items_limit is reached, and it cannot be dropped now: {error}"
-                log.error("%s → %s: %s", self.work, last, needs.not_dropped[last])
+                log.error("%s → %s: %s", self.task, last, needs.not_dropped[last])
                 return warning, ""
             needs.dropped[last] = reason
-            log.error("%s → %s: %s It learns of it when it answers.", self.work, last, reason)
+            log.error("%s → %s: %s It learns of it when it answers.", self.task, last, reason)
         needs.positions.pop(last, None)
         needs.holds.pop(last, None)
         known.pop(last)
@@ -158,28 +158,28 @@ class Purge:
 
     def _give_up(self, slave: SlaveConfig, reason: str) -> None:
         """The slave is INCONSISTENT with `reason`. Raises `ForbiddenMove`, `Transient` where it does not answer."""
-        with self.work.at(slave) as session, session.transaction():
+        with self.task.at(slave) as session, session.transaction():
             vendor_of(slave.vendor).sessions.limit_lock_waits(session, seconds=10)
-            store = vendor_of(slave.vendor).control.CheckpointStore(session, self.work.prefix, slave.schema, slave.name)
+            store = vendor_of(slave.vendor).control.CheckpointStore(session, self.task.prefix, slave.schema, slave.name)
             store.move(SlaveState.INCONSISTENT, reason)
-        log.error("%s → %s: the slave is INCONSISTENT. %s", self.work, slave.name, reason)
+        log.error("%s → %s: the slave is INCONSISTENT. %s", self.task, slave.name, reason)
 
     def _delete(self, now: Position, positions: list[Position]) -> int:
-        return self._module.purge(self.master, self.work.prefix, self._schema, [now, *positions])
+        return self._module.purge(self.master, self.task.prefix, self._schema, [now, *positions])
 
     def _now(self) -> Position:
-        return vendor_of(self.work.replication.master.vendor).changes.take(self.master, self.work.prefix, self._schema)
+        return vendor_of(self.task.replication.master.vendor).changes.take(self.master, self.task.prefix, self._schema)
 
     def _backlog(self) -> str:
-        return str(self._module.backlog(self.master, self.work.prefix, self._schema))
+        return str(self._module.backlog(self.master, self.task.prefix, self._schema))
 
     def _note(self, slave: str) -> SlaveNote:
         return self.noted.get(slave, SlaveNote())
 
     @property
     def _module(self) -> ChangeQueue:
-        return vendor_of(self.work.replication.master.vendor).changes
+        return vendor_of(self.task.replication.master.vendor).changes
 
     @property
     def _schema(self) -> str:
-        return self.work.replication.master.schema
+        return self.task.replication.master.schema

@@ -23,19 +23,19 @@ class NotByFiles(Terminal):
         )
 
 
-def update_of(work: TaskContext) -> Update:
+def update_of(task: TaskContext) -> Update:
     """The initial update that this run is."""
-    pair = Pair.of(work.replication, work.slave.name, work.connections)
-    return Update.named(pair, work.update_id, Selection.from_dict(work.context["params"]))
+    pair = Pair.of(task.replication, task.slave.name, task.connections)
+    return Update.named(pair, task.update_id, Selection.from_dict(task.context["params"]))
 
 
-def check_choice(work: TaskContext) -> None:
+def check_choice(task: TaskContext) -> None:
     """Raises `SelectionRefused`, `NotByFiles`."""
-    selection = Selection.from_dict(work.context["params"])
+    selection = Selection.from_dict(task.context["params"])
     if not selection.partial:
         return
-    if selection.ranged and transfer_form.by_files(work.context):
+    if selection.ranged and transfer_form.by_files(task.context):
         raise NotByFiles
-    with work.master() as master, work.at(work.slave) as slave:
-        partial_load.check(update_of(work), master, slave)
-    log.info("%s: to be loaded, while the rest stays: %s", work, selection)
+    with task.master() as master, task.at(task.slave) as slave:
+        partial_load.check(update_of(task), master, slave)
+    log.info("%s: to be loaded, while the rest stays: %s", task, selection)

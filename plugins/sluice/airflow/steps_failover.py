@@ -54,15 +54,15 @@ class NotIdentical(Terminal):
         )
 
 
-def failover_of(work: TaskContext) -> Failover:
+def failover_of(task: TaskContext) -> Failover:
     """The failover that this run is."""
-    params = work.context["params"]
+    params = task.context["params"]
     return Failover.named(
-        Pair.of(work.replication, work.slave.name, work.connections),
-        str(work.context["run_id"]),
+        Pair.of(task.replication, task.slave.name, task.connections),
+        str(task.context["run_id"]),
         Action(params["action"]),
         reverse=bool(params["reverse"]),
-        by=work.person("the DAG failover"),
+        by=task.person("the DAG failover"),
         gap=int(params["sequence_gap"]),
         override=bool(params["override"]),
     )
@@ -72,10 +72,10 @@ def part_of(*actions: Action) -> Callable[[Callable[[TaskContext], Any]], Callab
     """A task of these actions; in a run of another one it is skipped."""
 
     def made(body: Callable[[TaskContext], Any]) -> Callable[[], Any]:
-        def run(work: TaskContext) -> Any:
-            if Action(work.context["params"]["action"]) not in actions:
-                raise AirflowSkipException(f"This is no part of {work.context['params']['action']}.")
-            return body(work)
+        def run(task: TaskContext) -> Any:
+            if Action(task.context["params"]["action"]) not in actions:
+                raise AirflowSkipException(f"This is no part of {task.context['params']['action']}.")
+            return body(task)
 
         run.__name__, run.__doc__ = body.__name__, body.__doc__
         task_of: Callable[[], Any] = step(trigger_rule="none_failed")(run)
@@ -85,13 +85,13 @@ def part_of(*actions: Action) -> Callable[[Callable[[TaskContext], Any]], Callab
 
 
 @step
-def check(work: TaskContext) -> Any:
+def check(task: TaskContext) -> Any:
     """Lists whether the slave could take over now, and how its definitions differ from the master's. Keeps the latter
     on the slave, for a failover without the master; changes nothing else."""
-    failover = failover_of(work)
+    failover = failover_of(task)
     if failover.action is Action.ABORT:
         return "nothing is checked before an abort"
-    facts = survey.look(failover, work.redis)
+    facts = survey.look(failover, task.redis)
     text = survey.said(facts, reverse=failover.reverse)
     if not facts.silent and facts.sheet is not None:
         survey.keep_sheet(failover, facts.sheet)
@@ -119,9 +119,9 @@ class ApproveFailover(HITLOperator):
         if action not in BOTH:
             raise AirflowSkipException("There is nothing to approve in this run.")
         with as_airflow(context):
-            work = TaskContext.of(context)
-            self.subject = f"{str(action).capitalize()} failover of {work}"
-            self.body = question(failover_of(work), str(context["ti"].xcom_pull(task_ids="check")))
+            task = TaskContext.of(context)
+            self.subject = f"{str(action).capitalize()} failover of {task}"
+            self.body = question(failover_of(task), str(context["ti"].xcom_pull(task_ids="check")))
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
@@ -161,40 +161,40 @@ def brief(report: str) -> list[str]:
 
 
 @part_of(*BOTH)
-def begin(work: TaskContext) -> str:
+def begin(task: TaskContext) -> str:
     """The pair belongs to this failover: no other one of this master, no initial update, no resync."""
-    steps.begin(failover_of(work), work.redis)
+    steps.begin(failover_of(task), task.redis)
     return "begun"
 
 
 @part_of(Action.PLANNED)
-def guard(work: TaskContext) -> str:
+def guard(task: TaskContext) -> str:
     """The master refuses writes to the replicated tables, by triggers of Sluice; its last position is taken."""
-    steps.guard(failover_of(work))
+    steps.guard(failover_of(task))
     return "the master refuses writes"
 
 
 @part_of(Action.PLANNED)
-def reach(work: TaskContext) -> str:
+def reach(task: TaskContext) -> str:
     """Waits until the slave has applied the last position."""
-    steps.reach(failover_of(work), work.redis)
+    steps.reach(failover_of(task), task.redis)
     return "the slave has all"
 
 
 @part_of(Action.PLANNED)
-def verify(work: TaskContext) -> str:
+def verify(task: TaskContext) -> str:
     """Compares every replicated table, whole or a sample. A table that differs ends the failover."""
-    failover, sample = failover_of(work), int(work.context["params"]["sample"])
+    failover, sample = failover_of(task), int(task.context["params"]["sample"])
     if steps.is_verified(failover):
         return "compared before"
-    with work.master() as master:
-        tables = work.replication.resolve(work.existing_tables(master))
-    parallel = work.replication.verify.parallel
+    with task.master() as master:
+        tables = task.replication.resolve(task.existing_tables(master))
+    parallel = task.replication.verify.parallel
     wrong = []
     for one in tables:
-        finding = look(failover, work.redis, one.table, one.actions, sessions=parallel, sample=sample)
+        finding = look(failover, task.redis, one.table, one.actions, sessions=parallel, sample=sample)
         said = f"{one.table}: {_said(finding)}"
-        log.info("%s: %s", work, said)
+        log.info("%s: %s", task, said)
         if finding.outcome is not Outcome.IDENTICAL:
             wrong.append(said)
     if wrong:
@@ -216,24 +216,24 @@ def _said(finding: TableFinding) -> str:
 
 
 @part_of(*BOTH)
-def end_apply(work: TaskContext) -> str:
+def end_apply(task: TaskContext) -> str:
     """Nothing is applied to the slave from here on."""
-    return steps.end_apply(failover_of(work), work.redis)
+    return steps.end_apply(failover_of(task), task.redis)
 
 
 @part_of(*BOTH)
-def complete(work: TaskContext) -> str:
+def complete(task: TaskContext) -> str:
     """Makes constraints, foreign keys' actions, triggers, privileges and sequences as on the master; what a person
     has to do is in the log."""
-    left = switch.complete(failover_of(work))
+    left = switch.complete(failover_of(task))
     return "\n".join(left) or "all is as on the master"
 
 
 @part_of(*BOTH)
-def capture(work: TaskContext) -> str:
+def capture(task: TaskContext) -> str:
     """With `reverse`: the slave's changes are captured, before its first writer comes."""
-    failover = failover_of(work)
-    turned = reversal.turned(work.replication, work.slave.name)
+    failover = failover_of(task)
+    turned = reversal.turned(task.replication, task.slave.name)
     with failover.on_slave() as slave:
         sheet = failover.kept(slave).sheet()
     switch.capture(failover, lambda slave: _capture(slave, turned, sheet.tables if sheet else None))
@@ -241,50 +241,50 @@ def capture(work: TaskContext) -> str:
 
 
 @part_of(*BOTH)
-def switch_over(work: TaskContext) -> str:
+def switch_over(task: TaskContext) -> str:
     """The slave is the master. This cannot be taken back: let the application connect to it."""
-    return switch.switch(failover_of(work), work.redis)
+    return switch.switch(failover_of(task), task.redis)
 
 
 @part_of(*BOTH)
-def follow(work: TaskContext) -> str:
+def follow(task: TaskContext) -> str:
     """With `reverse`: the former master becomes a slave of the new one; the new configuration is written."""
-    failover = failover_of(work)
+    failover = failover_of(task)
     if not failover.reverse:
         return "not wanted"
-    said = switch.follow(failover, work.redis)
-    place = reversal.write(work.replication, work.slave.name)
+    said = switch.follow(failover, task.redis)
+    place = reversal.write(task.replication, task.slave.name)
     if place is None:
-        how = f"change places of the connections {work.replication.master.conn_id} and {work.slave.conn_id} in "
-        how += str(work.replication.source)
+        how = f"change places of the connections {task.replication.master.conn_id} and {task.slave.conn_id} in "
+        how += str(task.replication.source)
     else:
         log.info("%s", place.read_text(encoding="utf-8"))
-        how = f"put it in force: mv {place} {work.replication.source}"
-    text = f"{said}. Now {how}, then trigger cdc_apply for {work.prefix} and {work.slave.name}"
-    log.info("%s: %s", work, text)
+        how = f"put it in force: mv {place} {task.replication.source}"
+    text = f"{said}. Now {how}, then trigger cdc_apply for {task.prefix} and {task.slave.name}"
+    log.info("%s: %s", task, text)
     return text
 
 
 @part_of(*BOTH)
-def finish(work: TaskContext) -> str:
+def finish(task: TaskContext) -> str:
     """Validates the constraints that were made without a look at the rows, while the application writes."""
-    violated = switch.finish(failover_of(work))
+    violated = switch.finish(failover_of(task))
     return "\n".join(violated) or "through"
 
 
 @part_of(Action.ABORT)
-def abort(work: TaskContext) -> str:
+def abort(task: TaskContext) -> str:
     """Takes back what a failover of the pair has begun: the master takes writes, the slave is a slave."""
-    failover = failover_of(work)
+    failover = failover_of(task)
     with failover.on_slave() as slave:
         record = failover.kept(slave).read()
-    claims = FailoverClaim(work.redis, work.prefix)
+    claims = FailoverClaim(task.redis, task.prefix)
     claim = claims.read()
-    if claim is not None and claim["slave"] == work.slave.name and (record is None or record.id != claim["id"]):
+    if claim is not None and claim["slave"] == task.slave.name and (record is None or record.id != claim["id"]):
         claims.give_back(claim["id"])  # killed before it had begun on the slave
     if record is None:
         return "there is nothing to take back"
-    return _abort(work, replace(failover, id=record.id, action=record.action))
+    return _abort(task, replace(failover, id=record.id, action=record.action))
 
 
 @teardown
@@ -294,17 +294,17 @@ def settle(context: Context) -> str:
     states = states_of_run(context)
     if states.get("begin") in NOT_RUN or str(states.get("switch_over")) == "success":
         return "nothing to take back"
-    work = TaskContext.of(context)
+    task = TaskContext.of(context)
     try:
-        said = _abort(work, failover_of(work))
+        said = _abort(task, failover_of(task))
     except switch.TooLate as late:
         return str(late)
     raise Terminal(f"The failover did not come to its end. {said}")
 
 
-def _abort(work: TaskContext, failover: Failover) -> str:
-    text = switch.abort(failover, work.redis, lambda slave: _uninstall(failover, slave))
-    log.info("%s: %s", work, text)
+def _abort(task: TaskContext, failover: Failover) -> str:
+    text = switch.abort(failover, task.redis, lambda slave: _uninstall(failover, slave))
+    log.info("%s: %s", task, text)
     return text
 
 

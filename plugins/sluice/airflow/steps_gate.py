@@ -22,26 +22,26 @@ class ReasonMissing(Terminal):
 class NothingToHold(Terminal):
     """The slave has no checkpoint yet, which keeps what a person said."""
 
-    def __init__(self, work: TaskContext) -> None:
-        super().__init__(f"{work}: there is nothing to hold back before the slave's first initial update.")
+    def __init__(self, task: TaskContext) -> None:
+        super().__init__(f"{task}: there is nothing to hold back before the slave's first initial update.")
 
 
 @step
-def decide(work: TaskContext) -> str:
+def decide(task: TaskContext) -> str:
     """Closes the slave's gate, opens it, or shows who keeps it closed."""
-    params = work.context["params"]
+    params = task.context["params"]
     action, reason = str(params["action"]), str(params["reason"] or "").strip()
-    slave = work.slave
-    hold = AdminClosure(work.redis, work.prefix, slave, work.info(slave))
+    slave = task.slave
+    hold = AdminClosure(task.redis, task.prefix, slave, task.info(slave))
     if action == "close":
         if not reason:
             raise ReasonMissing
-        if work.checkpoint(slave) is None:
-            raise NothingToHold(work)
-        hold.close(work.person("the DAG gate"), reason)
+        if task.checkpoint(slave) is None:
+            raise NothingToHold(task)
+        hold.close(task.person("the DAG gate"), reason)
     elif action == "open" and not hold.open():
-        log.info("%s: no person had closed the gate", work)
+        log.info("%s: no person had closed the gate", task)
     closures = hold.gate.closures()
     state = "closed: " + "; ".join(map(str, closures)) if closures else "open"
-    log.info("%s: the gate is %s", work, state)
-    return f"{work}: the gate is {state}"
+    log.info("%s: the gate is %s", task, state)
+    return f"{task}: the gate is {state}"

@@ -91,49 +91,49 @@ def configured() -> list[str]:
 
 
 @per_prefix()
-def purge_items(work: TaskContext) -> str:
+def purge_items(task: TaskContext) -> str:
     """Deletes from ITEMS what **every** slave has applied. A slave that cannot be asked holds the purge: the log says
     which, since when, and how much waits. Taking it out of the configuration releases the purge; past `items_limit` the
     slave that is furthest behind is dropped."""
-    if work.replication.master.stream:
+    if task.replication.master.stream:
         return NO_DATABASE
-    with work.master() as master:
-        if not _installed(work, master):
+    with task.master() as master:
+        if not _installed(task, master):
             return "not installed"
-        return Purge.of(work, master).run()
+        return Purge.of(task, master).run()
 
 
 @per_prefix()
-def check_structure(work: TaskContext) -> str:
+def check_structure(task: TaskContext) -> str:
     """Looks for changed tables on the master where no event trigger reports them, and queues DDL items."""
-    if work.replication.master.stream:
+    if task.replication.master.stream:
         return NO_DATABASE
-    with work.master() as master:
-        if not _installed(work, master):
+    with task.master() as master:
+        if not _installed(task, master):
             return "not installed"
-        structure = vendor_of(work.replication.master.vendor).changes
-        found = structure.check_definitions(master, work.prefix, work.replication.master.schema)
-    log.info("%s: found by comparison: %s", work, counted(found, "change of structure", "changes of structure"))
+        structure = vendor_of(task.replication.master.vendor).changes
+        found = structure.check_definitions(master, task.prefix, task.replication.master.schema)
+    log.info("%s: found by comparison: %s", task, counted(found, "change of structure", "changes of structure"))
     return counted(found, "change of structure", "changes of structure")
 
 
 @per_prefix()
-def keep_definitions(work: TaskContext) -> str:
+def keep_definitions(task: TaskContext) -> str:
     """Keeps the master's triggers, constraints, privileges and sequences on each slave, for a failover without the
     master."""
-    if work.replication.master.stream:
+    if task.replication.master.stream:
         return NO_DATABASE
     kept = []
     sheet: Sheet | None = None
-    for name in work.replication.slaves:
-        one = work.of_slave(name)
+    for name in task.replication.slaves:
+        one = task.of_slave(name)
         try:
             failover = Failover.named(
-                Pair.of(one.replication, name, one.connections), str(work.context["run_id"]), Action.CHECK
+                Pair.of(one.replication, name, one.connections), str(task.context["run_id"]), Action.CHECK
             )
             if sheet is None:
                 with failover.on_master() as master:
-                    if not _installed(work, master):
+                    if not _installed(task, master):
                         return "not installed"
                     sheet = survey.read_sheet(failover, master)
             kept += [name] if survey.keep_sheet(failover, sheet) else []
@@ -143,22 +143,22 @@ def keep_definitions(work: TaskContext) -> str:
 
 
 @per_prefix()
-def compare_definitions(work: TaskContext) -> str:
+def compare_definitions(task: TaskContext) -> str:
     """Looks for what no change says: tables of the configuration that are not captured; indexes, constraints and checks
     of domains that the master has and a slave lacks; constraints that only a slave has. Changes nothing. The log, the
     page and `tell_people` name it with what mends it. An apply that runs asks for the same when something changes."""
-    number = definition_comparison.compare(work, work.replication.slaves)
+    number = definition_comparison.compare(task, task.replication.slaves)
     return "not installed" if number is None else f"{counted(number, 'difference')} found"
 
 
 @per_prefix(trigger_rule="all_done")
-def tell_people(work: TaskContext) -> str:
+def tell_people(task: TaskContext) -> str:
     """Tells by `notify` of the configuration what needs a person: a slave that differs, could not be compared, was not
     verified for `max_age_days` or is INCONSISTENT; an apply that stopped; tables that are not loaded or not captured;
     definitions that a slave lacks. Each occasion once.
     """
-    _expect(work)
-    return notify.tell(work)
+    _expect(task)
+    return notify.tell(task)
 
 
 @task(**RETRY)  # type: ignore[untyped-decorator]
@@ -183,44 +183,44 @@ def report_days(prefixes: Iterable[str], kept: dict[str, int]) -> int:
 
 
 @per_prefix()
-def forget_rejects(work: TaskContext) -> str:
+def forget_rejects(task: TaskContext) -> str:
     """Removes changes from REJECTS on the slaves once they were settled for `housekeeping.keep_rejects_days`."""
-    days = work.replication.housekeeping.keep_rejects_days
+    days = task.replication.housekeeping.keep_rejects_days
     forgotten = 0
-    for slave in work.replication.slaves.values() if days else ():
+    for slave in task.replication.slaves.values() if days else ():
         try:
-            with work.at(slave) as session:
-                rejects = vendor_of(slave.vendor).control.RejectStore(session, work.prefix, slave.schema, slave.name)
+            with task.at(slave) as session:
+                rejects = vendor_of(slave.vendor).control.RejectStore(session, task.prefix, slave.schema, slave.name)
                 forgotten += rejects.forget(days) if rejects.ready() else 0
         except SluiceError as failure:
-            log.warning("%s → %s: settled changes stay in REJECTS: %s", work, slave.name, failure)
-    log.info("%s: %s forgotten", work, counted(forgotten, "settled change"))
+            log.warning("%s → %s: settled changes stay in REJECTS: %s", task, slave.name, failure)
+    log.info("%s: %s forgotten", task, counted(forgotten, "settled change"))
     return f"{counted(forgotten, 'settled change')} forgotten"
 
 
 @per_prefix()
-def clear_files(work: TaskContext) -> str:
+def clear_files(task: TaskContext) -> str:
     """Removes folders of carried files `housekeeping.keep_files_days` after their initial update began, unless a slave
     still waits for one. The log names each."""
-    days = work.replication.housekeeping.keep_files_days
+    days = task.replication.housekeeping.keep_files_days
     if not days:
         return "0 folders removed"
     try:
-        awaited = {_awaited(work, slave) for slave in work.replication.slaves.values()}
+        awaited = {_awaited(task, slave) for slave in task.replication.slaves.values()}
     except SluiceError as failure:
-        log.warning("%s: all folders of carried files stay, a slave may wait for one: %s", work, failure)
+        log.warning("%s: all folders of carried files stay, a slave may wait for one: %s", task, failure)
         return "held"
     before = datetime.now(UTC) - timedelta(days=days)
-    one, removed = work.replication, 0
-    for text in (*one.locations, *UsedLocations(work.redis, work.prefix).read()):
+    one, removed = task.replication, 0
+    for text in (*one.locations, *UsedLocations(task.redis, task.prefix).read()):
         try:
             place = allowed(Location.parse(text), one.locations, one.source)
             removed += clearing.clear(
-                place, transfer_form.access(one), transfer_form.key(one), work.prefix, before, awaited
+                place, transfer_form.access(one), transfer_form.key(one), task.prefix, before, awaited
             )
         except SluiceError as failure:
-            log.warning("%s: old folders at %s stay: %s", work, text, failure)
-    log.info("%s: %s of carried files removed", work, counted(removed, "folder"))
+            log.warning("%s: old folders at %s stay: %s", task, text, failure)
+    log.info("%s: %s of carried files removed", task, counted(removed, "folder"))
     return f"{counted(removed, 'folder')} removed"
 
 
@@ -265,25 +265,25 @@ def _is_orphan(job: Job) -> bool:
     return job.state() is JobState.RUNNING and job.stop_request() is None and not is_active(job.owner)
 
 
-def _expect(work: TaskContext) -> None:
+def _expect(task: TaskContext) -> None:
     """Notes which tables of which slaves are to be verified, as long as they are replicated."""
-    if work.replication.master.stream:
+    if task.replication.master.stream:
         return
     try:
-        with work.master() as master:
-            tables = work.replication.resolve(work.existing_tables(master))
+        with task.master() as master:
+            tables = task.replication.resolve(task.existing_tables(master))
     except SluiceError as failure:
-        log.warning("%s: the tables to verify are not known: %s", work, failure)
+        log.warning("%s: the tables to verify are not known: %s", task, failure)
         return
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    covered = [str(one.table) for one in tables if work.replication.verify.covers(one.table)]
-    for slave in work.replication.slaves.values():
+    covered = [str(one.table) for one in tables if task.replication.verify.covers(one.table)]
+    for slave in task.replication.slaves.values():
         try:
-            owner = _owner(work, slave)
+            owner = _owner(task, slave)
         except SluiceError as failure:
-            log.warning("%s: %s", work, failure)
+            log.warning("%s: %s", task, failure)
             continue
-        verified, kept = VerificationLog(work.redis, work.prefix, slave.name), VerifiedFile(work.prefix, slave.name)
+        verified, kept = VerificationLog(task.redis, task.prefix, slave.name), VerifiedFile(task.prefix, slave.name)
         # One that is loaded, or waits for that, has nothing to verify.
         live = owner is not None and owner.state is SlaveState.NORMAL
         update = (owner.update_id if owner is not None else None) or ""
@@ -293,26 +293,26 @@ def _expect(work: TaskContext) -> None:
         kept.replace(verified, update)
 
 
-def _awaited(work: TaskContext, slave: SlaveConfig) -> str | None:
+def _awaited(task: TaskContext, slave: SlaveConfig) -> str | None:
     """The initial update for whose blocks the slave waits; None where it waits for none. Raises `SluiceError`."""
-    owner = _owner(work, slave)
+    owner = _owner(task, slave)
     if owner is None:
         return None
     if owner.state in (SlaveState.INITIAL, SlaveState.TRANSITION):
         return owner.update_id
-    with work.at(slave) as session:
+    with task.at(slave) as session:
         control = vendor_of(slave.vendor).control
-        left = any(control.BlockStore(session, work.prefix, slave.schema, slave.name).left())
+        left = any(control.BlockStore(session, task.prefix, slave.schema, slave.name).left())
     return owner.update_id if left and owner.state is SlaveState.NORMAL else None
 
 
-def _owner(work: TaskContext, slave: SlaveConfig) -> Owner | None:
+def _owner(task: TaskContext, slave: SlaveConfig) -> Owner | None:
     """State and last initial update of a slave; None where none was ever started. Raises `SluiceError`."""
-    with work.at(slave) as session:
+    with task.at(slave) as session:
         vendor = vendor_of(slave.vendor)
-        if not vendor.control.CheckpointStore(session, work.prefix, slave.schema, slave.name).exists():
+        if not vendor.control.CheckpointStore(session, task.prefix, slave.schema, slave.name).exists():
             return None
-        return vendor.loads.read(session, work.prefix, slave.schema, slave.name)
+        return vendor.loads.read(session, task.prefix, slave.schema, slave.name)
 
 
 def _reported(folder: Path) -> list[str]:
@@ -323,11 +323,11 @@ def _reported(folder: Path) -> list[str]:
         return []
 
 
-def _installed(work: TaskContext, master: Session) -> bool:
-    capture = vendor_of(work.replication.master.vendor).capture
-    found = capture.installed(master, work.prefix, work.replication.master.schema)
+def _installed(task: TaskContext, master: Session) -> bool:
+    capture = vendor_of(task.replication.master.vendor).capture
+    found = capture.installed(master, task.prefix, task.replication.master.schema)
     if found is None:
-        log.info("%s: nothing is installed on the master yet", work)
+        log.info("%s: nothing is installed on the master yet", task)
     return found is not None
 
 

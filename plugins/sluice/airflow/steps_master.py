@@ -19,74 +19,74 @@ log = logging.getLogger("sluice.airflow")
 
 
 @step
-def check(work: TaskContext) -> None:
+def check(task: TaskContext) -> None:
     """Reads the configuration, reaches every place it names (master, slave, Redis, the location of files), and proves
     that both accounts have all that is needed: what is lacking is listed at once, with the statements that mend it.
     Measures once what limits of `initial.throttle` are about. Changes nothing."""
-    replication = work.replication
+    replication = task.replication
     rules = counted(len(replication.tables), "table rule")
-    log.info("%s: configured in %s, %s", work, replication.source, rules)
-    several = len(work.slave_names) > 1
-    if several and not (transfer_form.by_files(work.context) and whole(work.context)):
+    log.info("%s: configured in %s, %s", task, replication.source, rules)
+    several = len(task.slave_names) > 1
+    if several and not (transfer_form.by_files(task.context) and whole(task.context)):
         raise NeedsFiles
     with classified():
-        work.redis.ping()
-    log.info("%s: reached Redis", work)
-    preflight_check.require_ready(work, work.slave_names)
-    if work.slave_name is not None and "transfer" in work.context["params"]:
-        update = update_of(work)
-        check_choice(work)
+        task.redis.ping()
+    log.info("%s: reached Redis", task)
+    preflight_check.require_ready(task, task.slave_names)
+    if task.slave_name is not None and "transfer" in task.context["params"]:
+        update = update_of(task)
+        check_choice(task)
         require_measurable(update)
-    if transfer_form.by_files(work.context):
-        place = transfer_form.location(work.replication, work.context)
+    if transfer_form.by_files(task.context):
+        place = transfer_form.location(task.replication, task.context)
         transfer_form.key_text(replication)
-        if not continues_for_one_slave(work.context):
+        if not continues_for_one_slave(task.context):
             transfer_steps.probe(place, transfer_form.access(replication))
-        log.info("%s: files can be written to %s", work, place)
+        log.info("%s: files can be written to %s", task, place)
 
 
 @step(task_id="check")  # type: ignore[untyped-decorator]
-def check_lightly(work: TaskContext) -> None:
+def check_lightly(task: TaskContext) -> None:
     """Reads the configuration, reaches master, slave and Redis, and warns of what the accounts lack. Changes
     nothing."""
     with classified():
-        work.redis.ping()
-    preflight_check.warn(work, work.slave_names)
+        task.redis.ping()
+    preflight_check.warn(task, task.slave_names)
 
 
 @step
-def install_resources(work: TaskContext) -> str:
+def install_resources(task: TaskContext) -> str:
     """Installs or upgrades the DbResources of the prefix on the master. What is there already is not touched."""
-    with work.master() as master:
-        place = work.replication.master
-        report = resources.install(master, work.prefix, place.schema, place.cascade)
+    with task.master() as master:
+        place = task.replication.master
+        report = resources.install(master, task.prefix, place.schema, place.cascade)
     return f"version {report.after}, {counted(len(report.files), 'file')} run"
 
 
 @step
-def show_plan(work: TaskContext) -> str:
+def show_plan(task: TaskContext) -> str:
     """Compares the configured tables with TABLES and prints what will be added, altered, repaired and **removed**; of a
     table that joins, how many rows the slaves lack, and what happens next."""
-    planned = _planned(work)
+    planned = _planned(task)
     log.info("The plan for %s", planned)
     return planned
 
 
 @step
-def reconcile(work: TaskContext) -> str:
+def reconcile(task: TaskContext) -> str:
     """Carries the plan out: registers tables, makes and removes triggers. Prints the plan first."""
-    replication = work.replication
-    planned = _planned(work)
+    replication = task.replication
+    planned = _planned(task)
     log.info("The plan for %s", planned)
-    with work.master() as master:
-        tables = replication.resolve(work.existing_tables(master))
-        report = reconciling.reconcile(master, work.prefix, replication.master.schema, tables)
-    log.info("%s: captured: %s; taken: %s", work, counted(len(tables), "table"), counted(len(report.steps), "step"))
+    with task.master() as master:
+        tables = replication.resolve(task.existing_tables(master))
+        report = reconciling.reconcile(master, task.prefix, replication.master.schema, tables)
+    log.info("%s: captured: %s; taken: %s", task, counted(len(tables), "table"), counted(len(report.steps), "step"))
     return planned
 
 
-def _planned(work: TaskContext) -> str:
-    with work.master() as master:
-        tables = work.replication.resolve(work.existing_tables(master))
-        report = reconciling.propose(master, work.prefix, work.replication.master.schema, tables)
-    return "\n".join([str(report), *(f"  {line}" for line in announced(work, report))])
+def _planned(task: TaskContext) -> str:
+    with task.master() as master:
+        tables = task.replication.resolve(task.existing_tables(master))
+        report = reconciling.propose(master, task.prefix, task.replication.master.schema, tables)
+    return "\n".join([str(report), *(f"  {line}" for line in announced(task, report))])

@@ -38,24 +38,24 @@ class RejectsRefused(Terminal):
 
 
 @step
-def decide(work: TaskContext) -> str:
+def decide(task: TaskContext) -> str:
     """Lists what is set aside, asks the running apply for some of it and waits for the answers, or drops some."""
-    action = str(work.context["params"]["action"])
-    slave = work.slave
-    with work.at(slave) as connection:
+    action = str(task.context["params"]["action"])
+    slave = task.slave
+    with task.at(slave) as connection:
         module = vendor_of(slave.vendor).control
-        store = module.RejectStore(connection, work.prefix, slave.schema, slave.name)
+        store = module.RejectStore(connection, task.prefix, slave.schema, slave.name)
         found: list[Reject] = store.open() if store.ready() else []
         for reject in found:
-            log.info("%s: %s", work, reject)
+            log.info("%s: %s", task, reject)
         if action == "list":
             return f"set aside: {counted(len(found), 'change')}"
-        ids = numbers(work.context["params"]["ids"] or "", [reject.id for reject in found])
+        ids = numbers(task.context["params"]["ids"] or "", [reject.id for reject in found])
         if action == "drop":
-            dropped = store.move(ids, RejectStatus.DROPPED, work.person("the DAG rejects"))
+            dropped = store.move(ids, RejectStatus.DROPPED, task.person("the DAG rejects"))
             return f"{counted(len(dropped), 'change')} dropped"
-        store.move(ids, RejectStatus.ASKED, work.person("the DAG rejects"), force=bool(work.context["params"]["force"]))
-        return _answers(work, store, ids)
+        store.move(ids, RejectStatus.ASKED, task.person("the DAG rejects"), force=bool(task.context["params"]["force"]))
+        return _answers(task, store, ids)
 
 
 def numbers(text: str, known: list[int]) -> list[int]:
@@ -79,7 +79,7 @@ def numbers(text: str, known: list[int]) -> list[int]:
     return sorted({number for numbers in found.values() for number in numbers})
 
 
-def _answers(work: TaskContext, store: RejectTable, ids: list[int]) -> str:
+def _answers(task: TaskContext, store: RejectTable, ids: list[int]) -> str:
     """Waits for them a while. Raises `RejectsRefused`."""
     end = time.monotonic() + WAIT_SECONDS
     while True:
@@ -91,7 +91,7 @@ def _answers(work: TaskContext, store: RejectTable, ids: list[int]) -> str:
     answers = {reject.id: reject.answer or "" for reject in now if reject.status in OPEN and reject not in waiting}
     applied = [reject for reject in now if reject.status is RejectStatus.APPLIED]
     for reject in applied:
-        log.info("%s: applied: %s", work, reject)
+        log.info("%s: applied: %s", task, reject)
     if answers:
         raise RejectsRefused(answers)
     message = f"{counted(len(applied), 'change')} applied"
@@ -99,5 +99,5 @@ def _answers(work: TaskContext, store: RejectTable, ids: list[int]) -> str:
         message += (
             f", {len(waiting)} wait for the apply: it answers when it runs, its gate is open and safe mode is over"
         )
-        log.warning("%s: %s", work, message)
+        log.warning("%s: %s", task, message)
     return message

@@ -217,16 +217,16 @@ def _entries(
 ) -> list[Entry]:
     """`wanted`: patterns of tables, instead of those that `verify.tables` has."""
     base = {"prefix": str(replication.prefix), "slave": slave, "action": action}
-    work = TaskContext(replication, slave, context)
+    task = TaskContext(replication, slave, context)
     try:
-        preflight_check.warn(work, (slave,))
+        preflight_check.warn(task, (slave,))
     except SluiceError as failure:
-        log.warning("%s: %s", work, failure)
+        log.warning("%s: %s", task, failure)
     try:
-        with work.master() as master:
-            tables = replication.resolve(work.existing_tables(master))
+        with task.master() as master:
+            tables = replication.resolve(task.existing_tables(master))
     except SluiceError as failure:
-        log.warning("%s: %s", work, failure)
+        log.warning("%s: %s", task, failure)
         return [{**base, "table": [], "actions": "", "reason": str(failure)}]
     return [
         {**base, "table": [one.table.schema, one.table.name], "actions": "".join(sorted(one.actions))}
@@ -239,16 +239,16 @@ def _entries(
 
 def _compare(entry: Entry, action: Action, limit: int | None, sample: int, context: Context) -> str:
     replication = config.load(entry["prefix"])
-    work = TaskContext(replication, entry["slave"], context)
+    task = TaskContext(replication, entry["slave"], context)
     table = _table_of(entry)
     if "reason" in entry:
         result = TableResult(TableFinding(table, Outcome.COULD_NOT_COMPARE, entry["reason"]))
     else:
-        pair = Pair.of(replication, entry["slave"], work.connections)
+        pair = Pair.of(replication, entry["slave"], task.connections)
         options = replication.verify
         result = resync(
             pair,
-            work.redis,
+            task.redis,
             table,
             frozenset(entry["actions"]),
             action,
@@ -259,14 +259,14 @@ def _compare(entry: Entry, action: Action, limit: int | None, sample: int, conte
     described = report.as_dict(entry["prefix"], entry["slave"], str(action), _started(context), [result],
                           replication.verify.mask)  # fmt: skip
     (shown,) = described["tables"]
-    _keep(work, entry, result, (shown["after_repair"] or shown)["reason"], context)
+    _keep(task, entry, result, (shown["after_repair"] or shown)["reason"], context)
     state_paths.write_private(_part(entry, context), json.dumps(described, ensure_ascii=False))
     said = shown["reason"] or shown["not_repaired_because"]
-    log.info("%s %s: %s%s", work, table, result.outcome, f". {said}" if said else "")
+    log.info("%s %s: %s%s", task, table, result.outcome, f". {said}" if said else "")
     return str(result.outcome)
 
 
-def _keep(work: TaskContext, entry: Entry, result: TableResult, reason: str, context: Context) -> None:
+def _keep(task: TaskContext, entry: Entry, result: TableResult, reason: str, context: Context) -> None:
     """What is known of the table from now on; `reason` as the report shows it.
 
     A sample that found nothing wrong leaves that as it was.
@@ -284,9 +284,9 @@ def _keep(work: TaskContext, entry: Entry, result: TableResult, reason: str, con
         "position": last.position,
         "rows": last.rows_slave,
     }
-    verified = VerificationLog(work.redis, work.prefix, entry["slave"])
+    verified = VerificationLog(task.redis, task.prefix, entry["slave"])
     verified.write(str(_table_of(entry)), seen)
-    VerifiedFile(work.prefix, entry["slave"]).add(verified)
+    VerifiedFile(task.prefix, entry["slave"]).add(verified)
 
 
 def _table_of(entry: Entry) -> TableName:

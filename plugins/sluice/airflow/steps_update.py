@@ -51,72 +51,74 @@ class UpdateNotBegun(Terminal):
 
 
 @step
-def begin(work: TaskContext) -> str:
+def begin(task: TaskContext) -> str:
     """Takes the slave over: state INITIAL, gate closed, blocks of earlier updates forgotten."""
-    begun = multi_slave.each(work, _begin)
+    begun = multi_slave.each(task, _begin)
     return ", ".join("begun" if each else "gone on" for each in begun.values())
 
 
-def _begin(work: TaskContext) -> bool:
-    update, by = update_of(work), work.person("initial update")
+def _begin(task: TaskContext) -> bool:
+    update, by = update_of(task), task.person("initial update")
     try:
-        return steps.begin(update, work.redis, by=by)
+        return steps.begin(update, task.redis, by=by)
     except ForbiddenMove:
-        if not _cancel_abandoned(update, work):
+        if not _cancel_abandoned(update, task):
             raise
-        return steps.begin(update, work.redis, by=by)
+        return steps.begin(update, task.redis, by=by)
 
 
 @step
-def create_tables(work: TaskContext) -> str:
+def create_tables(task: TaskContext) -> str:
     """Makes the tables that the slave lacks; empties, keeps or refuses those it has, as configured."""
-    made = multi_slave.each(work, lambda one: steps.create_tables(update_of(one)))
+    made = multi_slave.each(task, lambda one: steps.create_tables(update_of(one)))
     for name, tables in made.items():
         for table in tables:
-            log.info("%s → %s: made table %s", work.prefix, name, table)
+            log.info("%s → %s: made table %s", task.prefix, name, table)
     return f"{counted(sum(map(len, made.values())), 'table')} made"
 
 
 @step
-def plan(work: TaskContext) -> str:
+def plan(task: TaskContext) -> str:
     """Takes the start position, plans the blocks, opens the gate: state TRANSITION, applying may begin. Where the
     blocks travel as files, the gate stays closed until they have arrived."""
-    held = work.slave_name is None  # The job that exports takes the blocks of the slave that leads.
-    planned = multi_slave.each(work, lambda one: steps.plan(update_of(one), one.redis, _queueing(one), held=held))
+    for_another = task.slave_name is None  # The job that exports takes the blocks of the slave that leads.
+    planned = multi_slave.each(
+        task, lambda one: steps.plan(update_of(one), one.redis, _queueing(one), for_another=for_another)
+    )
     count = max(planned.values())
-    log.info("%s: to be loaded: %s", work, counted(count, "table"))
+    log.info("%s: to be loaded: %s", task, counted(count, "table"))
     return f"{counted(count, 'table')} planned"
 
 
-def _queueing(work: TaskContext) -> str:
+def _queueing(task: TaskContext) -> str:
     """Why changes wait while the blocks are read; empty where they do not."""
-    if transfer_form.by_files(work.context):
+    if transfer_form.by_files(task.context):
         return transfer_steps.QUEUEING
-    return steps.IN_ONE_SNAPSHOT if update_of(work).options.read == "snapshot" else ""
+    return steps.IN_ONE_SNAPSHOT if update_of(task).options.read == "snapshot" else ""
 
 
 @step
-def make_folder(work: TaskContext) -> str | None:
+def make_folder(task: TaskContext) -> str | None:
     """Where the blocks travel as files: makes the folder of this update, its name a unique timestamp."""
-    if not transfer_form.by_files(work.context):
+    if not transfer_form.by_files(task.context):
         return None
-    if multi_slave.continues_for_one_slave(work.context):
-        return str(transfer_form.location(work.replication, work.context))
-    if work.slave_name is None:
-        work = work.of_slave(multi_slave.members(work.context)[0])
-    place, s3 = transfer_form.location(work.replication, work.context), transfer_form.access(work.replication)
-    UsedLocations(work.redis, work.prefix).add(place)
-    transfer_folder = transfer_steps.folder_of(update_of(work), place, s3, transfer_form.key(work.replication))
-    log.info("%s: the files go to %s", work, transfer_folder.location)
+    if multi_slave.continues_for_one_slave(task.context):
+        return str(transfer_form.location(task.replication, task.context))
+    if task.slave_name is None:
+        task = task.of_slave(multi_slave.members(task.context)[0])
+    place, s3 = transfer_form.location(task.replication, task.context), transfer_form.access(task.replication)
+    UsedLocations(task.redis, task.prefix).add(place)
+    transfer_folder = transfer_steps.folder_of(update_of(task), place, s3, transfer_form.key(task.replication))
+    log.info("%s: the files go to %s", task, transfer_folder.location)
     return str(transfer_folder.location)
 
 
 @step
-def finish(work: TaskContext) -> str:
+def finish(task: TaskContext) -> str:
     """Makes indexes, unique values, checks and foreign keys, and sets sequences. The apply goes on meanwhile."""
-    done = steps.finish(update_of(work))
+    done = steps.finish(update_of(task))
     for left_out in done.left_out:
-        log.warning("%s: left out: %s", work, left_out)
+        log.warning("%s: left out: %s", task, left_out)
     return f"indexes and constraints: {len(done.made)} made, {len(done.left_out)} left out"
 
 
@@ -134,63 +136,63 @@ def settle(context: Context) -> str:
     if states.get("begin") in NOT_RUN:
         raise UpdateNotBegun(reason)
     try:
-        work = TaskContext.of(context)
+        task = TaskContext.of(context)
     except (UnknownPrefix, UnknownSlave, ConfigError):
         raise UpdateNotBegun(reason) from None
-    running = jobs.live(Kind.LOAD, str(work.prefix), work.slave.name)
+    running = jobs.live(Kind.LOAD, str(task.prefix), task.slave.name)
     if running is not None and running.owner.run_id == ti.run_id:
         jobs.stop(running, "Airflow", "its initial update is over")
-    update = update_of(work)
-    cancelled = _cancel(update, work, reason)
+    update = update_of(task)
+    cancelled = _cancel(update, task, reason)
     if reason.startswith(steps.INTERRUPTED):
         # Airflow ends a task only after it says so: the step may have gone on for a moment.
         time.sleep(KILL_SECONDS)
-        cancelled = _cancel(update, work, reason) or cancelled
+        cancelled = _cancel(update, task, reason) or cancelled
     if running is not None and running.owner.run_id == ti.run_id:
         jobs.await_end(running, END_SECONDS)
     steps.end_sessions(update)
-    raise UpdateIncomplete(update, reason, _left(work, cancelled))
+    raise UpdateIncomplete(update, reason, _left(task, cancelled))
 
 
 def _settle_list(context: Context, states: Mapping[str, Any], reason: str) -> str:
-    work = TaskContext.of(context)
-    running = jobs.live(Kind.LOAD, str(work.prefix), multi_slave.members(context)[0])
+    task = TaskContext.of(context)
+    running = jobs.live(Kind.LOAD, str(task.prefix), multi_slave.members(context)[0])
     if running is not None and running.owner.run_id == context["ti"].run_id:
         jobs.stop(running, "Airflow", "its initial update is over")
-    reasons = multi_slave.unfinished(work, states, reason)
+    reasons = multi_slave.unfinished(task, states, reason)
     if reasons:
-        raise multi_slave.SlavesMissing(work, reasons)
+        raise multi_slave.SlavesMissing(task, reasons)
     return "complete"
 
 
-def _cancel(update: Update, work: TaskContext, reason: str) -> bool:
+def _cancel(update: Update, task: TaskContext, reason: str) -> bool:
     try:
-        return steps.cancel(update, work.redis, reason)
+        return steps.cancel(update, task.redis, reason)
     except LoadEnded as owned:
-        log.info("%s: nothing to cancel: %s", work, owned)
+        log.info("%s: nothing to cancel: %s", task, owned)
         return False
 
 
-def _cancel_abandoned(update: Update, work: TaskContext) -> bool:
+def _cancel_abandoned(update: Update, task: TaskContext) -> bool:
     """Ends an update that nobody drives any more: its run was deleted, or Airflow's database was lost."""
-    with work.at(work.slave) as slave:
+    with task.at(task.slave) as slave:
         owner = owner_of(update, slave)
-    dag_id = work.context["ti"].dag_id
+    dag_id = task.context["ti"].dag_id
     if owner is None:
         return False
-    runs = [owner.update_id, run_of(owner.update_id, work.slave.name)] if owner.update_id else []
+    runs = [owner.update_id, run_of(owner.update_id, task.slave.name)] if owner.update_id else []
     if any(is_active(Owner(dag_id, run, "begin")) for run in runs):
         return False
-    log.warning("%s: initial update %s is under way and no run drives it; it is cancelled", work, owner.update_id)
-    return steps.cancel(update, work.redis, "Initial Update abandoned: its run is gone", any_update=True)
+    log.warning("%s: initial update %s is under way and no run drives it; it is cancelled", task, owner.update_id)
+    return steps.cancel(update, task.redis, "Initial Update abandoned: its run is gone", any_update=True)
 
 
-def _left(work: TaskContext, cancelled: bool) -> str:
+def _left(task: TaskContext, cancelled: bool) -> str:
     """What the update leaves behind, and what to do about it."""
-    checkpoint = work.checkpoint(work.slave)
+    checkpoint = task.checkpoint(task.slave)
     state = checkpoint.state if checkpoint else SlaveState.UNCONFIGURED
     if cancelled and checkpoint and state is SlaveState.NORMAL and checkpoint.tables:
-        lacking = how_to_load(work.prefix, work.slave.name, list(checkpoint.tables)).rstrip(".")
+        lacking = how_to_load(task.prefix, task.slave.name, list(checkpoint.tables)).rstrip(".")
         return f"The slave is NORMAL without these tables, all else goes on. {lacking}"
     if cancelled:
         return f"The slave is {SlaveState.INCONSISTENT}: start a new initial update"

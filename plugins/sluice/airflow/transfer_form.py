@@ -71,10 +71,10 @@ def arrived(replication: Replication, slave: str, context: Context) -> Location:
     return transfer_steps.at(Location.parse(configured), folder.name) if configured else folder
 
 
-def arrived_folder(work: TaskContext) -> TransferFolder:
+def arrived_folder(task: TaskContext) -> TransferFolder:
     """The folder at the slave's location."""
-    found = arrived(work.replication, work.slave.name, work.context)
-    return TransferFolder(found, access(work.replication), key(work.replication))
+    found = arrived(task.replication, task.slave.name, task.context)
+    return TransferFolder(found, access(task.replication), key(task.replication))
 
 
 def payload(replication: Replication, step: str, folder: Location) -> dict[str, Any]:

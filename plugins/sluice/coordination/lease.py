@@ -82,11 +82,11 @@ class Lease:
 
     def acquire(self) -> None:
         """Takes the lease and starts renewing it. Raises `LeaseHeld`, `StoreUnreachable`."""
-        asked = self._clock()
+        now = self._clock()
         with classified():
             if not self._renew():
                 raise LeaseHeld(self.slave, str(holder(self.client, self.key) or "another process"))
-        self._renewed, self._taken_by = asked, None
+        self._renewed, self._taken_by = now, None
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._keep_renewing, name="lease", daemon=True)
             self._thread.start()
@@ -113,10 +113,10 @@ class Lease:
 
     def _keep_renewing(self) -> None:
         while not self._stop.wait(self.duration / 4):
-            asked = self._clock()
+            now = self._clock()
             try:
                 if self._renew():
-                    self._renewed, self._taken_by = asked, None
+                    self._renewed, self._taken_by = now, None
                 else:
                     self._taken_by = str(holder(self.client, self.key) or "another process")
             except Exception as error:  # whatever it is, this thread must live; `keep` speaks up when it lasts

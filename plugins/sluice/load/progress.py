@@ -76,7 +76,7 @@ class Progress:
     state: SlaveState
     message: str
     tables: tuple[TableState, ...]
-    held: ThrottleState = field(default_factory=ThrottleState)
+    throttle: ThrottleState = field(default_factory=ThrottleState)
     """What its load is held to just now."""
 
     @property
@@ -116,9 +116,9 @@ class Progress:
         size = _amount(self.rows, self.expected, self.bytes)
         if exported := sum(table.exported for table in self.tables):
             size += f", {counted(exported, 'block')} in files"
-        rate = f" ({allowed})" if (allowed := rate_of(self.held)) else ""
-        held = f"; paused: {self.held.reason}" if self.held.paused else ""
-        return f"{tables}, {size}{_pace(self.rows_per_second, self.seconds_left)}{rate}{held}"
+        rate = f" ({allowed})" if (allowed := rate_of(self.throttle)) else ""
+        paused = f"; paused: {self.throttle.reason}" if self.throttle.paused else ""
+        return f"{tables}, {size}{_pace(self.rows_per_second, self.seconds_left)}{rate}{paused}"
 
     def lines(self, most: int = TABLES_SHOWN) -> list[str]:
         """The whole in one line, below it one for each table that is being loaded, `most` of them."""
@@ -164,7 +164,7 @@ def progress(
     try:
         owner = owner_of(update, connection)
         found = blocks_of(update, connection).progress(RATE_SECONDS)
-        held = _held(update, connection)
+        throttle = _held(update, connection)
     finally:
         if slave is None:
             connection.close()
@@ -188,11 +188,11 @@ def progress(
             )
             for entry in found
         ),
-        held,
+        throttle,
     )
 
 
 def _held(update: Update, slave: Session) -> ThrottleState:
     store = throttle_of(update, slave)
-    held: ThrottleState = store.read() if store.exists() else ThrottleState()
-    return held
+    throttle: ThrottleState = store.read() if store.exists() else ThrottleState()
+    return throttle

@@ -120,12 +120,12 @@ def create_tables(update: Update) -> list[TableName]:
             return prepare(update, master, slave)
 
 
-def plan(update: Update, store: Redis, queueing: str = "", *, held: bool = False) -> int:
+def plan(update: Update, store: Redis, queueing: str = "", *, for_another: bool = False) -> int:
     """The start position is taken, every table is one planned block, the slave is in TRANSITION, the gate open.
 
     With a reason for `queueing` the gate stays closed: the blocks travel as files, and changes wait until they arrived.
 
-    `held`: the blocks are read for another slave, and become this one's when all are (see
+    `for_another`: the blocks are read for another slave, and become this one's when all are (see
     `sluice.load.transfer.multi_slave_export`).
 
     Every replicated table must have its triggers by now: changes before the start position are
@@ -136,7 +136,7 @@ def plan(update: Update, store: Redis, queueing: str = "", *, held: bool = False
         count = 0
         if _preparing(update, slave):
             planned = _plan_part if update.selection.partial else _plan_whole
-            count = planned(update, master, slave, held)
+            count = planned(update, master, slave, for_another)
             _say(update, store, SlaveState.TRANSITION, "")
         if queueing:
             Gate(store, update.prefix, update.slave.name).close(INITIAL_UPDATE, "initial update", queueing)
@@ -347,7 +347,7 @@ def _chosen(update: Update, slave: Session) -> list[Part]:
         return partial_load.parts(update, master, slave, tables)
 
 
-def _plan_part(update: Update, master: Session, slave: Session, held: bool) -> int:
+def _plan_part(update: Update, master: Session, slave: Session, for_another: bool) -> int:
     """The parts were planned when the update began, and applying goes on from where it was."""
     tables = captured_tables(update, master)
     if any(table not in Preparation(update, master, slave, tables).there for table in tables):
@@ -356,7 +356,7 @@ def _plan_part(update: Update, master: Session, slave: Session, held: bool) -> i
         checkpoints = checkpoints_of(update, slave)
         found = checkpoints.configured(lock=True)
         if _preparing(update, slave):
-            if held:
+            if for_another:
                 _hold(update, slave)
             loaded = block_map_of(update, slave).tables
             # From here on their blocks decide.
@@ -367,7 +367,7 @@ def _plan_part(update: Update, master: Session, slave: Session, held: bool) -> i
     return len(tables)
 
 
-def _plan_whole(update: Update, master: Session, slave: Session, held: bool) -> int:
+def _plan_whole(update: Update, master: Session, slave: Session, for_another: bool) -> int:
     """Of all tables; how many. Raises `MasterRestless`."""
     changes, schema = vendor_of(update.master_info.vendor).changes, update.replication.master.schema
     for _ in range(PLAN_TRIES):
@@ -386,7 +386,7 @@ def _plan_whole(update: Update, master: Session, slave: Session, held: bool) -> 
                 if not _preparing(update, slave):
                     return 0
                 blocks_of(update, slave).plan(preparation.order())
-                if held:
+                if for_another:
                     _hold(update, slave)
                 checkpoints.start_at(start)
                 # Registered since: what tells of it in ITEMS may come before the start position.

@@ -50,7 +50,7 @@ class Throttle:
         self._limits = update.options.throttle
         self._file = WatchedFile(update.replication)
         self._mistakes = ""
-        self._held: ThrottleState | None = None
+        self._state: ThrottleState | None = None
         self._paused_at: float | None = None
         self.paused_seconds = 0.0
         self._slave: Session | None = None
@@ -58,9 +58,9 @@ class Throttle:
         self._thread = threading.Thread(target=self._run, name="throttle", daemon=True)
 
     @property
-    def held(self) -> ThrottleState:
+    def state(self) -> ThrottleState:
         """What the workers are held to."""
-        return self._held or ThrottleState()
+        return self._state or ThrottleState()
 
     def __enter__(self) -> "Throttle":
         self._look()
@@ -100,15 +100,15 @@ class Throttle:
             reasons = exceeded(self._limits, Readings(), str(source))
             if self._measures or not isinstance(error, Terminal):  # who is refused without any limit fails by itself
                 reasons.append(str(error))
-        held = throttle_state(self._limits, reasons, self.loaders)
-        self._note_pause(held)
+        state = throttle_state(self._limits, reasons, self.loaders)
+        self._note_pause(state)
         try:
             with self._on_slave() as store:
-                if held != self._held:
-                    store.write(held)
-                    self._tell_rate(held)
-                    self._held = held
-                store.say(self.update.update_id, load_message(self.update.update_id, held) + self._mistakes, OURS)
+                if state != self._state:
+                    store.write(state)
+                    self._tell_rate(state)
+                    self._state = state
+                store.say(self.update.update_id, load_message(self.update.update_id, state) + self._mistakes, OURS)
         except SluiceError as error:
             # Without the slave nothing is loaded either. A row that the apply has locked is written at the next look.
             log.debug("%s: %s", self.update, error)
@@ -136,20 +136,20 @@ class Throttle:
             log.info("%s: limits of the load changed in %s", self.update, source)
             self._limits = changed.initial.throttle
 
-    def _note_pause(self, held: ThrottleState) -> None:
+    def _note_pause(self, state: ThrottleState) -> None:
         """Into the log when a pause begins or ends; in between its reason changes with every number."""
-        if held.paused and self._paused_at is None:
+        if state.paused and self._paused_at is None:
             self._paused_at = time.monotonic()
-            log.warning("%s: paused: %s", self.update, held.reason)
-        elif not held.paused and self._paused_at is not None:
+            log.warning("%s: paused: %s", self.update, state.reason)
+        elif not state.paused and self._paused_at is not None:
             lasted = time.monotonic() - self._paused_at
             self._paused_at = None
             self.paused_seconds += lasted
             log.info("%s: goes on after a pause of %.0f s", self.update, lasted)
 
-    def _tell_rate(self, held: ThrottleState) -> None:
-        before = rate_of(self._held) if self._held else ""
-        if (now := rate_of(held)) != before:
+    def _tell_rate(self, state: ThrottleState) -> None:
+        before = rate_of(self._state) if self._state else ""
+        if (now := rate_of(state)) != before:
             log.info("%s: %s", self.update, now or "no limit of the rate any more")
 
     @contextmanager

@@ -56,21 +56,21 @@ def throttle_state(limits: ThrottleOptions, reasons: Iterable[str], loaders: int
     )
 
 
-def load_message(update_id: str, held: ThrottleState) -> str:
+def load_message(update_id: str, state: ThrottleState) -> str:
     """The slave's message while its load goes on."""
-    if held.paused:
-        return f"Initial update {update_id} waits: {held.reason}"
-    rate = rate_of(held)
+    if state.paused:
+        return f"Initial update {update_id} waits: {state.reason}"
+    rate = rate_of(state)
     return f"Initial update {update_id} is loading" + (f", {rate}" if rate else "")
 
 
-def rate_of(held: ThrottleState) -> str:
+def rate_of(state: ThrottleState) -> str:
     """`at most 10,000 rows/s, 5 MB/s`; empty where no rate is set."""
     parts = []
-    if held.rows_per_second is not None:
-        parts.append(f"{held.rows_per_second:,.0f} rows/s")
-    if held.bytes_per_second is not None:
-        parts.append(f"{held.bytes_per_second / 1e6:g} MB/s")
+    if state.rows_per_second is not None:
+        parts.append(f"{state.rows_per_second:,.0f} rows/s")
+    if state.bytes_per_second is not None:
+        parts.append(f"{state.bytes_per_second / 1e6:g} MB/s")
     return f"at most {', '.join(parts)}" if parts else ""
 
 

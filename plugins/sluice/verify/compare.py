@@ -255,11 +255,11 @@ class _Comparison:
 
     def _keyed(self, digests: Digests, wrong: Sequence[int]) -> None:
         """Rows of a table with a key, by their digests."""
-        asked = [
+        queries = [
             self.view.run(side, partial(digest.of_rows, blocks=wrong))
             for side, digest in zip(self.sides, digests, strict=True)
         ]
-        master, slave = (self._by_key(rows) for rows in gathered(asked))
+        master, slave = (self._by_key(rows) for rows in gathered(queries))
         for key in self.before:
             master.pop(key, None)
             slave.pop(key, None)
@@ -301,11 +301,11 @@ class _Comparison:
 
     def _keyless(self, digests: Digests, wrong: Sequence[int]) -> None:
         """Rows of a table without a key, by how often each is there."""
-        asked = [
+        queries = [
             self.view.run(side, partial(digest.copies, blocks=wrong))
             for side, digest in zip(self.sides, digests, strict=True)
         ]
-        found = gathered(asked)
+        found = gathered(queries)
         self.finding.travelled += sum(map(len, found))
         master, slave = ({tuple(row): count for count, *row in rows} for rows in found)
         for row in unequal(master, slave):

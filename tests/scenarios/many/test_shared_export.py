@@ -74,7 +74,7 @@ def prepared(net: Net, *names: str) -> list[Update]:
         steps.begin(update, net.store)
         steps.create_tables(update)
     for update in reversed(updates):
-        steps.plan(update, net.store, transfer_steps.QUEUEING, held=update is not updates[0])
+        steps.plan(update, net.store, transfer_steps.QUEUEING, for_another=update is not updates[0])
     return updates
 
 
