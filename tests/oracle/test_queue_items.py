@@ -1,7 +1,9 @@
-"""The statement that reads a window finds what positions cover. It runs on SQLite: its words mean the same there."""
+"""What reads and purges ITEMS agrees with the positions. It runs on SQLite, where its words mean the same."""
 
 import json
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,29 +30,56 @@ def listed(transactions: frozenset[int]) -> str:
     return json.dumps([trans_key_of(number) for number in sorted(transactions)])
 
 
-@given(positions(), positions(), st.lists(st.sampled_from(TRANSACTIONS), min_size=len(KEYS), max_size=len(KEYS)))
+@contextmanager
+def items(owners: list[int]) -> Iterator[sqlite3.Connection]:
+    """A database with ITEMS: a change a key, by these transactions, and a row in LONGS_TABLE for each."""
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute(
+            "CREATE TABLE DEMO_ITEMS (REPL_KEY, TRANS_KEY, DB_SCHEMA, TABLENAME, GUID, DB_ACTION, CONTENT, OLDCONTENT)"
+        )
+        rows = [(key, trans_key_of(number)) for key, number in zip(KEYS, owners, strict=True)]
+        database.executemany("INSERT INTO DEMO_ITEMS (REPL_KEY, TRANS_KEY) VALUES (?, ?)", rows)
+        database.execute("CREATE TABLE DEMO_LONGS_TABLE AS SELECT REPL_KEY, CONTENT FROM DEMO_ITEMS")
+        yield database
+
+
+OWNERS = st.lists(st.sampled_from(TRANSACTIONS), min_size=len(KEYS), max_size=len(KEYS))
+
+
+@given(positions(), positions(), OWNERS)
 def test_a_window_holds_what_its_end_covers_and_its_beginning_does_not(
     former: QueuePosition, target: QueuePosition, owners: list[int]
 ) -> None:
     statement = sql_files.render("oracle", "queue_items", prefix="DEMO_")
-    with sqlite3.connect(":memory:") as database:
-        database.execute(
-            "CREATE TABLE DEMO_ITEMS (REPL_KEY, TRANS_KEY, DB_SCHEMA, TABLENAME, GUID, DB_ACTION, CONTENT, OLDCONTENT)"
-        )
-        changes = list(zip(KEYS, owners, strict=True))
-        rows = [(key, trans_key_of(number)) for key, number in changes]
-        database.executemany("INSERT INTO DEMO_ITEMS (REPL_KEY, TRANS_KEY) VALUES (?, ?)", rows)
-        binds = {
-            "floor": 0,
-            "low": target.low,
-            "high": target.high,
-            "open": listed(target.open),
-            "seen": listed(target.seen),
-            "former_low": former.low,
-            "former_high": former.high,
-            "former_open": listed(former.open),
-            "former_seen": listed(former.seen),
-        }
+    binds = {
+        "floor": 0,
+        "low": target.low,
+        "high": target.high,
+        "open": listed(target.open),
+        "seen": listed(target.seen),
+        "former_low": former.low,
+        "former_high": former.high,
+        "former_open": listed(former.open),
+        "former_seen": listed(former.seen),
+    }
+    with items(owners) as database:
         found = [row[0] for row in database.execute(statement, binds)]
-    database.close()
+    changes = zip(KEYS, owners, strict=True)
     assert found == [key for key, number in changes if target.covers(number, key) and not former.covers(number, key)]
+
+
+@given(st.lists(positions(), min_size=1, max_size=3), OWNERS, st.integers(0, 12))
+def test_a_purge_deletes_nothing_that_a_slave_lacks_and_all_that_they_have_up_to_the_lowest_low(
+    slaves: list[QueuePosition], owners: list[int], through: int
+) -> None:
+    low = min(slave.low for slave in slaves)
+    opened = frozenset[int]().union(*(slave.open for slave in slaves))
+    binds = {"above": 2, "through": through, "low": low, "open": listed(opened)}
+    with items(owners) as database:
+        database.execute(sql_files.render("oracle", "purge", prefix="DEMO_"), binds)
+        database.execute(sql_files.render("oracle", "purge_longs", prefix="DEMO_"))
+        left = {row[0] for row in database.execute("SELECT REPL_KEY FROM DEMO_ITEMS")}
+        assert left == {row[0] for row in database.execute("SELECT REPL_KEY FROM DEMO_LONGS_TABLE")}
+    for key, number in zip(KEYS, owners, strict=True):
+        covered = all(slave.covers(number, key) for slave in slaves)
+        assert (key not in left) == (covered and 2 < key <= min(low, through))
