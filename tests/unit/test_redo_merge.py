@@ -31,6 +31,7 @@ from tests.unit.redo_output import (
     COLUMNS,
     ONE,
     RESETLOGS,
+    SECOND,
     TWO,
     checkpoint,
     ddl,
@@ -331,6 +332,32 @@ def test_changes_of_definition(
     assert keys(stream) == ["1", "2", "3"]
 
 
+def test_a_column_may_come_and_go_and_come(tmp_path: Path) -> None:
+    """With DDL in between a table may be as it once was."""
+    root, stream = tmp_path / "threads", tmp_path / "stream"
+    made, texts = folder(root, ONE), ["ADD (EMAIL VARCHAR2(9))", "DROP COLUMN EMAIL"]
+    for number in range(5):
+        scn, of = 100 + 10 * number, (schema(), WIDER)[number % 2]
+        write(made, transaction(scn, f"1.{number}.1", [insert(0, number, of=of)]))
+        write(made, [*transaction(scn + 1, f"2.{number}.1", [ddl(f"ALTER TABLE T {texts[number % 2]}")])])
+        write(made, [checkpoint(scn + 5)])
+        merger(root, stream).merge_once()
+    assert [str(change.action) for change in changes(stream) if change.defines] == ["ALTER"] * 4
+    assert not any(change.reason for change in changes(stream))
+
+
+def test_while_nothing_changes_the_stream_says_up_to_when(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sluice.vendors.stream.redo.merger.IDLE_SECONDS", -1.0)
+    root, stream = tmp_path / "threads", tmp_path / "stream"
+    made = folder(root, ONE, [*transaction(100, "1.1.1", [insert(0, 1)]), checkpoint(150)])
+    merger(root, stream).merge_once()
+    write(made, [checkpoint(200).replace(str(SECOND), str(SECOND + 60 * 10**9))])
+    merger(root, stream).merge_once()
+    files = Files(stream)
+    last = files.index(files.names()[-1], files.names())
+    assert (last.end.position, last.end.time) == (1, "2026-02-28T20:44:52.000000+00:00")
+
+
 def test_a_thread_that_does_not_know_of_ddl_is_noticed(tmp_path: Path) -> None:
     root, stream = tmp_path / "threads", tmp_path / "stream"
     folder(
@@ -342,7 +369,9 @@ def test_a_thread_that_does_not_know_of_ddl_is_noticed(tmp_path: Path) -> None:
             checkpoint(300),
         ],
     )
-    folder(root, TWO, [*transaction(130, "2.1.1", [insert(0, 3)]), checkpoint(300)])
+    second = folder(root, TWO, [checkpoint(125)])
+    merger(root, stream).merge_once()
+    write(second, [*transaction(130, "2.1.1", [insert(0, 3)]), checkpoint(300)])
     with pytest.raises(OutputDamaged, match=r"does not know of that DDL. Restart it"):
         merger(root, stream).merge_once()
 

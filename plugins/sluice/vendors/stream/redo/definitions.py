@@ -5,6 +5,7 @@ seen at the table's next change. Where that does not tell what became of the row
 with the reason, and all others go on.
 """
 
+import hashlib
 import json
 import logging
 import re
@@ -41,9 +42,11 @@ class DdlSeen:
     """Table → the texts of ALTER TABLE since its last change."""
     created: dict[str, bool] = field(default_factory=dict)
     """Table that came, or comes again → whether it was empty then."""
+    left: dict[str, list[str]] = field(default_factory=dict)
+    """Table → digests of the definitions that it had before its present one."""
 
-    def text(self) -> dict[str, dict[str, str] | dict[str, bool]]:
-        return {"altered": dict(self.altered), "created": dict(self.created)}
+    def text(self) -> dict[str, dict[str, str] | dict[str, bool] | dict[str, list[str]]]:
+        return {"altered": dict(self.altered), "created": dict(self.created), "left": dict(self.left)}
 
 
 class Definitions:
@@ -64,8 +67,6 @@ class Definitions:
         """By schema message and unit: what reads it, or why nothing can."""
         self._last: dict[TableName, TableReader] = {}
         self._differing: set[tuple[TableName, str]] = set()
-        self._left: dict[TableName, set[int]] = {}
-        """Readers whose definition a table has left."""
 
     def changes(self, op: str, schema: bytes, payload: Fields, unit: str) -> Iterator[Change]:
         """What a message comes to in the stream; `schema`: its description of the table.
@@ -135,21 +136,27 @@ class Definitions:
             return
         now = _placed(former, reader.definition)
         if now.shape != former.shape:
-            if id(reader) in self._left.get(table, ()):
-                raise Unfit(
-                    f"{table} is as it was before its definition changed: the thread's OpenLogReplicator does not "
-                    "know of "
-                    "that DDL. Restart it from a schema checkpoint behind the DDL"
-                )
+            self._leave(former, now)
             reason = _unknown(former, now, self.ddl.altered.get(str(table)))
             self.tables[table] = now
             yield Change(Action.ALTER, table, definition=now, former=former)
             if reason:
                 yield from self._differs(table, reason)
-        if table in self._last:
-            self._left.setdefault(table, set()).add(id(self._last[table]))
         self.ddl.altered.pop(str(table), None)
         self._last[table] = reader
+
+    def _leave(self, former: TableDefinition, now: TableDefinition) -> None:
+        """Notes that `former` is past. Raises `Unfit` where `now` is, and no DDL brought it back."""
+        left, mark = self.ddl.left.setdefault(str(former.table), []), _digest(now)
+        if mark in left:
+            if str(former.table) not in self.ddl.altered:
+                raise Unfit(
+                    f"{former.table} is as it was before its definition changed: the thread's OpenLogReplicator does "
+                    "not know of that DDL. Restart it from a schema checkpoint behind the DDL, and let it write anew "
+                    "from there on"
+                )
+            left.remove(mark)
+        left.append(_digest(former))
 
     def _ddl(self, table: TableName, sql: str) -> Iterator[Change]:
         bare = _QUOTED.sub("''", _COMMENT.sub(" ", sql))
@@ -181,6 +188,12 @@ class Definitions:
             self._differing.add((table, reason))
             log.warning("%s differs from here on: %s", table, reason)
             yield Change(Action.DIFFER, table, reason=reason)
+
+
+def _digest(definition: TableDefinition) -> str:
+    """Of the columns, wherever they stand."""
+    columns = sorted((column.name, column.type, column.key) for column in definition.shape.columns)
+    return hashlib.sha256(json.dumps(columns).encode()).hexdigest()[:16]
 
 
 def _parsed(schema: bytes) -> Fields:

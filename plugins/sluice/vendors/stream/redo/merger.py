@@ -72,7 +72,9 @@ class State:
             return None
         last = frozenset((_thread(name), xid) for name, xid in values["last"])
         threads = {_thread(name): (file, offset, scn) for name, (file, offset, scn) in values["threads"].items()}
-        return cls(Released(values["scn"], last), threads, DdlSeen(values["altered"], values["created"]))
+        return cls(
+            Released(values["scn"], last), threads, DdlSeen(values["altered"], values["created"], values["left"])
+        )
 
 
 class Merger:
@@ -172,6 +174,8 @@ class _Merging:
         self.definitions = definitions
         self.writer = writer
         self.outputs: dict[ThreadId, ThreadOutput] = {}
+        self._times: dict[ThreadId, str] = {}
+        """Of each live thread's last checkpoint message."""
         self._saved = ""
         self._said = time.monotonic()
         self._held: tuple[tuple[ThreadId, int] | None, float] = (None, self._said)
@@ -203,10 +207,12 @@ class _Merging:
             for each in output.poll():
                 if isinstance(each, Checkpoint):
                     self.merge.checkpoint(thread, each.scn)
+                    self._times[thread] = self._moment(thread, each.time)
                 else:
                     self.merge.offer(each)
             if closed:
                 self.merge.close(thread)
+                self._times.pop(thread, None)
         return self._write()
 
     def expect_news(self, seconds: float) -> None:
@@ -263,15 +269,21 @@ class _Merging:
                 ) from None
 
     def _commit(self, last: Transaction | None) -> None:
+        """`last`: of the transaction of the stream; None where nothing changed up to where all threads are."""
         state = self._state().text()
-        moment = self.writer.end.time
-        if last is not None and last.time is not None:
-            second = UNITS[self.outputs[last.thread].description.timestamp]
-            moment = (_EPOCH + timedelta(microseconds=last.time * 1_000_000 // second)).isoformat(
-                timespec="microseconds"
-            )
-        self.writer.commit(moment, state)
+        if last is not None:
+            moment = self._moment(last.thread, last.time)
+        else:
+            moment = "" if self.merge.waiting else min(self._times.values(), default="")
+        self.writer.commit(max(moment, self.writer.end.time), state)
         self._saved, self._said = state, time.monotonic()
+
+    def _moment(self, thread: ThreadId, value: int | None) -> str:
+        """ISO 8601, UTC; empty where it is not known."""
+        if value is None:
+            return ""
+        second = UNITS[self.outputs[thread].description.timestamp]
+        return (_EPOCH + timedelta(microseconds=value * 1_000_000 // second)).isoformat(timespec="microseconds")
 
     def _state(self) -> State:
         oldest, marks = self.merge.oldest(), self.merge.watermarks()

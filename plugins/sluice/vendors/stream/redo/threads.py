@@ -24,6 +24,8 @@ class Checkpoint(NamedTuple):
     """All commits of the thread below an SCN are in front of it."""
 
     scn: int
+    time: int | None
+    """As the format has it."""
 
 
 class Message(NamedTuple):
@@ -191,7 +193,7 @@ class ThreadOutput:
     def _line(self, raw: bytes) -> Transaction | Checkpoint | None:
         seen = head(raw)
         if seen.op == "chkpt":
-            return Checkpoint(seen.scn)
+            return Checkpoint(seen.scn, seen.time)
         begin, end = self._offset, self._offset + len(raw)
         if seen.op == "begin":
             # One that was open was cut off; it comes again.
