@@ -120,7 +120,8 @@ def test_whatever_comes_when_each_transaction_is_there_once_and_in_order(
                 with (here / "1.jsonl").open("a") as opened:
                     opened.write(text[: data.draw(st.integers(0, len(text) - 1))])
             case "merge":
-                merger(root, stream, group=data.draw(st.integers(1, 5))).merge_once()
+                sizes = {name: data.draw(st.integers(1, 5)) for name in ("group", "read", "waiting")}
+                merger(root, stream, **sizes).merge_once()
                 so_far = keys(stream)
                 assert so_far == wanted[: len(so_far)], "always a beginning of the whole"
             case _:
@@ -129,7 +130,7 @@ def test_whatever_comes_when_each_transaction_is_there_once_and_in_order(
     # Behind what was written again a thread goes on to its end.
     for thread, mine in enumerate(whole):
         write(root / str(ThreadId(RESETLOGS, thread + 1)), [line for lines in mine for line in lines])
-    assert merger(root, stream).merge_once() == 0
+    assert merger(root, stream, read=data.draw(st.integers(1, 5)), waiting=1).merge_once() == 0
     assert keys(stream) == wanted
     before = [file.read_bytes() for file in Files(stream).names()]
     merger(root, stream).merge_once()
@@ -344,6 +345,23 @@ def test_a_column_may_come_and_go_and_come(tmp_path: Path) -> None:
         merger(root, stream).merge_once()
     assert [str(change.action) for change in changes(stream) if change.defines] == ["ALTER"] * 4
     assert not any(change.reason for change in changes(stream))
+
+
+def test_a_backlog_is_read_in_turns_of_the_threads(tmp_path: Path) -> None:
+    """However much lies there, no more wait than were asked for: only the thread is read that they wait for."""
+    root, stream = tmp_path / "threads", tmp_path / "stream"
+    for thread, offset in ((ONE, 0), (TWO, 1)):
+        lines: list[str] = []
+        for number in range(200):
+            scn = 100 + 2 * number + offset
+            lines += [*transaction(scn, f"{thread.thread}.{number}.1", [insert(0, scn)]), checkpoint(scn + 1)]
+        folder(root, thread, [*lines, checkpoint(1_000)])
+    most = []
+    with merger(root, stream, read=10, waiting=20)._begin() as merging:
+        while merging.turn():
+            most.append(merging.merge.waiting)
+    assert keys(stream) == [str(scn) for scn in range(100, 500)]
+    assert max(most) <= 30
 
 
 def test_while_nothing_changes_the_stream_says_up_to_when(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

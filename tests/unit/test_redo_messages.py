@@ -80,6 +80,8 @@ def test_a_line_that_a_crash_cut_off_hides_none(cut: int) -> None:
     first, second = (message(9, 2, "1.2.3", insert(number, number)) for number in (1, 2))
     found = head((first[:cut] + second).encode())
     assert (found.op, found.begins) == ("c", cut)
+    thrice = first[:cut] + '{"scn":' + second
+    assert head(thrice.encode()).begins == cut + 7
 
 
 @pytest.mark.parametrize(

@@ -172,13 +172,16 @@ class Merge:
         """Transactions that are not released."""
         return len(self._waiting)
 
-    def oldest(self) -> dict[ThreadId, Segment]:
-        """Where the first of each thread's transactions begins that is not released."""
-        found: dict[ThreadId, tuple[int, Segment]] = {}
-        for _, thread, number, transaction in self._waiting:
-            if thread not in found or number < found[thread][0]:
-                found[thread] = (number, transaction.segments[0])
-        return {thread: segment for thread, (_, segment) in found.items()}
+    def resume(self) -> dict[ThreadId, tuple[Segment | None, int]]:
+        """Of each thread where the first of its transactions begins that waits, and its watermark there."""
+        first: dict[ThreadId, tuple[int, Segment]] = {}
+        marks = {thread: each.watermark for thread, each in self._threads.items()}
+        for scn, thread, number, transaction in self._waiting:
+            if thread not in first or number < first[thread][0]:
+                first[thread] = (number, transaction.segments[0])
+            # What is read again from there on must be there before others pass it.
+            marks[thread] = min(marks[thread], scn)
+        return {thread: (first[thread][1] if thread in first else None, mark) for thread, mark in marks.items()}
 
     def holding(self) -> tuple[ThreadId, int] | None:
         """The thread that what waits is waiting for, and how far it has come."""

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,8 @@ log = logging.getLogger("sluice.redo")
 
 GROUP = 10_000
 """Messages after which a transaction of the stream ends, at the next end of one of the master."""
+READ, WAITING = 20_000, 200_000
+"""What is read of a thread in one turn; and transactions above which only the thread is read that they wait for."""
 POLL_SECONDS = 0.2
 IDLE_SECONDS = 10.0
 LONGEST_BACKOFF_SECONDS = 15.0
@@ -80,7 +82,7 @@ class State:
 class Merger:
     """Merges the threads in `root` into the stream in `folder`.
 
-    Parameters as of `sluice.database.recorder.MergerClass`; `group`: messages of a transaction of the stream.
+    Parameters as of `sluice.database.recorder.MergerClass`; `group`, `read`, `waiting`: see the constants.
     """
 
     def __init__(
@@ -92,6 +94,8 @@ class Merger:
         exact_names: bool = False,
         silent_seconds: float = 900.0,
         group: int = GROUP,
+        read: int = READ,
+        waiting: int = WAITING,
         file_bytes: int = FILE_BYTES,
     ):
         self.root = root
@@ -101,7 +105,7 @@ class Merger:
         self.merged = 0
         """Transactions of the master, since this merge began."""
         self._silent_seconds = silent_seconds
-        self._group = group
+        self.group, self.read, self.waiting = group, read, waiting
         self._file_bytes = file_bytes
 
     def run(self, stop: threading.Event) -> None:
@@ -193,7 +197,7 @@ class _Merging:
         self.outputs[thread] = output
 
     def turn(self) -> bool:
-        """Reads what has come, writes what is ready; whether anything was written. Raises `Terminal`, `Transient`."""
+        """Reads of what has come, writes what is ready; whether there was anything. Raises `Terminal`, `Transient`."""
         for thread, path in folders(self.merger.root).items():
             if thread not in self.outputs:
                 joining = ThreadOutput(path, thread)
@@ -202,18 +206,24 @@ class _Merging:
                     self.definitions.keys |= found.keys
                 log.info("%s: thread %s joins", self.merger.prefix, thread)
                 self.join(thread, joining, None)
+        news = False
         for thread, output in self.outputs.items():
-            closed = output.described().closed
-            for each in output.poll():
+            holding = self.merge.holding()
+            if self.merge.waiting >= self.merger.waiting and holding is not None and holding[0] != thread:
+                continue
+            closed, count = output.described().closed, 0
+            for each in islice(output.poll(), self.merger.read):
+                count += 1
                 if isinstance(each, Checkpoint):
                     self.merge.checkpoint(thread, each.scn)
                     self._times[thread] = self._moment(thread, each.time)
                 else:
                     self.merge.offer(each)
-            if closed:
+            news = news or count > 0
+            if closed and count < self.merger.read:
                 self.merge.close(thread)
                 self._times.pop(thread, None)
-        return self._write()
+        return self._write() or news
 
     def expect_news(self, seconds: float) -> None:
         """Raises `ThreadSilent` where transactions have waited too long for one thread."""
@@ -235,7 +245,7 @@ class _Merging:
     def _write_group(self, first: Transaction) -> None:
         group, rows = [first], first.rows
         # Behind DDL it is another question which tables are new.
-        while rows < self.merger._group and not group[-1].ddl and (following := self.merge.ready()) is not None:
+        while rows < self.merger.group and not group[-1].ddl and (following := self.merge.ready()) is not None:
             group.append(following)
             rows += following.rows
         self._describe(group)
@@ -286,13 +296,11 @@ class _Merging:
         return (_EPOCH + timedelta(microseconds=value * 1_000_000 // second)).isoformat(timespec="microseconds")
 
     def _state(self) -> State:
-        oldest, marks = self.merge.oldest(), self.merge.watermarks()
-        threads = {}
+        resume, threads = self.merge.resume(), {}
         for thread, output in self.outputs.items():
-            file, offset = output.place
-            if thread in oldest:
-                file, offset = oldest[thread].file, oldest[thread].begin
-            threads[thread] = (file, offset, marks[thread])
+            waiting, mark = resume[thread]
+            file, offset = output.place if waiting is None else (waiting.file, waiting.begin)
+            threads[thread] = (file, offset, mark)
         return State(self.merge.released, threads, self.definitions.ddl)
 
 

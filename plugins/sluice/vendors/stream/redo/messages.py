@@ -21,6 +21,7 @@ _HEAD = re.compile(
     rb'\{(?:"scns?":(?:\d+|"0x[0-9a-f]+"),)?(?:"tms?":"?(-?\d+)"?,)?"c_scn":(\d+),"c_idx":\d+,(?:"xid":"([^"]*)",)?'
     rb'(?:"(?:db|usr)":"[^"]*",)*(?:"attributes":\{[^{}]*\},)?"payload":\[\{"op":"(\w+)"'
 )
+_BEGIN = re.compile(rb'\{"(?:scns?|tms?|c_scn)":')
 _ESCAPE = re.compile(r"\\(?:u00([0-9]{2})|.)", re.DOTALL)
 _BARE = re.compile(r'"(?:[^"\\]|\\.)*"|-?\b(?:inf|nan)\b', re.DOTALL | re.IGNORECASE)
 
@@ -55,8 +56,8 @@ def head(raw: bytes) -> Head:
     if found is None or doubtful(raw):
         # A line that was cut off has no end of its own. Texts hold no quotation mark without a backslash.
         last = None
-        for place in re.finditer(rb'.\{"(?:scns?|tms?|c_scn)":', raw, re.DOTALL):
-            last = _HEAD.match(raw, place.start() + 1) or last
+        for place in _BEGIN.finditer(raw, 1):
+            last = _HEAD.match(raw, place.start()) or last
         if last is None:
             raise Unfit(_reason(raw))
         found = last
