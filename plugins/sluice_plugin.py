@@ -47,8 +47,8 @@ class SluicePlugin(AirflowPlugin):
                 "destination": "nav",
                 "url_route": "sluice",
                 "nav_top_level": True,
-                "icon": "/sluice/static/icon.svg",
-                "icon_dark_mode": "/sluice/static/icon-dark.svg",
+                "icon": "sluice/static/icon.svg",
+                "icon_dark_mode": "sluice/static/icon-dark.svg",
             }
         ]
         if fastapi_apps

@@ -183,6 +183,10 @@ def test_in_the_frame_of_airflow_it_is_dark_when_airflow_is(monitor: Monitor, br
     frame = page.frame_locator("iframe")
     expect(frame.get_by_role("heading", name="Replications")).to_be_visible(timeout=60_000)
     assert frame.locator("html").get_attribute("data-theme") == "dark"
+    icon = page.locator("nav img, a img").evaluate_all(
+        "all => all.filter(one => one.src.includes('/sluice/static/')).map(one => one.naturalWidth)"
+    )
+    assert icon and all(icon), "Airflow's menu shows its icon"
     frame.get_by_role("link", name="tokyo", exact=True).click()
     expect(frame.get_by_role("heading", name="SHOP_ → tokyo")).to_be_visible(timeout=SHOWN)
     page.context.close()
