@@ -28,6 +28,7 @@ from sluice.model.names import TableName
 from sluice.pair import Pair
 from sluice.verify import page, report
 from sluice.verify.findings import Outcome, TableFinding
+from sluice.verify.report_types import Report
 from sluice.verify.resync import Action, TableResult, resync
 
 log = logging.getLogger("sluice.airflow")
@@ -298,9 +299,9 @@ def _part(entry: Entry, context: Context) -> Path:
     return state_paths.report_folder(context["run_id"]) / f"part-{name}.json"
 
 
-def _read(entry: Entry, context: Context) -> dict[str, Any]:
+def _read(entry: Entry, context: Context) -> Report:
     try:
-        found: dict[str, Any] = json.loads(_part(entry, context).read_text())
+        found: Report = json.loads(_part(entry, context).read_text())
         return found
     except FileNotFoundError:
         return report.as_dict(entry["prefix"], entry["slave"], entry["action"], _started(context), [_lost(entry)])
@@ -319,7 +320,7 @@ def _different(entries: list[Entry], context: Context) -> list[Entry]:
 
 def _written(entries: list[Entry], context: Context) -> Path:
     """Where `report.json` is; `report.html` lies beside it."""
-    pairs: dict[tuple[str, str], dict[str, Any]] = {}
+    pairs: dict[tuple[str, str], Report] = {}
     for entry in entries:
         part = _read(entry, context)
         whole = pairs.setdefault((entry["prefix"], entry["slave"]), {**part, "tables": []})

@@ -1,25 +1,25 @@
 """The report of a run as a page: one file, no script, nothing fetched, light and dark. See `templates/report.html`."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from sluice.counted import counted
+from sluice.verify.report_types import Report, TableReport
 
 WORDS = {"missing": "missing on the slave", "extra": "only on the slave", "different": "with other values"}
 
 
-def page(reports: Iterable[Mapping[str, Any]]) -> str:
+def page(reports: Iterable[Report]) -> str:
     """HTML of the reports (`report.as_dict`) of a run."""
     return _environment().get_template("report.html").render(reports=list(reports)).lstrip()
 
 
-def clock(text: Any) -> str:
+def clock(text: object) -> str:
     """An ISO 8601 time for people, in UTC, to the second."""
     try:
         found = datetime.fromisoformat(str(text))
@@ -43,12 +43,12 @@ def _environment() -> Environment:
     return made
 
 
-def _outcomes(tables: Iterable[Mapping[str, Any]]) -> list[tuple[str, int]]:
+def _outcomes(tables: Iterable[TableReport]) -> list[tuple[str, int]]:
     """How many tables have which outcome, the commonest first."""
     return Counter(table["outcome"] for table in tables).most_common()
 
 
-def _noteworthy(table: Mapping[str, Any]) -> bool:
+def _noteworthy(table: TableReport) -> bool:
     """Whether there is more to say than its line in the list does."""
     return bool(
         table["outcome"] != "identical"

@@ -5,11 +5,11 @@ Values of masked columns are never in it, in keys and examples alike.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from sluice.model.mask import Mask
 from sluice.model.names import TableName
 from sluice.verify.findings import Example, Kind, Outcome, TableFinding
+from sluice.verify.report_types import Causes, ExampleReport, FindingReport, Report, TableReport, Values
 from sluice.verify.resync import TableResult
 
 HIDDEN_REASON = "the reason is not shown, since the table has a masked column; the row is in the slave's REJECTS"
@@ -22,7 +22,7 @@ FORMAT = 1
 
 def as_dict(
     prefix: str, slave: str, action: str, started: str, results: Iterable[TableResult], mask: Iterable[str] = ()
-) -> dict[str, Any]:
+) -> Report:
     """The report of one pair. `started`: ISO 8601, UTC."""
     hiding = Mask(tuple(mask))
     tables = [_table(result, hiding) for result in results]
@@ -37,7 +37,7 @@ def as_dict(
     }
 
 
-def _table(result: TableResult, mask: Mask) -> dict[str, Any]:
+def _table(result: TableResult, mask: Mask) -> TableReport:
     finding = result.finding
     return {
         "table": str(finding.table),
@@ -50,7 +50,8 @@ def _table(result: TableResult, mask: Mask) -> dict[str, Any]:
     }
 
 
-def _finding(finding: TableFinding, mask: Mask) -> dict[str, Any]:
+def _finding(finding: TableFinding, mask: Mask) -> FindingReport:
+    counts = {kind: rows.count for kind, rows in finding.found.items()}
     return {
         "found": str(finding.outcome),
         "reason": _reason(finding.reason, finding, mask),
@@ -60,11 +61,10 @@ def _finding(finding: TableFinding, mask: Mask) -> dict[str, Any]:
         "rows_slave": finding.rows_slave,
         "blocks": finding.blocks,
         "blocks_different": finding.blocks_different,
-        **{str(kind): rows.count for kind, rows in finding.found.items()},
-        "causes": {
-            **{str(kind): rows.cause for kind, rows in finding.found.items() if rows.cause},
-            **({"rejects": _reasons(finding, mask)} if finding.rejects else {}),
-        },
+        "missing": counts[Kind.MISSING],
+        "extra": counts[Kind.EXTRA],
+        "different": counts[Kind.DIFFERENT],
+        "causes": _causes(finding, mask),
         "set_aside": finding.rejected,
         "to_repair": finding.faults,
         "waiting": finding.waiting,
@@ -81,6 +81,19 @@ def _finding(finding: TableFinding, mask: Mask) -> dict[str, Any]:
     }
 
 
+def _causes(finding: TableFinding, mask: Mask) -> Causes:
+    causes: Causes = {}
+    if missing := finding.found[Kind.MISSING].cause:
+        causes["missing"] = missing
+    if extra := finding.found[Kind.EXTRA].cause:
+        causes["extra"] = extra
+    if different := finding.found[Kind.DIFFERENT].cause:
+        causes["different"] = different
+    if finding.rejects:
+        causes["rejects"] = _reasons(finding, mask)
+    return causes
+
+
 def _reasons(finding: TableFinding, mask: Mask) -> dict[str, int]:
     """The commonest reasons first."""
     counts: Counter[str] = Counter()
@@ -94,7 +107,7 @@ def _reason(text: str, finding: TableFinding, mask: Mask) -> str:
     return HIDDEN_REASON if text and mask.hides_any(finding.table, finding.compared) else text
 
 
-def _example(example: Example, finding: TableFinding, mask: Mask) -> dict[str, Any]:
+def _example(example: Example, finding: TableFinding, mask: Mask) -> ExampleReport:
     ours, theirs = example.master, example.slave
     # Of a row that both have, what differs is what one wants to see.
     shown = None
@@ -104,7 +117,7 @@ def _example(example: Example, finding: TableFinding, mask: Mask) -> dict[str, A
         "kind": str(example.kind),
         "copies": example.copies,
         "cause": example.cause,
-        "key": _values(example.key, finding.table, mask),
+        "key": _values(example.key, finding.table, mask) or {},
         "master": _values(ours, finding.table, mask, shown),
         "slave": _values(theirs, finding.table, mask, shown),
     }
@@ -112,7 +125,7 @@ def _example(example: Example, finding: TableFinding, mask: Mask) -> dict[str, A
 
 def _values(
     row: Mapping[str, str | None] | None, table: TableName, mask: Mask, shown: set[str] | None = None
-) -> dict[str, str | None] | None:
+) -> Values | None:
     if row is None:
         return None
     return {name: _short(value) for name, value in mask.row(table, row).items() if shown is None or name in shown}
