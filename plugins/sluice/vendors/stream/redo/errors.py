@@ -36,9 +36,8 @@ class ThreadSilent(Terminal):
     def __init__(self, thread: str, scn: int, seconds: float):
         super().__init__(
             f"Thread {thread} has said nothing beyond SCN {scn} for {seconds:.0f} s, and transactions of other "
-            "threads wait "
-            "for it: one of its own may come before them. Start its OpenLogReplicator, with flag 4096; or, where the "
-            f'instance is gone for good and all of its redo is read, write {{"closed": true}} into '
+            "threads wait for it: one of its own may come before them. Start its OpenLogReplicator, with flag 4096; "
+            f'or, where the instance is gone for good and all of its redo is read, write {{"closed": true}} into '
             f"{thread}/thread.json."
         )
         self.thread = thread
@@ -65,9 +64,8 @@ class TransactionLate(Terminal):
     def __init__(self, thread: str, xid: str, scn: int, released: int):
         super().__init__(
             f"Thread {thread}: transaction {xid} of SCN {scn} comes after one of SCN {released}, and was not there "
-            "before. "
-            "Its place in the order of commits is past. Begin a new stream in another folder, with the output written "
-            "anew, and tell the makers of Sluice: OpenLogReplicator 1.9.0 does not do that."
+            "before. Its place in the order of commits is past. Begin a new stream in another folder, with the "
+            "output written anew, and tell the makers of Sluice: OpenLogReplicator 1.9.0 does not do that."
         )
         self.thread = thread
 
@@ -78,8 +76,7 @@ class BeginningLost(Terminal):
     def __init__(self, thread: str, xid: str, scn: int):
         super().__init__(
             f"Thread {thread}: of transaction {xid}, SCN {scn}, only the end is there. Stop its OpenLogReplicator, "
-            "put its "
-            "checkpoint files back to an SCN before that, and start it and the merge again."
+            "put its checkpoint files back to an SCN before that, and start it and the merge again."
         )
         self.thread = thread
 
@@ -89,11 +86,9 @@ class TakenBack(DataLost):
 
     def __init__(self, resetlogs: int, scn: int, released: int):
         super().__init__(
-            f"The master was opened with RESETLOGS ({resetlogs}) at SCN {scn}, but the stream holds its "
-            "transactions up to "
-            f"SCN {released}: those from {scn} on do not exist any more. Begin a new stream in another folder, and "
-            "load its "
-            "slaves anew."
+            f"The master was opened with RESETLOGS ({resetlogs}) at SCN {scn}, but the stream holds its transactions "
+            f"up to SCN {released}: those from {scn} on do not exist any more. Begin a new stream in another folder, "
+            "and load its slaves anew."
         )
 
 
