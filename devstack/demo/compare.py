@@ -61,9 +61,14 @@ class Verdict:
 
 
 def tables(master: psycopg.Connection[Any], owner: str) -> list[TableName]:
-    """The tables that belong to the role `owner`; those of the replication itself belong to another."""
+    """The tables that belong to the role `owner`; those of the replication itself belong to another.
+
+    Rows of partitions are those of their table.
+    """
     rows = master.execute(
-        "SELECT schemaname::text, tablename::text FROM pg_catalog.pg_tables WHERE tableowner = %s ORDER BY 1, 2",
+        "SELECT nspname::text, relname::text FROM pg_catalog.pg_class c"
+        " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+        " WHERE relkind IN ('r', 'p') AND NOT relispartition AND relowner = %s::regrole ORDER BY 1, 2",
         [owner],
     ).fetchall()
     return [TableName(schema, name) for schema, name in rows]
