@@ -49,6 +49,8 @@ class Blueprint:
     replications: str = str(REPLICATIONS)
     """The folder with the user's configuration of replications; that of a demo lies in the home."""
 
+    mariadb: bool = False
+    """Whether a MariaDB server runs beside the slaves, a database `demo` in it."""
     postgres: int = NEWEST
     """PostgreSQL's release of master and slaves; Airflow's own database is always of the newest."""
     durable: bool = True

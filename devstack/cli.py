@@ -125,6 +125,12 @@ def parser() -> argparse.ArgumentParser:
         "--no-airflow", dest="airflow", action="store_false", default=None, help="databases and Redis alone"
     )
     up.add_argument("--airflow", dest="airflow", action="store_true", help="with Airflow again, after --no-airflow")
+    up.add_argument(
+        "--mariadb",
+        action="store_true",
+        default=None,
+        help="a MariaDB server as well: connection demo_mariadb",
+    )
     up.add_argument("--quiet", action="store_true", help="say nothing while all goes well")
 
     down = _command(commands, "down", "stop the servers", DOWN, "down")

@@ -39,7 +39,12 @@ def up(args: argparse.Namespace) -> int:
     ports = {**{name: port for name, port in named.items() if port}, **dict(args.port)}
     slaves = [f"dr{number}" for number in range(1, args.slaves + 1)] if args.slaves else None
     stack = Stack(
-        slaves=slaves, airflow=args.airflow, ports=ports, replications=args.replications, postgres=args.postgres
+        slaves=slaves,
+        airflow=args.airflow,
+        ports=ports,
+        replications=args.replications,
+        postgres=args.postgres,
+        mariadb=args.mariadb,
     )
     stack.up(_say(args.quiet))
     if not args.quiet:
@@ -144,14 +149,14 @@ def places(stack: Stack, *, secrets: bool, urls: bool = False) -> str:
     if stack.blueprint.airflow:
         login = stack.airflow.password if secrets else "(./sluice status --secrets)"
         lines.append(f"Airflow    {stack.airflow.url}  user {stack.airflow.user}  password {login}")
-    for place in ("master", *stack.blueprint.slaves):
+    for place in stack.services.places:
         info = stack.connection(place)
         port = info.port
         lines.append(f"{place:<10} 127.0.0.1:{port}  database {DATABASE}  user {ROLE}  Airflow connection demo_{place}")
         if urls:
-            lines.append(
-                f"{'':<10} postgresql://{info.user}:{quote(info.password, safe='')}@127.0.0.1:{port}/{DATABASE}"
-            )
+            scheme = {"postgres": "postgresql"}.get(info.vendor, info.vendor)
+            login = f"{info.user}:{quote(info.password, safe='')}"
+            lines.append(f"{'':<10} {scheme}://{login}@127.0.0.1:{port}/{DATABASE}")
     if urls:
         lines.append(f"Redis      {stack.redis_url}")
     if stack.blueprint.airflow:

@@ -28,7 +28,7 @@ class Connections:
         own = conn_id.removeprefix("demo_")
         if isinstance(self._rows, SluiceError) or conn_id not in self._rows:
             # Those of the stack's own servers are known without Airflow, which a stack can do without.
-            if conn_id.startswith("demo_") and own in ("master", *self.stack.blueprint.slaves):
+            if conn_id.startswith("demo_") and own in self.stack.services.places:
                 return self.stack.connection(own)
             raise self._rows if isinstance(self._rows, SluiceError) else NoSuchConnection(conn_id)
         return self._rows[conn_id].info(conn_id, vendor)

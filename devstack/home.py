@@ -76,6 +76,10 @@ class Home:
     def postgres(self, service: str) -> Path:
         return self.root / "postgres" / service
 
+    @property
+    def mariadb(self) -> Path:
+        return self.root / "mariadb"
+
     def create(self) -> None:
         """Make the folders; only the owner can list them. Raises `HomeUnusable`."""
         try:

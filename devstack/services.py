@@ -5,12 +5,14 @@ import os
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Protocol
 
 from devstack.airflow import Airflow
 from devstack.blueprint import Blueprint
 from devstack.home import Home
+from devstack.mariadb import MariaDBServer
 from devstack.postgres import PostgresServer
 from devstack.postgres_releases import NEWEST
 from devstack.redis import RedisServer
@@ -32,6 +34,8 @@ POSTGRES = {
     "max_prepared_transactions": "50",
     "jit": "off",
 }
+MARIADB = "mariadb"
+"""The service, and the place that it is."""
 METADATA = {"max_connections": "100", "shared_buffers": "48MB", "jit": "off"}
 
 
@@ -73,6 +77,8 @@ class Services:
         release = blueprint.postgres
         self.master = self._postgres("master", "--master-port PORT", POSTGRES, release)
         self.slaves = {name: self._postgres(f"slave-{name}", None, POSTGRES, release) for name in blueprint.slaves}
+        self.mariadb = MariaDBServer(home.mariadb, blueprint.ports.get(MARIADB), "MariaDB", self._mariadb_settings())
+        self.mariadb.port_option = f"--port {MARIADB}=PORT"
         self.metadata = self._postgres("metadata", None, METADATA, NEWEST)
         self.spark = SparkServer(home.spark / "connect", blueprint.ports.get(SPARK), {MARKER: str(home.root)})
         self.airflow = Airflow(home.airflow, self.metadata, blueprint.ports.get("airflow"), self.exports())
@@ -81,6 +87,9 @@ class Services:
         """In the order in which they are shown."""
         services = [Service("redis", self.redis, 0), self._database("master", self.master)]
         services += [self._database(f"slave-{name}", server) for name, server in self.slaves.items()]
+        if self.blueprint.mariadb:
+            made = partial(self.mariadb.create_account, ROLE, DATABASE)
+            services.append(Service(MARIADB, self.mariadb, 0, settle=made))
         if self.blueprint.airflow:
             services.append(Service(SPARK, self.spark, 0, settle=self.spark.warm_up))
             services.append(Service("metadata", self.metadata, 0, settle=self.airflow.migrate))
@@ -101,14 +110,21 @@ class Services:
 
     def connection(self, place: str) -> ConnectionInfo:
         """How the replication reaches `master` or a slave, as the role without privileges."""
+        if place == MARIADB:
+            return self.mariadb.info(DATABASE, ROLE)
         server = self.master if place == "master" else self.slaves[place]
         return server.info(DATABASE, ROLE)
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Of which databases the stack makes connections: `demo_` and one of these."""
+        return ("master", *self.slaves, *((MARIADB,) if self.blueprint.mariadb else ()))
 
     def register_connections(self) -> None:
         """Tell Airflow where master, slaves and Spark are; what a person changed there since is left alone."""
         wanted = {"spark_default": _spark_connection(self.spark)}
-        for place in ("master", *self.slaves):
-            wanted[f"demo_{place}"] = _postgres_connection(f"demo_{place}", self.connection(place))
+        for place in self.places:
+            wanted[f"demo_{place}"] = _database_connection(f"demo_{place}", self.connection(place))
         file = self.home.airflow / "secrets" / "connections.json"
         known = json.loads(file.read_text()) if file.exists() else {}
         if changed := [entry for name, entry in wanted.items() if known.get(name) != entry]:
@@ -123,6 +139,10 @@ class Services:
         server.port_option = option or f"--port {service}=PORT"
         return server
 
+    def _mariadb_settings(self) -> dict[str, str]:
+        durability = {} if self.blueprint.durable else {"innodb_flush_method": "nosync"}
+        return {"innodb_buffer_pool_size": "128M", "max_connections": "200", **durability}
+
     def _database(self, name: str, server: PostgresServer) -> Service:
         def settle() -> None:
             server.create_role(ROLE)
@@ -131,10 +151,10 @@ class Services:
         return Service(name, server, 0, settle=settle)
 
 
-def _postgres_connection(name: str, info: ConnectionInfo) -> dict[str, Any]:
+def _database_connection(name: str, info: ConnectionInfo) -> dict[str, Any]:
     return {
         "connection_id": name,
-        "conn_type": "postgres",
+        "conn_type": info.vendor,
         "description": "Made by ./sluice",
         "host": info.host,
         "port": info.port,

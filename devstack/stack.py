@@ -25,6 +25,7 @@ from devstack.airflow import Airflow
 from devstack.blueprint import Blueprint
 from devstack.home import REPOSITORY, Home
 from devstack.leftovers import any_left, end_all, kill_supervisor, read_process
+from devstack.mariadb import ensure_installed
 from devstack.ports import PortInUse, is_free
 from devstack.postgres import PostgresServer
 from devstack.postgres_programs import programs
@@ -104,9 +105,10 @@ class Stack:
         replications: Path | str | None = None,
         durable: bool | None = None,
         postgres: int | None = None,
+        mariadb: bool | None = None,
     ) -> None:
         """`slaves`: names; `ports`: by service (`airflow`, `master`, `redis`, `slave-<name>`), others chosen free;
-        `postgres`: the release of master and slaves.
+        `postgres`: the release of master and slaves. `mariadb`: whether a MariaDB server runs, too.
         """
         self.home = Home(home)
         remembered = Blueprint.read(self.home.blueprint)
@@ -121,8 +123,18 @@ class Stack:
             wanted = replace(wanted, durable=durable)
         if postgres is not None:
             wanted = replace(wanted, postgres=postgres)
+        if mariadb is not None:
+            wanted = replace(wanted, mariadb=mariadb)
         if ports:
-            known = ["airflow", "master", "redis", "spark", "metadata", *(f"slave-{name}" for name in wanted.slaves)]
+            known = [
+                "airflow",
+                "master",
+                "redis",
+                "spark",
+                "metadata",
+                "mariadb",
+                *(f"slave-{name}" for name in wanted.slaves),
+            ]
             for unknown in set(ports) - set(known):
                 raise UnknownService(unknown, known)
             wanted = replace(wanted, ports={**wanted.ports, **ports})
@@ -174,6 +186,8 @@ class Stack:
         `say` receives a line at each step. Raises `UpFailed`, `MustBeDown`, `PortInUse`, `WrongRelease`,
         `BinariesMissing`, `HomeUnusable`, `NotEnterable`, `NoServiceAccount`.
         """
+        if self.blueprint.mariadb:
+            ensure_installed()
         account = service_account()  # here rather than in the supervisor, so that what is said is seen
         require_enterable(self.home.root, account)
         self.home.create()

@@ -1,11 +1,14 @@
 """The MariaDB server that Sluice starts for itself."""
 
+import shutil
 from collections.abc import Callable
 
 import pymysql
 import pytest
 
+from devstack.account import new_folder
 from devstack.mariadb import SUPERUSER, MariaDBServer
+from devstack.stack import Stack
 from sluice.model.connection import ConnectionInfo
 
 
@@ -38,3 +41,22 @@ def test_it_keeps_its_data_and_passwords_from_one_start_to_the_next(mariadb_serv
         mariadb_server.connect("kept", "kept").close()
     finally:
         mariadb_server.drop_account("kept", "kept")
+
+
+def test_a_stack_runs_one_beside_its_slaves_and_keeps_it() -> None:
+    home = new_folder("sluice-test-stack-")
+    try:
+        stack = Stack(home, airflow=False, mariadb=True, durable=False)
+        stack.up()
+        with stack.services.mariadb.connect("demo", "demo") as connection, connection.cursor() as cursor:
+            cursor.execute("CREATE TABLE kept (id int)")
+        killed = stack.kill("mariadb")
+        stack.await_running("mariadb", after=killed)
+        again = Stack(home)
+        assert again.connection("mariadb").vendor == "mysql"
+        with again.services.mariadb.connect("demo", "demo") as connection, connection.cursor() as cursor:
+            cursor.execute("SHOW TABLES")
+            assert cursor.fetchall() == (("kept",),)
+    finally:
+        Stack(home).down()
+        shutil.rmtree(home, ignore_errors=True)
