@@ -66,7 +66,18 @@ CASES = {
         ("vendor: postgres}\nslaves", "vendor: postgresql}\nslaves"),
         "2: master.vendor: 'postgresql' is not",
     ),
-    "vendor not supported": (("demo_dr1, vendor: postgres", "demo_dr1, vendor: dbase"), "known vendors: postgres"),
+    "master of a slave's vendor": (
+        ("conn_id: demo_master", "conn_id: demo_master, vendor: mysql"),
+        "2: master.vendor: 'mysql' is not known; known vendors of a master: postgres",
+    ),
+    "checkpoint in Redis where that is not supported": (
+        ("demo_dr1, vendor: postgres", "demo_dr1, vendor: mysql, checkpoint: redis"),
+        "slaves.dr1.checkpoint: 'redis' is not known; known places: slave",
+    ),
+    "vendor not supported": (
+        ("demo_dr1, vendor: postgres", "demo_dr1, vendor: dbase"),
+        "known vendors: mysql, postgres",
+    ),
     "duplicate key": (("tables:", "slaves: {}\ntables:"), "5: slaves: is already given on line 3; keep one of the two"),
     "duplicate slave": (("tables:", "  dr1: {conn_id: x}\ntables:"), "5: slaves.dr1: is already given on line 4"),
     "slave twice by case": (

@@ -19,6 +19,7 @@ from sluice.model.connection import ConnectionInfo
 from sluice.model.logical_type import Kind, LogicalType
 from sluice.model.names import Prefix, TableName
 from sluice.model.shape import Column, TableShape
+from sluice.model.vendors import FIRST
 from tests.unit.changes import TABLE, History
 
 PREFIX = Prefix("DEMO_")
@@ -94,7 +95,7 @@ class Contender:
         return session, self.vendor.applying.Merger(session, cascades=not silent)
 
     def alterer(self, merger: Merger) -> Alterer:
-        return merger.alterer(trusted=True)
+        return merger.alterer(trusted=True, of_master=vendor_of(FIRST).types, lossy=())
 
     def merge(self, history: History, start: int = 0, *, images: bool = False, safe: bool = False) -> None:
         """The net changes of a history from `start` on, in a transaction of their own."""

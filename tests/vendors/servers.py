@@ -35,4 +35,13 @@ def _postgres(request: pytest.FixtureRequest, release: int) -> ConnectionInfo:
     return made
 
 
-SERVERS = {"postgres": Server(_postgres, frozenset({SOURCE, TARGET}), (NEWEST, OLDEST), two_phase=True)}
+def _mariadb(request: pytest.FixtureRequest, release: int) -> ConnectionInfo:
+    """Of the one release that is installed."""
+    made: ConnectionInfo = request.getfixturevalue("mariadb")()
+    return made
+
+
+SERVERS = {
+    "postgres": Server(_postgres, frozenset({SOURCE, TARGET}), (NEWEST, OLDEST), two_phase=True),
+    "mysql": Server(_mariadb, frozenset({TARGET})),
+}

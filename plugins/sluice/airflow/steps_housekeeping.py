@@ -33,6 +33,7 @@ from sluice.load import clearing
 from sluice.model.failover import Action, Sheet
 from sluice.model.location import Location
 from sluice.model.slave_state import SlaveState
+from sluice.model.vendors import VENDORS
 from sluice.pair import Pair
 from sluice.storage.allowed_locations import allowed
 
@@ -125,7 +126,9 @@ def keep_definitions(task: TaskContext) -> str:
         return NO_DATABASE
     kept = []
     sheet: Sheet | None = None
-    for name in task.replication.slaves:
+    for name, slave in task.replication.slaves.items():
+        if VENDORS[slave.vendor].slave_only:
+            continue
         one = task.of_slave(name)
         try:
             failover = Failover.named(

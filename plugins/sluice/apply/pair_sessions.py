@@ -114,7 +114,11 @@ class PairSessions:
             applying = vendor_of(pair.slave_info.vendor).applying
             mask = Mask(pair.replication.verify.mask)
             self._merger = applying.Merger(self._slave, cascades=not self.replica_role, mask=mask)
-            self._alterer = self._merger.alterer(trusted=pair.slave.trusted_ddl)
+            self._alterer = self._merger.alterer(
+                trusted=pair.slave.trusted_ddl,
+                of_master=source_of(pair.master_info.vendor).types,
+                lossy=pair.slave.lossy_columns,
+            )
 
     def close(self) -> None:
         """Closes everything; never raises."""

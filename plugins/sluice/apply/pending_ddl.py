@@ -1,4 +1,4 @@
-"""Changes of definitions on a slave whose DDL commits by itself, as of Oracle and MySQL.
+"""Changes of definitions on a slave whose DDL commits by itself, as that of most vendors does.
 
 There a change of a definition cannot share a transaction with rows and the checkpoint. So each is done alone, in steps
 that may end after any of them:

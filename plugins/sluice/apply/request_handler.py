@@ -139,6 +139,8 @@ class RequestHandler:
             return
         open_request.spent += time.monotonic() - begun
         self.requests.answer(open_request.id, replace(answer, seconds=open_request.spent), ANSWER_SECONDS)
+        if open_request.slave is not None and not self._shares_snapshots:
+            self._await_takeover(open_request)
         log.info(
             "%s: %s at %s took %.0f ms of the apply's time",
             self.pair,
@@ -146,6 +148,16 @@ class RequestHandler:
             open_request.position.time,
             1000 * open_request.spent,
         )
+
+    @property
+    def _shares_snapshots(self) -> bool:
+        return vendor_of(self.pair.slave_info.vendor).rows.shared_snapshots
+
+    def _await_takeover(self, open_request: OpenRequest) -> None:
+        """Nothing is applied until the asker's sessions on the slave have begun: they see what is there by then."""
+        while time.monotonic() < open_request.until and self.requests.answered(open_request.id) is not None:
+            time.sleep(LOOK_SECONDS)
+        self._release(time.monotonic())
 
     def close(self) -> None:
         """Lets go of everything; requests that are not answered are met later."""

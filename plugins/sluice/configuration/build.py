@@ -1,6 +1,7 @@
 """From a reader's tree to a checked `Replication`."""
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 from sluice.configuration import option, options, stream
@@ -18,7 +19,7 @@ from sluice.configuration.nodes import Node, Section, parts
 from sluice.configuration.table_section import tables
 from sluice.model.joining import LOAD, WAIT
 from sluice.model.names import InvalidName, Prefix
-from sluice.model.vendors import FIRST, STREAM, UNFINISHED, VENDORS
+from sluice.model.vendors import FIRST, MASTERS, STREAM, UNFINISHED, VENDORS
 
 _SLAVE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}\Z")
 _CONN_ID = "name the Airflow connection of this database, e.g. demo_master"
@@ -79,7 +80,7 @@ def _master(section: Section, prefix: Prefix | None, mistakes: list[Mistake]) ->
     endpoint = Section(node, mistakes)
     if endpoint.choice("capture", ("trigger", STREAM), "trigger", "ways to capture") == STREAM:
         return stream.endpoint(endpoint, mistakes)
-    place, cascade = _endpoint(endpoint, FIRST), _cascade(endpoint, prefix, mistakes)
+    place, cascade = _endpoint(endpoint, FIRST, MASTERS), _cascade(endpoint, prefix, mistakes)
     master = Endpoint(*place, cascade, endpoint.flag("allow_superuser", False))
     endpoint.finish()
     return master
@@ -102,7 +103,7 @@ def _cascade(section: Section, prefix: Prefix | None, mistakes: list[Mistake]) -
     return tuple(sorted(set(passed_on)))
 
 
-def _endpoint(section: Section, vendor: str) -> tuple[str, str, str]:
+def _endpoint(section: Section, vendor: str, vendors: Collection[str] = VENDORS) -> tuple[str, str, str]:
     """conn_id, vendor, schema."""
     if not section.has("conn_id"):
         file = section.node.file
@@ -110,7 +111,8 @@ def _endpoint(section: Section, vendor: str) -> tuple[str, str, str]:
         beside = f", or leave this file as it is and write a YAML with from: {file.name}" if xmlblaster else ""
         section.missing("conn_id", _CONN_ID + beside)
     conn_id = section.text("conn_id", "", _CONN_ID)
-    vendor = section.choice("vendor", VENDORS, vendor, "vendors", UNFINISHED)
+    what = "vendors of a master" if vendors is MASTERS else "vendors"
+    vendor = section.choice("vendor", vendors, vendor, what, UNFINISHED)
     schema = section.text("schema", DEFAULT_SCHEMA, "name a schema, exactly as the database stores it")
     return conn_id, vendor, schema
 
@@ -185,7 +187,8 @@ def _slave(name: str, node: Node, master: Endpoint, mistakes: list[Mistake]) -> 
             )
         )
     existing = section.choice("existing_tables", ("empty", "keep", "refuse"), "empty", "policies")
-    checkpoint = section.choice("checkpoint", ("slave", "redis"), "slave", "places")
+    places = ("slave",) if VENDORS[vendor].slave_only else ("slave", "redis")
+    checkpoint = section.choice("checkpoint", places, "slave", "places")
     files = location(section)
     new_tables = section.choice("new_tables", (LOAD, WAIT), LOAD, "policies")
     allow_superuser = section.flag("allow_superuser", False)

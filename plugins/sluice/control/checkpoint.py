@@ -1,5 +1,7 @@
 """The row of `<prefix>CHECKPOINT` of a slave. The caller commits."""
 
+from datetime import datetime
+
 from sluice.control.own_tables import OwnTables, Statements
 from sluice.database import positions
 from sluice.database.session import Session
@@ -81,7 +83,7 @@ class CheckpointStore:
 
     def start_at(self, position: Position) -> None:
         """Applying starts at `position`; what was under way before is void."""
-        self._statements.execute("checkpoint_start", position=position.text(), time=position.time or None)
+        self._statements.execute("checkpoint_start", position=position.text(), time=_time(position))
 
     def claim(self, above: int = 0) -> Checkpoint:
         """A new epoch for the caller, higher than `above`, who alone can `advance` from now on. Commit it at once.
@@ -102,7 +104,7 @@ class CheckpointStore:
             state=str(after.state),
             message=after.message,
             position=_text(after.position),
-            time=after.position.time if after.position and after.position.time else None,
+            time=_time(after.position),
             target=_text(after.target),
             slice_key=after.slice_key,
             safemode_exit=_text(after.safemode_exit),
@@ -141,3 +143,7 @@ def _position(text: str | None) -> Position | None:
 
 def _text(position: Position | None) -> str | None:
     return position.text() if position is not None else None
+
+
+def _time(position: Position | None) -> datetime | None:
+    return datetime.fromisoformat(position.time) if position is not None and position.time else None

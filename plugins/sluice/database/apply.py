@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from sluice.database.column_types import ColumnTypes
 from sluice.database.conflicts import Conflict, Unsettled
 from sluice.database.session import Session
 from sluice.model.change import Action, NetChanges, RowChange
@@ -223,8 +224,10 @@ class Merger(Protocol):
 
     def replayer(self) -> Replayer: ...
 
-    def alterer(self, *, trusted: bool) -> Alterer:
-        """`trusted`: whatever expression the master brings may be run."""
+    def alterer(self, *, trusted: bool, of_master: ColumnTypes, lossy: Sequence[str]) -> Alterer:
+        """`trusted`: whatever expression the master brings may be run. `of_master`: what the master's types are.
+        `lossy`: the slave's `lossy_columns`.
+        """
         ...
 
 

@@ -52,8 +52,19 @@ class KeyOrder(Protocol):
 
     def within(self, lo: Key | None, hi: Key | None) -> str: ...
 
-    def select(self, columns: Sequence[Column], lo: Key | None, hi: Key | None, *, locked: bool = False) -> str:
-        """The query for the rows of a block, in key order; `locked` against changes until the transaction ends."""
+    def select(
+        self,
+        columns: Sequence[Column],
+        lo: Key | None,
+        hi: Key | None,
+        *,
+        locked: bool = False,
+        canonical: bool = False,
+    ) -> str:
+        """The query for the rows of a block, in key order; `locked` against changes until the transaction ends.
+
+        `canonical`: values are streamed as their canonical texts, which every vendor reads.
+        """
         ...
 
     def next_bound(self, connection: Session, lo: Key | None, hi: Key | None, rows: int) -> Key | None:
@@ -115,6 +126,11 @@ class RowSource(Protocol):
     @property
     def formats(self) -> Collection[RowFormat]:
         """In which forms rows can be streamed."""
+        ...
+
+    @property
+    def shared_snapshots(self) -> bool:
+        """Whether other sessions may begin with an exported snapshot. Else they begin while nobody writes."""
         ...
 
     def stream(

@@ -175,7 +175,8 @@ class Loader(BlockWorker):
                 columns = seen.shape.replicated
                 offered = of_slave.loading.formats(columns, target)
                 row_format = next(each for each in offered if each in of_master.rows.formats)
-                query = order.select(columns, block.lo, block.hi, locked=seen.locked)
+                canonical = of_master.types is not of_slave.types
+                query = order.select(columns, block.lo, block.hi, locked=seen.locked, canonical=canonical)
                 stream = of_master.rows.stream(master, query, row_format, seen.end if seen.locked else None)
                 pieces = Pieces(stream, self._beat(block))
                 names = [column.name for column in columns]

@@ -5,15 +5,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class VendorEntry:
-    """`member`: where its `sluice.database.vendor.Vendor` is, as `module:name`. `port`: where its servers listen."""
+    """`member`: where its `sluice.database.vendor.Vendor` is, as `module:name`. `port`: where its servers listen.
+    `slave_only`: nothing captures changes there."""
 
     member: str
     port: int
+    slave_only: bool = False
 
 
-VENDORS = {"postgres": VendorEntry("sluice.vendors.postgres.vendor:POSTGRES", 5432)}
+VENDORS = {
+    "postgres": VendorEntry("sluice.vendors.postgres.vendor:POSTGRES", 5432),
+    "mysql": VendorEntry("sluice.vendors.mysql.vendor:MYSQL", 3306, slave_only=True),
+}
 """By the word that the configuration, an Airflow connection's type and the folders in `vendors/` and `include/sql/`
 use."""
+
+MASTERS = [name for name, entry in VENDORS.items() if not entry.slave_only]
+"""Those that a master may have."""
 
 UNFINISHED = {
     "oracle": "an Oracle database can be neither master nor slave yet: its capture and its positions are written, what "

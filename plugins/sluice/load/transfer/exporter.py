@@ -73,7 +73,7 @@ class _Exporter(Loader):
         with read_modes.reading(update, master, order.shape, block) as seen:
             if seen.shape.key != order.shape.key:
                 raise SlaveNotReady(block.table, "its key has just changed on the master")
-            query = order.select(seen.shape.replicated, block.lo, block.hi, locked=seen.locked)
+            query = order.select(seen.shape.replicated, block.lo, block.hi, locked=seen.locked, canonical=True)
             taken = seen.end if seen.locked else None
             stream = vendor.rows.stream(master, query, RowFormat.CSV, taken)
             pieces = Pieces(stream, self._beat(block))

@@ -1,5 +1,6 @@
 """Ranges of keys on a PostgreSQL database: conditions, the next bound, the select list of a block."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -41,9 +42,18 @@ class KeyOrder:
             conditions.append(self._below(hi) if self._qualified else f"{self._row} < {self._values(hi)}")
         return " AND ".join(conditions) or "true"
 
-    def select(self, columns: Sequence[Column], lo: Key | None, hi: Key | None, *, locked: bool = False) -> str:
+    def select(
+        self,
+        columns: Sequence[Column],
+        lo: Key | None,
+        hi: Key | None,
+        *,
+        locked: bool = False,
+        canonical: bool = False,
+    ) -> str:
         """The rows of a block, in key order; `locked` against changes until the transaction ends."""
-        query = f"SELECT {select_list(columns)} FROM {self.source} WHERE {self.within(lo, hi)}"
+        selected = ", ".join(map(_canonical, columns)) if canonical else select_list(columns)
+        query = f"SELECT {selected} FROM {self.source} WHERE {self.within(lo, hi)}"
         if not self.shape.keyless:
             query += f" ORDER BY {self.by}"
         return f"{query} FOR SHARE" if locked else query
@@ -118,6 +128,21 @@ def value_text(type_name: str, expression: str) -> str:
 def select_list(columns: Sequence[Column]) -> str:
     """Quoted names, separated by commas."""
     return ", ".join(quoted(column.name) for column in columns)
+
+
+_STREAMED_ALIKE = frozenset((
+    "bigint", "bytea", "character varying", "date", "double precision", "integer", "interval", "json", "jsonb",
+    "numeric", "real", "smallint", "text", "time without time zone", "timestamp with time zone",
+    "timestamp without time zone", "uuid",
+))  # fmt: skip
+"""Types whose values COPY writes as a cast to text does; a boolean, an inet or a character(n) it does not."""
+
+
+def _canonical(column: Column) -> str:
+    name = quoted(column.name)
+    if re.sub(r"\(.*?\)", "", column.type) in _STREAMED_ALIKE:
+        return name
+    return f"{value_text(column.type, name)} AS {name}"
 
 
 def _value(column: Column, text: str) -> str:

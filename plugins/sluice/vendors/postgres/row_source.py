@@ -28,6 +28,7 @@ __all__ = [
     "rows_under",
     "shape",
     "shapes",
+    "shared_snapshots",
     "special",
     "stream",
     "tables",
@@ -35,4 +36,5 @@ __all__ = [
 ]
 
 formats = frozenset(RowFormat)
+shared_snapshots = True
 stream = RowStream

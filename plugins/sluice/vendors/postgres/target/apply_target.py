@@ -1,8 +1,9 @@
 """A PostgreSQL slave as a target of changes (`sluice.database.apply.ApplyTarget`)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sluice.database.apply import Staged
+from sluice.database.column_types import ColumnTypes
 from sluice.database.session import Session
 from sluice.model.change import NetChanges, RowChange
 from sluice.model.mask import NO_PATTERNS, Mask
@@ -31,7 +32,8 @@ class Merger(merge.Merger):
     def replayer(self) -> Replayer:
         return Replayer(self.connection, self.targets, cascades=self.cascades)
 
-    def alterer(self, *, trusted: bool) -> Alterer:
+    def alterer(self, *, trusted: bool, of_master: ColumnTypes, lossy: Sequence[str]) -> Alterer:
+        """The master's types are this vendor's own, and lose nothing."""
         return Alterer(self.connection, self.targets, trusted=trusted)
 
 

@@ -1,0 +1,12 @@
+-- An exported block to import next, the first by the name of its file, locked until the caller commits.
+-- Called by: an importer, on the slave. Placeholders: ${prefix}, ${schema}; ${rest} which tables to pass over.
+-- Parameters: slave, and those of ${rest}.
+-- Result: schema, tablename, block, lo, hi, file; no row when other importers hold all of them.
+-- Rows are locked as they are looked at, as in blocks_claim.sql.
+-- Privileges: SELECT, UPDATE on BLOCKS. Oldest version: MariaDB 10.6, MySQL 8.0.
+SELECT "schema", tablename, block, lo, hi, file
+FROM ${schema}.${prefix}blocks FORCE INDEX (in_files)
+WHERE slave = %(slave)s AND state = 'exported' AND ${rest}
+ORDER BY file
+LIMIT 1
+FOR UPDATE SKIP LOCKED

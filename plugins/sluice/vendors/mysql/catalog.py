@@ -1,0 +1,141 @@
+"""Tables, keys, indexes and foreign keys, from information_schema."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sluice import sql_files
+from sluice.database.session import Session
+from sluice.model.foreign_key import ForeignKey
+from sluice.model.names import TableName
+from sluice.model.shape import Column, TableShape
+from sluice.vendors.mysql import names
+from sluice.vendors.mysql.connection import MySQLSession, native
+
+PRIMARY = "PRIMARY"
+_ACTIONS = {"CASCADE": "c", "SET NULL": "n", "SET DEFAULT": "d", "RESTRICT": "r", "NO ACTION": "a"}
+
+
+@dataclass(frozen=True)
+class OwnIndex:
+    """An index of the slave."""
+
+    table: TableName
+    name: str
+    unique: bool
+    columns: tuple[str, ...]
+    nullable: bool
+    """Whether one of its columns may be NULL: then it keeps no two rows apart."""
+    whole: bool
+    """Whether it holds whole values, and columns alone."""
+
+
+@dataclass(frozen=True)
+class OwnForeignKey:
+    """A foreign key of the slave."""
+
+    name: str
+    key: ForeignKey
+
+
+def among(session: MySQLSession, tables: Sequence[TableName]) -> tuple[str, dict[str, object]]:
+    """The condition that `table_schema` and `table_name` name one of `tables`, and its parameters."""
+    places = [(names.database_of(session, table.schema), table.name) for table in tables]
+    values: dict[str, object] = {}
+    for number, (database, name) in enumerate(places):
+        values |= {f"d{number}": database, f"n{number}": name}
+    pairs = ", ".join(f"(%(d{number})s, %(n{number})s)" for number in range(len(places)))
+    return f"(table_schema, table_name) IN ({pairs})", values
+
+
+def shapes(connection: Session, tables: Iterable[TableName]) -> dict[TableName, TableShape]:
+    """The shape of each of `tables` that exists. Of views none."""
+    session, wanted = native(connection), list(dict.fromkeys(tables))
+    if not wanted:
+        return {}
+    condition, values = among(session, wanted)
+    keys = _keys(own_indexes(connection, wanted))
+    columns: dict[TableName, list[Column]] = {}
+    for database, name, *column in session.run(sql_files.render("mysql", "columns", tables=condition), values):
+        table = names.table_of(session, database, name)
+        columns.setdefault(table, []).append(_column(column, keys.get(table, ())))
+    return {table: TableShape(table, tuple(columns[table])) for table in wanted if table in columns}
+
+
+def shape(connection: Session, table: TableName) -> TableShape | None:
+    """The shape of one table, None when it does not exist."""
+    return shapes(connection, [table]).get(table)
+
+
+def own_indexes(connection: Session, tables: Sequence[TableName]) -> list[OwnIndex]:
+    """The indexes of `tables`, primary keys among them as `PRIMARY`, those first."""
+    session = native(connection)
+    if not tables:
+        return []
+    condition, values = among(session, tables)
+    found: dict[tuple[TableName, str], list[tuple[str | None, bool, bool, bool]]] = {}
+    rows = session.run(sql_files.render("mysql", "indexes", tables=condition), values)
+    for database, name, index, unique, column, nullable, part in rows:
+        entry = (column, bool(unique), nullable == "YES", part is not None)
+        found.setdefault((names.table_of(session, database, name), index), []).append(entry)
+    made = [
+        OwnIndex(
+            table,
+            index,
+            parts[0][1],
+            tuple(column or "" for column, _, _, _ in parts),
+            any(nullable for _, _, nullable, _ in parts),
+            all(column is not None and not prefix for column, _, _, prefix in parts),
+        )
+        for (table, index), parts in found.items()
+    ]
+    return sorted(made, key=lambda index: (index.table, index.name != PRIMARY, index.name))
+
+
+def foreign_keys(connection: Session, tables: Sequence[TableName]) -> list[OwnForeignKey]:
+    """Those from or to any of `tables`."""
+    session = native(connection)
+    if not tables:
+        return []
+    condition, values = among(session, tables)
+    referred = condition.replace("table_schema, table_name", "referenced_table_schema, referenced_table_name")
+    statement = sql_files.render("mysql", "foreign_keys", tables=f"({condition} OR {referred})")
+    found: dict[tuple[TableName, str], tuple[TableName, str, str, list[str], list[str]]] = {}
+    for database, name, key, column, other, parent, parent_column, on_update, on_delete in session.run(
+        statement, values
+    ):
+        child = names.table_of(session, database, name)
+        entry = found.setdefault(
+            (child, key),
+            (names.table_of(session, other, parent), _ACTIONS[on_update], _ACTIONS[on_delete], [], []),
+        )
+        entry[3].append(column)
+        entry[4].append(parent_column)
+    return [
+        OwnForeignKey(key, ForeignKey(child, parent, on_update, on_delete, tuple(columns), tuple(parents)))
+        for (child, key), (parent, on_update, on_delete, columns, parents) in found.items()
+    ]
+
+
+def _keys(indexes: Sequence[OwnIndex]) -> dict[TableName, tuple[str, ...]]:
+    """Of each table the columns that name a row: of the primary key, else of a unique one without NULL."""
+    keys: dict[TableName, tuple[str, ...]] = {}
+    for index in indexes:
+        if index.unique and index.whole and not index.nullable:
+            keys.setdefault(index.table, index.columns)
+    return keys
+
+
+def _column(row: Sequence[object], key: Sequence[str]) -> Column:
+    name, column_type, position, nullable, default, extra, collation = map(str, row[:7])
+    generated = "v" if "VIRTUAL" in extra else "s" if "STORED GENERATED" in extra or "PERSISTENT" in extra else ""
+    return Column(
+        name,
+        column_type,
+        int(position),
+        nullable == "YES",
+        key.index(name) + 1 if name in key else 0,
+        None if row[4] is None or default == "NULL" else default,
+        "d" if "auto_increment" in extra else "",
+        generated,
+        None if row[6] is None else collation,
+    )

@@ -1,0 +1,370 @@
+"""Sessions on MySQL and MariaDB."""
+
+import contextlib
+import re
+import socket
+import ssl
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import cached_property
+from types import TracebackType
+from typing import Any, LiteralString, Self
+
+import pymysql
+from pymysql.connections import Connection, MySQLResult
+from pymysql.constants import CLIENT, FIELD_TYPE
+from pymysql.converters import conversions
+
+from sluice.database.errors import Contended, DatabaseError
+from sluice.database.session import PLAIN, Rows, Session, SessionOptions
+from sluice.model.connection import ConnectionInfo
+from sluice.vendors.mysql.errors import TRANSACTION_LOST, converted, number_of
+
+SQL_MODE = (
+    "ANSI_QUOTES,STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,"
+    "NO_AUTO_VALUE_ON_ZERO"
+)
+LOCK_SECONDS, DEFINITION_LOCK_SECONDS = 10, 30
+"""How long a statement waits for a row, and for a table's definition. The server's own are 50 s and a day."""
+PIECE_BYTES = 256 * 1024
+"""What LOAD DATA is sent goes in packets of this size."""
+_COUNTS = re.compile(r"Records: (\d+)\s+Deleted: (\d+)\s+Skipped: (\d+)\s+Warnings: (\d+)")
+
+
+class _Result(MySQLResult):
+    """A result that hands LOAD DATA LOCAL what the session sends, and never a file: a server could ask for any."""
+
+    def _read_load_local_packet(self, first_packet: object) -> None:
+        driver: Any = self.connection
+        pieces, driver.sending = driver.sending, None
+        try:
+            for piece in pieces if pieces is not None else ():
+                data = memoryview(piece)
+                for start in range(0, len(data), PIECE_BYTES):
+                    driver.write_packet(bytes(data[start : start + PIECE_BYTES]))
+        finally:
+            # However it ends, the server waits for an empty packet, and the caller rolls back.
+            driver.write_packet(b"")
+            answer = driver._read_packet()
+        if pieces is None:
+            raise pymysql.err.OperationalError(2000, "the server asked for a file that nobody offered")
+        own: Any = self
+        own._read_ok_packet(answer)
+
+
+class _Driver(Connection):
+    """The driver's connection."""
+
+    sending: Iterable[bytes | memoryview] | None = None
+
+    def _read_query_result(self, unbuffered: bool = False) -> int:
+        self._result = None
+        result = _Result(self)
+        if unbuffered:
+            result.init_unbuffered_query()
+        else:
+            result.read()
+        self._result = result
+        if result.server_status is not None:
+            self.server_status = result.server_status
+        return int(result.affected_rows or 0)
+
+
+class Found:
+    """What a statement returned."""
+
+    def __init__(self, rows: list[tuple[Any, ...]], rowcount: int):
+        self.rowcount = rowcount
+        self._rows = rows
+        self._next = iter(rows)
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        return next(self._next, None)
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        return list(self._next)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return self._next
+
+
+class MySQLSession:
+    """See `sluice.database.session.Session`. Statements outside of `transaction()` commit by themselves."""
+
+    vendor = "mysql"
+
+    def __init__(self, driver: _Driver, info: ConnectionInfo, options: SessionOptions):
+        self.driver = driver
+        self.info = info
+        self.place = info.place
+        self.mask = info.mask
+        self.options = options
+        self._depth = 0
+        self._lost = False
+        """The server has undone the transaction that is open here."""
+        self._broken = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self.close()
+
+    @property
+    def closed(self) -> bool:
+        return not self.driver.open
+
+    @property
+    def broken(self) -> bool:
+        return self._broken
+
+    @cached_property
+    def mariadb(self) -> bool:
+        """Else it is MySQL."""
+        return "mariadb" in self._server.lower()
+
+    @cached_property
+    def _server(self) -> str:
+        driver: Any = self.driver
+        return str(driver.get_server_info())
+
+    @cached_property
+    def version(self) -> tuple[int, int, int]:
+        found = re.search(r"(\d+)\.(\d+)\.(\d+)", self._server.removeprefix("5.5.5-"))
+        assert found is not None
+        return int(found[1]), int(found[2]), int(found[3])
+
+    @property
+    def collation(self) -> str:
+        """The one that tells every two texts apart, and orders them by their bytes."""
+        return "utf8mb4_nopad_bin" if self.mariadb else "utf8mb4_0900_bin"
+
+    def execute(self, query: LiteralString | bytes, params: Sequence[Any] | Mapping[str, Any] | None = None, /) -> Rows:
+        return self.run(query if isinstance(query, str) else query.decode(), params)
+
+    def execute_many(self, query: LiteralString, rows: Sequence[Mapping[str, Any]], /) -> None:
+        for row in rows:
+            self.run(query, row)
+
+    def run(self, query: str, params: Sequence[Any] | Mapping[str, Any] | None = None) -> "Found":
+        """`execute` of a statement that the vendor's modules have put together."""
+        if self._lost:
+            raise Contended(f"{self.place}: the server has undone this transaction")
+        with self._classified(), self.driver.cursor() as cursor:
+            cursor.execute(query, _arguments(params))
+            return Found(list(cursor.fetchall()), cursor.rowcount)
+
+    def load(self, statement: str, pieces: Iterable[bytes | memoryview]) -> tuple[int, int]:
+        """LOAD DATA LOCAL with `pieces` for its file: how many rows came in, and how often something was wrong.
+
+        What `pieces` raises comes out as it is, when the statement has ended.
+        """
+        self.driver.sending = pieces
+        try:
+            self.run(statement)
+        finally:
+            self.driver.sending = None
+        result = self.driver._result
+        message: Any = result.message if result is not None else None
+        found = _COUNTS.search(message.decode() if message else "")
+        if found is None:
+            return 0, 1
+        records, deleted, skipped, warnings = map(int, found.groups())
+        return records, deleted + skipped + warnings
+
+    def warnings(self) -> list[str]:
+        """What was wrong in the last statement."""
+        return [str(text) for _, _, text in self.run("SHOW WARNINGS LIMIT 5").fetchall()]
+
+    @contextmanager
+    def transaction(self, *, durable: bool | None = None) -> Iterator[object]:
+        """When a commit is on the disk the server decides for all of its sessions."""
+        del durable
+        self._depth += 1
+        name = f"sluice_{self._depth}"
+        outermost = self._depth == 1
+        try:
+            self.run("START TRANSACTION" if outermost else f"SAVEPOINT {name}")
+            try:
+                yield None
+            except BaseException:
+                self._undo(None if outermost else name)
+                raise
+            self.run("COMMIT" if outermost else f"RELEASE SAVEPOINT {name}")
+        finally:
+            self._depth -= 1
+            if outermost:
+                self._lost = False
+
+    def _undo(self, savepoint: str | None) -> None:
+        if self._lost or self.closed:
+            return
+        # The error that led here is the one to tell.
+        with contextlib.suppress(DatabaseError):
+            self.run("ROLLBACK" if savepoint is None else f"ROLLBACK TO SAVEPOINT {savepoint}")
+
+    @contextmanager
+    def _classified(self) -> Iterator[None]:
+        try:
+            yield
+        except (pymysql.Error, OSError) as error:
+            number = number_of(error)
+            if self._depth and number in TRANSACTION_LOST:
+                self._lost = True
+                with contextlib.suppress(pymysql.Error, OSError):
+                    self.driver.query("ROLLBACK")
+            self._broken = self._broken or not self.driver.open or number in (2006, 2013)
+            raise converted(error, self.place) from None
+
+    def expect_idle(self) -> None:
+        if self._depth:
+            raise ValueError("This service makes its own transactions; commit or roll back yours first.")
+
+    def ping(self) -> None:
+        self.run("SELECT 1")
+
+    def clock(self) -> datetime:
+        row = self.run("SELECT UTC_TIMESTAMP(6)").fetchone()
+        assert row is not None
+        now: datetime = row[0]
+        return now
+
+    def limit_lock_waits(self, seconds: float) -> None:
+        whole = max(1, round(seconds))
+        self.run(f"SET innodb_lock_wait_timeout = {whole}, lock_wait_timeout = {whole}")
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):
+            self.driver.close()
+
+    @property
+    def number(self) -> int:
+        """The server's number of the session."""
+        driver: Any = self.driver
+        return int(driver.thread_id())
+
+    def shut(self) -> None:
+        """Ends the connection under a thread that waits for the server; never raises."""
+        driver: Any = self.driver
+        with contextlib.suppress(OSError, AttributeError):
+            driver._sock.shutdown(socket.SHUT_RDWR)
+
+
+def native(session: Session) -> MySQLSession:
+    """The session as this package made it."""
+    made: object = session
+    assert isinstance(made, MySQLSession), "a session of another vendor"
+    return made
+
+
+def connect(
+    info: ConnectionInfo, *, application: str, autocommit: bool = False, options: SessionOptions = PLAIN
+) -> MySQLSession:
+    """A session under settings of Sluice's own. Raises `DatabaseUnreachable`, `DatabaseRefused`."""
+    del autocommit  # what is in no transaction() commits by itself
+    try:
+        driver = _Driver(
+            host=info.host,
+            port=info.port,
+            user=info.user,
+            password=info.password,
+            database=info.database,
+            charset="utf8mb4",
+            autocommit=True,
+            client_flag=CLIENT.FOUND_ROWS,
+            local_infile=True,
+            connect_timeout=int(info.options.get("connect_timeout", "10")),
+            conv=_CONVERSIONS,
+            program_name=application,
+            max_allowed_packet=1 << 30,
+            **_tls(info),
+        )
+    except (pymysql.Error, OSError, RuntimeError) as error:
+        raise converted(error, info.place) from None
+    session = MySQLSession(driver, info, options)
+    try:
+        session.run(f"SET {', '.join(_settings(session, options))}")
+        if options.read_only:
+            session.run("SET SESSION TRANSACTION READ ONLY")
+    except BaseException:
+        session.close()
+        raise
+    return session
+
+
+def _settings(session: MySQLSession, options: SessionOptions) -> list[str]:
+    waits = max(1, round(options.lock_seconds)) if options.lock_seconds is not None else None
+    settings = [
+        f"sql_mode = '{SQL_MODE}'",
+        "time_zone = '+00:00'",
+        "foreign_key_checks = 1",
+        "unique_checks = 1",
+        f"innodb_lock_wait_timeout = {waits or LOCK_SECONDS}",
+        f"lock_wait_timeout = {waits or DEFINITION_LOCK_SECONDS}",
+        "net_read_timeout = 600",
+        "net_write_timeout = 600",
+        "SESSION group_concat_max_len = 1048576",
+        f"collation_connection = {session.collation}",
+        f"{'tx_isolation' if session.mariadb else 'transaction_isolation'} = 'READ-COMMITTED'",
+    ]
+    if options.statement_seconds is not None:
+        limit = options.statement_seconds
+        settings.append(
+            f"max_statement_time = {limit}" if session.mariadb else f"max_execution_time = {int(limit * 1000)}"
+        )
+    elif session.mariadb:
+        settings.append("max_statement_time = 0")
+    return settings
+
+
+def _tls(info: ConnectionInfo) -> dict[str, Any]:
+    """The driver's arguments for TLS: without a context of ours it would verify nothing."""
+    mode = info.tls_mode
+    if mode in ("disable", "allow"):
+        return {"ssl_disabled": True}
+    if mode == "prefer":
+        return {}  # as the server wants
+    context = ssl.create_default_context(cafile=info.options.get("sslrootcert"))
+    context.check_hostname = mode == "verify-full"
+    if mode == "require":
+        context.verify_mode = ssl.CERT_NONE
+    if certificate := info.options.get("sslcert"):
+        context.load_cert_chain(certificate, info.options.get("sslkey"))
+    return {"ssl": context}
+
+
+def _time(text: str | bytes) -> datetime:
+    return datetime.fromisoformat(text.decode() if isinstance(text, bytes) else text).replace(tzinfo=UTC)
+
+
+_CONVERSIONS: Any = {**conversions, FIELD_TYPE.DATETIME: _time, FIELD_TYPE.TIMESTAMP: _time}
+
+
+def _arguments(params: Sequence[Any] | Mapping[str, Any] | None) -> Any:
+    """Times as the server's session has them: the driver would drop their zone."""
+    if params is None:
+        return None
+    if isinstance(params, Mapping):
+        return {name: _argument(value) for name, value in params.items()}
+    return [_argument(value) for value in params]
+
+
+def _argument(value: Any) -> Any:
+    return value.astimezone(UTC).replace(tzinfo=None) if isinstance(value, datetime) and value.tzinfo else value
+
+
+def quoted(*parts: str) -> str:
+    """A (qualified) identifier in double quotes, which ANSI_QUOTES makes one."""
+    return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+
+
+def literal(value: str | int | None) -> str:
+    """A literal."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, int):
+        return str(value)
+    return "'" + value.replace("\\", "\\\\").replace("'", "''").replace("\0", "\\0") + "'"

@@ -1,0 +1,195 @@
+"""Digests of tables for comparisons (`sluice.database.digests.Digester`), over canonical texts alone: docs/types.md.
+
+Blocks are ranges of a key that is one whole number, or begins with one; else classes of the key's hash, of the whole
+row's for a table without a key. A block's digest is how many rows it has and the sum of theirs.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from sluice.database.digests import Compared, DigestedRow, Method, Part, TableDigest, Texts
+from sluice.database.errors import StatementFailed
+from sluice.database.session import Session
+from sluice.model.blocks import Key
+from sluice.model.logical_type import Kind
+from sluice.model.shape import TableShape
+from sluice.vendors.mysql import names
+from sluice.vendors.mysql.column_texts import ColumnTexts
+from sluice.vendors.mysql.connection import native
+from sluice.vendors.mysql.not_a_master import NotAMaster
+
+SHOWN = frozenset(
+    {Kind.INTEGER, Kind.NUMBER, Kind.FLOAT, Kind.BOOLEAN, Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE}
+    | {Kind.UUID}
+)
+"""Kinds whose texts are in a row's text as they are; of all others their MD5."""
+WHOLE = frozenset({"smallint", "int", "bigint"})
+_DIGITS = 15
+"""Hexadecimal digits of an MD5 that make a number."""
+
+
+@dataclass(frozen=True)
+class Digest:
+    """How the slave's table is digested."""
+
+    shape: TableShape
+    columns: tuple[Compared, ...]
+    key: tuple[str, ...]
+    bounds: tuple[str, ...] = ()
+    classes: int = 1
+
+    # Texts of the statements
+
+    @property
+    def source(self) -> str:
+        return f"{names.place(self.shape.table)} t"
+
+    def own(self, name: str) -> ColumnTexts:
+        return ColumnTexts(name, self.shape.column(name).type)
+
+    def text(self, name: str) -> str:
+        """The canonical text of a compared column."""
+        kind = next(column.logical.kind for column in self.columns if column.name == name)
+        return self.own(name).canonical("t", kind)
+
+    def joined(self, wanted: Sequence[str]) -> str:
+        """The text of these columns of a row."""
+        kinds = {column.name: column.logical.kind for column in self.columns}
+        parts = []
+        for name in wanted:
+            own = self.own(name)
+            if kinds[name] in SHOWN:
+                part = self.text(name)
+            elif kinds[name] is Kind.BINARY:
+                # In small pieces: the text of a large value is twice as long as a packet may be.
+                part = f"MD5(CONCAT('\\\\x', LOWER(HEX(t.{own.quoted}))))"
+            else:
+                part = f"MD5({self.text(name)})"
+            parts.append(f"COALESCE({part}, ''), ','")
+        return f"CONCAT({', '.join(parts)})" if parts else "''"
+
+    def row(self) -> str:
+        """The digest of a row; NULL where its text was too long for the server."""
+        return _number(self.joined([column.name for column in self.columns]), 1)
+
+    def block(self) -> str:
+        """The number of a row's block."""
+        if self.bounds:
+            return f"INTERVAL(t.{self.own(self.key[0]).quoted}, {', '.join(self.bounds)})"
+        if self.classes == 1:
+            return "0"
+        number = _number(self.joined(self.key), 1 + _DIGITS) if self.key else self.row()
+        return f"({number} & {self.classes - 1})"
+
+    def within(self, blocks: Collection[int]) -> str:
+        """The condition that a row is in one of `blocks`."""
+        wanted = sorted(blocks)
+        if not wanted:
+            return "1 = 0"
+        if not self.bounds:
+            return f"{self.block()} IN ({', '.join(map(str, wanted))})"
+        name, conditions = f"t.{self.own(self.key[0]).quoted}", []
+        for number in wanted:
+            ends = [f"{name} >= {self.bounds[number - 1]}"] if number > 0 else []
+            ends += [f"{name} < {self.bounds[number]}"] if number < len(self.bounds) else []
+            conditions.append(f"({' AND '.join(ends) or '1 = 1'})")
+        return " OR ".join(conditions)
+
+    # Answers
+
+    def parts(self, connection: Session) -> Sequence[Part]:
+        return [None]
+
+    def of_blocks(self, connection: Session, part: Part) -> list[tuple[int, int, str]]:
+        session, digests = native(connection), []
+        found = session.run(
+            f"SELECT b, COUNT(*), COUNT(h), CAST(COALESCE(SUM(h), 0) AS CHAR) FROM (SELECT {self.block()} AS b, "
+            f"{self.row()} AS h FROM {self.source}) AS s GROUP BY b"
+        )
+        for block, rows, digested, total in found:
+            if rows != digested:
+                raise StatementFailed(
+                    f"{session.place}: {self.shape.table} has values that are too long for the server's "
+                    "max_allowed_packet: raise it, to twice the longest value"
+                )
+            digests.append((int(block), int(rows), str(total)))
+        return digests
+
+    def of_rows(self, connection: Session, blocks: Collection[int]) -> list[DigestedRow]:
+        selected = ", ".join([self.row(), *map(self.text, self.key)])
+        found = native(connection).run(f"SELECT {selected} FROM {self.source} WHERE {self.within(blocks)}")
+        return [(int(digest), *texts) for digest, *texts in found]
+
+    def copies(self, connection: Session, blocks: Collection[int]) -> list[tuple[int, *tuple[str | None, ...]]]:
+        texts = ", ".join(f"{self.text(column.name)} AS c{place}" for place, column in enumerate(self.columns))
+        places = ", ".join(f"c{place}" for place in range(len(self.columns)))
+        found = native(connection).run(
+            f"SELECT COUNT(*), {places} FROM (SELECT {texts} FROM {self.source} WHERE {self.within(blocks)}) AS s "
+            f"GROUP BY {places}"
+        )
+        return [(int(count), *row) for count, *row in found]
+
+    def found(self, connection: Session, keys: Sequence[Texts]) -> list[tuple[Texts, dict[str, str | None] | None]]:
+        wanted = [column.name for column in self.columns]
+        texts = ", ".join(map(self.text, wanted)).replace("%", "%%")
+        own = [self.own(name) for name in self.key]
+        match = " AND ".join(
+            f"t.{column.quoted.replace('%', '%%')} = {column.value(f'%(k{place})s')}"
+            for place, column in enumerate(own)
+        )
+        statement = f"SELECT {texts} FROM {self.source.replace('%', '%%')} WHERE {match}"
+        rows = []
+        for key in keys:
+            row = native(connection).run(statement, {f"k{place}": text for place, text in enumerate(key)}).fetchone()
+            rows.append((key, None if row is None else dict(zip(wanted, row, strict=True))))
+        return rows
+
+    def converted(self, connection: Session, name: str, texts: Sequence[str | None]) -> list[str | None]:
+        raise NotAMaster
+
+    def drawn(self, connection: Session, rows: int, wanted: int) -> list[Key]:
+        texts = ", ".join(map(self.text, self.key))
+        share = min(1.0, wanted / max(1, rows))
+        found = native(connection).run(
+            f"SELECT {texts} FROM {self.source} WHERE RAND() < {share:.10f} ORDER BY RAND() LIMIT {2 * wanted + 100}"
+        )
+        return [tuple(row) for row in found]
+
+
+class Digester:
+    """See the protocol."""
+
+    def table(
+        self,
+        shape: TableShape,
+        columns: tuple[Compared, ...],
+        key: tuple[str, ...],
+        method: Method,
+        bounds: tuple[str, ...] = (),
+        classes: int = 1,
+    ) -> TableDigest:
+        assert method is Method.CANONICAL, method
+        return Digest(shape, columns, key, bounds, classes)
+
+    def hold(self, connection: Session, table: TableShape) -> None:
+        """A transaction that has looked at a table keeps its definition."""
+        native(connection).run(f"SELECT 1 FROM {names.place(table.table)} LIMIT 0")
+
+    def encoding(self, connection: Session) -> str:
+        return "UTF8"
+
+    def probe(self, connection: Session, method: Method) -> list[int] | None:
+        """Of the server's own there is none."""
+        return None
+
+    def ranged(self, type_name: str) -> bool:
+        return ColumnTexts("", type_name).base in WHOLE
+
+    def bounds(self, connection: Session, shape: TableShape, rows: int) -> list[str]:
+        """They are the master's."""
+        return []
+
+
+def _number(text: str, first: int) -> str:
+    """The number that digits of the MD5 of a text are, from the `first` on."""
+    return f"CAST(CONV(SUBSTRING(MD5({text}), {first}, {_DIGITS}), 16, 10) AS SIGNED)"

@@ -1,0 +1,39 @@
+"""Where the tables of a master are on a MySQL or MariaDB slave, which has databases and no schemas.
+
+The tables of the master's schema `public` are in the database that the connection names; those of any other schema are
+in a database of that name. What Sluice keeps for itself is in the connection's database.
+"""
+
+from sluice.model.names import TableName
+from sluice.vendors.mysql.connection import MySQLSession, quoted
+
+HERE = "public"
+LONGEST = 64
+"""Characters of a name."""
+
+
+def place(table: TableName) -> str:
+    """The table's quoted name in a statement."""
+    return quoted(table.name) if table.schema == HERE else quoted(table.schema, table.name)
+
+
+def database_of(session: MySQLSession, schema: str) -> str:
+    """The database that holds the tables of a master's schema."""
+    return session.info.database if schema == HERE else schema
+
+
+def table_of(session: MySQLSession, database: str, name: str) -> TableName:
+    """What the master calls a table."""
+    return TableName(HERE if database == session.info.database else database, name)
+
+
+def fault(session: MySQLSession, table: TableName) -> str | None:
+    """Why the table cannot have its name here, for `the table is … on the slave`; None where it can."""
+    if table.schema == session.info.database and table.schema != HERE:
+        return f"in the database {table.schema}, as the schema {HERE} is: let the connection name another,"
+    for part in (table.schema, table.name):
+        if len(part) > LONGEST:
+            return f"a name of more than {LONGEST} characters, which no table has"
+        if part.endswith(" ") or any(ord(letter) > 0xFFFF or letter == "\0" for letter in part):
+            return "a name that ends with a blank, or has a character beyond U+FFFF, which no table has"
+    return None

@@ -1,0 +1,13 @@
+"""What MySQL and MariaDB are not asked for."""
+
+from sluice.errors import Terminal
+
+
+class NotAMaster(Terminal):
+    """MySQL and MariaDB serve as slaves only."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "MySQL and MariaDB are slaves only: changes are not captured there, and a slave there cannot become the "
+            "master. Name a connection of another vendor for the master: docs/mariadb.md."
+        )

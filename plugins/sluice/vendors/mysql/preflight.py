@@ -1,0 +1,139 @@
+"""What a slave lacks, found before anything is changed (`sluice.database.preflight.Preflight`)."""
+
+import re
+from collections.abc import Callable, Sequence
+
+from sluice import sql_files
+from sluice.configuration.model import Replication, SlaveConfig
+from sluice.database.preflight import Wanted
+from sluice.database.session import Session
+from sluice.model.connection import ConnectionInfo
+from sluice.model.lack import Lack, Severity
+from sluice.model.names import TableName
+from sluice.vendors.mysql import catalog, names
+from sluice.vendors.mysql.connection import MySQLSession, native
+from sluice.vendors.mysql.not_a_master import NotAMaster
+
+__all__ = ["of_master", "of_refusal", "of_slave", "sequences_of_master", "sequences_of_slave", "wanted"]
+
+OLDEST = {True: (10, 6, 0), False: (8, 0, 0)}
+"""On MariaDB and on MySQL."""
+PRIVILEGES = (
+    "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP", "INDEX", "REFERENCES",
+    "CREATE TEMPORARY TABLES",
+)  # fmt: skip
+_GRANT = re.compile(r"GRANT (?P<privileges>.+?) ON (?P<object>\S+) TO ", re.DOTALL)
+
+
+def of_master(connection: Session, replication: Replication, *, light: bool = False) -> list[Lack]:
+    raise NotAMaster
+
+
+def wanted(master: Session, replication: Replication, covers: Callable[[TableName], bool]) -> Wanted:
+    raise NotAMaster
+
+
+def of_slave(
+    connection: Session,
+    replication: Replication,
+    slave: SlaveConfig,
+    wanted: Wanted | None,
+    *,
+    part: bool = False,
+    light: bool = False,
+) -> list[Lack]:
+    """What a slave lacks. `part` and `light` make no difference: few statements are needed."""
+    session = native(connection)
+    found = [*_of_server(session), *_of_account(session)]
+    if wanted is not None:
+        found += _of_tables(session, [definition.table for definition in wanted.definitions])
+    return found
+
+
+def of_refusal(info: ConnectionInfo, reason: str) -> Lack:
+    """A server that refuses the account."""
+    return Lack("", f"a log-in of {info.user}", reason.rstrip("."), None, remedy="Correct the connection.")
+
+
+def sequences_of_master(connection: Session, tables: Sequence[TableName]) -> list[Lack]:
+    raise NotAMaster
+
+
+def sequences_of_slave(connection: Session, tables: Sequence[TableName]) -> list[Lack]:
+    """None: a slave draws no numbers."""
+    return []
+
+
+def _of_server(session: MySQLSession) -> list[Lack]:
+    found = []
+    oldest = OLDEST[session.mariadb]
+    if session.version < oldest:
+        name = "MariaDB" if session.mariadb else "MySQL"
+        least = ".".join(map(str, oldest[:2]))
+        why = f"it is {'.'.join(map(str, session.version))}, and lacks what loaders claim blocks with"
+        found.append(Lack("", f"{name} {least} or later", why, None, remedy="Upgrade the server."))
+    values = session.run(
+        "SELECT @@GLOBAL.local_infile, @@GLOBAL.innodb_flush_log_at_trx_commit, @@GLOBAL.read_only"
+    ).fetchone()
+    assert values is not None
+    infile, flushed, read_only = map(int, values)
+    if not infile:
+        why = "rows are loaded, and changes staged, by LOAD DATA LOCAL; nothing is read from a file"
+        found.append(Lack("", "the server's variable local_infile", why, "SET GLOBAL local_infile = 1"))
+    if flushed != 1:
+        why = f"it is {flushed}: a crash of the machine would undo commits whose changes the master has deleted"
+        statement = "SET GLOBAL innodb_flush_log_at_trx_commit = 1"
+        found.append(Lack("", "innodb_flush_log_at_trx_commit = 1", why, statement))
+    if read_only:
+        why = "the account may write to a server that is read-only for others only with the right to do so"
+        found.append(Lack("", "a server that takes writes", why, None, Severity.WARNING))
+    return found
+
+
+def _of_account(session: MySQLSession) -> list[Lack]:
+    """Privileges on the connection's database. Those of other databases show when they are needed."""
+    held: set[str] = set()
+    database = session.info.database
+    for (grant,) in session.run("SHOW GRANTS").fetchall():
+        match = _GRANT.match(grant)
+        if match is not None and _covers(match["object"], database):
+            held |= {privilege.strip() for privilege in match["privileges"].split(",")}
+    if {"ALL", "ALL PRIVILEGES"} & held:
+        return []
+    lacking = [privilege for privilege in PRIVILEGES if privilege not in held]
+    if not lacking:
+        return []
+    row = session.run("SELECT CURRENT_USER()").fetchone()
+    user, _, host = str(row[0] if row else "").rpartition("@")
+    statement = f"GRANT {', '.join(lacking)} ON `{database}`.* TO '{user}'@'{host}'"
+    why = "tables are made, loaded and changed there; a role that is not active does not count"
+    return [Lack("", f"{', '.join(lacking)} on the database {database}", why, statement)]
+
+
+def _covers(granted: str, database: str) -> bool:
+    """Whether a grant's object, `*.*` or a pattern of databases, covers the database."""
+    place = granted.rpartition(".")[0].strip("`\"'").replace("``", "`")
+    if place == "*":
+        return True
+    pattern = re.sub(
+        r"\\(.)|(.)",
+        lambda found: re.escape(found[1]) if found[1] else {"%": ".*", "_": "."}.get(found[2], re.escape(found[2])),
+        place,
+    )
+    return granted.endswith(".*") and re.fullmatch(pattern, database) is not None
+
+
+def _of_tables(session: MySQLSession, tables: Sequence[TableName]) -> list[Lack]:
+    """Triggers of replicated tables: nobody can switch them off."""
+    if not tables:
+        return []
+    condition, values = catalog.among(session, tables)
+    condition = condition.replace("table_schema, table_name", "event_object_schema, event_object_table")
+    found = []
+    for database, name, trigger in session.run(
+        sql_files.render("mysql", "triggers", tables=condition), values
+    ).fetchall():
+        table = names.table_of(session, database, name)
+        why = "it acts on each change that is applied, and what it writes to replicated tables the master does not have"
+        found.append(Lack("", f"{table} without the trigger {trigger}", why, None, Severity.WARNING))
+    return found

@@ -1,0 +1,75 @@
+"""A slave as a target of changes (`sluice.database.apply.ApplyTarget`)."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from sluice.database.apply import Acting, Staged
+from sluice.database.column_types import ColumnTypes
+from sluice.database.conflicts import Unsettled
+from sluice.database.session import Session
+from sluice.model.change import NetChanges, RowChange
+from sluice.model.mask import NO_PATTERNS, Mask
+from sluice.model.names import Prefix, TableName
+from sluice.vendors.mysql import catalog, names
+from sluice.vendors.mysql.connection import native
+from sluice.vendors.mysql.target import merge, stage
+from sluice.vendors.mysql.target.alter import Alterer
+from sluice.vendors.mysql.target.replay import Replayer, RowStays
+from sluice.vendors.mysql.target.slave_tables import SlaveTables
+
+__all__ = ["Merger", "Stager", "acting", "at_commit", "drop_stages", "filled", "row_stays", "transactional_ddl"]
+
+transactional_ddl = False
+
+
+class Merger(merge.Merger):
+    """With what else applies changes over the same session."""
+
+    def replayer(self) -> Replayer:
+        return Replayer(self.connection, self.targets)
+
+    def alterer(self, *, trusted: bool, of_master: ColumnTypes, lossy: Sequence[str]) -> Alterer:
+        """`trusted` says nothing here: no expression of the master's is run."""
+        return Alterer(self.connection, self.targets, of_master, lossy)
+
+
+class Stager:
+    """Stages net changes over one session."""
+
+    def __init__(self, connection: Session, mask: Mask = NO_PATTERNS):
+        self.connection = connection
+        self._targets = SlaveTables(connection, mask)
+
+    def load(self, tables: Iterable[TableName]) -> None:
+        self._targets.load(tables)
+
+    def put(self, changes: NetChanges, *, prefix: Prefix, schema: str, epoch: int, number: str) -> Staged:
+        return stage.put(
+            self.connection, changes, self._targets[changes.table], prefix=prefix, epoch=epoch, number=number
+        )
+
+
+def drop_stages(connection: Session, prefix: Prefix, schema: str, *, below: int) -> int:
+    """Drops what was staged in epochs below this one; how much."""
+    return stage.drop(connection, prefix, below=below)
+
+
+def at_commit(error: BaseException | None, hides: Callable[[TableName], bool]) -> Unsettled | None:
+    """None: nothing is checked as late as that."""
+    return None
+
+
+def row_stays(change: RowChange, reason: str) -> RowStays:
+    return RowStays(change, reason)
+
+
+def acting(connection: Session) -> list[Acting]:
+    """None: foreign keys do not act in these sessions."""
+    return []
+
+
+def filled(connection: Session, table: TableName) -> bool:
+    """Whether the slave has such a table, with rows."""
+    if catalog.shape(connection, table) is None:
+        return False
+    row = native(connection).run(f"SELECT EXISTS (SELECT 1 FROM {names.place(table)})").fetchone()
+    return bool(row and row[0])

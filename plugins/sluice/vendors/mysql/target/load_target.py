@@ -1,0 +1,256 @@
+"""A slave that is loaded (`sluice.database.load.LoadTarget`)."""
+
+import logging
+from collections.abc import Iterable, Sequence
+
+from sluice import sql_files
+from sluice.database.errors import DatabaseRefused
+from sluice.database.load import ForeignKeyMet
+from sluice.database.rows import KeyOrder, RowFormat
+from sluice.database.schema import (
+    CollationDefinition,
+    Constraint,
+    Index,
+    SequenceDefinition,
+    TableDefinition,
+    TypeDefinition,
+)
+from sluice.database.session import Session
+from sluice.model.blocks import Block, Key
+from sluice.model.names import TableName
+from sluice.model.shape import Column, TableShape
+from sluice.vendors.mysql import catalog, names
+from sluice.vendors.mysql.catalog import PRIMARY
+from sluice.vendors.mysql.column_texts import TEXTS, ColumnTexts
+from sluice.vendors.mysql.connection import MySQLSession, native, quoted
+from sluice.vendors.mysql.csv_nulls import with_words
+from sluice.vendors.mysql.key_order import KeyOrder as OwnKeyOrder
+from sluice.vendors.mysql.target import rows_in
+from sluice.vendors.mysql.target.definitions import complete_constraints, complete_indexes, same_index
+
+__all__ = [
+    "advance_sequences",
+    "analyze",
+    "clear",
+    "collations_lacking",
+    "complete_constraints",
+    "complete_indexes",
+    "create_table",
+    "create_types",
+    "delete",
+    "drop_table",
+    "empty",
+    "foreign_keys",
+    "formats",
+    "lacking_privileges",
+    "not_tables",
+    "strip",
+    "type_differences",
+    "with_unique_values",
+    "write",
+]
+
+log = logging.getLogger("sluice.load")
+
+
+def not_tables(connection: Session, tables: Sequence[TableName]) -> dict[TableName, str]:
+    """Names of `tables` that are used for something else, or that no table can have here."""
+    session = native(connection)
+    if not tables:
+        return {}
+    found = {table: fault for table in tables if (fault := names.fault(session, table))}
+    condition, values = catalog.among(session, tables)
+    for database, name, kind in session.run(sql_files.render("mysql", "relations", names=condition), values):
+        if kind != "BASE TABLE":
+            found[names.table_of(session, database, name)] = f"a {kind.lower()}"
+    folded: dict[tuple[str, str], TableName] = {}
+    row = session.run("SELECT @@lower_case_table_names").fetchone()
+    for table in tables if row and row[0] else ():
+        other = folded.setdefault((table.schema.lower(), table.name.lower()), table)
+        if other != table:
+            found[table] = f"the same as {other} to the server, which folds the case of names,"
+    found |= {table: f"{fault}, so it cannot be" for table, fault in _texts_merged(session, tables).items()}
+    return found
+
+
+def _texts_merged(session: MySQLSession, tables: Sequence[TableName]) -> dict[TableName, str]:
+    """Tables that are there whose keys or unique values have a collation that takes different texts for one."""
+    merged: dict[TableName, str] = {}
+    shapes = catalog.shapes(session, tables)
+    for index in catalog.own_indexes(session, list(shapes)):
+        if not index.unique:
+            continue
+        for name in index.columns:
+            column = next((each for each in shapes[index.table].columns if each.name == name), None)
+            if column is None or column.collation is None:
+                continue
+            if not column.collation.endswith(("_nopad_bin", "_0900_bin")) and column.collation != "binary":
+                merged[index.table] = (
+                    f"a table whose column {name}, of a key, has the collation {column.collation}, to which texts that "
+                    f"differ are one (make it {session.collation})"
+                )
+    return merged
+
+
+def lacking_privileges(connection: Session, tables: Iterable[TableName]) -> dict[TableName, str]:
+    """What this account may not do with existing tables; found by statements that touch no row."""
+    session = native(connection)
+    lacking: dict[TableName, str] = {}
+    for table in tables:
+        place = names.place(table)
+        tried = {
+            "SELECT": f"SELECT 1 FROM {place} WHERE 1 = 0",
+            "INSERT": f"INSERT INTO {place} SELECT * FROM {place} WHERE 1 = 0",
+            "DELETE": f"DELETE FROM {place} WHERE 1 = 0",
+        }
+        for privilege, statement in tried.items():
+            try:
+                session.run(statement)
+            except DatabaseRefused:
+                lacking[table] = f"{lacking[table]}, {privilege}" if table in lacking else privilege
+    return lacking
+
+
+def foreign_keys(connection: Session, tables: Sequence[TableName]) -> list[ForeignKeyMet]:
+    """The slave's foreign keys from or to any of `tables`."""
+    loaded = set(tables)
+    return [
+        ForeignKeyMet(own.key.child, own.name, own.key.parent, own.key.child in loaded, own.key.parent in loaded)
+        for own in catalog.foreign_keys(connection, tables)
+    ]
+
+
+def with_unique_values(connection: Session, tables: Sequence[TableName]) -> set[TableName]:
+    """Those of `tables` that keep more unique than their primary key."""
+    return {index.table for index in catalog.own_indexes(connection, tables) if index.unique and index.name != PRIMARY}
+
+
+def type_differences(connection: Session, types: Sequence[TypeDefinition]) -> list[str]:
+    """None: a type of the master's own is a text here."""
+    return []
+
+
+def collations_lacking(connection: Session, used: Sequence[str], own: Sequence[CollationDefinition]) -> list[str]:
+    """None: made columns have the collation that tells all texts apart."""
+    return []
+
+
+def create_types(
+    connection: Session,
+    types: Sequence[TypeDefinition],
+    collations: Sequence[CollationDefinition] = (),
+    *,
+    trusted: bool = False,
+) -> list[str]:
+    """None: there are no such types."""
+    return []
+
+
+def create_table(connection: Session, definition: TableDefinition, *, trusted: bool = False) -> None:
+    """Makes an absent table with its key; the columns have types of this server. Nothing of the master's expressions
+    is run: replicated values need no defaults."""
+    session, table = native(connection), definition.table
+    if table.schema != names.HERE:
+        session.run(f"CREATE DATABASE IF NOT EXISTS {quoted(table.schema)}")
+    lines = [column_clause(session, column) for column in definition.shape.columns]
+    if definition.shape.key:
+        lines.append(f"PRIMARY KEY ({', '.join(quoted(column.name) for column in definition.shape.key)})")
+    body = ",\n    ".join(lines)
+    session.run(
+        f"CREATE TABLE IF NOT EXISTS {names.place(table)} (\n    {body}\n) ENGINE = InnoDB ROW_FORMAT = DYNAMIC "
+        f"CHARACTER SET utf8mb4 COLLATE {session.collation}"
+    )
+
+
+def column_clause(session: MySQLSession, column: Column) -> str:
+    """A column of a table that is made."""
+    own = ColumnTexts(column.name, column.type)
+    collation = f" CHARACTER SET utf8mb4 COLLATE {session.collation}" if own.base in TEXTS else ""
+    return f"{own.quoted} {column.type}{collation}{' NULL' if column.nullable and not column.key else ' NOT NULL'}"
+
+
+def drop_table(connection: Session, table: TableName) -> None:
+    """Removes a table that this update made."""
+    native(connection).run(f"DROP TABLE IF EXISTS {names.place(table)}")
+
+
+def strip(connection: Session, master: Sequence[Index], constraints_of_master: Sequence[Constraint]) -> list[str]:
+    """Drops the secondary indexes that `complete_indexes` will make again; what was dropped. Foreign keys do not act
+    while rows are loaded, and stay."""
+    del constraints_of_master
+    session = native(connection)
+    dropped = []
+    tables = sorted({index.table for index in master})
+    needed = {column for own in catalog.foreign_keys(connection, tables) for column in own.key.columns}
+    for index in catalog.own_indexes(connection, tables):
+        if index.name == PRIMARY or not index.whole or needed & set(index.columns[:1]):
+            continue
+        if any(same_index(index, other) for other in master if other.table == index.table):
+            session.run(f"ALTER TABLE {names.place(index.table)} DROP INDEX {quoted(index.name)}")
+            dropped.append(f"index {index.name} of {index.table}")
+    return dropped
+
+
+def empty(connection: Session, shapes: Sequence[TableShape]) -> None:
+    """Deletes all rows of these tables; foreign keys do not act."""
+    session = native(connection)
+    session.run("SET foreign_key_checks = 0")
+    for shape in shapes:
+        session.run(f"TRUNCATE TABLE {names.place(shape.table)}")
+
+
+def formats(columns: Sequence[Column], target: TableShape) -> Sequence[RowFormat]:
+    """CSV alone."""
+    return [RowFormat.CSV]
+
+
+def write(
+    connection: Session,
+    table: TableName,
+    columns: Sequence[str],
+    pieces: Iterable[bytes | memoryview],
+    row_format: RowFormat,
+) -> int:
+    """Writes the rows of `pieces`, CSV with a header, in the caller's transaction; how many. Raises `ValueUnfit`."""
+    assert row_format is RowFormat.CSV, row_format
+    session = native(connection)
+    session.run("SET foreign_key_checks = 0")
+    shape = catalog.shape(connection, table)
+    own = {column.name: ColumnTexts(column.name, column.type) for column in shape.columns} if shape else {}
+    into = [own.get(name) or ColumnTexts(name, "longtext") for name in columns]
+    return rows_in.load(session, table, names.place(table), into, with_words(pieces))
+
+
+def clear(connection: Session, order: KeyOrder, block: Block) -> None:
+    """Deletes the rows of a block, in the transaction that stores it."""
+    session = native(connection)
+    session.run("SET foreign_key_checks = 0")
+    session.run(f"DELETE FROM {order.source} WHERE {order.within(block.lo, block.hi)}")
+
+
+def delete(connection: Session, order: KeyOrder, keys: Sequence[Key]) -> None:
+    """Deletes the rows of these keys."""
+    session = native(connection)
+    assert isinstance(order, OwnKeyOrder)
+    columns = [ColumnTexts(column.name, column.type) for column in order.shape.key]
+    condition = " AND ".join(f"{column.quoted} = {column.value('%s')}" for column in columns)
+    with session.transaction():
+        session.run("SET foreign_key_checks = 0")
+        for key in keys:
+            values = [text for column, text in zip(columns, key, strict=True) for _ in range(_uses(column))]
+            session.run(f"DELETE FROM {order.source} WHERE {condition}", values)
+
+
+def _uses(column: ColumnTexts) -> int:
+    """How often the expression of a value names its text."""
+    return column.value("%s").count("%s")
+
+
+def analyze(connection: Session, table: TableName) -> None:
+    """Gathers statistics for the slave's planner, which has never seen these rows."""
+    native(connection).run(f"ANALYZE TABLE {names.place(table)}")
+
+
+def advance_sequences(connection: Session, master: Sequence[SequenceDefinition]) -> int:
+    """None: a slave draws no numbers."""
+    return 0

@@ -1,0 +1,125 @@
+"""Net changes in tables beside the slave's own, whose columns have the types of those they are for."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow.compute as pc
+
+from sluice.database.apply import Staged
+from sluice.database.session import Session
+from sluice.model.change import NetChanges
+from sluice.model.names import Prefix
+from sluice.vendors.mysql.connection import MySQLSession, native, quoted
+from sluice.vendors.mysql.target import rows_in
+from sluice.vendors.mysql.target.slave_tables import SlaveColumn, SlaveTable
+
+_PLACE = re.compile(r"column [`'](?:[^`']*`\\.`)*(?P<column>[kcb]\d+)[`'] at row (?P<row>\d+)")
+KINDS = ("deletes", "updates", "moves", "inserts")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """One set of rows in a stage table: `columns` its own, `c1`, `k2`, `b3`, see `NetChanges`."""
+
+    place: str
+    """The quoted name of the table."""
+    columns: tuple[str, ...]
+    rows: int
+    expected: int
+    """Rows of the slave that they stand for: copies count."""
+
+
+@dataclass(frozen=True)
+class StagedHere(Staged):
+    """Net changes in stage tables of the slave."""
+
+    sets: Mapping[str, Rows] = field(default_factory=dict)
+    """By their kind, of `KINDS`."""
+
+
+def typed(target: SlaveTable, columns: Sequence[str], key: Sequence[str], names: Sequence[str]) -> list[SlaveColumn]:
+    """Stage columns as columns of a table. Raises `ColumnMissing`."""
+    found = []
+    for name in names:
+        if name == "copies":
+            found.append(SlaveColumn(name, "bigint"))
+        else:
+            own = target.column((key if name[0] == "k" else columns)[int(name[1:]) - 1])
+            found.append(SlaveColumn(name, own.type, collation=own.collation))
+    return found
+
+
+def temporary(session: MySQLSession, name: str, changes: NetChanges, kind: str, target: SlaveTable) -> Rows:
+    """One kind of rows in a temporary table, which replaces one of that name. Raises `ValueUnfit`.
+
+    Neither this nor the end of the table commits anything.
+    """
+    session.run(f"DROP TEMPORARY TABLE IF EXISTS {quoted(name)}")
+    return _filled(session, "TEMPORARY TABLE", quoted(name), changes, kind, target)
+
+
+def put(
+    connection: Session, changes: NetChanges, target: SlaveTable, *, prefix: Prefix, epoch: int, number: str
+) -> StagedHere:
+    """Net changes into tables `<prefix>stage_<epoch>_<number>_<kind>`, replacing what is there.
+
+    In autocommit. Raises `ValueUnfit`, `ColumnMissing`.
+    """
+    session, sets = native(connection), {}
+    for kind in KINDS:
+        if getattr(changes, kind).num_rows:
+            place = quoted(f"{prefix.lower}stage_{epoch}_{number}_{kind}")
+            session.run(f"DROP TABLE IF EXISTS {place}")
+            sets[kind] = _filled(session, "TABLE", place, changes, kind, target)
+    return StagedHere(changes.table, changes.columns, changes.key, changes.changes, changes.compared, sets)
+
+
+def drop(connection: Session, prefix: Prefix, *, below: int) -> int:
+    """Drops the stage tables of epochs under `below`; how many."""
+    session = native(connection)
+    begin = f"{prefix.lower}stage_"
+    rows = session.run(
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = %(here)s "
+        "AND LEFT(table_name, CHAR_LENGTH(%(begin)s)) = %(begin)s",
+        {"here": session.info.database, "begin": begin},
+    ).fetchall()
+    pattern = re.compile(re.escape(begin) + r"(\d+)_")
+    names = [name for (name,) in rows if (found := pattern.match(name)) and int(found[1]) < below]
+    for name in names:
+        session.run(f"DROP TABLE IF EXISTS {quoted(name)}")
+    return len(names)
+
+
+def _filled(session: MySQLSession, what: str, place: str, changes: NetChanges, kind: str, target: SlaveTable) -> Rows:
+    rows: Any = getattr(changes, kind)
+    columns = typed(target, changes.columns, changes.key, rows.column_names)
+    # Texts compare as the table's own do: two collations cannot be compared at all.
+    body = "".join(
+        f", {column.quoted} {column.type}{f' COLLATE {column.collation}' if column.collation else ''} NULL"
+        for column in columns
+    )
+    session.run(
+        f"CREATE {what} {place} (row_no bigint AUTO_INCREMENT PRIMARY KEY{body}) "
+        "ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET utf8mb4"
+    )
+    try:
+        rows_in.load(session, target.table, place, columns, rows_in.pieces_of(rows))
+    except rows_in.ValueUnfit as unfit:
+        raise _named(unfit, changes, rows, target) from unfit
+    copies = pc.sum(rows.column("copies")).as_py() if "copies" in rows.column_names else rows.num_rows
+    return Rows(place, tuple(rows.column_names), rows.num_rows, int(copies or 0))
+
+
+def _named(unfit: rows_in.ValueUnfit, changes: NetChanges, rows: Any, target: SlaveTable) -> rows_in.ValueUnfit:
+    """The same with the table's own column, and the value, where the server says which ones they are."""
+    found = _PLACE.search(unfit.reason)
+    if found is None or found["column"] == "copies":
+        return unfit
+    letter, number = found["column"][0], int(found["column"][1:])
+    name = (changes.key if letter == "k" else changes.columns)[number - 1]
+    value = rows.column(found["column"])[int(found["row"]) - 1].as_py() if int(found["row"]) <= rows.num_rows else None
+    shown = "" if value is None or name in target.hidden else f" {value[:80]!r}"
+    said = "its text may hold values of masked columns" if target.hidden else unfit.reason
+    return rows_in.ValueUnfit(target.table, f"column {name}, the value{shown}: {said}")

@@ -1,0 +1,273 @@
+"""A PostgreSQL master and a MariaDB slave, loaded, applied to and compared by what runs in production."""
+
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psycopg
+from tests.scenarios.initial_load.loaders import in_threads
+
+from sluice import config
+from sluice.apply.apply_loop import ApplyLoop
+from sluice.apply.executor import ThreadExecutor
+from sluice.capture import resources
+from sluice.coordination import redis_store
+from sluice.load import steps
+from sluice.load.load_job import LoadJob
+from sluice.load.load_snapshot import LoadSnapshot
+from sluice.load.loader import load_worker
+from sluice.load.selection import Selection
+from sluice.load.update import Update
+from sluice.model.checkpoint import Checkpoint
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
+from sluice.pair import Pair
+from sluice.vendors.mysql import catalog as slave_catalog
+from sluice.vendors.mysql.connection import MySQLSession, quoted
+from sluice.vendors.mysql.connection import connect as connect_slave
+from sluice.vendors.mysql.target.control_tables import CheckpointStore, RejectStore
+from sluice.vendors.postgres import catalog
+from sluice.vendors.postgres.connection import connect
+from sluice.vendors.postgres.source import position
+from sluice.vendors.postgres.source.tables_registry import Registry
+
+CONFIG = """
+prefix: DEMO_
+master: {{conn_id: m, schema: public}}
+slaves:
+  dr1: {{conn_id: s, vendor: mysql{slave}}}
+tables:
+  public.*: {{}}
+apply: {{lease: 2.0, checkpoint_interval: 0.1, stage_above: {stage}, max_batch_changes: {batch}}}
+initial: {{block_rows: {block_rows}, parallel: 2}}
+"""
+T = TypeVar("T")
+AS_TEXT = ("json", "jsonb", "interval", "inet", "xml", "time without time zone", "uuid", "numeric", "bit", "character")
+
+
+@dataclass
+class Rig:
+    """Both databases and the replication between them."""
+
+    pair: Pair
+    redis_url: str
+    master: psycopg.Connection[Any]
+    slave: MySQLSession
+    failure: BaseException | None = None
+
+    @classmethod
+    def build(
+        cls,
+        database: Callable[..., ConnectionInfo],
+        mariadb: Callable[[], ConnectionInfo],
+        redis_url: str,
+        folder: Path,
+        tables: str,
+        *,
+        stage: int = 20_000,
+        batch: int = 1_000_000,
+        block_rows: int = 1_000,
+        **slave: str,
+    ) -> "Rig":
+        """`tables`: DDL of the master, whose tables are captured. `slave`: options of the slave."""
+        options = "".join(f", {name}: {value}" for name, value in slave.items())
+        text = CONFIG.format(slave=options, stage=stage, batch=batch, block_rows=block_rows)
+        (folder / "DEMO.yaml").write_text(text)
+        infos = {"m": database(), "s": mariadb()}
+        rig = cls(
+            Pair.of(config.load("DEMO_"), "dr1", infos),
+            redis_url,
+            connect(infos["m"], application="test", autocommit=True),
+            connect_slave(infos["s"], application="test"),
+        )
+        rig.master.execute(tables)
+        rig.capture()
+        return rig
+
+    def capture(self) -> None:
+        resources.install(self.master, self.pair.prefix, "public")
+        registry = Registry(self.master, self.pair.prefix, "public")
+        for resolved in self.pair.replication.resolve(catalog.tables(self.master)):
+            if not registry.has(resolved.table):
+                registry.register(resolved.table)
+            registry.capture(resolved.table)
+
+    # Loading and applying
+
+    def update(self, **choice: Any) -> Update:
+        return Update.named(self.pair, f"update {uuid.uuid4().hex[:6]}", Selection.from_dict(choice))
+
+    def begin_load(self, **choice: Any) -> Update:
+        """All steps up to TRANSITION."""
+        update, store = self.update(**choice), redis_store.connect(self.redis_url)
+        steps.begin(update, store)
+        steps.create_tables(update)
+        steps.plan(update, store, steps.IN_ONE_SNAPSHOT if update.options.read == "snapshot" else "")
+        return update
+
+    def load(self, update: Update | None = None, **choice: Any) -> Update:
+        """An initial update up to the last block."""
+        update = update or self.begin_load(**choice)
+        with LoadJob(update) as job, LoadSnapshot(update) as held:
+            in_threads(job, partial(load_worker, update), 2, lambda: (job.tick(), held.check()))
+        steps.arrive(update, redis_store.connect(self.redis_url))
+        return update
+
+    def finish(self, update: Update) -> Any:
+        return steps.finish(update)
+
+    def apply(self) -> "Running":
+        """An apply in a thread of this process; use it as a context."""
+        return Running(self)
+
+    @property
+    def store(self) -> CheckpointStore:
+        return CheckpointStore(self.slave, self.pair.prefix, "", "dr1")
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        found = self.store.read()
+        assert found is not None
+        return found
+
+    @property
+    def rejects(self) -> RejectStore:
+        return RejectStore(self.slave, self.pair.prefix, "", "dr1")
+
+    def await_current(self, seconds: float = 60.0) -> None:
+        """Returns when the slave is NORMAL and has applied all that the master has committed by now."""
+        now = position.take(self.master, self.pair.prefix, "public")
+
+        def current() -> bool:
+            found = self.checkpoint
+            applied = found.position is not None and found.position.covers_all_of(now)
+            return applied and found.state == "NORMAL" and not found.catching_up
+
+        self.await_that(current, seconds)
+
+    def await_that(self, condition: Callable[[], bool], seconds: float = 60.0) -> None:
+        """Raises what ended the apply, should it end before the condition holds."""
+        end = time.monotonic() + seconds
+        while not condition():
+            if self.failure is not None:
+                failure, self.failure = self.failure, None
+                raise failure
+            assert time.monotonic() < end, f"not within {seconds} s; checkpoint: {self.checkpoint}"
+            time.sleep(0.02)
+
+    # Comparing, without what is tested
+
+    def differences(self) -> dict[str, tuple[Any, ...]]:
+        """Of each table that differs some rows only on the master and only on the slave."""
+        found = {}
+        for table in self.tables():
+            master, slave = self.master_rows(table), self.slave_rows(table)
+            if master != slave:
+                ours = [row for row in master if row not in slave]
+                theirs = [row for row in slave if row not in master]
+                found[str(table)] = (ours[:3], theirs[:3], len(master), len(slave))
+        return found
+
+    def tables(self) -> list[TableName]:
+        return [table for table in catalog.tables(self.master) if not table.name.startswith("demo_")]
+
+    def master_rows(self, table: TableName) -> list[tuple[Any, ...]]:
+        shape = catalog.shape(self.master, table)
+        assert shape is not None
+        columns = []
+        for column in shape.replicated:
+            name = quoted(column.name)
+            plain = column.type.split("(")[0]
+            as_text = plain in AS_TEXT or "." in column.type or column.type.endswith("[]")
+            columns.append(f"{name}::text" if as_text else name)
+        query = f"SELECT {', '.join(columns)} FROM {quoted(table.schema, table.name)}"
+        return sorted((tuple(map(_plain, row)) for row in self.master.execute(query.encode())), key=repr)
+
+    def slave_rows(self, table: TableName) -> list[tuple[Any, ...]]:
+        shape = catalog.shape(self.master, table)
+        there = slave_catalog.shape(self.slave, table)
+        assert shape is not None and there is not None, table
+        columns = []
+        for column in shape.replicated:
+            own = there.column(column.name).type
+            name = quoted(column.name)
+            if own.startswith("time("):
+                name = f"TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM CAST({name} AS CHAR)))"
+            elif own.startswith("bit"):
+                name = f"LPAD(BIN({name}), {own[4:-1]}, '0')"
+            elif own.startswith("decimal") or own == "time" or own == "uuid":
+                name = f"CAST({name} AS CHAR)"
+            columns.append(name)
+        place = quoted(table.name) if table.schema == "public" else quoted(table.schema, table.name)
+        rows = self.slave.run(f"SELECT {', '.join(columns)} FROM {place}")
+        return sorted((tuple(map(_plain, row)) for row in rows), key=repr)
+
+    def close(self) -> None:
+        self.master.close()
+        self.slave.close()
+
+
+class CountingExecutor(ThreadExecutor):
+    """Knows how many windows it staged."""
+
+    staged = 0
+
+    def map(self, task: Callable[[int], T], parts: int, what: str = "") -> list[T]:
+        self.staged += 1
+        return super().map(task, parts, what)
+
+
+class Running(AbstractContextManager["Running"]):
+    """An apply that runs in a thread."""
+
+    def __init__(self, rig: Rig):
+        self.rig = rig
+        self.stop = threading.Event()
+        self.executor = CountingExecutor(2)
+        self.loop = ApplyLoop(rig.pair, redis_store.connect(rig.redis_url), self.executor, self.stop)
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.failure: BaseException | None = None
+
+    def __enter__(self) -> "Running":
+        self.rig.failure = None
+        self.thread.start()
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.stop.set()
+        self.thread.join(timeout=60)
+        assert not self.thread.is_alive(), "the apply did not stop"
+        if error is None and self.failure is not None and self.rig.failure is self.failure:
+            raise self.failure
+
+    def await_normal_mode(self) -> None:
+        """Returns when all is applied and changes must match the slave's rows."""
+        self.rig.await_current()
+        self.rig.await_that(lambda: self._taken_over and not self.loop.mode.on)
+
+    @property
+    def _taken_over(self) -> bool:
+        """Which decides the mode."""
+        checkpoint = self.loop.checkpoint
+        return checkpoint is not None and self.loop.report.status.read().get("epoch") == checkpoint.epoch
+
+    def _run(self) -> None:
+        try:
+            self.loop.run()
+        except BaseException as error:
+            self.failure = self.rig.failure = error
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+    if isinstance(value, bool):
+        return int(value)
+    return value

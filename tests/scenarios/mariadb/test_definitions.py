@@ -1,0 +1,102 @@
+"""Changes of definitions on a slave whose DDL commits by itself."""
+
+from collections.abc import Callable
+
+import pytest
+
+from sluice.vendors.mysql.connection import MySQLSession
+from sluice.vendors.mysql.target.alter import DefinitionRefused
+from tests.scenarios.mariadb.rig import Rig
+
+NOTES = (
+    "CREATE TABLE public.notes (id int PRIMARY KEY, title varchar(20), body text, n int NOT NULL); "
+    "INSERT INTO public.notes SELECT n, 'title ' || n, 'body', n FROM generate_series(1, 50) AS n"
+)
+COURSE = [
+    "ALTER TABLE public.notes ADD COLUMN added timestamptz NOT NULL DEFAULT '2020-01-01 00:00+00'",
+    "ALTER TABLE public.notes ADD COLUMN plain numeric(10,2)",
+    "UPDATE public.notes SET plain = id / 3.0 WHERE id % 2 = 0",
+    "ALTER TABLE public.notes RENAME COLUMN body TO text",
+    "UPDATE public.notes SET text = text || '!' WHERE id < 5",
+    "ALTER TABLE public.notes ALTER COLUMN n TYPE bigint, ALTER COLUMN n DROP NOT NULL",
+    "INSERT INTO public.notes (id, n) VALUES (100, NULL), (101, 5000000000)",
+    "ALTER TABLE public.notes ALTER COLUMN title TYPE varchar(40)",
+    "UPDATE public.notes SET title = repeat('x', 40) WHERE id = 7",
+    "ALTER TABLE public.notes DROP COLUMN plain",
+    "ALTER TABLE public.notes RENAME TO memos",
+    "INSERT INTO public.memos (id, title) VALUES (102, 'after')",
+    "CREATE TABLE public.later (id uuid PRIMARY KEY, at timestamp)",
+    "INSERT INTO public.later VALUES (gen_random_uuid(), now())",
+    "TRUNCATE public.memos",
+    "INSERT INTO public.memos (id, title) VALUES (103, 'after all')",
+]
+
+
+def test_definitions_are_followed_in_their_order_with_the_rows_around_them(rig: Callable[..., Rig]) -> None:
+    pair = rig(NOTES)
+    update = pair.load()
+    with pair.apply() as running:
+        pair.await_current()
+        pair.finish(update)
+        running.await_normal_mode()
+        for statement in COURSE:
+            with pair.master.transaction():
+                pair.master.execute(statement.encode())
+            pair.capture()
+        pair.await_current()
+        assert pair.differences() == {}
+    assert {table.name for table in pair.tables()} == {"memos", "later"}
+    assert pair.slave.run("SHOW TABLES LIKE 'notes'").fetchall() == []
+
+
+def test_one_that_is_killed_before_any_statement_of_a_change_is_resumed(
+    rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each statement that alters the slave fails once, with all that came before it done."""
+    pair = rig(NOTES)
+    pair.load()
+    with pair.apply():
+        pair.await_current()
+    for statement in COURSE:
+        with pair.master.transaction():
+            pair.master.execute(statement.encode())
+        pair.capture()
+    met: set[str] = set()
+    run = MySQLSession.run
+
+    def fails_once(session: MySQLSession, query: str, params: object = None) -> object:
+        place = query.split("(")[0]
+        if query.startswith(("ALTER TABLE", "RENAME TABLE", "CREATE TABLE", "COMMIT")) and place not in met:
+            met.add(place)
+            raise Killed(query)
+        return run(session, query, params)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(MySQLSession, "run", fails_once)
+    for _ in range(60):
+        try:
+            with pair.apply():
+                pair.await_current()
+            break
+        except Killed:
+            continue
+    monkeypatch.undo()
+    assert len(met) > 6
+    assert pair.differences() == {}
+    assert pair.rejects.open() == []
+
+
+def test_a_column_that_would_lose_something_is_refused_and_followed_once_that_is_allowed(
+    rig: Callable[..., Rig],
+) -> None:
+    pair = rig(NOTES)
+    pair.load()
+    with pytest.raises(DefinitionRefused, match="lossy_columns"), pair.apply():
+        pair.await_current()
+        pair.master.execute("ALTER TABLE public.notes ADD COLUMN tags text[]")
+        pair.master.execute("UPDATE public.notes SET tags = ARRAY['a', 'b'] WHERE id = 1")
+        pair.capture()
+        pair.await_current()
+
+
+class Killed(Exception):
+    """As the end of the process at this place would."""
