@@ -60,7 +60,7 @@ CASES = {
     "vendor unfinished": (
         ("demo_master, vendor: postgres", "demo_master, vendor: oracle"),
         "2: master.vendor: an Oracle database can be neither master nor slave yet: its capture and its positions are "
-        "written, what connects, reads, loads and applies is not (docs/oracle.md); known vendors:",
+        "written, what connects, reads, loads and applies is not (docs/oracle.md); known vendors of a master:",
     ),
     "vendor unknown": (
         ("vendor: postgres}\nslaves", "vendor: postgresql}\nslaves"),
