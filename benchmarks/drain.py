@@ -1,9 +1,9 @@
 """`drain`: changes wait on the master; how long from letting them go until the slave shows the last of them.
 
-Ours: the gate is closed while they are made, then opened; the apply is the long-running one, its JVM warm. The
-reference: PostgreSQL's logical replication on the same servers, its subscription disabled and enabled. Both sides begin
-each run with tables emptied by a replicated TRUNCATE, vacuumed, dirty pages written. After each run both tables are
-compared.
+Ours: the gate is closed while they are made, then opened; the apply is the long-running one, Spark a server that is up.
+The reference: PostgreSQL's logical replication on the same servers, its subscription disabled and enabled. Both sides
+begin each run with tables emptied by a replicated TRUNCATE, vacuumed, dirty pages written. After each run both tables
+are compared. The figure `process` is the same by Spark's executors, beside the apply process alone.
 """
 
 import argparse
@@ -46,6 +46,7 @@ def run(args: argparse.Namespace) -> Report:
     chosen = {name: mix for name, mix in goals(args.scale).items() if name in (args.figure or ("bulk", "tens"))}
     with ExitStack() as stack:
         servers = stack.enter_context(Servers(args))
+        alone = _by_process(servers, args) if "process" in (args.figure or ()) else []
         sides: dict[str, Side] = {}
         if args.side != "reference":
             ours = sides["ours"] = Ours(servers, args, mixes.DDL)
@@ -55,12 +56,30 @@ def run(args: argparse.Namespace) -> Report:
             native = sides["reference"] = Native(servers, mixes.DDL)
             stack.callback(native.close)
         figures = [measure(servers, sides, mix, goal, args) for mix, goal in chosen.values()]
+        if alone:
+            mix = mixes(args.scale)["bulk"][0]
+            runs = alternate("drain executors", {"ours": lambda: drain(servers, ours, mix)}, args.rounds, args.warm_up)
+            title = f"{mix.title}, by executors"
+            figures.append(Figure(title, "changes/s", runs["ours"], alone, "the apply process alone", goal=0.7))
         setting = {
             **machine.describe(),
             **servers.describe(),
             **{name: side.describe() for name, side in sides.items()},
         }
     return Report("drain", figures, setting)
+
+
+def _by_process(servers: Servers, args: argparse.Namespace) -> list[Run]:
+    """The drain in bulk by an apply that leaves nothing to Spark."""
+    mix = mixes(args.scale)["bulk"][0]
+    ours = Ours(servers, args, mixes.DDL, stage_above=1_000_000_000)
+    try:
+        ours.start()
+        return alternate("drain process", {"ours": lambda: drain(servers, ours, mix)}, args.rounds, args.warm_up)[
+            "ours"
+        ]
+    finally:
+        ours.close()
 
 
 def measure(servers: Servers, sides: dict[str, Side], mix: Mix, goal: float | None, args: argparse.Namespace) -> Figure:

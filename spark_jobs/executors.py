@@ -52,7 +52,7 @@ def differ(found: Sequence[Found]) -> list[str]:
         elif each.lacking:
             said.append(f"{each.host} lacks {each.lacking}")
         elif each.library != library.fingerprint():
-            said.append(f"{each.host} imports another version of Sluice than the one it was sent")
+            said.append(f"{each.host} has another version of Sluice loaded: start Spark's server anew")
     return sorted(set(said))
 
 

@@ -152,7 +152,12 @@ class SparkExecutor:
             session = None
             try:
                 session = self._connected()
-                found = self._supplied(session)
+                found = self._looked(session)
+                if differ(found):
+                    # Its workers may have imported another version by now: those of a new session have not.
+                    self._release(session)
+                    session = self._connected()
+                    found = self._supplied(session)
             except Terminal as refused:
                 with self._changed:
                     self._refused = refused
@@ -197,10 +202,7 @@ class SparkExecutor:
         return session
 
     def _supplied(self, session: "SparkSession") -> list[Found]:
-        """What executors are like. Those that lack the library get it. Raises `ExecutorsDiffer`."""
-        found = self._looked(session)
-        if not differ(found):
-            return found
+        """What executors are like, once they have the library. Raises `ExecutorsDiffer`."""
         folder = Path(tempfile.mkdtemp(prefix="sluice-library-"))
         try:
             session.addArtifacts(str(library.archive(folder)), pyfile=True)

@@ -25,6 +25,8 @@ def import_all() -> None:
     for vendor in registry.names():
         with suppress(ImportError):
             registry.vendor_of(vendor)
+    # Of what was imported here, and not of files that are exchanged later: workers inherit it.
+    importlib.import_module("sluice.library").fingerprint()
 
 
 if __name__ == "__main__":

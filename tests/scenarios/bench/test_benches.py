@@ -48,7 +48,7 @@ def test_drain_measures_both_sides_and_counts_their_costs(tmp_path: Path) -> Non
         for run in figure["runs"]["ours"] + figure["runs"]["reference"]:
             assert run["detail"]["changes"] == changes == pytest.approx(run["value"] * run["seconds"])
             assert run["detail"]["rows"] == rows
-        assert {"master", "slave", "driver", "JVM", "Redis"} <= figure["runs"]["ours"][0]["cpu"].keys()
+        assert {"master", "slave", "driver", "Spark", "Redis"} <= figure["runs"]["ours"][0]["cpu"].keys()
         assert "driver" not in figure["runs"]["reference"][0]["cpu"]
 
 

@@ -195,7 +195,10 @@ def of_sparks_pages(listener: Listener) -> str:
     for path in ("/environment/", "/jobs/", "/connect/", "/api/v1/applications"):
         status, text = status_of(listener.port, path)
         said += "" if status == 200 else f"{path}: {status}. "
-        said += "".join(f"{path} shows {word!r}. " for word in (b"threadDump", b"(kill)") if word in text)
+        said += f"{path} offers to kill. " if b"(kill)" in text else ""
+    for path in ("/executors/threadDump/?executorId=driver", "/executors/heapHistogram/?executorId=driver"):
+        if b"for executor" in status_of(listener.port, path)[1]:
+            said += f"{path} shows the inside of the server. "
     for path in ("/jobs/job/kill/?id=0", "/stages/stage/kill/?id=0"):
         if status_of(listener.port, path, "POST")[0] == 200:
             said += f"{path} is obeyed. "

@@ -87,6 +87,18 @@ def test_a_task_that_fails_says_why_and_the_next_one_runs(executor: SparkExecuto
     assert executor.map(lambda number: number, 1) == [0]
 
 
+def test_a_session_that_the_server_has_forgotten_is_followed_by_another_one(executor: SparkExecutor) -> None:
+    """As after a restart of the server, or half an hour without work."""
+    assert executor.map(lambda number: number, 1) == [0]
+    session = executor._session
+    assert session is not None
+    session.client.release_session()
+    with pytest.raises(ExecutorsFailed, match="Spark at sc://localhost:"):
+        executor.map(lambda number: number, 1)
+    assert executor.map(lambda number: number, 1) == [0]
+    assert executor._session is not session
+
+
 def test_what_a_task_carries_is_in_no_page_log_argument_or_environment(
     executor: SparkExecutor, spark: SparkServer
 ) -> None:

@@ -89,7 +89,7 @@ class Job:
 
     def ended(self) -> int:
         """Its exit code. What it said holds no password."""
-        code = self.process.wait(120)
+        code = self.process.wait(300)
         self._reader.join(30)
         assert not any(secret in line for secret in self.secrets for line in self.lines)
         return code
@@ -117,7 +117,7 @@ def test_killed_then_run_to_its_end(big: Rig, endpoint: dict[str, Any]) -> None:
     update = big.update()
     big.prepare(update)
     first = Job(big, update, endpoint)
-    until(lambda: bool(stored(big)) or first.process.poll() is not None, 120)
+    until(lambda: bool(stored(big)) or first.process.poll() is not None, 300)
     first.process.send_signal(signal.SIGKILL)
     assert first.ended() == -signal.SIGKILL
     before = stored(big)
@@ -136,14 +136,14 @@ def test_stopped_it_may_be_started_again_and_cancelled_it_says_why(big: Rig, end
     big.prepare(update)
     big.slow_down("public.orders", 0.0005)
     stopped = Job(big, update, endpoint)
-    until(lambda: bool(begun(big)), 120)
+    until(lambda: bool(begun(big)), 300)
     stopped.process.send_signal(signal.SIGTERM)
     assert stopped.ended() == 75
     assert "told to stop" in stopped.lines[-1]
     assert not any(block.state is BlockState.BEGUN for block in big.blocks())
 
     cancelled = Job(big, update, endpoint)
-    until(lambda: bool(begun(big)), 120)
+    until(lambda: bool(begun(big)), 300)
     assert steps.cancel(update, big.store)
     assert cancelled.ended() == 78
     assert "the slave is INCONSISTENT (Initial Update interrupted by the ADMIN)" in cancelled.lines[-1]
@@ -155,7 +155,7 @@ def test_an_executor_and_a_worker_process_that_die_cost_their_block_and_not_the_
     big.prepare(update)
     big.slow_down("public.orders", 0.0005)
     job = Job(big, update, CLUSTER)
-    until(lambda: bool(begun(big)), 120)
+    until(lambda: bool(begun(big)), 300)
     worker = worker_of(job, big.master_info.port)
     seen = begun(big)
     worker.kill()
@@ -175,7 +175,7 @@ def test_from_one_snapshot_it_begins_anew_when_killed_and_ends_in_normal_with_th
     big.prepare(update)
     assert Gate(big.store, update.prefix, "dr1").closures()
     first = Job(big, update, endpoint, redis_url)
-    until(lambda: bool(stored(big)) or first.process.poll() is not None, 120)
+    until(lambda: bool(stored(big)) or first.process.poll() is not None, 300)
     first.process.send_signal(signal.SIGKILL)
     assert first.ended() == -signal.SIGKILL
     big.master.execute("UPDATE public.orders SET v = 'later' WHERE id % 1000 = 0")
