@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> Report:
             stack.callback(native.close)
         figures = [measure(servers, sides, mix, goal, args) for mix, goal in chosen.values()]
         if alone:
-            mix = mixes(args.scale)["bulk"][0]
+            mix = goals(args.scale)["bulk"][0]
             runs = alternate("drain executors", {"ours": lambda: drain(servers, ours, mix)}, args.rounds, args.warm_up)
             title = f"{mix.title}, by executors"
             figures.append(Figure(title, "changes/s", runs["ours"], alone, "the apply process alone", goal=0.7))
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> Report:
 
 def _by_process(servers: Servers, args: argparse.Namespace) -> list[Run]:
     """The drain in bulk by an apply that leaves nothing to Spark."""
-    mix = mixes(args.scale)["bulk"][0]
+    mix = goals(args.scale)["bulk"][0]
     ours = Ours(servers, args, mixes.DDL, stage_above=1_000_000_000)
     try:
         ours.start()
