@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import psycopg
-from tests.scenarios.initial_load.loaders import in_threads
 
 from sluice import config
 from sluice.apply.apply_loop import ApplyLoop
@@ -37,6 +36,7 @@ from sluice.vendors.postgres import catalog
 from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.source import position
 from sluice.vendors.postgres.source.tables_registry import Registry
+from tests.rig.loaders import in_threads
 
 CONFIG = """
 prefix: DEMO_
