@@ -5,13 +5,11 @@ others. Nothing here imports pyspark: the server is a program.
 """
 
 import contextlib
-import ctypes
 import importlib.util
 import os
 import re
 import secrets
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -33,6 +31,7 @@ FEWEST_SLOTS = 16
 
 _ROOT = Path(__file__).resolve().parents[1]
 _LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
+_WITH_PARENT = Path(__file__).with_name("with_parent.py")
 _SCRATCH = "driver-"
 _SECRET_LACKING = "A secret key must be specified"  # noqa: S105
 _HIDDEN = ("AIRFLOW", "SLUICE_REDIS", "SPARK_REMOTE", "SPARK_CONNECT", "SPARK_LOCAL_REMOTE", "PYSPARK_SUBMIT", "PGPASS")
@@ -211,10 +210,10 @@ class ConnectServer:
         self, output: IO[bytes], *, environment: Mapping[str, str] | None = None, dies: bool = False
     ) -> "subprocess.Popen[bytes]":
         """Starts the server after `prepare()`, without waiting for it. `dies`: with the thread that started it."""
+        starter = [sys.executable, "-I", str(_WITH_PARENT), str(os.getpid())] if dies else []
         self._child = subprocess.Popen(
-            self.command(), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, cwd=self.folder,
-            env=dict(environment or self.environment()), umask=0o077, start_new_session=not dies,
-            preexec_fn=_die_with_parent if dies else None,
+            [*starter, *self.command()], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+            cwd=self.folder, env=dict(environment or self.environment()), umask=0o077, start_new_session=not dies,
         )  # fmt: skip
         return self._child
 
@@ -317,8 +316,3 @@ def _property(value: str) -> str:
     """`value` as java.util.Properties reads it back."""
     units = value.encode("utf-16-be")
     return "".join(f"\\u{units[place]:02x}{units[place + 1]:02x}" for place in range(0, len(units), 2))
-
-
-def _die_with_parent() -> None:
-    """In the child, before exec: PR_SET_PDEATHSIG with SIGKILL."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)

@@ -36,6 +36,7 @@ from sluice.coordination.status import Status
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.model.slave_state import SlaveState
+from sluice.vendors.postgres.connection import connect
 from sluice.vendors.postgres.target.control_tables import CheckpointStore
 from tests.traces import nothing_runs
 
@@ -274,7 +275,7 @@ def test_status_tells_each_pair_whatever_state_its_slave_is_in(stack: Stack) -> 
         f"DEMO_ from demo_master ({place}): nothing is installed on the master yet",
         "DEMO_ → dr1: UNCONFIGURED: no initial update yet",
     ]
-    with stack.slaves["dr1"].connect("demo", ROLE) as slave:
+    with connect(stack.slaves["dr1"].info("demo", ROLE), application="test", autocommit=True) as slave:
         store = CheckpointStore(slave, Prefix("DEMO_"), "sluice", "dr1")
         store.ensure()
         store.move(SlaveState.INITIAL, "being prepared")
