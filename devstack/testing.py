@@ -15,9 +15,9 @@ ROOT = Path(__file__).resolve().parent.parent
 QUICK = ("-m", "not long", "--hypothesis-profile", "quick")
 """Without --all: what takes long is left out, and a property is tried with a third of the examples."""
 
-SIDE_BY_SIDE = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "2")
-"""Files side by side, each with servers of its own. Most of the time goes into waiting, so even two cores carry three
-of them in little more than half the time of one. `tests/conftest.py` says in which order. A test that hangs ends its
+SIDE_BY_SIDE = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "2")
+"""Files side by side, each with servers of its own. Most of the time goes into waiting, so even two cores carry four of
+them. `tests/conftest.py` says in which order. A test that hangs ends its
 worker with a stack trace (`faulthandler_timeout`); the third one ends the run."""
 
 SLOWEST = ("--durations=25", "--durations-min=2")

@@ -26,7 +26,7 @@ def rig(servers: Servers, tmp_path: Path) -> Iterator[Rig]:
     with servers.master.connect() as admin:
         admin.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
         admin.execute("SELECT pg_reload_conf()")
-    with pair(plan(0), servers, tmp_path) as (built, _):
+    with pair(plan(1), servers, tmp_path) as (built, _):
         yield built
         built.close()
     with servers.master.connect() as admin:

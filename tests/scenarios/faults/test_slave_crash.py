@@ -21,7 +21,7 @@ def rig(servers: Servers, tmp_path: Path) -> Iterator[Rig]:
     with servers.slave.connect() as admin:
         admin.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
         admin.execute("SELECT pg_reload_conf()")
-    with pair(replace(plan(0), stage=300), servers, tmp_path) as (built, _):
+    with pair(replace(plan(1), stage=300), servers, tmp_path) as (built, _):
         yield built
     servers.start_all()
     with servers.slave.connect() as admin:
