@@ -17,8 +17,8 @@ QUICK = ("-m", "not long", "--hypothesis-profile", "quick")
 
 SIDE_BY_SIDE = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "2")
 """Files side by side, each with servers of its own. Most of the time goes into waiting, so even two cores carry four of
-them. `tests/conftest.py` says in which order. A test that hangs ends its
-worker with a stack trace (`faulthandler_timeout`); the third one ends the run."""
+them. `tests/conftest.py` says in which order. A test that hangs ends its worker with a stack trace
+(`faulthandler_timeout`); the third one ends the run."""
 
 SLOWEST = ("--durations=25", "--durations-min=2")
 NO_TESTS = 5
