@@ -194,7 +194,8 @@ def of_sparks_pages(listener: Listener) -> str:
     said = ""
     for path in ("/environment/", "/jobs/", "/connect/", "/api/v1/applications"):
         status, text = status_of(listener.port, path)
-        said += "" if status == 200 else f"{path}: {status}. "
+        # 404: the server begins, and this page is not there yet.
+        said += "" if status in (200, 404) else f"{path}: {status}. "
         said += f"{path} offers to kill. " if b"(kill)" in text else ""
     for path in ("/executors/threadDump/?executorId=driver", "/executors/heapHistogram/?executorId=driver"):
         if b"for executor" in status_of(listener.port, path)[1]:
