@@ -47,7 +47,6 @@ def _archive() -> zipimport.zipimporter | None:
     return loader if isinstance(loader, zipimport.zipimporter) else None
 
 
-@cache
 def _read(path: Path) -> tuple[str, frozenset[str]]:
     """The statement without its header, and its placeholders."""
     archive = _archive()
@@ -67,13 +66,14 @@ COMMON = "common"
 MAY_GO_UNUSED = frozenset({"prefix", "schema", "clock", "among"})
 
 
-def _found(vendor: str, name: str) -> tuple[str, frozenset[str]]:
-    """The vendor's own statement; where it has none, that of all."""
+@cache
+def _found(place: Path, vendor: str, name: str) -> tuple[str, frozenset[str]]:
+    """The vendor's own statement; where it has none, that of all. Looked for once: applies ask for one each window."""
     try:
-        return _read(folder() / vendor / f"{name}.sql")
+        return _read(place / vendor / f"{name}.sql")
     except SqlFileMissing as missing:
         try:
-            return _read(folder() / COMMON / f"{name}.sql")
+            return _read(place / COMMON / f"{name}.sql")
         except SqlFileMissing:
             raise missing from None
 
@@ -87,7 +87,7 @@ def render(vendor: str, name: str, **placeholders: str) -> str:
     Raises `SqlFileMissing`, `KeyError` for a placeholder without a value, `ValueError` for a
     value that the file does not use, but for `MAY_GO_UNUSED`.
     """
-    text, used = _found(vendor, name)
+    text, used = _found(folder(), vendor, name)
     unused = set(placeholders) - used - MAY_GO_UNUSED
     if unused:
         raise ValueError(f"{vendor}/{name}.sql has no placeholder {', '.join(sorted(unused))}")
