@@ -166,7 +166,7 @@ class MariaDBServer(Server):
 
     def popen_options(self) -> dict[str, Any]:
         account = service_account()
-        # The TMPDIR of whoever starts it may be a folder that the server's account cannot write.
+        # The caller's TMPDIR may be a folder that the server's account cannot write.
         own = {"LC_ALL": "C", "TMPDIR": str(self.data)}
         environment = {**clean_environment("MYSQL", "MARIADB", "LC_", "LANG"), **own}
         return {**super().popen_options(), **(account.popen if account else {}), "env": environment}

@@ -1,4 +1,4 @@
--- A table was emptied: what is set aside of its rows is an older state from here on.
+-- A table was emptied: rejects of its rows are an older state from here on.
 -- Called by: the apply, in its transaction. Parameters: slave, table_schema, table, repl_key.
 -- Placeholders: ${prefix}, ${schema}. Privileges: SELECT, UPDATE on REJECTS.
 UPDATE ${schema}.${prefix}rejects

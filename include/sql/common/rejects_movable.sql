@@ -1,4 +1,4 @@
--- Those changes that are set aside whose status may change, locked. Called by: the apply when it answers, the DAG rejects.
+-- Locks the rejects whose status may change. Called by: the apply when it answers, the DAG rejects.
 -- Placeholders: ${prefix}, ${schema}; ${ids}, ${statuses} which. Parameters: slave, and those of ${ids} and ${statuses}.
 -- Result: the ids. Privileges: SELECT, UPDATE on REJECTS.
 SELECT id FROM ${schema}.${prefix}rejects WHERE slave = %(slave)s AND ${ids} AND ${statuses} FOR UPDATE

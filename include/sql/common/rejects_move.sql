@@ -1,4 +1,4 @@
--- Changes that are set aside take another status. Called by: the apply when it answers, the DAG rejects, after
+-- Gives rejects another status. Called by: the apply when it answers, the DAG rejects, after
 -- rejects_movable. By hand, while an apply runs:
 --   UPDATE demo_rejects SET status = 'asked', asked_by = 'anna', asked_at = CURRENT_TIMESTAMP
 --   WHERE id = 7 AND status = 'set aside'

@@ -1,4 +1,4 @@
--- A newer change of the same row was applied: what is set aside of it is an older state from here on.
+-- A newer change of the same row was applied: its reject is an older state from here on.
 -- Called by: the apply, in its transaction. Parameters: slave, table_schema, table, key, repl_key.
 -- Placeholders: ${prefix}, ${schema}; ${among} the condition that the key is one of a change's.
 -- Privileges: SELECT, UPDATE on REJECTS.

@@ -1,4 +1,4 @@
--- A change set aside by the policy on_conflict: reject, once however often it comes. Called by: the apply, in its
+-- Stores a reject (on_conflict: reject), once however often the change comes. Called by: the apply, in its
 -- transaction.
 -- Parameters: slave, repl_key, table_schema, table, action, content, oldcontent, held, reason, key_columns, keys, newer.
 -- Placeholders: ${prefix}, ${schema}. Privileges: SELECT, INSERT on REJECTS.

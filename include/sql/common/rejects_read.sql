@@ -1,4 +1,4 @@
--- Changes that are set aside, oldest first.
+-- Rejects, oldest first.
 -- Called by: the apply (those still open, and the one it carries out), the DAG rejects (to show them).
 -- Placeholders: ${prefix}, ${schema}; ${ids}, ${statuses} which; ${lock}: FOR UPDATE or nothing.
 -- Parameters: slave, number at most, and those of ${ids} and ${statuses}. Privileges: SELECT, UPDATE on REJECTS.

@@ -21,6 +21,17 @@ class ColumnMissing(Terminal):
         self.column = column
 
 
+class SlaveTableMissing(Terminal):
+    """A table that changes on the master does not exist on the slave."""
+
+    def __init__(self, table: TableName):
+        super().__init__(
+            f"Table {table} does not exist on the slave. Create it there and start an initial update, "
+            "or take it out of the replication's tables."
+        )
+        self.table = table
+
+
 class Conflict(Terminal):
     """A change does not fit the slave's `table`. With `on_conflict: reject` it is replayed and set aside.
 

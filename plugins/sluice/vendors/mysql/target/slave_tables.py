@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sluice import sql_files
-from sluice.database.conflicts import ColumnMissing
+from sluice.database.conflicts import ColumnMissing, SlaveTableMissing
 from sluice.database.session import Session
-from sluice.errors import Terminal
 from sluice.model import foreign_key_order
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.mask import NO_PATTERNS, Mask
@@ -17,17 +16,6 @@ from sluice.vendors.mysql import catalog, names
 from sluice.vendors.mysql.catalog import OwnIndex
 from sluice.vendors.mysql.column_texts import ColumnTexts
 from sluice.vendors.mysql.connection import native
-
-
-class SlaveTableMissing(Terminal):
-    """A table that changes on the master does not exist on the slave."""
-
-    def __init__(self, table: TableName):
-        super().__init__(
-            f"Table {table} does not exist on the slave. Create it there and start an initial update, "
-            "or take it out of the replication's tables."
-        )
-        self.table = table
 
 
 @dataclass(frozen=True)

@@ -13,26 +13,14 @@ from functools import cached_property
 import psycopg
 
 from sluice import sql_files
-from sluice.database.conflicts import ColumnMissing
+from sluice.database.conflicts import ColumnMissing, SlaveTableMissing
 from sluice.database.session import Session
-from sluice.errors import Terminal
 from sluice.model import foreign_key_order
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.mask import NO_PATTERNS, Mask
 from sluice.model.names import TableName
 from sluice.vendors.postgres import foreign_keys
 from sluice.vendors.postgres.connection import native, quoted
-
-
-class SlaveTableMissing(Terminal):
-    """A table that changes on the master does not exist on the slave."""
-
-    def __init__(self, table: TableName):
-        super().__init__(
-            f"Table {table} does not exist on the slave. Create it there and start an initial update, "
-            "or take it out of the replication's tables."
-        )
-        self.table = table
 
 
 @dataclass(frozen=True)
