@@ -172,6 +172,7 @@ def _spark_connection(server: SparkServer) -> dict[str, Any]:
         "host": "localhost",  # by this name Spark's client sends the token without TLS
         "port": server.port,
         "password": server.token,
+        "extra": json.dumps({"pages": server.ui_url}),
     }
 
 

@@ -11,7 +11,7 @@ from sluice.airflow.pages.known import Gathered
 from sluice.airflow.pages.look import Looked
 from sluice.airflow.pages.overview import Choice, overview
 from sluice.cli import watched
-from sluice.coordination.known_pairs import Known
+from sluice.coordination.known_pairs import Known, Past
 from sluice.errors import Terminal
 from sluice.operate.actions import ACTIONS, Incomplete, conf_of, ordered
 from tests.unit.test_monitor import NOW, some
@@ -46,9 +46,8 @@ def test_trouble_stands_first() -> None:
 def test_one_slave_is_told_in_detail() -> None:
     found, known = some()
     (row, *_) = overview(found, known, Choice(find="z"), NOW).groups[0].rows
-    told = "\n".join(
-        watched.details(as_data.whole_slave(Gathered(found, Known(), NOW), row, Looked(None, None)), colours=False)
-    )
+    whole = as_data.whole_slave(Gathered(found, Known(), NOW), row, Looked(None, None), Past())
+    told = "\n".join(watched.details(whole, colours=False))
     assert told.startswith("B_ → z: INCONSISTENT: disk full") and "safe mode" in told and "gate           open" in told
 
 

@@ -15,6 +15,7 @@ import logging
 import threading
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import redis
 
@@ -36,6 +37,7 @@ from sluice.errors import DataLost, SluiceError, Terminal, Transient
 from sluice.model import safemode
 from sluice.model.checkpoint import Checkpoint, CheckpointMoved, Fenced
 from sluice.model.comparison_trigger import COMPARE_AND_TELL, ComparisonTrigger
+from sluice.model.event import EventKind
 from sluice.model.position import Position
 from sluice.model.safemode import SafeMode
 from sluice.model.slave_state import APPLYING, SlaveState
@@ -57,6 +59,7 @@ COMPARE_WITH_TRIGGERS_SECONDS = 30.0
 DIGEST_SECONDS, DIGEST_SHARE, LONGEST_DIGEST_SECONDS = 15.0, 500.0, 30.0
 """The same for the digest of definitions that no change says; and at most so long: people hear within a minute."""
 LONGEST_BACKOFF_SECONDS = 15.0
+_END = "The apply has ended"
 REREAD_SECONDS = 1.0
 """How often the configuration file is looked at."""
 
@@ -163,6 +166,10 @@ class ApplyLoop:
             self._close_gate(error)
             raise
         finally:
+            self.report.ended(
+                self._status("ended"),
+                "The apply begins anew with the changed configuration" if self._changed else _END,
+            )
             self._forget()
             self.gate.forget()
             self.lease.release()
@@ -240,7 +247,9 @@ class ApplyLoop:
         self.tally.windows += 1
         self.tally.changes += changes
         self.tally.busy_seconds += self._written - started
-        self.report.applied(changes, self._written - started)
+        self.report.applied(changes, self._written - started, self.applier.written)
+        for cut in self.applier.definitions:
+            self.report.event(EventKind.DEFINITION, str(cut))
         self._write_status("applying")
         self._summarise()
 
@@ -415,10 +424,12 @@ class ApplyLoop:
             self.checkpoints.note(self.checkpoint, str(error), self.applier.reached)
 
     def _write_status(self, activity: str, *, force: bool = False) -> None:
-        if not force and not self.report.due():
-            return
+        if force or self.report.due():
+            self.report.write(self._status(activity), self.seen)
+
+    def _status(self, activity: str) -> dict[str, Any]:
         checkpoint = self.checkpoint or self._known
-        values = {
+        return {
             "activity": activity,
             "state": checkpoint.state if checkpoint else None,
             "catching_up": bool(checkpoint and checkpoint.catching_up),
@@ -434,8 +445,8 @@ class ApplyLoop:
             if checkpoint
             else {},
             "message": checkpoint.message if checkpoint else "",
+            "spark": self.executor.pages,
         }
-        self.report.write(values, self.seen)
 
     def _summarise(self) -> None:
         now = time.monotonic()
