@@ -60,7 +60,7 @@ class MySQLTables:
 
     def has(self, table: str) -> bool:
         name = self._prefix + table
-        rows = self.session.run(
+        rows = self.session.look_up(
             sql_files.render("mysql", "relations", names="table_schema = %(database)s AND table_name = %(name)s"),
             {"database": self.session.info.database, "name": name},
         ).fetchall()
