@@ -29,6 +29,7 @@ _COMMANDS = {
     "gate": ("hold a slave back, and let it go on", operating.arguments_of_gate),
     "rejects": ("list, apply or drop changes that were set aside", operating.arguments_of_rejects),
     "verify": ("compare a slave with its master, or repair it", operating.arguments_of_verify),
+    "act": ("do what a button of the monitor does", operating.arguments_of_act),
     "logs": ("show what a slave's apply says", operating.arguments_of_logs),
     "import": ("load initial data that was carried here as files", options.arguments_of_import),
     "record": ("write the changes of a master into files", options.arguments_of_record),

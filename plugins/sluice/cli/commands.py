@@ -71,3 +71,4 @@ run_gate = operate.run_gate
 run_rejects = operate.run_rejects
 run_verify = operate.run_verify
 run_logs = operate.run_logs
+run_act = operate.run_act
