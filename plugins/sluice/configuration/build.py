@@ -5,6 +5,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from sluice.configuration import option, options, stream
+from sluice.configuration.ddl import DdlOptions
 from sluice.configuration.locations import location
 from sluice.configuration.mistakes import Mistake
 from sluice.configuration.model import (
@@ -41,11 +42,12 @@ def build(root: Node, points_at: tuple[Path, ...], mistakes: list[Mistake]) -> R
     most = options.items_limit(section, mistakes)
     kept = option.read(section, "housekeeping", HousekeepingOptions)
     shown = monitor(section)
+    ddl = option.read(section, "ddl", DdlOptions)
     section.finish()
     if len(mistakes) > before or prefix is None:
         return None
     return Replication(
-        prefix, master, slaves, rules, apply, initial, verify, root.file, notify, most, kept, points_at, shown
+        prefix, master, slaves, rules, apply, initial, verify, root.file, notify, most, kept, points_at, shown, ddl
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice.configuration import option
+from sluice.configuration.ddl import DdlOptions
 from sluice.configuration.monitor import MonitorOptions
 from sluice.configuration.resolve import ResolvedTable, resolve, rule_for
 from sluice.configuration.rule import TableRule
@@ -237,6 +238,8 @@ class Replication:
     """The files of xmlBlaster that `source` points at, read with it."""
     monitor: MonitorOptions = field(default_factory=MonitorOptions)
     """From which values on the monitor warns."""
+    ddl: DdlOptions = field(default_factory=DdlOptions)
+    """What slaves do about changes of definitions that are no items."""
 
     def slave(self, name: str) -> SlaveConfig:
         """Raises `UnknownSlave`."""
