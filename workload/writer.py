@@ -82,16 +82,7 @@ class Tally:
 class Writer(threading.Thread):
     """Writes until stopped, through crashes of the master."""
 
-    def __init__(
-        self,
-        master: ConnectionInfo,
-        number: int,
-        character: Character,
-        seed: int,
-        pace: Pace | None = None,
-        portable: bool = False,
-    ):
-        """`portable`: writes no value that only PostgreSQL has."""
+    def __init__(self, master: ConnectionInfo, number: int, character: Character, seed: int, pace: Pace | None = None):
         super().__init__(name=f"{character.name} {number}", daemon=True)
         self.number = number
         self.character = character
@@ -100,7 +91,6 @@ class Writer(threading.Thread):
         self.failure: BaseException | None = None
         self._master = master
         self._pace = pace
-        self._portable = portable
         self._enough = threading.Event()
         self._unfinished = False
         """A prepared transaction may wait on the master to be committed."""
@@ -135,7 +125,7 @@ class Writer(threading.Thread):
 
     def work(self, connection: psycopg.Connection[Any]) -> Work:
         """A transaction begins."""
-        work = Work(connection, self.number, self._portable)
+        work = Work(connection, self.number)
         # Also opens the transaction: what follows in `connection.transaction()` is a savepoint.
         work.run("SELECT 1")
         return work

@@ -32,7 +32,7 @@ class Side:
 
     rows: int
     digest: str
-    """Hexadecimal digits."""
+    """32 hexadecimal digits."""
 
 
 @dataclass(frozen=True)

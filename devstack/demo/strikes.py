@@ -14,7 +14,6 @@ import psutil
 from devstack.demo.chaos import Strike, Victim
 from devstack.demo.events import Events
 from devstack.process import ProcessId, await_true, session
-from devstack.services import Services
 from devstack.stack import Stack
 from sluice.errors import SluiceError
 
@@ -64,7 +63,7 @@ class Hand:
         else:
             service = {
                 Victim.AIRFLOW: f"airflow-{strike.detail}",
-                Victim.SLAVE: Services.service_of(slave),
+                Victim.SLAVE: f"slave-{slave}",
                 Victim.MASTER: "master",
                 Victim.REDIS: "redis",
                 Victim.SPARK: "spark",

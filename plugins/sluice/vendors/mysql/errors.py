@@ -103,8 +103,7 @@ def kind_of(error: BaseException) -> type[DatabaseError]:
         return ServerUnproved
     if number in KINDS:
         return KINDS[number]
-    of_driver = number == 0 and isinstance(error, pymysql.err.OperationalError | pymysql.err.InterfaceError)
-    if of_driver or isinstance(error, ConnectionError | TimeoutError):
+    if number == 0 and isinstance(error, pymysql.err.OperationalError | pymysql.err.InterfaceError | OSError):
         return DatabaseUnreachable
     if 2000 <= number < 3000 and isinstance(error, pymysql.err.OperationalError):
         return DatabaseUnreachable

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from sluice.database.schema import (
     CollationDefinition,
-    Comment,
     Constraint,
     DomainCheck,
     Index,
@@ -23,7 +22,6 @@ from sluice.vendors.mysql.target.definitions import lacking, surplus
 
 __all__ = [
     "collations",
-    "comments",
     "constraints",
     "domain_checks",
     "domain_checks_lacking",
@@ -53,10 +51,6 @@ def indexes(connection: Session, tables: Sequence[TableName]) -> list[Index]:
 
 
 def constraints(connection: Session, tables: Sequence[TableName]) -> list[Constraint]:
-    raise NotAMaster
-
-
-def comments(connection: Session, tables: Sequence[TableName]) -> list[Comment]:
     raise NotAMaster
 
 
