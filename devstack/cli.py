@@ -55,7 +55,7 @@ _BESIDE_THE_SERVERS = {
     "add": ("devstack.replications", "add"),
     "remove": ("devstack.replications", "remove"),
     "status": ("devstack.commands", "status"),
-    **{name: ("devstack.operate", name) for name in ("gate", "rejects", "verify", "logs")},
+    **{name: ("devstack.operate", name) for name in ("gate", "rejects", "verify", "act", "logs")},
 }
 
 

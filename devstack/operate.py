@@ -1,4 +1,4 @@
-"""`gate`, `rejects`, `verify` and `logs` beside the servers: without `--airflow` that of the stack is meant."""
+"""`gate`, `rejects`, `verify`, `act` and `logs` beside the servers: without `--airflow` that of the stack is meant."""
 
 import argparse
 
@@ -27,6 +27,10 @@ def rejects(args: argparse.Namespace) -> int:
 
 def verify(args: argparse.Namespace) -> int:
     return operate.run_verify(args, airflow)
+
+
+def act(args: argparse.Namespace) -> int:
+    return operate.run_act(args, airflow)
 
 
 def logs(args: argparse.Namespace) -> int:

@@ -110,10 +110,18 @@ class Services:
 
     def connection(self, place: str) -> ConnectionInfo:
         """How the replication reaches `master` or a slave, as the role without privileges."""
+        return self.server(place).info(DATABASE, ROLE)
+
+    def server(self, place: str) -> PostgresServer | MariaDBServer:
+        """Of `master` or of a slave."""
         if place == MARIADB:
-            return self.mariadb.info(DATABASE, ROLE)
-        server = self.master if place == "master" else self.slaves[place]
-        return server.info(DATABASE, ROLE)
+            return self.mariadb
+        return self.master if place == "master" else self.slaves[place]
+
+    @staticmethod
+    def service_of(place: str) -> str:
+        """The service that is the server of `master` or of a slave."""
+        return place if place in ("master", MARIADB) else f"slave-{place}"
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -172,6 +180,7 @@ def _spark_connection(server: SparkServer) -> dict[str, Any]:
         "host": "localhost",  # by this name Spark's client sends the token without TLS
         "port": server.port,
         "password": server.token,
+        "extra": json.dumps({"pages": server.ui_url}),
     }
 
 

@@ -32,7 +32,7 @@ from devstack.postgres_programs import programs
 from devstack.postgres_releases import NEWEST
 from devstack.process import ProcessId, await_true
 from devstack.runner import Report, State
-from devstack.services import Services, replications_folder
+from devstack.services import DATABASE, Services, replications_folder
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 
@@ -167,6 +167,10 @@ class Stack:
     def connection(self, place: str) -> ConnectionInfo:
         """The database `demo` of `master` or of a slave, as its owner: what the Airflow connections `demo_*` say."""
         return self.services.connection(place)
+
+    def administration(self, place: str) -> ConnectionInfo:
+        """The same database, as its server's administrator."""
+        return self.services.server(place).info(DATABASE)
 
     @property
     def replications(self) -> tuple[Path, ...]:

@@ -73,6 +73,11 @@ class SparkExecutor:
         return _never
 
     @property
+    def pages(self) -> str:
+        """See `sluice.apply.executor.Executor`: of a server of its own. Those of an endpoint its connection names."""
+        return (self._own.ui_url if self._own else None) or ""
+
+    @property
     def parallelism(self) -> int:
         self._awaited()
         return self._parallelism
@@ -235,8 +240,7 @@ class SparkExecutor:
 
     @property
     def _place(self) -> str:
-        pages = self._own.ui_url if self._own else None
-        return f"{self._endpoint} (its pages: {pages})" if pages else str(self._endpoint)
+        return f"{self._endpoint} (its pages: {self.pages})" if self.pages else str(self._endpoint)
 
     def _lose(self, session: "SparkSession", why: BaseException) -> None:
         """Whatever the matter is, another session begins without it. Only the first to notice does something."""

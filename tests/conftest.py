@@ -62,15 +62,23 @@ LONG = (
 )
 """Folders with the files that take longest, longest first."""
 
-TOGETHER = ("tests/scenarios/with_airflow/", "tests/browser/")
-"""Folders whose files share what takes long to start: one worker gets them all."""
+TOGETHER = {
+    "tests/scenarios/with_airflow/": "one start of Airflow",
+    "tests/browser/": "one start of Airflow's API server",
+    "tests/scenarios/initial_files/test_spark_job.py": "one start of Spark",
+    "tests/scenarios/initial_load/test_load_job.py": "one start of Spark",
+    "tests/scenarios/detached_apply/test_spark_executor.py": "one start of Spark",
+}
+"""Folders and files that share what takes long to start: one worker gets all those of the same word."""
 
 
 class Together(LoadFileScheduling):
-    """Files go to workers one by one, those of `TOGETHER` by the folder."""
+    """Files go to workers one by one, those of `TOGETHER` by what they share."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return next((folder for folder in TOGETHER if nodeid.startswith(folder)), super()._split_scope(nodeid))
+        return next(
+            (shared for place, shared in TOGETHER.items() if nodeid.startswith(place)), nodeid.split("::", 1)[0]
+        )
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -141,11 +149,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if not has_turn(seen[test], marker.args[0], config.option.run_number):
                 item.add_marker(pytest.mark.long)
             seen[test] += 1
+        if "spark" in getattr(item, "fixturenames", ()) and "one start of Spark" not in TOGETHER.get(_file(item), ""):
+            raise pytest.UsageError(f"{_file(item)} uses the server of Spark: name it in TOGETHER of tests/conftest.py")
 
     def place(item: pytest.Item) -> int:
         return next((number for number, folder in enumerate(LONG) if folder in item.path.parts), len(LONG))
 
     items.sort(key=place)
+
+
+def _file(item: pytest.Item) -> str:
+    return item.nodeid.split("::", 1)[0]
 
 
 @pytest.fixture(scope="session")

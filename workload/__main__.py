@@ -3,9 +3,9 @@
     python -m workload < task
 
 The task is one line of JSON on standard input: `connection` (a ConnectionInfo's values), `seed`, `rate` (row changes a
-second of all writers together). A tally goes to standard output twice a second, one line of JSON each. When standard
-input ends, because it was closed or because the starter died, the writers finish their transactions and the process
-ends.
+second of all writers together), `portable` (whether they leave out values that only PostgreSQL has). A tally goes to
+standard output twice a second, one line of JSON each. When standard input ends, because it was closed or because the
+starter died, the writers finish their transactions and the process ends.
 """
 
 import json
@@ -24,7 +24,10 @@ def main() -> int:
     """Returns the exit status, 0."""
     task = json.loads(sys.stdin.readline())
     info, pace = ConnectionInfo.from_dict(task["connection"]), Pace(task["rate"])
-    writers = [Writer(info, number, character, task["seed"], pace) for number, character in enumerate(SHOP, 1)]
+    writers = [
+        Writer(info, number, character, task["seed"], pace, task["portable"])
+        for number, character in enumerate(SHOP, 1)
+    ]
     for writer in writers:
         writer.start()
     ended = threading.Event()

@@ -23,6 +23,8 @@ ODD_COLUMNS = (
 )  # fmt: skip
 LONG_TABLE = sql.Identifier("Mixed Case", "ein_Name_mit_genau_dreiundsechzig_Bytes_und_einem_ß_am_Ende_ß")
 ZOO_IDS = 500
+KEY_ABROAD = 700
+"""Characters of a text in a key that every vendor's index takes."""
 TEXTS = (*zoo.TEXTS, None)
 
 
@@ -35,7 +37,7 @@ def _slots(count: int) -> sql.Composed:
 
 def zoo_insert(work: Work, chance: Random) -> None:
     columns = zoo.columns(work.connection)
-    values = zoo.row(chance, columns)
+    values = zoo.row(chance, columns, work.portable)
     upsert: sql.SQL | sql.Composed = sql.SQL("ON CONFLICT DO NOTHING")
     if chance.random() < 0.4:
         column = sql.Identifier(chance.choice(columns))
@@ -49,7 +51,7 @@ def zoo_insert(work: Work, chance: Random) -> None:
 
 def zoo_update(work: Work, chance: Random) -> None:
     columns = chance.sample(zoo.columns(work.connection), chance.randint(1, 8))
-    values = zoo.row(chance, columns)
+    values = zoo.row(chance, columns, work.portable)
     assignments = sql.SQL(", ").join(sql.SQL("{} = %s").format(sql.Identifier(column)) for column in columns)
     update = sql.SQL("UPDATE public.type_zoo SET {}, changed_at = clock_timestamp() WHERE id = %s").format(assignments)
     work.write(update, *values.values(), chance.randint(1, ZOO_IDS))
@@ -87,7 +89,7 @@ def odd_insert(work: Work, chance: Random) -> None:
         'INSERT INTO {} ("select", "Mixed Column", "order", "dot.ted.name", {}) VALUES (%s, %s, %s, %s, {})'
         " ON CONFLICT DO NOTHING"
     ).format(ODD_TABLE, sql.SQL(", ").join(map(_identifier, values)), _slots(len(values)))
-    work.write(insert, *_odd_key(chance), chance.randint(1, 99), "1.10", *values.values())
+    work.write(insert, *_odd_key(work, chance), chance.randint(1, 99), "1.10", *values.values())
 
 
 def odd_update(work: Work, chance: Random) -> None:
@@ -95,13 +97,13 @@ def odd_update(work: Work, chance: Random) -> None:
     assignments = sql.SQL(", ").join(sql.SQL("{} = %s").format(_identifier(column)) for column in columns)
     where = sql.SQL(' WHERE "select" = %s AND "Mixed Column" = %s')
     statement = sql.SQL("UPDATE {} SET {}").format(ODD_TABLE, assignments) + where
-    work.write(statement, *chance.choices(zoo.TEXTS, k=3), *_odd_key(chance))
+    work.write(statement, *chance.choices(zoo.TEXTS, k=3), *_odd_key(work, chance))
 
 
 def odd_key(work: Work, chance: Random) -> None:
     """Change a part of a key of two columns, the text with blanks and separators in it."""
-    number, text = _odd_key(chance)
-    new = chance.choice(zoo.TEXTS)
+    number, text = _odd_key(work, chance)
+    new = _key_text(work, chance)
     statement = sql.SQL(
         'UPDATE {table} SET "Mixed Column" = %s WHERE "select" = %s AND "Mixed Column" = %s'
         ' AND NOT EXISTS (SELECT FROM {table} WHERE "select" = %s AND "Mixed Column" = %s)'
@@ -188,10 +190,10 @@ def reading_change(work: Work, chance: Random) -> None:
     """Equal rows several times; one of several equal rows changes, others go."""
     work.write(
         "INSERT INTO public.readings SELECT %s, %s, %s, '2024-01-01' FROM generate_series(1, %s)",
-        chance.randint(0, 9), chance.choice(zoo.DOUBLES), chance.choice((*zoo.JSONS, None)), chance.randint(1, 4),
+        chance.randint(0, 9), _double(work, chance), chance.choice((*zoo.JSONS, None)), chance.randint(1, 4),
     )  # fmt: skip
     some = "(SELECT ctid FROM public.readings WHERE sensor = %s LIMIT %s)"
-    work.write(f"UPDATE public.readings SET value = %s WHERE ctid IN {some}", chance.choice(zoo.DOUBLES),
+    work.write(f"UPDATE public.readings SET value = %s WHERE ctid IN {some}", _double(work, chance),
                chance.randint(0, 9), 1)  # fmt: skip
     work.write(f"DELETE FROM public.readings WHERE ctid IN {some}", chance.randint(0, 9), 3)
 
@@ -204,5 +206,14 @@ ODD: tuple[Operation, ...] = (
 """What stands here more often is done more often."""
 
 
-def _odd_key(chance: Random) -> tuple[int, str]:
-    return chance.randint(1, 40), chance.choice(zoo.TEXTS)
+def _odd_key(work: Work, chance: Random) -> tuple[int, str]:
+    return chance.randint(1, 40), _key_text(work, chance)
+
+
+def _key_text(work: Work, chance: Random) -> str:
+    texts = [text for text in zoo.TEXTS if len(text) <= KEY_ABROAD] if work.portable else zoo.TEXTS
+    return chance.choice(texts)
+
+
+def _double(work: Work, chance: Random) -> str:
+    return chance.choice([text for text in zoo.DOUBLES if zoo.portable(text)] if work.portable else zoo.DOUBLES)

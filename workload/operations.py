@@ -25,10 +25,11 @@ Statement = str | sql.SQL | sql.Composed
 class Work:
     """An open transaction: its statements, and how many rows they changed."""
 
-    def __init__(self, connection: psycopg.Connection[Any], number: int = 0):
-        """`number`: the writer's."""
+    def __init__(self, connection: psycopg.Connection[Any], number: int = 0, portable: bool = False):
+        """`number`: the writer's. `portable`: a slave is of another vendor, so that it writes what that one has."""
         self.connection = connection
         self.number = number
+        self.portable = portable
         self.changes = 0
         self.events: list[str] = []
 

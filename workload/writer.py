@@ -82,7 +82,16 @@ class Tally:
 class Writer(threading.Thread):
     """Writes until stopped, through crashes of the master."""
 
-    def __init__(self, master: ConnectionInfo, number: int, character: Character, seed: int, pace: Pace | None = None):
+    def __init__(
+        self,
+        master: ConnectionInfo,
+        number: int,
+        character: Character,
+        seed: int,
+        pace: Pace | None = None,
+        portable: bool = False,
+    ):
+        """`portable`: writes no value that only PostgreSQL has."""
         super().__init__(name=f"{character.name} {number}", daemon=True)
         self.number = number
         self.character = character
@@ -91,6 +100,7 @@ class Writer(threading.Thread):
         self.failure: BaseException | None = None
         self._master = master
         self._pace = pace
+        self._portable = portable
         self._enough = threading.Event()
         self._unfinished = False
         """A prepared transaction may wait on the master to be committed."""
@@ -125,7 +135,7 @@ class Writer(threading.Thread):
 
     def work(self, connection: psycopg.Connection[Any]) -> Work:
         """A transaction begins."""
-        work = Work(connection, self.number)
+        work = Work(connection, self.number, self._portable)
         # Also opens the transaction: what follows in `connection.transaction()` is a savepoint.
         work.run("SELECT 1")
         return work

@@ -6,6 +6,7 @@ that a column this server lacks is simply not asked for.
 
 import base64
 import json
+import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from random import Random
@@ -205,6 +206,13 @@ RANDOM: Mapping[str, Callable[[Random], str]] = {
     "domain": lambda random: str(random.randint(0, 10000) / 100),
 }
 
+TYPED_ABROAD = frozenset(
+    {"numeric_scaled", "numeric_negative_scale", "real", "double", "date", "timestamp", "timestamptz"}
+    | {"timestamptz_short"}
+)
+"""Columns that are numbers and times on another vendor, too; those of other types are texts there."""
+_ABROAD = re.compile(r"nan|infinity|BC|^\d{5,}-|^9999-12-31 24", re.IGNORECASE)
+
 LARGE = 100_000
 """Characters of the occasional large text: it goes to TOAST, and compresses badly."""
 
@@ -216,7 +224,19 @@ def _text(random: Random) -> str:
     return "".join(random.choices(alphabet, k=random.randint(0, 60)))
 
 
-def value(random: Random, column: str) -> Value:
+def portable(value: Value) -> bool:
+    """Whether numbers and times of other vendors have this value: no NaN, no infinity, years 1 to 9999."""
+    return value is None or _ABROAD.search(value) is None
+
+
+def extremes(column: str, only_portable: bool = False) -> tuple[Value, ...]:
+    """The extremes of a column. `only_portable`: those that other vendors have."""
+    name = column.removeprefix("c_")
+    values = EXTREMES[name]
+    return tuple(filter(portable, values)) if only_portable and name in TYPED_ABROAD else values
+
+
+def value(random: Random, column: str, only_portable: bool = False) -> Value:
     """A value for one column: one in ten NULL, most of the others extreme."""
     name = column.removeprefix("c_")
     drawn = random.random()
@@ -224,7 +244,7 @@ def value(random: Random, column: str) -> Value:
         return None
     if name in RANDOM and drawn < 0.4:
         return RANDOM[name](random)
-    return random.choice(EXTREMES[name])
+    return random.choice(extremes(column, only_portable))
 
 
 def columns(connection: psycopg.Connection[Any]) -> list[str]:
@@ -236,16 +256,15 @@ def columns(connection: psycopg.Connection[Any]) -> list[str]:
     return [str(name) for (name,) in rows]
 
 
-def row(random: Random, columns: Iterable[str]) -> dict[str, Value]:
+def row(random: Random, columns: Iterable[str], only_portable: bool = False) -> dict[str, Value]:
     """A value for each of the columns, which are those named `c_…` but for the generated ones."""
-    return {column: value(random, column) for column in columns}
+    return {column: value(random, column, only_portable) for column in columns}
 
 
-def first_rows(columns: Iterable[str]) -> list[dict[str, Value]]:
+def first_rows(columns: Iterable[str], only_portable: bool = False) -> list[dict[str, Value]]:
     """Rows that hold every extreme of every column once, and one row of NULLs."""
-    wanted = list(columns)
-    rows: list[dict[str, Value]] = [dict.fromkeys(wanted)]
-    for number in range(max(len(EXTREMES[column.removeprefix("c_")]) for column in wanted)):
-        extremes = ((column, EXTREMES[column.removeprefix("c_")]) for column in wanted)
-        rows.append({column: values[number % len(values)] for column, values in extremes})
+    values = {column: extremes(column, only_portable) for column in columns}
+    rows: list[dict[str, Value]] = [dict.fromkeys(values)]
+    for number in range(max(map(len, values.values()))):
+        rows.append({column: of_column[number % len(of_column)] for column, of_column in values.items()})
     return rows

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from devstack.postgres_releases import NEWEST, RELEASES
 
 DESCRIPTION = """\
-Replicates a PostgreSQL master, under live traffic, to a slave: everything on this machine, by real parts.
+Replicates a PostgreSQL master, under live traffic, to a slave, PostgreSQL or MariaDB: everything on this machine, by
+real parts.
 
 1. Starts PostgreSQL, Redis and Airflow, and makes the master: pgbench's tables, a table with every type and its
    extremes, tables with odd names, tables with foreign keys and without keys.
@@ -26,6 +27,7 @@ examples:
   ./sluice demo --once --rate 10000 --seconds 60  ten thousand row changes a second for a minute
   ./sluice demo --once --postgres 14              the same with a PostgreSQL 14 on both sides
   ./sluice demo --slaves 3                        two more slaves join while the first replicates
+  ./sluice demo --once --slave mariadb            into a MariaDB; with --slaves 2 into a PostgreSQL beside it, too
 """
 
 
@@ -78,6 +80,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--slaves", type=Range(1, 9, "slaves"), default=1, metavar="N", help="dr1, and dr2 to drN while it replicates"
+    )
+    parser.add_argument(
+        "--slave",
+        choices=("postgres", "mariadb"),
+        default="postgres",
+        help="what the first slave is (default postgres); others are PostgreSQL. The master then writes nothing that"
+        " a MariaDB cannot hold",
     )
     parser.add_argument(
         "--chaos", action="store_true", help="kill drivers, Airflow, slave, master and Redis at random moments"

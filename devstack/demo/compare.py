@@ -32,7 +32,7 @@ class Side:
 
     rows: int
     digest: str
-    """32 hexadecimal digits."""
+    """Hexadecimal digits."""
 
 
 @dataclass(frozen=True)

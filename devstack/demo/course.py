@@ -14,7 +14,7 @@ from types import FrameType
 
 import psycopg
 
-from devstack.demo import chaos, compare, leftovers, master, replications, report, slave
+from devstack.demo import chaos, compare, compare_vendors, leftovers, master, replications, report, slave
 from devstack.demo.accounts import APPLICATION, DATABASE, OWNER, PREFIX, SCHEMA
 from devstack.demo.captured import Captured
 from devstack.demo.heartbeat import Heartbeat
@@ -27,6 +27,7 @@ from devstack.demo.traffic import Traffic, TrafficFailed
 from devstack.demo.view import Picture
 from devstack.demo.waiting import Waiting
 from devstack.process import await_true
+from devstack.services import MARIADB
 from devstack.stack import Stack
 from sluice.cli.airflow import APPLY, INITIAL_UPDATE
 from sluice.errors import SluiceError
@@ -45,7 +46,7 @@ class Course:
         self.args = args
         self.scale: int = args.scale or (30 if args.chaos else 10)
         self.seed: int = args.seed if args.seed is not None else random.randrange(10_000)
-        self.names = [f"dr{number}" for number in range(1, args.slaves + 1)]
+        self.names = slave_names(args.slaves, args.slave)
         self.stage = "starting"
         self.screen = Screen(self.picture, args.plain)
         self.events = self.screen.events
@@ -96,9 +97,12 @@ class Course:
         os.environ["SLUICE_HOME"] = str(self.stack.home.root)
         leftovers.clear(self.stack, say)
         replications.write(self.stack.home.replications, self.names)
-        self.stack.blueprint = replace(self.stack.blueprint, slaves=(self.names[0],), airflow=True)
+        first = self.names[0]
+        has_mariadb = first == MARIADB
+        slaves = () if has_mariadb else (first,)
+        self.stack.blueprint = replace(self.stack.blueprint, slaves=slaves, mariadb=has_mariadb, airflow=True)
         self.memory.start()
-        start(self.stack, self.scale, self._start_traffic, self.events.say, self._enter)
+        start(self.stack, first, self.scale, self._start_traffic, self.events.say, self._enter)
         self._is_up = True
         self.stack.airflow.api().await_dags([INITIAL_UPDATE, APPLY])
         say(f"Airflow is ready at {self.stack.airflow.url}")
@@ -176,7 +180,8 @@ class Course:
         verdicts: dict[str, list[compare.Verdict]] = {}
         for replica in self.replicas:
             verdicts[replica.name] = []
-            for verdict in compare.compare(self.stack.master.info(DATABASE), replica.server.info(DATABASE), tables):
+            compared = compare_vendors.compare if replica.name == MARIADB else compare.compare
+            for verdict in compared(self.stack.master.info(DATABASE), replica.info, tables):
                 verdicts[replica.name].append(verdict)
                 self.stage = f"comparing {replica.name}: {len(verdicts[replica.name])} of {len(tables)} tables"
         return verdicts
@@ -226,7 +231,13 @@ class Course:
         self.heart = Heartbeat(self.stack.master.info(DATABASE, OWNER))
         self.heart.start()
         self.traffic = Traffic(
-            self.stack.master, self.args.rate, self.scale, self.seed, self.stack.environment(), self.events
+            self.stack.master,
+            self.args.rate,
+            self.scale,
+            self.seed,
+            self.stack.environment(),
+            self.events,
+            portable=self.stack.blueprint.mariadb,
         )
         self.traffic.start()
         self.captured = Captured(self.stack.master)
@@ -315,6 +326,13 @@ class Course:
             f"\nAirflow   {airflow.url}   user {airflow.user}   password {airflow.password}\n"
             f"Write to the master and see it arrive: ./sluice status shows the ports. ./sluice down ends everything."
         )
+
+
+def slave_names(count: int, vendor: str) -> list[str]:
+    """Of the demo's slaves, in the order in which they join: a MariaDB is the first, and named after itself."""
+    if vendor == MARIADB:
+        return [MARIADB, *(f"dr{number}" for number in range(1, count))]
+    return [f"dr{number}" for number in range(1, count + 1)]
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -14,7 +14,9 @@ from typing import Any
 
 import psycopg
 
+from devstack.demo import slave_sessions
 from devstack.demo.accounts import APPLICATION
+from sluice.database.errors import DatabaseError
 from sluice.model.connection import ConnectionInfo
 
 INTERVAL = 0.1
@@ -96,14 +98,15 @@ class LagMeter(threading.Thread):
 
     def run(self) -> None:
         connection = None
+        look = f"SELECT beat FROM {slave_sessions.table(self._slave, 'heartbeat')} WHERE id = 1".encode()
         while not self._stopping.wait(LOOK):
             try:
                 if connection is None or connection.closed:
-                    connection = connect(self._slave, "meter")
-                row = connection.execute("SELECT beat FROM public.heartbeat WHERE id = 1").fetchone()
+                    connection = slave_sessions.connect(self._slave, "meter")
+                row = connection.execute(look).fetchone()
                 if row:
                     self.arrived(int(row[0]), time.monotonic())
-            except psycopg.Error:  # down, or the table is not loaded yet
+            except DatabaseError:  # down, or the table is not loaded yet
                 if connection is not None:
                     connection.close()
                 self._stopping.wait(0.2)

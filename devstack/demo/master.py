@@ -23,10 +23,11 @@ Connection = psycopg.Connection[Any]
 _OPTIONAL = re.compile(r"^ *-- if (\w+)\n(.*?)^ *-- end\n", re.MULTILINE | re.DOTALL)
 
 
-def make(server: PostgresServer, scale: int) -> None:
+def make(server: PostgresServer, scale: int, portable: bool = False) -> None:
     """An empty database with its roles, then every table of the demo with its first rows.
 
-    Whatever an earlier demo left in the database goes. Raises `PgbenchFailed` and psycopg's errors.
+    `portable`: without values that only PostgreSQL has. Whatever an earlier demo left in the database goes.
+    Raises `PgbenchFailed` and psycopg's errors.
     """
     server.create_role(OWNER)
     server.create_role(ACCOUNT)
@@ -41,7 +42,7 @@ def make(server: PostgresServer, scale: int) -> None:
             owner.execute(script(name, features))
         owner.execute(tables.DDL.encode())
         owner.execute(script("shop_rows", features))
-        _fill_zoo(owner)
+        _fill_zoo(owner, portable)
     pgbench.make_tables(server.info(DATABASE, OWNER), server.directory / "passwords", scale)
     with server.connect(DATABASE) as admin:
         grant(admin)
@@ -95,13 +96,14 @@ def script(name: str, features: set[str]) -> str:
     return _OPTIONAL.sub(lambda match: match.group(2) if match.group(1) in features else "", text)
 
 
-def _fill_zoo(owner: Connection) -> None:
+def _fill_zoo(owner: Connection, portable: bool) -> None:
     columns = zoo.columns(owner)
+    rows = zoo.first_rows(columns, portable)
     insert = sql.SQL("INSERT INTO public.type_zoo (id, {}) VALUES (%s, {})").format(
         sql.SQL(", ").join(map(sql.Identifier, columns)), sql.SQL(", ").join([sql.Placeholder()] * len(columns))
     )
     with owner.transaction(), owner.cursor() as cursor:
-        cursor.executemany(insert, [[number, *row.values()] for number, row in enumerate(zoo.first_rows(columns), 1)])
+        cursor.executemany(insert, [[number, *row.values()] for number, row in enumerate(rows, 1)])
 
 
 def _has_xml(connection: Connection) -> bool:

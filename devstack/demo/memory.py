@@ -27,6 +27,8 @@ def kind(name: str, command: str) -> str:
     """Which part of the stack a process belongs to."""
     if "postgres" in name or "pgbench" in name:
         return "PostgreSQL" if "postgres" in name else "demo"
+    if "mariadb" in name:
+        return "MariaDB"
     if "java" in name or "spark" in command:
         return "Spark"
     if "redis" in name:

@@ -9,40 +9,34 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-import psycopg
 import redis
 
-from devstack.demo.accounts import PREFIX, SCHEMA
-from devstack.demo.heartbeat import connect
+from devstack.demo.accounts import PREFIX
+from devstack.demo.slave_sessions import connect, control_table, table
 from sluice.coordination.gate import Gate
+from sluice.database.errors import DatabaseError, UndefinedTable
+from sluice.database.session import Session
 from sluice.errors import SluiceError
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.model.position import Position
-from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
 
 INTERVAL = 0.25
-TABLES = f"{quoted(SCHEMA)}.{PREFIX.lower()}"
 
-CHECKPOINT = f"""
-    SELECT state, message, position, changes, target IS NOT NULL FROM {TABLES}checkpoint WHERE slave = %s
+CHECKPOINT = "SELECT state, message, position, changes, target IS NOT NULL FROM {checkpoint} WHERE slave = %s"
+BLOCKS = """
+    SELECT "schema", tablename, count(*), sum(CASE state WHEN 'stored' THEN 1 ELSE 0 END), coalesce(sum("rows"), 0),
+           sum(CASE state WHEN 'planned' THEN 0 ELSE 1 END)
+    FROM {blocks} WHERE slave = %s GROUP BY "schema", tablename ORDER BY 5 DESC, 1, 2
 """
-BLOCKS = f"""
-    SELECT schema || '.' || tablename, count(*), count(*) FILTER (WHERE state = 'stored'),
-           coalesce(sum(rows), 0)::bigint, count(*) FILTER (WHERE state <> 'planned')
-    FROM {TABLES}blocks WHERE slave = %s GROUP BY 1 ORDER BY 4 DESC, 1
+LOADED = """
+    SELECT coalesce(sum("rows"), 0), min(begun_at), max(stored_at) FROM {blocks} WHERE slave = %s AND state = 'stored'
 """
-LOADED = f"""
-    SELECT coalesce(sum(rows), 0)::bigint, extract(epoch FROM max(stored_at) - min(begun_at))::float8
-    FROM {TABLES}blocks
-    WHERE slave = %s AND state = 'stored'
-"""
-BALANCES = f"""
-    SELECT (SELECT state = 'NORMAL' AND target IS NULL FROM {TABLES}checkpoint WHERE slave = %s),
-           (SELECT sum(tbalance) FROM public.pgbench_tellers), (SELECT sum(bbalance) FROM public.pgbench_branches)
+BALANCES = """
+    SELECT (SELECT state = 'NORMAL' AND target IS NULL FROM {checkpoint} WHERE slave = %s),
+           (SELECT sum(tbalance) FROM {tellers}), (SELECT sum(bbalance) FROM {branches})
 """
 """One statement, one snapshot: in every state of the master both sums are equal."""
 
@@ -112,7 +106,7 @@ class Observer(threading.Thread):
         self._history: deque[tuple[float, int, int]] = deque(maxlen=200_000)
 
     def run(self) -> None:
-        connection: psycopg.Connection[Any] | None = None
+        connection: Session | None = None
         turns = 0
         while not self._stopping.wait(INTERVAL):
             closures = self._closures() if turns % 4 == 0 else self.latest.closures
@@ -123,9 +117,9 @@ class Observer(threading.Thread):
                 self._history.append((time.monotonic(), self.latest.changes, self.latest.rows))
                 if turns % 2 == 0 and self.latest.state == "NORMAL":
                     self._check_balances(connection)
-            except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+            except UndefinedTable:
                 self.latest = Observation(reachable=True, closures=closures)
-            except psycopg.Error:
+            except DatabaseError:
                 self.latest = replace(self.latest, reachable=False, closures=closures)
                 if connection is not None:
                     connection.close()
@@ -155,24 +149,33 @@ class Observer(threading.Thread):
         return (within[-1][1] - within[0][1]) / (within[-1][0] - within[0][0])
 
     def load_figures(self) -> tuple[int, float]:
-        """Rows loaded, and seconds from the first block begun to the last one stored. Raises psycopg's errors."""
+        """Rows loaded, and seconds from the first block begun to the last one stored. Raises Sluice's errors."""
         with connect(self._slave, "figures") as connection:
-            rows, seconds = connection.execute(LOADED, [self.slave_name]).fetchone() or (0, None)
-        return int(str(rows)), float(str(seconds or 0))
+            row = connection.execute(self._statement(LOADED), [self.slave_name]).fetchone()
+        rows, begun, stored = row or (0, None, None)
+        return int(rows), (stored - begun).total_seconds() if stored else 0.0
 
-    def _look(self, connection: psycopg.Connection[Any]) -> Observation:
-        row = connection.execute(CHECKPOINT, [self.slave_name]).fetchone()
+    def _statement(self, text: str) -> bytes:
+        """With the names of this slave's tables."""
+        own = {name: control_table(self._slave, name) for name in ("checkpoint", "blocks")}
+        others = {name: table(self._slave, f"pgbench_{name}") for name in ("tellers", "branches")}
+        return text.format(**own, **others).encode()
+
+    def _look(self, connection: Session) -> Observation:
+        row = connection.execute(self._statement(CHECKPOINT), [self.slave_name]).fetchone()
         if row is None:
             return Observation(reachable=True)
         state, message, position, changes, catching_up = row
         tables = self.latest.tables
         if state != "NORMAL" or not tables:
-            tables = tuple(TableProgress(*entry) for entry in connection.execute(BLOCKS, [self.slave_name]).fetchall())
+            blocks = connection.execute(self._statement(BLOCKS), [self.slave_name]).fetchall()
+            tables = tuple(TableProgress(f"{schema}.{name}", *map(int, counts)) for schema, name, *counts in blocks)
         seen = SnapshotPosition.parse(position) if position else None
         return Observation(state, message or "", seen, int(changes), bool(catching_up), tables, (), True)
 
-    def _check_balances(self, connection: psycopg.Connection[Any]) -> None:
-        consistent, tellers, branches = connection.execute(BALANCES, [self.slave_name]).fetchone() or (False, 0, 0)
+    def _check_balances(self, connection: Session) -> None:
+        row = connection.execute(self._statement(BALANCES), [self.slave_name]).fetchone()
+        consistent, tellers, branches = row or (False, 0, 0)
         if consistent:
             self.consistency.looks += 1
             if tellers != branches:

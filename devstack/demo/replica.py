@@ -2,7 +2,7 @@
 
 import time
 
-from devstack.demo.accounts import DATABASE, PREFIX
+from devstack.demo.accounts import PREFIX
 from devstack.demo.heartbeat import Beats, LagMeter, percentile
 from devstack.demo.observer import Observer
 from devstack.demo.report import SlaveFigures
@@ -20,8 +20,7 @@ class Replica:
 
     def __init__(self, name: str, stack: Stack, beats: Beats) -> None:
         self.name = name
-        self.server = stack.slaves[name]
-        info = self.server.info(DATABASE)
+        self.info = info = stack.administration(name)
         self.observer = Observer(name, info, stack.redis_url)
         self.meter = LagMeter(info, beats)
         self.update = InitialUpdate(stack.airflow.api(), name, PREFIX)
@@ -61,7 +60,7 @@ class Replica:
         )
 
     def figures(self, began: float, ended: float) -> SlaveFigures:
-        """What was measured while the traffic went on. Raises psycopg's errors."""
+        """What was measured while the traffic went on. Raises Sluice's errors."""
         lags = self.meter.lags(began, ended)
         rows, seconds = self.observer.load_figures()
         watched = self.observer.consistency

@@ -37,16 +37,22 @@ def require_disk(folder: Path, scale: int, databases: int) -> None:
 
 
 def start(
-    stack: Stack, scale: int, made: Callable[[], None], say: Callable[[str], None], enter: Callable[[str], None]
+    stack: Stack,
+    first: str,
+    scale: int,
+    made: Callable[[], None],
+    say: Callable[[str], None],
+    enter: Callable[[str], None],
 ) -> None:
-    """Returns when everything runs. `made` is called once master and slave are ready, `enter` told each stage.
+    """Returns when everything runs, the server of the `first` slave among it.
 
-    Raises what `Stack.up` raises, `PgbenchFailed`, and psycopg's errors; nothing is left running then.
+    `made` is called once master and slave are ready, `enter` told each stage. Raises what `Stack.up` raises,
+    `PgbenchFailed`, and the errors of psycopg and PyMySQL; nothing is left running then.
     """
     with ThreadPoolExecutor(2) as pool:
         up = pool.submit(stack.up, lambda text: None)
         try:
-            _make_databases(stack, scale, up, pool, enter)
+            _make_databases(stack, first, scale, up, pool, enter)
             say(f"master made: pgbench's tables in scale {scale}, and those of the writer")
             made()
             while not up.done():
@@ -60,11 +66,10 @@ def start(
 
 
 def _make_databases(
-    stack: Stack, scale: int, up: Future[None], pool: ThreadPoolExecutor, enter: Callable[[str], None]
+    stack: Stack, first: str, scale: int, up: Future[None], pool: ThreadPoolExecutor, enter: Callable[[str], None]
 ) -> None:
     """As soon as their servers run; Airflow takes longer."""
-    first = next(iter(stack.slaves))
-    needed = {"master", "redis", f"slave-{first}"}
+    needed = {"master", "redis", stack.services.service_of(first)}
 
     def ready() -> bool:
         return up.done() or needed.issubset(e.name for e in stack.status().services if e.state is State.RUNNING)
@@ -74,8 +79,8 @@ def _make_databases(
         up.result()
     enter("making the master")
     leftovers.forget_replication(stack.redis_url)
-    prepared = pool.submit(slave.make, stack.slaves[first])
-    master.make(stack.master, scale)
+    prepared = pool.submit(slave.make, stack.services.server(first))
+    master.make(stack.master, scale, portable=stack.blueprint.mariadb)
     prepared.result()
 
 

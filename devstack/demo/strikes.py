@@ -14,6 +14,7 @@ import psutil
 from devstack.demo.chaos import Strike, Victim
 from devstack.demo.events import Events
 from devstack.process import ProcessId, await_true, session
+from devstack.services import Services
 from devstack.stack import Stack
 from sluice.errors import SluiceError
 
@@ -63,7 +64,7 @@ class Hand:
         else:
             service = {
                 Victim.AIRFLOW: f"airflow-{strike.detail}",
-                Victim.SLAVE: f"slave-{slave}",
+                Victim.SLAVE: Services.service_of(slave),
                 Victim.MASTER: "master",
                 Victim.REDIS: "redis",
                 Victim.SPARK: "spark",

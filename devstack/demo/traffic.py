@@ -40,8 +40,17 @@ class Traffic:
     """Both sources of changes. `rate` is in row changes a second."""
 
     def __init__(
-        self, master: PostgresServer, rate: float, scale: int, seed: int, environment: Mapping[str, str], events: Events
+        self,
+        master: PostgresServer,
+        rate: float,
+        scale: int,
+        seed: int,
+        environment: Mapping[str, str],
+        events: Events,
+        portable: bool = False,
     ) -> None:
+        """`portable`: without values that only PostgreSQL has."""
+        self.portable = portable
         self.master, self.scale, self.seed, self.events = master, scale, seed, events
         self.writer_rate = min(rate * WRITER_SHARE, WRITER_MOST)
         self.mix = pgbench.mix(int(rate - self.writer_rate))
@@ -143,7 +152,7 @@ class Traffic:
 
     def _keep_writer(self) -> None:
         info = self.master.info(DATABASE, OWNER)
-        task = {"connection": info.to_dict(), "seed": self.seed, "rate": self.writer_rate}
+        task = {"connection": info.to_dict(), "seed": self.seed, "rate": self.writer_rate, "portable": self.portable}
         log = Path(self._environment["SLUICE_HOME"]) / "logs" / "demo-writer.log"
         with open(log, "ab") as errors:
             self._writer = writer = subprocess.Popen(

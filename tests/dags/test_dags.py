@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DAGS = ROOT / "dags"
 IDS = {
     "install_resources", "reconcile_tables", "initial_update", "cdc_apply", "gate", "rejects", "housekeeping", "resync",
-    "failover",
+    "failover", "remove_transaction", "uninstall_resources",
 }  # fmt: skip
 GOOD = "prefix: {prefix}\nmaster: {{conn_id: m}}\nslaves:\n{slaves}\ntables:\n  public.*: {{}}\n"
 
@@ -164,6 +164,8 @@ def test_params_are_those_of_the_contract(bag: DagBag) -> None:
         "rejects": {"prefix", "slave", "action", "ids", "force"},
         "housekeeping": set(),
         "resync": {"prefix", "slave", "action", "sample", "tables"},
+        "remove_transaction": {"prefix", "slave", "reason"},
+        "uninstall_resources": {"prefix", "confirm"},
     }
 
 

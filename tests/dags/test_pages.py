@@ -18,8 +18,13 @@ from sluice.coordination.lacks import Lacks
 from sluice.coordination.lease import Lease
 from sluice.coordination.status import Status
 from sluice.coordination.verification_log import VerificationLog
-from sluice.model.names import Prefix
+from sluice.database.conflicts import Drift
+from sluice.model.names import Prefix, TableName
 from sluice.operate.actions import ACTIONS
+from sluice.verify.findings import Outcome, TableFinding
+from sluice.verify.page import page
+from sluice.verify.report import as_dict
+from sluice.verify.resync import TableResult
 
 CONFIG = "prefix: DEMO_\nmaster: {conn_id: m}\nslaves: {dr1: {conn_id: s}}\ntables: {public.*: {}}\n"
 RUN = "manual__2026-11-21T00:41:08+00:00"
@@ -86,7 +91,15 @@ def report() -> str:
     name = state_paths.report_name(RUN)
     folder = state_paths.report_folder(RUN)
     told: list[dict[str, Any]] = [
-        {"prefix": "DEMO_", "slave": "dr1", "outcome": "different", "started": "2026-11-21T00:41:08"}
+        {
+            "prefix": "DEMO_",
+            "slave": "dr1",
+            "outcome": "different",
+            "started": "2026-11-21T00:41:08",
+            "action": "verify",
+            "format": 1,
+            "tables": [],
+        }
     ]
     (folder / "report.json").write_text(json.dumps(told))
     (folder / "report.html").write_text("<p>the report</p>")
@@ -183,9 +196,9 @@ def test_the_page_of_a_slave_says_through_when_each_table_is_verified(
     assert answer.status_code == 200
     text = words(answer.text)
     assert "Current as of 2026-11-21 00:45:10 UTC" in text
-    assert re.search(r"public\.t ready could not compare.*no <apply> 2026-11-21 00:41:10 1,234", text)
+    assert re.search(r"public\.t ready not seen could not compare.*no <apply> 2026-11-21 00:41:10 1,234", text)
     assert "811:815:812" not in text, "a position means nothing to people"
-    assert "public.<new> ready – never" in text and "<new>" not in answer.text
+    assert "public.<new> ready not seen – never" in text and "<new>" not in answer.text
     assert f'href="/sluice/reports/{report}/"' in answer.text
     assert "The slave's database could not be looked at: Airflow has no connection 's'" in text
 
@@ -231,8 +244,8 @@ def test_an_apply_that_stopped_says_why_and_what_to_press(client: TestClient, an
 
 
 def test_a_report_is_served_and_nothing_else_of_the_folder(client: TestClient, anna: Head, report: str) -> None:
-    page = client.get(f"/sluice/reports/{report}/", headers=anna)
-    assert page.status_code == 200 and "the report" in page.text
+    whole = client.get(f"/sluice/reports/{report}/", headers=head_of(client, "otto"))
+    assert whole.status_code == 200 and "the report" in whole.text
     assert client.get(f"/sluice/reports/{report}/report.json", headers=anna).json()[0]["prefix"] == "DEMO_"
     assert report in client.get("/sluice/reports/", headers=anna).text
     (state_paths.home() / "report.html").write_text("outside")
@@ -244,14 +257,14 @@ def test_a_report_is_served_and_nothing_else_of_the_folder(client: TestClient, a
         assert client.get(f"/sluice/static/{path}", headers=anna).status_code == 404, path
 
 
-def test_the_link_of_a_run_leads_to_its_report(client: TestClient, anna: Head, report: str) -> None:
+def test_the_link_of_a_run_leads_to_its_report(client: TestClient, report: str) -> None:
     from sluice.airflow.report_link import ReportLink
 
     class Key:
         run_id = RUN
 
     link = ReportLink().get_link(None, ti_key=Key())
-    assert "the report" in client.get(link, headers=anna).text
+    assert "the report" in client.get(link, headers=head_of(client, "otto")).text
 
 
 def test_without_redis_the_page_says_so_and_what_was_known_before(
@@ -285,6 +298,28 @@ def test_programs_get_the_same_as_data(client: TestClient, anna: Head) -> None:
     assert slave["messages"][0]["remedy"] == "initiate"
     whole = client.get("/sluice/slaves/demo_/dr1/state.json", headers=anna).json()
     assert whole["prefix"] == "DEMO_" and "has no connection" in whole["trouble"]
+
+
+def test_who_may_only_read_sees_no_value_of_a_row_anywhere(client: TestClient, anna: Head, report: str) -> None:
+    store, prefix = redis_store.connect(), Prefix("DEMO_")
+    drift = str(Drift(TableName("public", "t"), {"id": "4711-secret"}, "UPDATE", "one", "none"))
+    Gate(store, prefix, "dr1").close(ERROR, "apply", drift)
+    Status(store, prefix, "dr1").write({"state": "NORMAL", "message": drift, "differing": [drift]})
+    VerificationLog(store, prefix, "dr1").write(
+        "public.t", {"outcome": "could not compare", "reason": drift, "run": "x"}
+    )
+    folder = state_paths.report_folder(RUN)
+    values = {"kind": "missing", "copies": 1, "cause": "", "key": {"id": "4711-secret"}, "master": None, "slave": None}
+    finding = TableResult(TableFinding(TableName("public", "t"), Outcome.COULD_NOT_COMPARE, reason=drift))
+    told = as_dict("DEMO_", "dr1", "verify", "2026-11-21T00:41:08", [finding])
+    told["tables"][0]["examples"] = [values]  # type: ignore[list-item]
+    (folder / "report.json").write_text(json.dumps([told]))
+    (folder / "report.html").write_text(page([told]))
+    otto, shown = head_of(client, "otto"), set()
+    for path in pages(report):
+        assert "4711-secret" not in client.get(f"/sluice/{path}", headers=anna).text, path
+        shown |= {path} if "4711-secret" in client.get(f"/sluice/{path}", headers=otto).text else set()
+    assert {"", "overview.json", "slaves/DEMO_/dr1/", "slaves/DEMO_/dr1/state.json", f"reports/{report}/"} <= shown
 
 
 def test_a_part_of_a_page_refreshes_alone(client: TestClient, anna: Head) -> None:

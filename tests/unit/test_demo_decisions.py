@@ -3,6 +3,7 @@
 import argparse
 import shutil
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 
 import pytest
@@ -14,7 +15,7 @@ from devstack.demo.heartbeat import Beats, LagMeter, percentile
 from devstack.demo.start import NotEnoughDisk, require_disk
 from sluice.cli.initial_update import running_task
 from sluice.model.connection import ConnectionInfo
-from workload import pgbench
+from workload import pgbench, zoo
 from workload.zoo import array, record
 
 NOBODY = ConnectionInfo("postgres", "127.0.0.1", 1, "demo", "nobody", "")
@@ -141,3 +142,16 @@ def test_a_disk_too_small_for_the_scale_is_refused_before_anything_starts(
     require_disk(tmp_path / "not" / "yet", 10, 2)
     with pytest.raises(NotEnoughDisk, match="smaller --scale, or another folder with SLUICE_HOME"):
         require_disk(tmp_path, 100, 2)
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", "infinity", "4713-11-24 BC", "294276-12-31 23:59:59.999999"])
+def test_a_value_that_other_vendors_lack_is_not_portable(value: str) -> None:
+    assert not zoo.portable(value)
+
+
+@given(st.integers(0, 10_000))
+def test_portable_rows_have_every_column_and_only_portable_numbers_and_times(seed: int) -> None:
+    columns = [f"c_{name}" for name in zoo.EXTREMES]
+    for row in (zoo.row(Random(seed), columns, True), *zoo.first_rows(columns, True)):
+        assert list(row) == columns
+        assert all(zoo.portable(row[f"c_{name}"]) for name in zoo.TYPED_ABROAD)

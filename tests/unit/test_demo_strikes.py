@@ -13,6 +13,7 @@ import pytest
 
 from devstack.demo import strikes
 from devstack.demo.chaos import Strike, Victim
+from devstack.demo.course import slave_names
 from devstack.demo.events import Events
 from devstack.demo.replications import write
 from devstack.demo.strikes import Hand, driver_of, running_job
@@ -185,3 +186,17 @@ def test_the_configuration_of_a_demo_is_valid_and_names_its_slaves(
     replication = config.load("DEMO_")
     assert {name: slave.conn_id for name, slave in replication.slaves.items()} == {"dr1": "demo_dr1", "dr2": "demo_dr2"}
     assert replication.master.conn_id == "demo_master"
+
+
+def test_a_slave_that_is_a_mariadb_is_named_after_itself_and_joins_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert slave_names(3, "postgres") == ["dr1", "dr2", "dr3"]
+    assert slave_names(2, "mariadb") == ["mariadb", "dr1"]
+    write(tmp_path, slave_names(2, "mariadb"))
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(tmp_path))
+    slaves = config.load("DEMO_").slaves
+    assert {name: (slave.vendor, slave.conn_id) for name, slave in slaves.items()} == {
+        "mariadb": ("mysql", "demo_mariadb"), "dr1": ("postgres", "demo_dr1"),
+    }  # fmt: skip
+    assert slaves["mariadb"].lossy_columns and not slaves["dr1"].lossy_columns

@@ -126,7 +126,7 @@ def test_what_the_slave_lacks_is_told_with_the_remedy() -> None:
     ):
         assert part in everything
     load = next(message for message in one.messages if "not loaded" in message.text)
-    assert (load.remedy, load.table) == ("initiate", 'public."<b>"')
+    assert (load.remedy, load.table) == ("reload", 'public."<b>"')
     levels = [message.level for message in one.messages]
     assert levels == sorted(levels, reverse=True), "worst first"
 

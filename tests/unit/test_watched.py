@@ -11,7 +11,9 @@ from sluice.airflow.pages.known import Gathered
 from sluice.airflow.pages.look import Looked
 from sluice.airflow.pages.overview import Choice, overview
 from sluice.cli import watched
-from sluice.coordination.known_pairs import Known
+from sluice.cli.operate import run_act
+from sluice.cli.operate_arguments import arguments_of_act
+from sluice.coordination.known_pairs import Known, Past
 from sluice.errors import Terminal
 from sluice.operate.actions import ACTIONS, Incomplete, conf_of, ordered
 from tests.unit.test_monitor import NOW, some
@@ -46,9 +48,8 @@ def test_trouble_stands_first() -> None:
 def test_one_slave_is_told_in_detail() -> None:
     found, known = some()
     (row, *_) = overview(found, known, Choice(find="z"), NOW).groups[0].rows
-    told = "\n".join(
-        watched.details(as_data.whole_slave(Gathered(found, Known(), NOW), row, Looked(None, None)), colours=False)
-    )
+    whole = as_data.whole_slave(Gathered(found, Known(), NOW), row, Looked(None, None), Past())
+    told = "\n".join(watched.details(whole, colours=False))
     assert told.startswith("B_ → z: INCONSISTENT: disk full") and "safe mode" in told and "gate           open" in told
 
 
@@ -109,6 +110,10 @@ def test_several_slaves_get_a_run_each_and_one_export_as_files() -> None:
         ("initiate", ("a",), {"transfer": "pigeon"}, "", "'pigeon' is none of online, files"),
         ("rejects", ("a",), {"action": "drop"}, "x", "Numbers is missing"),
         ("verify", ("a",), {"sample": "many"}, "", "'many' is no number of rows"),
+        ("reload", ("a",), {}, "x", "Tables is missing"),
+        ("remove_first", ("a",), {}, "", "Say why"),
+        ("uninstall", (), {"confirm": "Q_"}, "x", "type P_"),
+        ("uninstall", (), {}, "x", "Confirm is missing"),
     ],
 )
 def test_a_form_that_lacks_something_says_what(
@@ -121,3 +126,24 @@ def test_a_form_that_lacks_something_says_what(
 def test_an_action_for_one_slave_takes_no_two() -> None:
     with pytest.raises(Terminal, match="for one slave"):
         conf_of(ordered(ACTIONS["hold"], "P_", ("a", "b"), {}, "x"))
+
+
+def test_each_action_can_be_done_from_a_terminal_and_says_how(capsys: pytest.CaptureFixture[str]) -> None:
+    def unreachable(args: argparse.Namespace) -> Any:
+        raise AssertionError("nothing is to be done")
+
+    def act(*words: str) -> int:
+        parser = argparse.ArgumentParser()
+        arguments_of_act(parser)
+        return run_act(parser.parse_args(words), unreachable)
+
+    assert act() == 0
+    said = capsys.readouterr().out
+    assert all(f"{name} PREFIX" in said for name in ACTIONS) and "--set tables=…" in said
+    for words, why in (
+        (["jump", "P_"], "one of initiate"),
+        (["hold"], "ACTION PREFIX"),
+        (["reload", "P_", "a", "--set", "tabels=x"], "--set tabels: Reload tables knows tables"),
+    ):
+        with pytest.raises(Incomplete, match=why):
+            act(*words)

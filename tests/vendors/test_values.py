@@ -29,7 +29,11 @@ VALUES: dict[LogicalType, list[str]] = {
     LogicalType(Kind.TIME): ["00:00:00.000000", "23:59:59.999999", "24:00:00.000000"],
     LogicalType(Kind.TIMESTAMP): ["0001-01-01 00:00:00.000000", "9999-12-31 23:59:59.999999"],
     LogicalType(Kind.TIMESTAMP_ZONE): ["1969-12-31 23:59:59.999999", "2024-03-31 01:30:00.000000"],
-    LogicalType(Kind.UUID): ["00000000-0000-0000-0000-000000000000", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"],
+    LogicalType(Kind.UUID): [
+        "00000000-0000-0000-0000-000000000000",
+        "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+        "c7d8d8a6-4296-9ca4-2225-08e277e5046b",
+    ],  # of no variant that a standard knows
     LogicalType(Kind.JSON, name="json"): ['{"b": 1.10,  "a": [null, "é"], "a": 12345678901234567890}', "null", '""'],
     LogicalType(Kind.ENUM, length=10): ["sad", "Sad"],
     LogicalType(Kind.INTERVAL): ["1 year 2 mons -3 days +04:05:06.5", "00:00:00"],

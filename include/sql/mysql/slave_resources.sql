@@ -1,4 +1,4 @@
--- The tables Sluice keeps on a slave: CHECKPOINT, BLOCKS, REJECTS, THROTTLE, LOCKS. One statement after another, each ends
+-- The tables Sluice keeps on a slave: CHECKPOINT, BLOCKS, REJECTS, THROTTLE, DEFINITIONS, LOCKS. One statement after another, each ends
 -- with a semicolon at the end of a line; all may be repeated.
 -- Called by: the initial update, before anything else touches the slave; the apply that starts; an admin's closure of the
 -- gate. Placeholders: ${prefix} e.g. demo_; ${schema} the database, quoted; ${collation}: one that tells every two texts apart.
@@ -54,6 +54,17 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}throttle (
     since            datetime(6) NOT NULL COMMENT 'from when on the rate is in force',
     updated_at       datetime(6) NOT NULL
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE ${collation} COMMENT 'Sluice: what the load of a slave is held to just now';
+CREATE TABLE IF NOT EXISTS ${schema}.${prefix}definitions (
+    slave      varchar(128) NOT NULL,
+    kind       varchar(20) NOT NULL,
+    "schema"   varchar(64) NOT NULL,
+    tablename  varchar(64) NOT NULL,
+    name       varchar(64) NOT NULL,
+    definition longtext NOT NULL,
+    making     tinyint(1) NOT NULL DEFAULT 0 COMMENT 'it was begun on the slave, and may be there in part',
+    updated_at datetime(6) NOT NULL,
+    PRIMARY KEY (slave, kind, "schema", tablename, name)
+) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE ${collation} COMMENT 'Sluice: indexes and constraints that this slave has from its master';
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}rejects (
     id          bigint AUTO_INCREMENT PRIMARY KEY,
     slave       varchar(128) NOT NULL,

@@ -1,5 +1,5 @@
 -- Changes with what the comparison of definitions looks at: the tables there are, and of the captured ones indexes,
--- constraints and triggers; checks of domains. Reads catalogues, never a table; takes no lock on any.
+-- constraints, triggers and comments; checks of domains. Reads catalogues, never a table; takes no lock on any.
 -- Called by: the apply, now and then. Placeholders: ${prefix}, ${schema}. Result: a text.
 -- Privileges: SELECT on CAPTURES. Oldest version: PostgreSQL 14.
 WITH captured AS MATERIALIZED (
@@ -18,4 +18,7 @@ SELECT concat_ws(' ',
     (SELECT sum(hash_record_extended(ROW(k.oid, k.conname, k.convalidated), 0))
      FROM pg_catalog.pg_constraint k WHERE k.conrelid = 0),
     (SELECT sum(hash_record_extended(ROW(g.oid, g.tgname, g.tgenabled), 0))
-     FROM captured t JOIN pg_catalog.pg_trigger g ON g.tgrelid = t.relid WHERE NOT g.tgisinternal))
+     FROM captured t JOIN pg_catalog.pg_trigger g ON g.tgrelid = t.relid WHERE NOT g.tgisinternal),
+    (SELECT sum(hash_record_extended(ROW(d.objoid, d.objsubid, d.description), 0))
+     FROM captured t JOIN pg_catalog.pg_description d
+       ON d.objoid = t.relid AND d.classoid = 'pg_catalog.pg_class'::regclass))

@@ -1,4 +1,4 @@
--- The tables Sluice keeps on a slave: CHECKPOINT, BLOCKS, REJECTS, THROTTLE.
+-- The tables Sluice keeps on a slave: CHECKPOINT, BLOCKS, REJECTS, THROTTLE, DEFINITIONS.
 -- Called by: the initial update, before anything else touches the slave; the apply that starts; an admin's closure of the
 -- gate. Idempotent.
 -- Placeholders: ${prefix} e.g. demo_, ${schema} quoted schema.
@@ -109,6 +109,20 @@ CREATE TABLE IF NOT EXISTS ${schema}.${prefix}throttle (
 COMMENT ON TABLE ${schema}.${prefix}throttle IS 'Sluice: what the load of a slave is held to just now';
 COMMENT ON COLUMN ${schema}.${prefix}throttle.paused IS 'no block is begun';
 COMMENT ON COLUMN ${schema}.${prefix}throttle.since IS 'from when on the rate is in force';
+
+CREATE TABLE IF NOT EXISTS ${schema}.${prefix}definitions (
+    slave      text NOT NULL,
+    kind       text NOT NULL,
+    schema     text NOT NULL,
+    tablename  text NOT NULL,
+    name       text NOT NULL,
+    definition text NOT NULL,
+    making     boolean NOT NULL DEFAULT false,
+    updated_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (slave, kind, schema, tablename, name)
+);
+COMMENT ON TABLE ${schema}.${prefix}definitions IS 'Sluice: indexes, constraints and comments that this slave has from its master';
+COMMENT ON COLUMN ${schema}.${prefix}definitions.making IS 'it was begun on the slave, and may be there in part';
 
 CREATE TABLE IF NOT EXISTS ${schema}.${prefix}rejects (
     id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

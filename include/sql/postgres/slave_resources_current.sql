@@ -1,7 +1,7 @@
 -- Whether the slave's tables are there as this version wants them. Called by: before slave_resources.
--- Parameters: checkpoint, blocks, throttle, the tables' names with their schema, quoted. Result: one boolean. Privileges: none. Oldest version: PostgreSQL 13.
+-- Parameters: checkpoint, blocks, throttle, definitions, the tables' names with their schema, quoted. Result: one boolean. Privileges: none. Oldest version: PostgreSQL 13.
 SELECT EXISTS (SELECT FROM pg_catalog.pg_attribute
                WHERE attrelid = to_regclass(%(blocks)s) AND attname = 'retry_at')
    AND EXISTS (SELECT FROM pg_catalog.pg_attribute
                WHERE attrelid = to_regclass(%(checkpoint)s) AND attname = 'tables')
-   AND to_regclass(%(throttle)s) IS NOT NULL
+   AND to_regclass(%(throttle)s) IS NOT NULL AND to_regclass(%(definitions)s) IS NOT NULL

@@ -1,4 +1,4 @@
--- Removes what Sluice keeps on a slave: its rows of CHECKPOINT, BLOCKS, REJECTS, THROTTLE and FAILOVER, and with those of
+-- Removes what Sluice keeps on a slave: its rows of CHECKPOINT, BLOCKS, REJECTS, THROTTLE, DEFINITIONS and FAILOVER, and with those of
 -- the last slave the tables themselves, and the schema when it is empty then and belongs to the account. The replicated
 -- tables and their rows stay as they are. Safe to repeat.
 -- Called by: ./sluice remove, when no apply of the slave runs; by hand:
@@ -14,7 +14,7 @@ DECLARE
 BEGIN
     PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
     SELECT pg_get_userbyid(c.relowner) INTO owner FROM pg_class c
-    WHERE c.relnamespace = to_regnamespace($s$ ${schema}$s$) AND c.relname IN ('${prefix}checkpoint', '${prefix}blocks', '${prefix}rejects', '${prefix}throttle', '${prefix}failover')
+    WHERE c.relnamespace = to_regnamespace($s$ ${schema}$s$) AND c.relname IN ('${prefix}checkpoint', '${prefix}blocks', '${prefix}rejects', '${prefix}throttle', '${prefix}definitions', '${prefix}failover')
       AND pg_get_userbyid(c.relowner) <> current_user LIMIT 1;
     IF FOUND THEN
         RAISE insufficient_privilege USING MESSAGE = format('Run this as %s, to whom the tables of ${prefix} belong', owner);
@@ -33,13 +33,16 @@ BEGIN
         DELETE FROM ${schema}.${prefix}blocks WHERE slave = ${slave};
         DELETE FROM ${schema}.${prefix}rejects WHERE slave = ${slave};
         DELETE FROM ${schema}.${prefix}throttle WHERE slave = ${slave};
+        IF to_regclass($s$ ${schema}.${prefix}definitions$s$) IS NOT NULL THEN
+            DELETE FROM ${schema}.${prefix}definitions WHERE slave = ${slave};
+        END IF;
         IF to_regclass($s$ ${schema}.${prefix}failover$s$) IS NOT NULL THEN
             DELETE FROM ${schema}.${prefix}failover WHERE slave = ${slave};
         END IF;
         RETURN;
     END IF;
     DROP TABLE IF EXISTS ${schema}.${prefix}checkpoint, ${schema}.${prefix}blocks, ${schema}.${prefix}rejects,
-        ${schema}.${prefix}throttle, ${schema}.${prefix}failover;
+        ${schema}.${prefix}throttle, ${schema}.${prefix}definitions, ${schema}.${prefix}failover;
     -- Windows that Spark staged and nobody came to drop.
     FOR stage IN
         SELECT c.oid::regclass::text

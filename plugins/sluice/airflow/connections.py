@@ -71,6 +71,15 @@ def _converted(connection: Connection, extra: Mapping[str, Any], conn_id: str, v
     return converted(connection, extra, conn_id, vendor)
 
 
+def spark_pages() -> str:
+    """Where Spark's pages are, as the extra `pages` of `spark_default` says; empty where it does not."""
+    try:
+        found = str(BaseHook.get_connection(SPARK_CONNECTION).extra_dejson.get("pages") or "")
+    except Exception:  # without the connection, or the database of Airflow, there is no link
+        return ""
+    return found if found.startswith(("http://", "https://")) else ""
+
+
 def spark() -> dict[str, Any]:
     """Fields of `spark_jobs.endpoint.Endpoint`, from the connection `spark_default`; none where there is none.
 

@@ -259,6 +259,16 @@ def force_field(_: Iterable[Replication]) -> Param:
     )
 
 
+def reason_field(_: Iterable[Replication]) -> Param:
+    """Why."""
+    return Param(None, type=["null", "string"], title="Reason", description_md="Why; it is kept and must not be empty.")
+
+
+def confirm_field(_: Iterable[Replication]) -> Param:
+    """Says that it is meant."""
+    return Param(None, type=["null", "string"], title="Confirm", description_md="Type the **prefix** once more.")
+
+
 def location_field(replications: Iterable[Replication]) -> Param:
     """Where the files of an initial update are written."""
     return Param(
@@ -339,6 +349,8 @@ FIELDS = {
     "action": action_field,
     "ids": ids_field,
     "force": force_field,
+    "reason": reason_field,
+    "confirm": confirm_field,
 }
 
 

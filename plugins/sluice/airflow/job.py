@@ -27,7 +27,6 @@ class Kind(StrEnum):
 
     APPLY = "apply"
     LOAD = "load"
-    CAPTURE = "capture_redo"
 
 
 class JobState(StrEnum):

@@ -3,8 +3,10 @@
 import hashlib
 import json
 import logging
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,11 +21,13 @@ from sluice.airflow.report_link import reporting
 from sluice.airflow.step import RETRY
 from sluice.airflow.task_context import TaskContext
 from sluice.airflow.verified_file import VerifiedFile
+from sluice.coordination.events import Events
 from sluice.coordination.verification_log import VerificationLog
 from sluice.counted import counted
 from sluice.errors import SluiceError, Terminal
 from sluice.load import selection
 from sluice.load.selection import Selection
+from sluice.model.event import Event, EventKind
 from sluice.model.names import TableName
 from sluice.pair import Pair
 from sluice.verify import page, report
@@ -148,6 +152,7 @@ def verdict(entries: list[Entry] | None) -> str:
         pairs = json.loads(written.read_text())
         before = context["ti"].xcom_pull(task_ids="write_report", key=VERIFIED_PAIRS) or ()
         asset_events.tell_verified(context, pairs, before)
+        _remember(pairs, context)
         tables = [table for one in pairs for table in one["tables"]]
         outcome = Outcome.of([Outcome(table["outcome"]) for table in tables])
         if outcome is Outcome.IDENTICAL:
@@ -344,6 +349,17 @@ def _listed(entries: list[Entry] | None) -> list[Entry]:
 def _tell(entries: list[Entry], context: Context) -> None:
     for prefix in dict.fromkeys(entry["prefix"] for entry in entries):
         notify.tell_of_run(TaskContext.of_prefix(prefix, context))
+
+
+def _remember(pairs: Iterable[Report], context: Context) -> None:
+    """What was found, among the events of each slave."""
+    for pair in pairs:
+        outcomes = Counter(table["outcome"] for table in pair["tables"])
+        found = ", ".join(f"{counted(number, 'table')} {outcome}" for outcome, number in outcomes.most_common())
+        task = TaskContext.of_prefix(pair["prefix"], context)
+        event = Event(time.time(), EventKind.VERIFICATION, f"Compared: {found or 'no table'}")
+        with suppress(SluiceError):
+            Events(task.redis, task.prefix, pair["slave"]).add([event])
 
 
 def _left(table: Mapping[str, Any]) -> int:

@@ -15,11 +15,14 @@ import logging
 import threading
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import redis
 
 from sluice.apply import redis_preconditions, slave_foreign_keys
 from sluice.apply.checkpoint_writer import RedisCheckpointWriter, SlaveCheckpointWriter
+from sluice.apply.definition_follower import DefinitionFollower
+from sluice.apply.definition_watch import DefinitionWatch
 from sluice.apply.executor import Executor
 from sluice.apply.pair_sessions import PairSessions
 from sluice.apply.request_handler import RequestHandler
@@ -35,7 +38,8 @@ from sluice.counted import counted
 from sluice.errors import DataLost, SluiceError, Terminal, Transient
 from sluice.model import safemode
 from sluice.model.checkpoint import Checkpoint, CheckpointMoved, Fenced
-from sluice.model.comparison_trigger import COMPARE_AND_TELL, ComparisonTrigger
+from sluice.model.comparison_trigger import COMPARE_AND_TELL
+from sluice.model.event import EventKind
 from sluice.model.position import Position
 from sluice.model.safemode import SafeMode
 from sluice.model.slave_state import APPLYING, SlaveState
@@ -54,9 +58,8 @@ COMPARE_SECONDS, COMPARE_SHARE = 1.0, 20.0
 """Between two comparisons of definitions at least so long, and so many times as long as one takes."""
 COMPARE_WITH_TRIGGERS_SECONDS = 30.0
 """The same where event triggers tell of DDL: there may be some that they do not see."""
-DIGEST_SECONDS, DIGEST_SHARE, LONGEST_DIGEST_SECONDS = 15.0, 500.0, 30.0
-"""The same for the digest of definitions that no change says; and at most so long: people hear within a minute."""
 LONGEST_BACKOFF_SECONDS = 15.0
+_END = "The apply has ended"
 REREAD_SECONDS = 1.0
 """How often the configuration file is looked at."""
 
@@ -111,6 +114,8 @@ class ApplyLoop:
         self.request_handler = RequestHandler(
             self.sessions, Requests(store, pair.prefix, pair.slave.name), self.checkpoints
         )
+        self.follower = DefinitionFollower(pair)
+        self.definitions = DefinitionWatch(self.sessions, self.follower)
         self.checkpoint: Checkpoint | None = None
         self._known: Checkpoint | None = None
         """The last one, for what is said during an outage."""
@@ -126,9 +131,6 @@ class ApplyLoop:
         self._begun = False
         self._has_ddl_triggers = True
         self._compare_at = 0.0
-        self._watch = ComparisonTrigger()
-        self._digest = ""
-        self._digest_at = 0.0
         self._lease_deadline: float | None = None
         self._written = self._summed = time.monotonic()
 
@@ -163,6 +165,11 @@ class ApplyLoop:
             self._close_gate(error)
             raise
         finally:
+            self.report.ended(
+                self._status("ended"),
+                "The apply begins anew with the changed configuration" if self._changed else _END,
+            )
+            self.follower.end()
             self._forget()
             self.gate.forget()
             self.lease.release()
@@ -220,14 +227,17 @@ class ApplyLoop:
         if settled and self.mode.reason in (None, "configured"):
             self.applier.pair_rejects.apply_requested(self.checkpoint, self.checkpoints, self.lease.keep)
         self._compare_structure()
-        self._ask_for_comparison()
+        if self.definitions.look(self.checkpoint, self.applier.pair_rejects.tables_differing):
+            log.info("%s: the master's definitions have changed, or tables differ: %s", self.pair, COMPARE_AND_TELL)
         self.report.measure_queue(self.sessions.master)
+        ticket = self.follower.ticket if settled else 0
         target = self.checkpoint.target or self._requested_target() or self.sessions.window_end(self.seen)
         self._leave_safe_mode(self.seen)
         started = time.monotonic()
         done = self.applier.apply(self.checkpoint, self.seen, target, safe=self.mode.on)
         if done is None:
             self._idle(target)
+            self.follower.passed(ticket)
             return
         changes = done.changes - self.checkpoint.changes
         if done.state is not self.checkpoint.state:
@@ -235,12 +245,16 @@ class ApplyLoop:
         self.checkpoint = done
         self.seen = done.position
         self.checkpoints.committed(done)
+        if not done.catching_up:
+            self.follower.passed(ticket)
         self.request_handler.reached(done, done.position)
         self._written = time.monotonic()
         self.tally.windows += 1
         self.tally.changes += changes
         self.tally.busy_seconds += self._written - started
-        self.report.applied(changes, self._written - started)
+        self.report.applied(changes, self._written - started, self.applier.written)
+        for cut in self.applier.definitions:
+            self.report.event(EventKind.DEFINITION, str(cut))
         self._write_status("applying")
         self._summarise()
 
@@ -277,18 +291,6 @@ class ApplyLoop:
         if changed:
             log.info("%s: found on the master by comparison: %s", self.pair, counted(changed, "changed definition"))
 
-    def _ask_for_comparison(self) -> None:
-        """Asks for a comparison of definitions where what people should know may be something else than before."""
-        now = time.monotonic()
-        if now >= self._digest_at:
-            self._digest = self.sessions.definitions_digest()
-            started, now = now, time.monotonic()
-            pause = max(DIGEST_SECONDS, DIGEST_SHARE * (now - started))
-            self._digest_at = now + min(pause, LONGEST_DIGEST_SECONDS)
-        assert self.checkpoint is not None
-        if self._watch.asks((self._digest, self.applier.pair_rejects.tables_differing, self.checkpoint.tables), now):
-            log.info("%s: the master's definitions have changed, or tables differ: %s", self.pair, COMPARE_AND_TELL)
-
     def _leave_safe_mode(self, applied: Position) -> None:
         assert self.checkpoint is not None
         after = self.mode.after(applied, time.monotonic())
@@ -315,6 +317,7 @@ class ApplyLoop:
         self.applier.stage_driver.drop(claimed.epoch)
         self.applier.pair_rejects.begin()
         self._has_ddl_triggers = self.sessions.has_ddl_triggers()
+        self.follower.begin()
         self.checkpoint = claimed
         self.seen = claimed.position
         self.mode = self._mode_at_start(claimed, first=first)
@@ -415,10 +418,12 @@ class ApplyLoop:
             self.checkpoints.note(self.checkpoint, str(error), self.applier.reached)
 
     def _write_status(self, activity: str, *, force: bool = False) -> None:
-        if not force and not self.report.due():
-            return
+        if force or self.report.due():
+            self.report.write(self._status(activity), self.seen)
+
+    def _status(self, activity: str) -> dict[str, Any]:
         checkpoint = self.checkpoint or self._known
-        values = {
+        return {
             "activity": activity,
             "state": checkpoint.state if checkpoint else None,
             "catching_up": bool(checkpoint and checkpoint.catching_up),
@@ -434,8 +439,8 @@ class ApplyLoop:
             if checkpoint
             else {},
             "message": checkpoint.message if checkpoint else "",
+            "spark": self.executor.pages,
         }
-        self.report.write(values, self.seen)
 
     def _summarise(self) -> None:
         now = time.monotonic()

@@ -68,6 +68,11 @@ class Executor(Protocol):
         ...
 
     @property
+    def pages(self) -> str:
+        """Where people see what it does; empty where that is not known."""
+        ...
+
+    @property
     def stopped(self) -> Callable[[], bool]:
         """Says whether what runs now was cancelled. It travels with a task that asks, to wherever it runs."""
         ...
@@ -96,6 +101,7 @@ class ThreadExecutor:
     """Threads of this process, for tests of what does not depend on where tasks run."""
 
     ready = True
+    pages = ""
 
     def __init__(self, parallelism: int = 2):
         self.parallelism = parallelism

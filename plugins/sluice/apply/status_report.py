@@ -1,22 +1,34 @@
-"""What an apply says of itself: its status, the samples of each minute, and how much waits on the master."""
+"""What an apply says of itself: its status, samples of each minute, events, and how much waits on the master."""
 
+import os
+import socket
 import time
+from collections import deque
+from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
+import psutil
 import redis
 
+from sluice.coordination.events import Events
 from sluice.coordination.history import History
+from sluice.coordination.last_changes import LastChanges
 from sluice.coordination.queue_state import EVERY_SECONDS, QueueState
 from sluice.coordination.redis_store import StoreUnreachable
 from sluice.coordination.status import Status
 from sluice.database.registry import has_rows, vendor_of
 from sluice.database.session import Session
+from sluice.model.event import Event, EventKind, between
+from sluice.model.names import TableName
 from sluice.model.position import Position
 from sluice.model.sample import AppliedWindow, Sampler
 from sluice.pair import Pair
 
 STATUS_SECONDS = 0.5
+UNSAID_KEPT = 200
+"""Events that wait for Redis to come back, at most."""
 
 
 class StatusReport:
@@ -27,6 +39,12 @@ class StatusReport:
         self.status = Status(store, pair.prefix, pair.slave.name)
         self._history = History(store, pair.prefix, pair.slave.name)
         self._queue = QueueState(store, pair.prefix)
+        self._events = Events(store, pair.prefix, pair.slave.name)
+        self._last_changes = LastChanges(store, pair.prefix, pair.slave.name)
+        self._unsaid: deque[Event] = deque(maxlen=UNSAID_KEPT)
+        self._changed: dict[TableName, float] = {}
+        self._before: dict[str, Any] = {}
+        self._process = psutil.Process()
         self._sampler = Sampler()
         self._since = datetime.now(UTC).isoformat(timespec="seconds")
         self._said = time.monotonic()
@@ -36,9 +54,22 @@ class StatusReport:
         """Whether it is time to write again."""
         return time.monotonic() - self._said >= STATUS_SECONDS
 
-    def applied(self, changes: int, seconds: float) -> None:
-        """A window, or a slice, was applied."""
-        self._sampler.applied(AppliedWindow(time.time(), changes, seconds))
+    def applied(self, changes: int, seconds: float, tables: Iterable[TableName] = ()) -> None:
+        """A window, or a slice, was applied, with changes of `tables`."""
+        now = time.time()
+        self._sampler.applied(AppliedWindow(now, changes, seconds))
+        self._changed.update(dict.fromkeys(tables, now))
+
+    def event(self, kind: EventKind, text: str) -> None:
+        """Something happened; it is written with the next status."""
+        self._unsaid.append(Event(time.time(), kind, text))
+
+    def ended(self, values: dict[str, Any], why: str) -> None:
+        """The apply ends, with `values` as its last words: what happened is written, its status stays as it was."""
+        self._happened(values)
+        self.event(EventKind.APPLY, why)
+        with suppress(StoreUnreachable):
+            self._remember()
 
     def write(self, values: dict[str, Any], seen: Position | None) -> None:
         """`values` with what is known here besides. `seen`: what the slave has."""
@@ -46,13 +77,30 @@ class StatusReport:
         now = time.time()
         over = self._sampler.look(now, _behind(seen, now))
         windows = [[round(one.at, 3), one.changes, round(one.seconds, 4)] for one in self._sampler.windows(now)]
-        more = {"at": _iso(now), "since": self._since, "rate": self._sampler.rate(now), "windows": windows}
+        more = {
+            "at": _iso(now), "since": self._since, "rate": self._sampler.rate(now), "windows": windows,
+            "host": socket.gethostname(), "pid": os.getpid(), "memory": self._process.memory_info().rss,
+        }  # fmt: skip
+        self._happened(values)
         try:
             self.status.write({**values, **more})
+            self._remember()
             if over is not None:
                 self._history.append(over)
         except StoreUnreachable:
             return  # the lease speaks up when this lasts
+
+    def _happened(self, values: dict[str, Any]) -> None:
+        for kind, text in between(self._before, values):
+            self.event(kind, text)
+        self._before = values
+
+    def _remember(self) -> None:
+        """Raises `StoreUnreachable`: it is tried again with the next status."""
+        self._events.add(self._unsaid)
+        self._unsaid.clear()
+        self._last_changes.note(self._changed)
+        self._changed = {}
 
     def measure_queue(self, master: Session) -> None:
         """Measures ITEMS, once a minute and by one apply of the replication. Raises what a statement raises."""
@@ -60,9 +108,14 @@ class StatusReport:
         if now - self._measured < EVERY_SECONDS / 4 or not has_rows(self.pair.master_info.vendor):
             return
         self._measured = now
-        changes, schema = vendor_of(self.pair.master_info.vendor).changes, self.pair.replication.master.schema
+        vendor, place = vendor_of(self.pair.master_info.vendor), (self.pair.prefix, self.pair.replication.master.schema)
+
+        def version() -> int | None:
+            found = vendor.capture.installed(master, *place)
+            return found.version if found else None
+
         try:
-            self._queue.measure(lambda: changes.backlog(master, self.pair.prefix, schema))
+            self._queue.measure(lambda: vendor.changes.backlog(master, *place), version)
         except StoreUnreachable:
             return
 

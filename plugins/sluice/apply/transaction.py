@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from sluice.apply import cascade_order, displaced_rows, slave_foreign_keys
+from sluice.apply import cascade_order, displaced_rows, outdated_constraints, slave_foreign_keys
 from sluice.apply.apply_plan import Checks, Rows, Step, Truncation, UnloadedTable, grouped
 from sluice.apply.checkpoint_writer import SlaveCheckpointWriter
 from sluice.apply.escalation import Attempt, Escalation
@@ -21,7 +21,7 @@ from sluice.database.apply import DisplacedRow, Texts
 from sluice.database.conflicts import Collision, Conflict
 from sluice.database.errors import StatementFailed
 from sluice.database.registry import vendor_of
-from sluice.errors import Terminal, Transient
+from sluice.errors import SluiceError, Terminal, Transient
 from sluice.model.blocks import Decision
 from sluice.model.change import Action
 from sluice.model.checkpoint import Checkpoint
@@ -36,6 +36,10 @@ log = logging.getLogger("sluice.apply")
 
 class CannotReplay(Terminal):
     """Changes do not go to the slave in any form."""
+
+
+class ConstraintsOutdated(SluiceError):
+    """Changes would be set aside while the slave has constraints that the master dropped."""
 
 
 class SliceTooSmall(Transient):
@@ -139,11 +143,26 @@ class WindowTransaction:
             # A label can be used only after the transaction that added it.
             with self.sessions.slave_transaction():
                 self.sessions.alterer.prepare(plan.definition_changes)
+        try:
+            outcome = self._attempts(plan)
+        except (Conflict, CannotReplay, StatementFailed, ConstraintsOutdated):
+            # What the master dropped goes in a round of its own, and rows do not wait for that.
+            if not outdated_constraints.drop(self.sessions, plan.written):
+                raise
+            outcome = self._attempts(plan)
+        self.slicer.committed()
+        self.pair_rejects.committed(outcome.rejects)
+        if not self._transactional_ddl:
+            with self._own_ddl(plan.after):
+                self.sessions.alterer.settle(plan.written)
+        return plan.after
+
+    def _attempts(self, plan: Plan) -> Outcome:
+        """Raises `ConstraintsOutdated`, and as `commit`."""
         escalation, attempt = self._escalation(plan), Attempt()
         while True:
             try:
-                outcome = self._try(plan, attempt)
-                break
+                return self._try(plan, attempt)
             except Collision as collision:
                 following = escalation.after_collision(attempt, collision.table)
                 if following is None:
@@ -158,12 +177,6 @@ class WindowTransaction:
             except StatementFailed as failure:
                 following = self._after_commit(plan, escalation, attempt, failure)
             attempt = following
-        self.slicer.committed()
-        self.pair_rejects.committed(outcome.rejects)
-        if not self._transactional_ddl:
-            with self._own_ddl(plan.after):
-                self.sessions.alterer.settle(plan.written)
-        return plan.after
 
     def _change_definition(self, plan: Plan) -> Checkpoint:
         """The steps 2 and 3 of `sluice.apply.pending_ddl`."""
@@ -207,6 +220,8 @@ class WindowTransaction:
             for step in grouped(plan.steps):
                 self._do_step(step, plan, attempt, outcome)
             self._restore_displaced(plan, attempt, outcome)
+            if outcome.rejects and outdated_constraints.found(self.sessions, plan.written):
+                raise ConstraintsOutdated
             self._set_aside(plan, outcome)
             if self._transactional_ddl:
                 self.sessions.alterer.settle(plan.written)

@@ -10,7 +10,7 @@ decided by the block its key lies in.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -70,6 +70,10 @@ class WindowApplier:
         self.transaction = WindowTransaction(sessions, checkpoints, self.pair_rejects, self.slicer, keep_lease)
         self.reached: Position | None = None
         """How far the last attempt may have come: where safe mode must last after a failure."""
+        self.written: frozenset[TableName] = frozenset()
+        """Tables of which the last window, or slice, had changes."""
+        self.definitions: Sequence[CutItem] = ()
+        """Changes of definitions in it."""
         self._replaced_up_to: Position | None = None
         """The end of a window whose changes may take the place of rows that a DELETE WHERE removes after them."""
 
@@ -183,7 +187,7 @@ class WindowApplier:
         if complete:
             after = replace(after, state=SlaveState.NORMAL)
         after = replace(after, tables=tracker.states)
-        return self.transaction.commit(Plan(checkpoint, after, steps, checks, overlaps, load_filter))
+        return self._commit(Plan(checkpoint, after, steps, checks, overlaps, load_filter))
 
     def _steps(
         self,
@@ -234,6 +238,11 @@ class WindowApplier:
                 ordered.add(table)
         return Rows(changes, kept.__getitem__, keys, frozenset(ordered))
 
+    def _commit(self, plan: Plan) -> Checkpoint:
+        done = self.transaction.commit(plan)
+        self.written, self.definitions = plan.written.union(plan.emptied), plan.definition_changes
+        return done
+
     # By the executors
 
     def _apply_staged(
@@ -264,6 +273,6 @@ class WindowApplier:
                 items = self.sessions.reader.items(rest, images=images)
                 steps += self._steps(items, seen, above, tracker, checks, overlaps)
             after = replace(after, tables=tracker.states)
-            return self.transaction.commit(Plan(checkpoint, after, steps, checks, overlaps, load_filter=None))
+            return self._commit(Plan(checkpoint, after, steps, checks, overlaps, load_filter=None))
         finally:
             self.stage_driver.drop(checkpoint.epoch)

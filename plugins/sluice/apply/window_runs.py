@@ -28,6 +28,14 @@ class CutItem:
     defined: TableDefinition | None = None
     """What `content` says of a change of a definition."""
 
+    def __str__(self) -> str:
+        now = self.defined
+        if now is None or self.action is Action.DROP:
+            return f"{self.action} {self.table}"
+        renamed = f" → {now.table}" if now.table != self.table else ""
+        columns = ", ".join(f"{column.name} {column.type}" for column in now.shape.columns)
+        return f"{self.action} {self.table}{renamed} ({columns})"
+
 
 Run = dict[TableName, pa.Table]
 """Changes of rows between two cuts: each table's items, in REPL_KEY order."""

@@ -29,11 +29,11 @@ _COMMANDS = {
     "gate": ("hold a slave back, and let it go on", operating.arguments_of_gate),
     "rejects": ("list, apply or drop changes that were set aside", operating.arguments_of_rejects),
     "verify": ("compare a slave with its master, or repair it", operating.arguments_of_verify),
+    "act": ("do what a button of the monitor does", operating.arguments_of_act),
     "logs": ("show what a slave's apply says", operating.arguments_of_logs),
     "import": ("load initial data that was carried here as files", options.arguments_of_import),
     "record": ("write the changes of a master into files", options.arguments_of_record),
     "redo": ("merge the output of OpenLogReplicator into files", options.arguments_of_redo),
-    "capture-redo": ("read the redo logs of an Oracle master", options.arguments_of_capture_redo),
 }
 
 
@@ -56,7 +56,7 @@ def add_subcommands(
     for name, (summary, add_arguments) in _COMMANDS.items():
         command = commands.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
         add_arguments(command)
-        own = ("sluice.cli.commands", "run_" + name.replace("-", "_"))
+        own = ("sluice.cli.commands", f"run_{name}")
         command.set_defaults(run=later(*(instead or {}).get(name, own)))
 
 

@@ -1,4 +1,4 @@
-"""`gate`, `rejects`, `verify`, `logs`, and `status` of the monitor: against any Airflow that has Sluice, over its API.
+"""`gate`, `rejects`, `verify`, `act`, `logs` and `status`: against any Airflow that has Sluice, over its API.
 
 What they do is what the monitor's buttons do: they start the same DAGs, with the rights of who is logged in, and wait
 for the end of the run.
@@ -8,6 +8,7 @@ import argparse
 import json
 import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +19,7 @@ from sluice.cli.airflow_api import AirflowApi, ApiRefused
 from sluice.cli.console import Console
 from sluice.cli.where import NONE, airflow_of
 from sluice.errors import Terminal
-from sluice.operate.actions import ACTIONS, ordered
+from sluice.operate.actions import ACTIONS, Action, Incomplete, Kind, Order, Scope, ordered
 from sluice.operate.api import APPLY, runs
 from sluice.operate.perform import perform
 
@@ -69,6 +70,31 @@ def run_verify(args: argparse.Namespace, finds: Finds = named) -> int:
     return _do(finds(args), "repair" if args.repair else "verify", args, values)
 
 
+def run_act(args: argparse.Namespace, finds: Finds = named) -> int:
+    """Does any action; without one it lists them. Raises `Incomplete`, and what the run came to."""
+    if args.action is None:
+        print("\n\n".join(_explained(action) for action in ACTIONS.values()))
+        return 0
+    action = ACTIONS.get(args.action)
+    if action is None or not args.prefix:
+        raise Incomplete(f"Write ./sluice act ACTION PREFIX [SLAVE]; ACTION is one of {', '.join(ACTIONS)}.")
+    known = {field.name for field in action.fields if field.kind is not Kind.SLAVES}
+    given = dict(text.partition("=")[::2] for text in args.set)
+    if strange := sorted(given.keys() - known):
+        raise Incomplete(f"--set {strange[0]}: {action.label} knows {', '.join(sorted(known)) or 'no field'}.")
+    lines = {field.name for field in action.fields if field.kind is Kind.LINES}
+    values = {name: text.replace(",", "\n") if name in lines else text for name, text in given.items()}
+    return _perform(finds(args), ordered(action, args.prefix.upper(), tuple(args.slaves), values, args.why or ""), args)
+
+
+def _explained(action: Action) -> str:
+    fields = [f"    --set {field.name}=…  {field.label}. {field.hint}".rstrip()
+              for field in action.fields if field.kind is not Kind.SLAVES]  # fmt: skip
+    whom = "PREFIX SLAVE" if action.scope is Scope.SLAVE else "PREFIX"
+    return "\n".join([f"{action.name} {whom}", textwrap.fill(action.does, 100, initial_indent="    ",
+                      subsequent_indent="    "), *fields])  # fmt: skip
+
+
 def run_logs(args: argparse.Namespace, finds: Finds = named) -> int:
     """The log of the apply of a slave; with `--follow` what comes, too."""
     api = finds(args)
@@ -113,7 +139,10 @@ def run_watch(args: argparse.Namespace, finds: Finds = named) -> int:
 
 def _do(api: AirflowApi, action: str, args: argparse.Namespace, values: dict[str, str]) -> int:
     """Starts the DAG and waits for its end. Raises `RunFailed`."""
-    order = ordered(ACTIONS[action], args.prefix.upper(), (args.slave,), values, args.why or "")
+    return _perform(api, ordered(ACTIONS[action], args.prefix.upper(), (args.slave,), values, args.why or ""), args)
+
+
+def _perform(api: AirflowApi, order: Order, args: argparse.Namespace) -> int:
     done = perform(api, order)
     for dag, run in done.runs:
         print(f"{dag}: {run}", file=sys.stderr, flush=True)
@@ -132,7 +161,7 @@ def _said(api: AirflowApi, dag: str, run: str, *, failed: bool) -> str:
     """What the task that decides says: its result, or the last lines of the one that failed."""
     path = f"dags/{dag}/dagRuns/{quote(run, safe='')}/taskInstances"
     if not failed:
-        for task in ("decide", "verdict"):
+        for task in ("decide", "verdict", "remove_first"):
             try:
                 return str(api.get(f"{path}/{task}/xcomEntries/return_value")["value"])
             except ApiRefused:

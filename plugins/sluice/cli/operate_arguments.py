@@ -45,6 +45,23 @@ def arguments_of_logs(parser: argparse.ArgumentParser) -> None:
     _airflow(parser)
 
 
+def arguments_of_act(parser: argparse.ArgumentParser) -> None:
+    """Of `./sluice act`."""
+    parser.description = (
+        "Does what a button of the monitor does: initiate, cancel, approve, hold, open, restart, verify, repair, "
+        "rejects, reload, remove_first of a slave; reconcile, install, uninstall of a master. Without an action it "
+        "lists them, with what each does and wants to know."
+    )
+    parser.epilog = PLACE
+    parser.add_argument("action", nargs="?", metavar="ACTION")
+    parser.add_argument("prefix", nargs="?", metavar="PREFIX", help="of the replication")
+    parser.add_argument("slaves", nargs="*", metavar="SLAVE")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="a field of the action; tables: with commas"
+    )
+    _done(parser)
+
+
 def _pair(parser: argparse.ArgumentParser) -> None:
     parser.epilog = PLACE
     parser.add_argument("prefix", metavar="PREFIX", help="of the replication")

@@ -1,6 +1,7 @@
 """The monitor on a terminal: all slaves in one table, or one of them in detail. Pure."""
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from sluice.counted import counted, duration
@@ -9,6 +10,7 @@ BOLD, RED, YELLOW, GREEN, BLUE, GREY, PLAIN = (f"\x1b[{code}m" for code in (1, 3
 COLOURS = {"NORMAL": GREEN, "TRANSITION": YELLOW, "INITIAL": BLUE, "INCONSISTENT": RED, "UNCONFIGURED": GREY}
 LEVELS = {"warning": YELLOW, "critical": RED}
 MARKS = {"fine": " ", "warning": "!", "critical": "✖"}
+EVENTS_SHOWN = 5
 HEADS = ("", "slave", "state", "behind", "changes/s", "tables", "rejects", "what it does")
 
 
@@ -64,9 +66,16 @@ def details(one: Mapping[str, Any], *, colours: bool) -> list[str]:
     lines = [f"{one['prefix']} → {one['slave']}: {shown}: {one['sentence']}"]
     lines += [f"    {name:<14} {fact}" for name, fact in facts.items()]
     lines += [f"    {line}" for line in one["load"]]
+    if one["events"]:
+        lines.append("    what happened last:")
+        lines += [f"      {_moment(event['at'])}  {event['text']}" for event in one["events"][-EVENTS_SHOWN:]]
     if one["trouble"]:
         lines.append(f"    {one['trouble']}")
     return [*lines, *_messages("", one["messages"], colours)]
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _row(prefix: str, one: Mapping[str, Any]) -> list[str]:

@@ -13,7 +13,7 @@ MASTER_TABLES = frozenset(
     {"items", "tables", "current_tables", "longs_table", "debug_table", "cols_table", "captures", "partitions", "info"}
 )
 """Tables that DbResources bring (`resources_v1.sql` and later steps), without the prefix."""
-SLAVE_TABLES = frozenset({"checkpoint", "blocks", "rejects", "throttle", "failover"})
+SLAVE_TABLES = frozenset({"checkpoint", "blocks", "rejects", "throttle", "definitions", "failover"})
 """Tables that a slave gets (`slave_resources.sql`), without the prefix."""
 _STAGE = re.compile(r"stage_\d+_\d+_\w+\Z")
 """Tables in which the apply gathers changes on a slave, without the prefix."""

@@ -1,6 +1,7 @@
 """The gate of a slave: a set of named closures, open only when it is empty."""
 
 import json
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -9,8 +10,10 @@ from typing import Any
 
 import redis
 
+from sluice.coordination.events import Events
 from sluice.coordination.redis_store import StoreUnreachable, classified
 from sluice.errors import RESTART_APPLY
+from sluice.model.event import Event, EventKind
 from sluice.model.names import Prefix
 
 INITIAL_UPDATE = "initial update"
@@ -49,6 +52,7 @@ class Gate:
     def __init__(self, client: "redis.Redis", prefix: Prefix, slave: str):
         self.client = client
         self.key = f"sluice:{prefix}:{slave}:gate"
+        self._events = Events(client, prefix, slave)
         self._subscription: Any = None
         """What hears that somebody opened or closed it."""
 
@@ -59,6 +63,7 @@ class Gate:
             pipe.hset(self.key, name, closure.text())
             pipe.publish(self.key, name)
             pipe.execute()
+        self._happened(f"The gate was closed: {name} ({by}): {reason}")
         return closure
 
     def restore(self, text: str) -> bool:
@@ -72,7 +77,10 @@ class Gate:
         with classified(), self.client.pipeline() as pipe:
             pipe.hdel(self.key, name)
             pipe.publish(self.key, name)
-            return bool(pipe.execute()[0])
+            opened = bool(pipe.execute()[0])
+        if opened:
+            self._happened(f"The gate's closure '{name}' was taken back")
+        return opened
 
     def closures(self) -> list[Closure]:
         """All reasons why the gate is closed, by name; empty when it is open."""
@@ -92,6 +100,11 @@ class Gate:
         except StoreUnreachable:
             self.forget()
             raise
+
+    def _happened(self, text: str) -> None:
+        """Kept for pages; the gate does not depend on it."""
+        with suppress(StoreUnreachable):
+            self._events.add([Event(time.time(), EventKind.GATE, text)])
 
     def forget(self) -> None:
         """Ends what `await_change` began; never raises."""

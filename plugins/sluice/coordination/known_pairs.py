@@ -2,20 +2,24 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import redis
 
-from sluice.coordination import gate, history, items_state, lacks, lease, status, verification_log
+from sluice.coordination import events, gate, history, items_state, lacks, last_changes, lease, status, verification_log
+from sluice.coordination.events import Events
 from sluice.coordination.gate import Closure, Gate
 from sluice.coordination.history import History
 from sluice.coordination.items_state import ItemsState
 from sluice.coordination.lacks import Found, Lacks
+from sluice.coordination.last_changes import LastChanges
 from sluice.coordination.lease import Holder
 from sluice.coordination.queue_state import MeasuredQueue, QueueState
 from sluice.coordination.redis_store import classified
 from sluice.coordination.status import Status
 from sluice.coordination.verification_log import Seen, VerificationLog
+from sluice.model.event import Event
 from sluice.model.names import Prefix
 from sluice.model.sample import Sample
 
@@ -36,6 +40,16 @@ class KnownSlave:
     lacks: Sequence[Found] = ()
     samples: Sequence[Sample] = ()
     """Of the last minutes, oldest first."""
+
+
+@dataclass(frozen=True)
+class Past:
+    """What Redis knows of the past of one pair."""
+
+    samples: Sequence[Sample] = ()
+    events: Sequence[Event] = ()
+    changed: Mapping[str, datetime] = field(default_factory=dict)
+    """When each table was changed last."""
 
 
 @dataclass(frozen=True)
@@ -93,3 +107,13 @@ def read(client: "redis.Redis", pairs: Mapping[Prefix, Collection[str]], minutes
                 history.parsed(samples),
             )
     return Known(masters, known)
+
+
+def past(client: "redis.Redis", prefix: Prefix, slave: str, minutes: int) -> Past:
+    """Of one pair, with so many samples. Raises `StoreUnreachable`."""
+    with classified(), client.pipeline(transaction=False) as pipe:
+        pipe.lrange(History(client, prefix, slave).key, -minutes, -1)
+        pipe.lrange(Events(client, prefix, slave).key, -events.KEPT, -1)
+        pipe.hgetall(LastChanges(client, prefix, slave).key)
+        samples, happened, changed = pipe.execute()
+    return Past(history.parsed(samples), events.parsed(happened), last_changes.parsed(changed))

@@ -25,6 +25,8 @@ class MeasuredQueue:
     bytes: int
     held_by: tuple[str, ...] = ()
     held_since: str | None = None
+    resources: int | None = None
+    """Version of DbResources."""
 
     @classmethod
     def parse(cls, text: object) -> "MeasuredQueue | None":
@@ -44,8 +46,8 @@ class QueueState:
         self.key = f"sluice:{prefix}::queue"
         self._turn = f"{self.key}:turn"
 
-    def measure(self, backlog: Callable[[], Backlog]) -> None:
-        """Keeps what `backlog` says, unless somebody did so within the last minute."""
+    def measure(self, backlog: Callable[[], Backlog], version: Callable[[], int | None] = lambda: None) -> None:
+        """Keeps what `backlog` and `version` of DbResources say, unless somebody did so within the last minute."""
         with classified():
             if not self.client.set(self._turn, "", nx=True, ex=EVERY_SECONDS):
                 return
@@ -56,6 +58,7 @@ class QueueState:
             "bytes": found.bytes,
             "held_by": found.held_by,
             "held_since": found.held_since and found.held_since.isoformat(timespec="seconds"),
+            "resources": version(),
         }
         with classified():
             self.client.set(self.key, json.dumps(values), ex=EXPIRES_SECONDS)

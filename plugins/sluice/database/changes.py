@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
+from sluice.counted import counted
 from sluice.database.session import Session
 from sluice.errors import SluiceError
 from sluice.model.backlog import Backlog
@@ -24,6 +25,18 @@ if TYPE_CHECKING:
 
 WaitingChange = tuple[str, str | None, str | None]
 """Action, CONTENT, OLDCONTENT."""
+
+
+@dataclass(frozen=True)
+class WaitingTable:
+    """What a transaction that waits changes of one table."""
+
+    table: TableName
+    changes: int
+    actions: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.table} ({counted(self.changes, 'change')}: {', '.join(self.actions)})"
 
 
 class TooManyBytes(SluiceError):
@@ -224,6 +237,12 @@ class ChangeQueue(ChangeSource, Protocol):
         most: int,
     ) -> list[WaitingChange]:
         """The changes of `table` in the window, in order; `most` of them."""
+        ...
+
+    def first_transaction(
+        self, connection: Session, prefix: Prefix, schema: str, window: Window, left_out: Collection[TableName]
+    ) -> list[WaitingTable]:
+        """What the first transaction of the window changes that changes any table not `left_out`; empty for none."""
         ...
 
     def check_definitions(self, connection: Session, prefix: Prefix, schema: str) -> int:

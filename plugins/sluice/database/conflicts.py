@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from sluice.counted import counted
 from sluice.errors import RESTART_APPLY, SluiceError, Terminal
+from sluice.model.change import RowChange
 from sluice.model.mask import Mask
 from sluice.model.names import TableName
 
@@ -42,6 +43,42 @@ class Conflict(Terminal):
         super().__init__(f"{finding}. {remedy}")
         self.table = table
         self.finding = f"{finding}."
+
+
+class RowStays(Conflict):
+    """A change could only be applied by deleting a row that lives on. `reason` names that row."""
+
+    otherwise = ""
+    """What else a person may do on a slave of a vendor."""
+
+    def __init__(self, change: RowChange, reason: str):
+        super().__init__(
+            change.table,
+            f"{change.table}, row {row_text(change.shown)}: the {change.action} cannot be applied: {reason}",
+            f"On the slave, make that row as it is on the master{self.otherwise}. Then {RESTART_APPLY}.",
+        )
+        self.change = change
+        self.reason = reason
+
+
+class ChangeRefused(Conflict):
+    """The slave refuses a change that the master made."""
+
+    remedy = "Change the trigger or constraint that is in the way"
+
+    def __init__(self, change: RowChange, reason: str):
+        super().__init__(
+            change.table,
+            f"{change.table}, row {row_text(change.shown)}: the slave refuses the {change.action}: {reason}",
+            f"{self.remedy}, or set on_conflict: reject; then {RESTART_APPLY}.",
+        )
+        self.change = change
+        self.reason = reason
+
+
+def row_text(row: Mapping[str, str | None]) -> str:
+    """The values that name a row, for people."""
+    return ", ".join(f"{name} = {value!r}" for name, value in row.items())
 
 
 class Drift(Conflict):

@@ -1,4 +1,4 @@
-"""What Sluice keeps on a slave: CHECKPOINT, BLOCKS, REJECTS, THROTTLE, and who loads it.
+"""What Sluice keeps on a slave: CHECKPOINT, BLOCKS, REJECTS, THROTTLE, DEFINITIONS, and who loads it.
 
 A table is that of one slave, over one session. Unless a method says otherwise the caller commits, and every one raises
 errors of `sluice.database.errors`.
@@ -14,6 +14,7 @@ from sluice.errors import Transient
 from sluice.model.blocks import Block, BlockMap, Key
 from sluice.model.change import RowChange
 from sluice.model.checkpoint import Checkpoint
+from sluice.model.defined import Defined
 from sluice.model.key_ranges import Part
 from sluice.model.names import Prefix, TableName
 from sluice.model.position import Position
@@ -311,6 +312,29 @@ class ThrottleTable(Protocol):
         ...
 
 
+class DefinitionTable(Protocol):
+    """The slave's rows of DEFINITIONS: what it is known to have of the master's indexes, constraints and comments.
+
+    Each method is one transaction of its own in an autocommit session.
+    """
+
+    def read(self) -> list[Defined] | None:
+        """All of them; None before anything was followed."""
+        ...
+
+    def begin(self) -> None:
+        """From now on what is not noted is new."""
+        ...
+
+    def put(self, defined: Defined, *, making: bool = False) -> None:
+        """The slave has it; with `making` it may have a part of it."""
+        ...
+
+    def forget(self, defined: Defined) -> None:
+        """The slave has it no more."""
+        ...
+
+
 class ControlTables(Protocol):
     """Makes the tables of one slave from a session on it, the replication's prefix, a schema and the slave's name."""
 
@@ -321,6 +345,8 @@ class ControlTables(Protocol):
     def RejectStore(self, connection: Session, prefix: Prefix, schema: str, slave: str) -> RejectTable: ...  # noqa: N802
 
     def ThrottleStore(self, connection: Session, prefix: Prefix, schema: str, slave: str) -> ThrottleTable: ...  # noqa: N802
+
+    def DefinitionStore(self, connection: Session, prefix: Prefix, schema: str, slave: str) -> DefinitionTable: ...  # noqa: N802
 
     def block_map(
         self,

@@ -158,6 +158,14 @@ class DomainCheck:
     """CHECK (expression)."""
 
 
+@dataclass(frozen=True)
+class Comment:
+    table: TableName
+    column: str
+    """Empty: it is the table's own."""
+    text: str
+
+
 class Schemas(Protocol):
     """Over a session on either side, in whatever transaction it is. Nothing here changes anything."""
 
@@ -187,6 +195,10 @@ class Schemas(Protocol):
 
     def domain_checks(self, connection: Session, tables: Sequence[TableName]) -> list[DomainCheck]:
         """The checks of the domains that columns of `tables` need."""
+        ...
+
+    def comments(self, connection: Session, tables: Sequence[TableName]) -> list[Comment]:
+        """The comments on `tables` and their columns."""
         ...
 
     # What a slave has otherwise than its master

@@ -10,6 +10,7 @@ from sluice.database.column_types import ColumnTypes
 from sluice.database.control import ControlTables, LoadLocks
 from sluice.database.digests import Digester
 from sluice.database.failover import FailoverSupport
+from sluice.database.following import Following
 from sluice.database.load import LoadTarget
 from sluice.database.preflight import Preflight
 from sluice.database.row_images import RowImageCodec
@@ -59,6 +60,9 @@ class Vendor(Source, Protocol):
 
     @property
     def applying(self) -> ApplyTarget: ...
+
+    @property
+    def following(self) -> Following: ...
 
     @property
     def digests(self) -> Digester: ...

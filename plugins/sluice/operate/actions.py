@@ -66,6 +66,7 @@ class Incomplete(Terminal):
     """A form lacks something, or holds what cannot be."""
 
 
+RELOADED = Field("tables", "Tables", Kind.LINES, "One a line, as schema.table, with * for anything.", required=True)
 TABLES = Field("tables", "Tables", Kind.LINES, "One a line, as schema.table, with * for anything. Empty: all.")
 IDS = Field("ids", "Numbers", hint="Such as 7, 9-12; or all.", required=True)
 TRANSFERS = (("online", "online: from master to slave"), ("files", "files: carried there by hand"))
@@ -176,6 +177,26 @@ _ALL = (
         why_required=True,
     ),
     Action(
+        "reload",
+        "Reload tables",
+        "Loads the tables anew while everything else replicates on. The slave stays NORMAL; readers see these tables "
+        "incomplete until they are loaded. It is what a table needs that is absent or inconsistent.",
+        api.UPDATE,
+        fields=(RELOADED,),
+        danger=True,
+    ),
+    Action(
+        "remove_first",
+        "Remove first transaction",
+        "Takes the first transaction that waits out of the slave's queue, where the apply can never apply it. The "
+        "tables that it changes are INCONSISTENT from then on: none of their changes is applied until they are loaded "
+        "again (Reload tables). All other tables go on. The gate must be closed first; afterwards restart the apply.",
+        api.REMOVE,
+        danger=True,
+        administer=True,
+        why_required=True,
+    ),
+    Action(
         "reconcile",
         "Reconcile tables",
         "Compares the configured tables with those captured on the master: adds, alters and removes them with their "
@@ -191,6 +212,19 @@ _ALL = (
         api.INSTALL,
         Scope.MASTER,
         administer=True,
+    ),
+    Action(
+        "uninstall",
+        "Uninstall",
+        "Removes triggers, ITEMS with all changes that wait, TABLES and all else of the prefix from the master, and "
+        "CHECKPOINT, BLOCKS and REJECTS from its slaves. The replicated tables and their rows stay everywhere. To "
+        "replicate again, every slave is loaded anew. Applies must have been ended before.",
+        api.UNINSTALL,
+        Scope.MASTER,
+        fields=(Field("confirm", "Confirm", hint="Type the prefix.", required=True),),
+        danger=True,
+        administer=True,
+        why_required=True,
     ),
 )
 ACTIONS: Mapping[str, Action] = {action.name: action for action in _ALL}
@@ -246,6 +280,8 @@ def ordered(action: Action, prefix: str, slaves: tuple[str, ...], given: Mapping
         raise Incomplete(
             "Location of the files is missing: an existing folder such as /mnt/disk, or s3://bucket/prefix."
         )
+    if "confirm" in values and values["confirm"].upper() != prefix.upper():
+        raise Incomplete(f"Confirm: type {prefix}, so that nothing else is uninstalled by mistake.")
     if not str(values.get("sample", "0") or "0").isdigit():
         raise Incomplete(f"Sample: {values['sample']!r} is no number of rows. Write 0 for all.")
     return Order(action, prefix, slaves, values, why)
@@ -254,6 +290,8 @@ def ordered(action: Action, prefix: str, slaves: tuple[str, ...], given: Mapping
 def conf_of(order: Order) -> list[dict[str, Any]]:
     """Of actions that start a DAG: the params of each run to start."""
     values, name = order.values, order.action.name
+    if name == "uninstall":
+        return [{"prefix": order.prefix, "confirm": values["confirm"]}]
     if order.action.scope is Scope.MASTER:
         return [{"prefix": order.prefix}]
     if name == "initiate":
@@ -268,6 +306,10 @@ def conf_of(order: Order) -> list[dict[str, Any]]:
         return [{**pair, "action": "close" if name == "hold" else "open", "reason": order.why or None}]
     if name in ("verify", "repair"):
         return [{**pair, "action": name, "tables": values["tables"], "sample": int(values.get("sample") or 0)}]
+    if name == "reload":
+        return [{**pair, "transfer": "online", "tables": values["tables"]}]
+    if name == "remove_first":
+        return [{**pair, "reason": order.why}]
     if name == "rejects":
         return [{**pair, "action": values["action"], "ids": values["ids"], "force": values["force"]}]
     return [pair]

@@ -9,10 +9,12 @@ import pytest
 from sluice.apply import spark_deadline
 from sluice.apply.executor import ExecutorsFailed, T, ThreadExecutor
 from sluice.apply.pair_sessions import ChangesPurged
-from sluice.coordination import redis_store
+from sluice.coordination import known_pairs, redis_store
+from sluice.coordination.events import Events
 from sluice.coordination.gate import ADMIN, ERROR, Gate
 from sluice.database.conflicts import Drift
 from sluice.model.checkpoint import Fenced
+from sluice.model.event import EventKind
 from sluice.model.server_identity import MasterReplaced
 from sluice.model.slave_state import SlaveState
 from sluice.vendors.postgres.snapshot_position import SnapshotPosition
@@ -116,6 +118,10 @@ def test_drift_stops_the_apply_and_closes_the_gate(rig: Callable[..., Rig]) -> N
         assert pair.differences() == {}
         pair.await_that(lambda: pair.checkpoint.safemode_exit is None)
     assert gate.closures() == []
+    told = [event.text for event in Events(gate.client, pair.pair.prefix, "dr1").read()]
+    said = [line.split(":")[0].split(",")[0] for line in told if not line.startswith("Safe mode")]
+    first = ["The apply has started", "The gate was closed", "The apply has ended"]
+    assert said == [*first, "The gate's closure 'error' was taken back", "The apply has started", "The apply has ended"]
 
 
 def test_a_closed_gate_holds_everything_back(rig: Callable[..., Rig]) -> None:
@@ -212,6 +218,10 @@ def test_definitions_and_truncate_cut_the_stream(rig: Callable[..., Rig]) -> Non
     columns = pair.slave.execute("SELECT * FROM public.account LIMIT 0").description
     assert columns is not None
     assert [column.name for column in columns] == ["id", "holder", "note"]
+    past = known_pairs.past(redis_store.connect(pair.redis_url), pair.pair.prefix, "dr1", 60)
+    told = [event.text for event in past.events if event.kind is EventKind.DEFINITION]
+    assert len(told) == 4 and told[-1] == "ALTER public.account (id integer, holder character varying(9), note text)"
+    assert past.changed.keys() == {"public.account", "public.history"}
 
 
 def test_a_slave_put_back_behind_the_purge_is_inconsistent(rig: Callable[..., Rig]) -> None:

@@ -9,13 +9,12 @@ import pytest
 from sluice.apply import displaced_rows
 from sluice.apply.pair_sessions import PairSessions
 from sluice.database.apply import DisplacedRow
-from sluice.database.conflicts import Drift
+from sluice.database.conflicts import Drift, RowStays
 from sluice.model.change import Action, RowChange
 from sluice.model.names import TableName
 from sluice.model.reject import RejectStatus
 from sluice.vendors.postgres.source import position
 from sluice.vendors.postgres.target.control_tables import RejectStore
-from sluice.vendors.postgres.target.replay import RowStays
 from tests.rig.rig import Rig
 
 TABLES = """

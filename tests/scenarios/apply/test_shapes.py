@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice.vendors.postgres.target.replay import RowStays
+from sluice.database.conflicts import RowStays
 from tests.rig.rig import Rig
 from tests.scenarios.apply.shapes import AGAIN, SHAPES
 

@@ -47,6 +47,22 @@ def demo(home: Path, *options: str) -> "subprocess.Popen[str]":
     )
 
 
+REPAIR = ("--repair", "--why", "to see that nothing is done")
+
+
+def run(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """A command beside the servers of a demo that stayed up."""
+    return subprocess.run(
+        [sys.executable, "-m", "devstack.cli", *arguments],
+        env=environment(home),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
 @dataclass(frozen=True)
 class Ran:
     """A demo that has ended, what a stranger got from its sockets meanwhile, and the command lines of that time."""
@@ -96,6 +112,20 @@ def test_no_password_of_a_demo_was_on_a_command_line_or_is_in_a_log_or_in_a_file
     assert [file for file in found if open_to_others(home, file)] == []
     assert [file for file in found if "logs" in file.relative_to(ran.home).parts or file.name == "log"] == []
     assert list(home.logs.glob("jobs/*.log")) and list(home.airflow.glob("logs/**/*.log")), "there are logs"
+
+
+@pytest.mark.long
+def test_a_demo_with_a_mariadb_and_a_postgres_behind_one_master_proves_both_equal_and_resync_agrees() -> None:
+    with new_home() as home:
+        running = demo(home, "--slave", "mariadb", "--slaves", "2", "--scale", "1", "--seconds", "5", "--seed", "1")
+        output, _ = running.communicate(timeout=540)
+        assert running.returncode == 0, output
+        assert "tables are equal, row for row: master, mariadb, dr1." in output
+        assert "half transactions seen on mariadb  0 of" in output
+        compared, repaired = (run(home, "verify", "DEMO_", "mariadb", *options) for options in ((), REPAIR))
+        for done in (compared, repaired):
+            assert done.returncode == 0 and done.stdout.splitlines()[-1] == "identical", done.stdout
+        assert "DEMO_ → mariadb: NORMAL" in run(home, "status").stdout
 
 
 @pytest.mark.long

@@ -66,6 +66,7 @@ def pair_of(
         pair.slave.close()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("master", "slave"), PAIRS)
 def test_a_pair_of_releases_is_loaded_follows_and_is_mended(
     pair_of: Callable[[int, int], Rig], master: int, slave: int

@@ -14,20 +14,22 @@
 Every address wants what `access` says. Nothing that may wait is done on the event loop.
 """
 
+import json
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 
-from sluice.airflow import jobs
+from sluice.airflow import connections, jobs
 from sluice.airflow.job import Job, Kind
-from sluice.airflow.pages import action_pages, as_data, metrics
+from sluice.airflow.pages import action_pages, as_data, hidden, metrics
 from sluice.airflow.pages.access import Visitor
 from sluice.airflow.pages.known import Gathered, Watch, in_thread
 from sluice.airflow.pages.look import Looks, images
@@ -41,6 +43,8 @@ from sluice.coordination.known_pairs import HOUR
 from sluice.model.mask import Mask
 from sluice.operate.actions import Scope, of
 from sluice.operate.api import REJECTS
+from sluice.verify.page import page as report_page
+from sluice.verify.report_types import Report
 
 POLL_SECONDS = 3
 MANY, MANY_POLL_SECONDS = 100, 10
@@ -75,10 +79,10 @@ def application(folder: Callable[[], Path], guard: Callable[..., Visitor]) -> Fa
     ) -> Response:
         """Every slave."""
         choice = Choice(find.strip(), state, level, sort)
-        gathered = await watch.state()
+        state_now = await watch.state()
 
         def made() -> Response:
-            now = datetime.now(UTC)
+            now, gathered = datetime.now(UTC), shown_to(visitor, state_now)
             page = overview(gathered.survey, gathered.known, choice, now)
             return show(
                 request,
@@ -98,7 +102,8 @@ def application(folder: Callable[[], Path], guard: Callable[..., Visitor]) -> Fa
     async def index_data(visitor: Who) -> Response:
         """The same for programs."""
         gathered = await watch.state()
-        return JSONResponse(await in_thread(lambda: as_data.overview(gathered, datetime.now(UTC))), headers=HEADERS)
+        data = await in_thread(lambda: as_data.overview(shown_to(visitor, gathered), datetime.now(UTC)))
+        return JSONResponse(data, headers=HEADERS)
 
     @app.get("/metrics")
     async def measured(visitor: Who) -> Response:
@@ -116,22 +121,24 @@ def application(folder: Callable[[], Path], guard: Callable[..., Visitor]) -> Fa
     @app.get("/slaves/{prefix}/{slave}/")
     async def slave(request: Request, visitor: Who, prefix: str, slave: str, hours: int = 1) -> Response:
         """One slave in detail."""
-        gathered = await watch.state()
-        replication = configured(gathered, prefix, slave)
-        looked = await looks.slave(replication, slave)
+        state_now = await watch.state()
+        replication = configured(state_now, prefix, slave)
+        seen = await looks.slave(replication, slave)
         minutes = DAY if hours > 1 else HOUR
 
         def made() -> Response:
-            now = datetime.now(UTC)
-            known = watch.of_slave(gathered, replication.prefix, slave, minutes)
+            now, gathered, visible = datetime.now(UTC), shown_to(visitor, state_now), sees_values(visitor)
+            known = gathered.known.slave(replication.prefix, slave)
+            past = watch.past(replication.prefix, slave, minutes)
+            looked, past = (seen, past) if visible else (hidden.looked(seen), hidden.past(past))
             found = row(replication, slave, known, now)
             mask = Mask(replication.verify.mask)
-            visible = REJECTS in visitor.may_trigger
             job = jobs.last(Kind.APPLY, str(replication.prefix), slave)
             values: dict[str, Any] = {
                 "gathered": gathered, "one": found, "known": known, "looked": looked, "replication": replication,
                 "place": replication.slave(slave), "minutes": minutes, "visible": visible, "job": job,
-                "log": log_tail(job) if visible else [], "past": latest(folder(), found.pair)[:PAST_SHOWN],
+                "log": log_tail(job) if visible else [], "reports": latest(folder(), found.pair)[:PAST_SHOWN],
+                "past": past, "spark": str(known.status.get("spark") or connections.spark_pages()),
                 "images": lambda reject: images(reject, mask, visible=visible), "actions": of(Scope.SLAVE),
             }  # fmt: skip
             return show(request, "slave.html", visitor, here="slave", poll=POLL_SECONDS, **values)
@@ -141,21 +148,25 @@ def application(folder: Callable[[], Path], guard: Callable[..., Visitor]) -> Fa
     @app.get("/slaves/{prefix}/{slave}/state.json")
     async def slave_data(visitor: Who, prefix: str, slave: str) -> Response:
         """The same for programs."""
-        gathered = await watch.state()
-        replication = configured(gathered, prefix, slave)
+        state_now = await watch.state()
+        replication = configured(state_now, prefix, slave)
         looked = await looks.slave(replication, slave)
+        gathered, looked = shown_to(visitor, state_now), looked if sees_values(visitor) else hidden.looked(looked)
+        past = await in_thread(lambda: watch.past(replication.prefix, slave, HOUR))
+        past = past if sees_values(visitor) else hidden.past(past)
         found = row(replication, slave, gathered.known.slave(replication.prefix, slave), datetime.now(UTC))
-        return JSONResponse(as_data.whole_slave(gathered, found, looked), headers=HEADERS)
+        return JSONResponse(as_data.whole_slave(gathered, found, looked, past), headers=HEADERS)
 
     @app.get("/masters/{prefix}/")
     async def master(request: Request, visitor: Who, prefix: str) -> Response:
         """One master in detail."""
-        gathered = await watch.state()
-        replication = configured(gathered, prefix)
+        state_now = await watch.state()
+        replication = configured(state_now, prefix)
         looked = await looks.master(replication)
 
         def made() -> Response:
-            now, known = datetime.now(UTC), gathered.known.master(replication.prefix)
+            now, gathered = datetime.now(UTC), shown_to(visitor, state_now)
+            known = gathered.known.master(replication.prefix)
             rows = [row(replication, name, gathered.known.slave(replication.prefix, name), now)
                     for name in replication.slaves]  # fmt: skip
             values: dict[str, Any] = {
@@ -170,14 +181,18 @@ def application(folder: Callable[[], Path], guard: Callable[..., Visitor]) -> Fa
     action_pages.add(app, guard, show, watch)
 
     @app.get("/reports/{name}/")
-    def report(name: str) -> FileResponse:
+    def report(visitor: Who, name: str) -> Response:
         """The report of one run."""
-        return _file(folder(), name, "report.html", "text/html; charset=utf-8")
+        if sees_values(visitor):
+            return _file(folder(), name, "report.html", "text/html; charset=utf-8")
+        return HTMLResponse(report_page(_without_values(folder(), name)), headers=REPORT_HEADERS)
 
     @app.get("/reports/{name}/report.json")
-    def data(name: str) -> FileResponse:
+    def data(visitor: Who, name: str) -> Response:
         """The same for programs."""
-        return _file(folder(), name, "report.json", "application/json")
+        if sees_values(visitor):
+            return _file(folder(), name, "report.json", "application/json")
+        return JSONResponse(_without_values(folder(), name), headers=REPORT_HEADERS)
 
     @app.get("/static/{name}")
     def static(name: str) -> FileResponse:
@@ -189,6 +204,16 @@ def application(folder: Callable[[], Path], guard: Callable[..., Visitor]) -> Fa
         return FileResponse(STATIC / name, media_type=kind, headers=headers)
 
     return app
+
+
+def sees_values(visitor: Visitor) -> bool:
+    """Whether this person may see values of rows: who may settle rejects has to."""
+    return REJECTS in visitor.may_trigger
+
+
+def shown_to(visitor: Visitor, gathered: Gathered) -> Gathered:
+    """What is known, without values of rows for those who may not see them."""
+    return gathered if sees_values(visitor) else replace(gathered, known=hidden.known(gathered.known))
 
 
 def link(choice: Choice, **other: str) -> str:
@@ -220,7 +245,16 @@ def log_tail(job: Job | None) -> list[str]:
 
 
 def _file(folder: Path, name: str, file: str, kind: str) -> FileResponse:
+    return FileResponse(_path(folder, name, file), media_type=kind, headers=REPORT_HEADERS)
+
+
+def _without_values(folder: Path, name: str) -> list[Report]:
+    found: list[Report] = hidden.report(json.loads(_path(folder, name, "report.json").read_text()))
+    return found
+
+
+def _path(folder: Path, name: str, file: str) -> Path:
     path = folder / name / file
     if not _NAME.fullmatch(name) or not path.is_file():
         raise HTTPException(404, "There is no such report: its run wrote none, or keep_reports_days are over.")
-    return FileResponse(path, media_type=kind, headers=REPORT_HEADERS)
+    return path

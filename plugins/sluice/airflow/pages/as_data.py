@@ -9,6 +9,7 @@ from sluice.airflow.pages.look import Looked, SlaveLook
 from sluice.airflow.pages.overview import Choice, MasterGroup
 from sluice.airflow.pages.overview import overview as made
 from sluice.airflow.pages.slave_row import Message, SlaveRow
+from sluice.coordination.known_pairs import Past
 
 
 def overview(gathered: Gathered, now: datetime) -> dict[str, Any]:
@@ -58,8 +59,8 @@ def slave(one: SlaveRow) -> Mapping[str, Any]:
     }
 
 
-def whole_slave(gathered: Gathered, one: SlaveRow, looked: Looked[SlaveLook]) -> dict[str, Any]:
-    """One slave with what its database says."""
+def whole_slave(gathered: Gathered, one: SlaveRow, looked: Looked[SlaveLook], past: Past) -> dict[str, Any]:
+    """One slave with what its database says, and what happened to it."""
     seen = looked.seen or SlaveLook()
     return {
         "at": _time(gathered.at),
@@ -70,6 +71,7 @@ def whole_slave(gathered: Gathered, one: SlaveRow, looked: Looked[SlaveLook]) ->
         "load": seen.progress.lines() if seen.progress else [],
         "rejected": seen.rejected,
         "rejected_changes": [str(reject) for reject in seen.rejects],
+        "events": [{"at": round(event.at, 3), "kind": event.kind, "text": event.text} for event in past.events],
     }
 
 

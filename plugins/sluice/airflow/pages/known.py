@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import TypeVar
 from sluice import config
 from sluice.config import ConfigError, Survey
 from sluice.coordination import known_pairs, redis_store
-from sluice.coordination.known_pairs import HOUR, Known, KnownSlave
+from sluice.coordination.known_pairs import HOUR, Known, Past
 from sluice.errors import SluiceError
 from sluice.model.names import Prefix
 
@@ -52,6 +53,7 @@ class Watch:
         self._last: Gathered | None = None
         self._read_at = float("-inf")
         self._surveyed: tuple[object, Survey] | None = None
+        self._pasts: dict[tuple[Prefix, str], Past] = {}
         self._lock = threading.Lock()
 
     async def state(self) -> Gathered:
@@ -75,16 +77,11 @@ class Watch:
             self._read_at = time.monotonic()
             return gathered
 
-    def of_slave(self, gathered: Gathered, prefix: Prefix, slave: str, minutes: int) -> KnownSlave:
-        """One slave of `gathered`, with the samples of so many minutes where Redis has them. Blocks."""
-        known = gathered.known.slave(prefix, slave)
-        if minutes <= HOUR or gathered.trouble:
-            return known
-        try:
-            samples = _read({prefix: [slave]}, minutes).slave(prefix, slave).samples
-        except SluiceError:
-            return known
-        return replace(known, samples=samples)
+    def past(self, prefix: Prefix, slave: str, minutes: int) -> Past:
+        """Of one slave, with the samples of so many minutes. Where Redis does not answer, what was known. Blocks."""
+        with suppress(SluiceError):
+            self._pasts[prefix, slave] = _past(prefix, slave, minutes)
+        return self._pasts.get((prefix, slave), Past())
 
     def _gather(self) -> Gathered:
         now = datetime.now(UTC)
@@ -117,6 +114,14 @@ def _read(pairs: Mapping[Prefix, list[str]], minutes: int) -> Known:
     client = redis_store.connect()
     try:
         return known_pairs.read(client, pairs, minutes)
+    finally:
+        client.close()
+
+
+def _past(prefix: Prefix, slave: str, minutes: int) -> Past:
+    client = redis_store.connect()
+    try:
+        return known_pairs.past(client, prefix, slave, minutes)
     finally:
         client.close()
 

@@ -210,7 +210,7 @@ def _of_data(replication: Replication, one: SlaveRow, known: KnownSlave) -> list
         lacking = [TableName.parse(name) for name in one.not_ready]
         remedy = how_to_load(replication.prefix, one.slave, lacking)
         text = f"{counted(len(lacking), 'table')} not loaded, changes left out. {remedy}"
-        found.append(Message(text, Level.CRITICAL, "initiate", "\n".join(one.not_ready)))
+        found.append(Message(text, Level.CRITICAL, "reload", "\n".join(one.not_ready)))
     found += [Message(str(reason), Level.CRITICAL) for reason in known.status.get("differing") or ()]
     if settle := how_to_settle(one.rejects):
         found.append(Message(settle, Level.CRITICAL, "rejects"))

@@ -25,6 +25,10 @@ def _stamp(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%H:%M:%S.%f")[:-3]
 
 
+def _day_stamp(seconds: float) -> str:
+    return clock(datetime.fromtimestamp(seconds, UTC))
+
+
 def _megabytes(size: float) -> str:
     return f"{size / 1e6:,.1f} MB" if size < 1e9 else f"{size / 1e9:,.1f} GB"
 
@@ -50,6 +54,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"clock": clock, "duration": duration, "megabytes": _megabytes, "stamp": _stamp, "lag": lag_words}
+    made.filters["day_stamp"] = _day_stamp
     made.globals |= {
         "ago": _ago,
         "offered": offered,

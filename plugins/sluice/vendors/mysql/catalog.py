@@ -55,7 +55,7 @@ def shapes(connection: Session, tables: Iterable[TableName]) -> dict[TableName, 
     condition, values = among(session, wanted)
     keys = _keys(own_indexes(connection, wanted))
     columns: dict[TableName, list[Column]] = {}
-    for database, name, *column in session.run(sql_files.render("mysql", "columns", tables=condition), values):
+    for database, name, *column in session.look_up(sql_files.render("mysql", "columns", tables=condition), values):
         table = names.table_of(session, database, name)
         columns.setdefault(table, []).append(_column(column, keys.get(table, ())))
     return {table: TableShape(table, tuple(columns[table])) for table in wanted if table in columns}
@@ -73,7 +73,7 @@ def own_indexes(connection: Session, tables: Sequence[TableName]) -> list[OwnInd
         return []
     condition, values = among(session, tables)
     found: dict[tuple[TableName, str], list[tuple[str | None, bool, bool, bool]]] = {}
-    rows = session.run(sql_files.render("mysql", "indexes", tables=condition), values)
+    rows = session.look_up(sql_files.render("mysql", "indexes", tables=condition), values)
     for database, name, index, unique, column, nullable, part in rows:
         entry = (column, bool(unique), nullable == "YES", part is not None)
         found.setdefault((names.table_of(session, database, name), index), []).append(entry)
@@ -100,7 +100,7 @@ def foreign_keys(connection: Session, tables: Sequence[TableName]) -> list[OwnFo
     referred = condition.replace("table_schema, table_name", "referenced_table_schema, referenced_table_name")
     statement = sql_files.render("mysql", "foreign_keys", tables=f"({condition} OR {referred})")
     found: dict[tuple[TableName, str], tuple[TableName, str, str, list[str], list[str]]] = {}
-    for database, name, key, column, other, parent, parent_column, on_update, on_delete in session.run(
+    for database, name, key, column, other, parent, parent_column, on_update, on_delete in session.look_up(
         statement, values
     ):
         child = names.table_of(session, database, name)

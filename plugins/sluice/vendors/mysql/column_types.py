@@ -19,16 +19,14 @@ MOST_SCALE = {True: 38, False: 30}
 KEY_CHARACTERS = 768
 """An index entry has 3,072 bytes, and a character up to four."""
 FIXED_KEY_CHARACTERS = 16
-"""What a key's column that is no text takes of them, at most: a DECIMAL of 65 digits has 30 bytes, a UUID as a text 36
-characters of one byte."""
+"""What a key's column that is no text takes of them, at most: a DECIMAL of 65 digits has 30 bytes."""
 SHORT = 255
 """Longer texts are no VARCHAR: of all of a table's together a row holds 65,535 bytes."""
-TIME_TEXT, TEXT_OF_A_VALUE = 32, 255
-"""Characters of a time with its zone, of an interval or a network's address."""
+TEXT_LENGTHS = {Kind.TIME_ZONE: 32, Kind.INTERVAL: 255, Kind.ADDRESS: 255, Kind.UUID: 36}
+"""Characters of what is a text there. MariaDB's own type of a UUID takes only those that a standard knows."""
 
 _CALENDAR = frozenset({Special.INFINITY, Special.BEFORE_YEAR_1, Special.AFTER_YEAR_9999})
 _NO_NUMBERS = frozenset({Special.NAN, Special.INFINITY})
-_OF_KNOWN_LENGTH = frozenset({Kind.TIME_ZONE, Kind.INTERVAL, Kind.ADDRESS})
 
 _SIZES = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _TEXT_BYTES = {"tinytext": 255, "text": 65_535, "mediumtext": 16_777_215}
@@ -121,12 +119,10 @@ def column_type(wanted: LogicalType, *, mariadb: bool) -> ColumnType:
         return _time("time", wanted.precision, frozenset())
     if kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_ZONE):
         return _time("datetime", wanted.precision, _CALENDAR)
-    if kind is Kind.UUID:
-        return ColumnType("uuid" if mariadb else "char(36)")
     if kind is Kind.DATE:
         return ColumnType("date", excluded=_CALENDAR)
-    if kind in _OF_KNOWN_LENGTH:
-        return ColumnType(f"varchar({TIME_TEXT if kind is Kind.TIME_ZONE else TEXT_OF_A_VALUE})")
+    if kind in TEXT_LENGTHS:
+        return ColumnType(f"varchar({TEXT_LENGTHS[kind]})")
     if kind is Kind.ENUM:
         return _text(length)
     # JSON too: MySQL's own changes its texts, and MariaDB's refuses deep ones.
@@ -172,9 +168,7 @@ def _length(wanted: LogicalType) -> int:
     most = KEY_CHARACTERS if wanted.length is None else wanted.length
     if wanted.kind is Kind.BINARY:
         most = -(-most // _BYTES_A_CHARACTER)
-    elif wanted.kind in _OF_KNOWN_LENGTH:
-        most = TIME_TEXT if wanted.kind is Kind.TIME_ZONE else TEXT_OF_A_VALUE
-    return min(most, KEY_CHARACTERS)
+    return min(TEXT_LENGTHS.get(wanted.kind, most), KEY_CHARACTERS)
 
 
 def _of_key(wanted: LogicalType, made: ColumnType, most: int) -> ColumnType:
@@ -185,5 +179,5 @@ def _of_key(wanted: LogicalType, made: ColumnType, most: int) -> ColumnType:
     length = most * _BYTES_A_CHARACTER if binary else most
     if wanted.length is not None and wanted.length <= length:
         return replace(made, type=f"{'varbinary' if binary else 'varchar'}({wanted.length})")
-    excluded = made.excluded if wanted.kind in _OF_KNOWN_LENGTH else made.excluded | {Special.TOO_LONG}
+    excluded = made.excluded if wanted.kind in TEXT_LENGTHS else made.excluded | {Special.TOO_LONG}
     return replace(made, type=f"{'varbinary' if binary else 'varchar'}({length})", excluded=excluded, length=length)

@@ -4,6 +4,7 @@ import contextlib
 import re
 import socket
 import ssl
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -27,6 +28,9 @@ SQL_MODE = (
 )
 LOCK_SECONDS, DEFINITION_LOCK_SECONDS = 10, 30
 """How long a statement waits for a row, and for a table's definition. The server's own are 50 s and a day."""
+LOOK_UP_SECONDS, LOOK_UP_PAUSE = 1.0, 0.02
+LEFT_OUT = 1684
+"""The server's number of the warning that a table is left out of information_schema."""
 PIECE_BYTES = 256 * 1024
 """What LOAD DATA is sent goes in packets of this size."""
 _COUNTS = re.compile(r"Records: (\d+)\s+Deleted: (\d+)\s+Skipped: (\d+)\s+Warnings: (\d+)")
@@ -156,6 +160,23 @@ class MySQLSession:
         with self._classified(), self.driver.cursor() as cursor:
             cursor.execute(query, _arguments(params))
             return Found(list(cursor.fetchall()), cursor.rowcount)
+
+    def look_up(self, query: str, params: Mapping[str, Any] | None = None) -> "Found":
+        """A query of information_schema. Raises `Contended` where a definition goes on changing.
+
+        Where this session holds locks, the server leaves a table out that another one is changing just now, with a
+        warning alone: as if it were not there, or had no keys.
+        """
+        until = time.monotonic() + LOOK_UP_SECONDS
+        while True:
+            found = self.run(query, params)
+            result = self.driver._result
+            warned = result is not None and result.warning_count
+            if not warned or all(code != LEFT_OUT for _, code, _ in self.run("SHOW WARNINGS")):
+                return found
+            if time.monotonic() > until:
+                raise Contended(f"{self.place}: definitions of tables are being changed just now")
+            time.sleep(LOOK_UP_PAUSE)
 
     def load(self, statement: str, pieces: Iterable[bytes | memoryview]) -> tuple[int, int]:
         """LOAD DATA LOCAL with `pieces` for its file: how many rows came in, and how often something was wrong.

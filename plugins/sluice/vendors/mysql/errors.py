@@ -103,7 +103,8 @@ def kind_of(error: BaseException) -> type[DatabaseError]:
         return ServerUnproved
     if number in KINDS:
         return KINDS[number]
-    if number == 0 and isinstance(error, pymysql.err.OperationalError | pymysql.err.InterfaceError | OSError):
+    of_driver = number == 0 and isinstance(error, pymysql.err.OperationalError | pymysql.err.InterfaceError)
+    if of_driver or isinstance(error, ConnectionError | TimeoutError):
         return DatabaseUnreachable
     if 2000 <= number < 3000 and isinstance(error, pymysql.err.OperationalError):
         return DatabaseUnreachable

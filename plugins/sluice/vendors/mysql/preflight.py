@@ -101,13 +101,18 @@ def _of_account(session: MySQLSession) -> list[Lack]:
     if {"ALL", "ALL PRIVILEGES"} & held:
         return []
     lacking = [privilege for privilege in PRIVILEGES if privilege not in held]
-    if not lacking:
-        return []
     row = session.run("SELECT CURRENT_USER()").fetchone()
     user, _, host = str(row[0] if row else "").rpartition("@")
-    statement = f"GRANT {', '.join(lacking)} ON `{database}`.* TO '{user}'@'{host}'"
-    why = "tables are made, loaded and changed there; a role that is not active does not count"
-    return [Lack("", f"{', '.join(lacking)} on the database {database}", why, statement)]
+    grantee = f"ON `{database}`.* TO '{user}'@'{host}'"
+    found = []
+    if lacking:
+        why = "tables are made, loaded and changed there; a role that is not active does not count"
+        named = ", ".join(lacking)
+        found.append(Lack("", f"{named} on the database {database}", why, f"GRANT {named} {grantee}"))
+    if "TRIGGER" not in held:
+        why = "without it nobody is told of triggers that act on what is applied"
+        found.append(Lack("", f"TRIGGER on the database {database}", why, f"GRANT TRIGGER {grantee}", Severity.WARNING))
+    return found
 
 
 def _covers(granted: str, database: str) -> bool:
@@ -130,7 +135,7 @@ def _of_tables(session: MySQLSession, tables: Sequence[TableName]) -> list[Lack]
     condition, values = catalog.among(session, tables)
     condition = condition.replace("table_schema, table_name", "event_object_schema, event_object_table")
     found = []
-    for database, name, trigger in session.run(
+    for database, name, trigger in session.look_up(
         sql_files.render("mysql", "triggers", tables=condition), values
     ).fetchall():
         table = names.table_of(session, database, name)

@@ -59,7 +59,7 @@ def tables(connection: Session) -> list[TableName]:
     """Every table of the connection's database, Sluice's own too."""
     session = native(connection)
     statement = sql_files.render("mysql", "relations", names="table_schema = %(here)s AND table_type = 'BASE TABLE'")
-    rows = session.run(statement, {"here": session.info.database}).fetchall()
+    rows = session.look_up(statement, {"here": session.info.database}).fetchall()
     return sorted(names.table_of(session, database, name) for database, name, _ in rows)
 
 
@@ -68,7 +68,7 @@ def estimates(connection: Session, tables: Sequence[TableName]) -> dict[TableNam
     if not tables:
         return {}
     condition, values = catalog.among(session, tables)
-    rows = session.run(sql_files.render("mysql", "estimates", tables=condition), values).fetchall()
+    rows = session.look_up(sql_files.render("mysql", "estimates", tables=condition), values).fetchall()
     return {
         names.table_of(session, database, name): Estimate(None if count is None else int(count), int(size))
         for database, name, count, size in rows

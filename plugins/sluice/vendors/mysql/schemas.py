@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from sluice.database.schema import (
     CollationDefinition,
+    Comment,
     Constraint,
     DomainCheck,
     Index,
@@ -22,6 +23,7 @@ from sluice.vendors.mysql.target.definitions import lacking, surplus
 
 __all__ = [
     "collations",
+    "comments",
     "constraints",
     "domain_checks",
     "domain_checks_lacking",
@@ -51,6 +53,10 @@ def indexes(connection: Session, tables: Sequence[TableName]) -> list[Index]:
 
 
 def constraints(connection: Session, tables: Sequence[TableName]) -> list[Constraint]:
+    raise NotAMaster
+
+
+def comments(connection: Session, tables: Sequence[TableName]) -> list[Comment]:
     raise NotAMaster
 
 

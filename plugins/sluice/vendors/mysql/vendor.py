@@ -8,6 +8,7 @@ from sluice.database.column_types import ColumnTypes
 from sluice.database.control import ControlTables, LoadLocks
 from sluice.database.digests import Digester
 from sluice.database.failover import FailoverSupport
+from sluice.database.following import Following
 from sluice.database.load import LoadTarget
 from sluice.database.preflight import Preflight
 from sluice.database.row_images import RowImageCodec
@@ -60,6 +61,12 @@ class MySQL:
         from sluice.vendors.mysql.target import apply_target
 
         return apply_target
+
+    @property
+    def following(self) -> Following:
+        from sluice.vendors.mysql.target import following
+
+        return following
 
     @property
     def digests(self) -> Digester:

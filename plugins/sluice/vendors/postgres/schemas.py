@@ -1,5 +1,6 @@
 """What tables of a PostgreSQL database are defined to be (`sluice.database.schema.Schemas`)."""
 
+from sluice.vendors.postgres.comments import read as comments
 from sluice.vendors.postgres.domains import checks as domain_checks
 from sluice.vendors.postgres.domains import lacking as domain_checks_lacking
 from sluice.vendors.postgres.sequences import read as sequences
@@ -10,6 +11,7 @@ from sluice.vendors.postgres.types import needed as types
 
 __all__ = [
     "collations",
+    "comments",
     "constraints",
     "domain_checks",
     "domain_checks_lacking",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from sluice.database.apply import Acting, Staged
 from sluice.database.column_types import ColumnTypes
-from sluice.database.conflicts import Unsettled
+from sluice.database.conflicts import RowStays, Unsettled
 from sluice.database.session import Session
 from sluice.model.change import NetChanges, RowChange
 from sluice.model.mask import NO_PATTERNS, Mask
@@ -13,7 +13,7 @@ from sluice.vendors.mysql import catalog, names
 from sluice.vendors.mysql.connection import native
 from sluice.vendors.mysql.target import merge, stage
 from sluice.vendors.mysql.target.alter import Alterer
-from sluice.vendors.mysql.target.replay import Replayer, RowStays
+from sluice.vendors.mysql.target.replay import Replayer
 from sluice.vendors.mysql.target.slave_tables import SlaveTables
 
 __all__ = ["Merger", "Stager", "acting", "at_commit", "drop_stages", "filled", "row_stays", "transactional_ddl"]

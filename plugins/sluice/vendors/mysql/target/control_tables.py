@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sluice import sql_files
-from sluice.control import blocks, checkpoint, rejects, throttle
+from sluice.control import blocks, checkpoint, definitions, rejects, throttle
 from sluice.control.load_owner import LoadOwner
 from sluice.control.rejects import key_texts
 from sluice.database.session import Session
@@ -18,9 +18,18 @@ from sluice.model.names import Prefix, TableName
 from sluice.vendors.mysql.connection import MySQLSession, native, quoted
 from sluice.vendors.mysql.named_locks import named_lock
 
-__all__ = ["BlockStore", "CheckpointStore", "RejectStore", "ThrottleStore", "block_map", "key_texts", "owner"]
+__all__ = [
+    "BlockStore",
+    "CheckpointStore",
+    "DefinitionStore",
+    "RejectStore",
+    "ThrottleStore",
+    "block_map",
+    "key_texts",
+    "owner",
+]
 
-TABLES = ("checkpoint", "blocks", "rejects", "throttle", "locks")
+TABLES = ("checkpoint", "blocks", "rejects", "throttle", "definitions", "locks")
 
 
 class NotATable(Terminal):
@@ -60,7 +69,7 @@ class MySQLTables:
 
     def has(self, table: str) -> bool:
         name = self._prefix + table
-        rows = self.session.run(
+        rows = self.session.look_up(
             sql_files.render("mysql", "relations", names="table_schema = %(database)s AND table_name = %(name)s"),
             {"database": self.session.info.database, "name": name},
         ).fetchall()
@@ -117,6 +126,11 @@ class BlockStore(blocks.BlockStore):
 
 
 class RejectStore(rejects.RejectStore):
+    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
+        super().__init__(connection, MySQLTables(connection, prefix), slave)
+
+
+class DefinitionStore(definitions.DefinitionStore):
     def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
         super().__init__(connection, MySQLTables(connection, prefix), slave)
 

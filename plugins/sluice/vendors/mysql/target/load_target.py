@@ -60,7 +60,7 @@ def not_tables(connection: Session, tables: Sequence[TableName]) -> dict[TableNa
         return {}
     found = {table: fault for table in tables if (fault := names.fault(session, table))}
     condition, values = catalog.among(session, tables)
-    for database, name, kind in session.run(sql_files.render("mysql", "relations", names=condition), values):
+    for database, name, kind in session.look_up(sql_files.render("mysql", "relations", names=condition), values):
         if kind != "BASE TABLE":
             found[names.table_of(session, database, name)] = f"a {kind.lower()}"
     folded: dict[tuple[str, str], TableName] = {}

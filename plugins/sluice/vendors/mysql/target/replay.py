@@ -20,10 +20,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sluice.database.apply import DisplacedRow, Replayed
-from sluice.database.conflicts import Conflict, Drift, rows_found
+from sluice.database.conflicts import ChangeRefused, Conflict, Drift, rows_found
 from sluice.database.errors import StatementFailed, UniqueViolation
 from sluice.database.session import Session
-from sluice.errors import RESTART_APPLY
 from sluice.model.change import Action, RowChange
 from sluice.model.names import TableName
 from sluice.model.reject import Rejected
@@ -33,30 +32,6 @@ from sluice.vendors.mysql.target.rows_in import ValueUnfit
 from sluice.vendors.mysql.target.slave_tables import SlaveTable, SlaveTables
 
 _CHUNK = 500
-
-
-class RowStays(Conflict):
-    """A change could only be applied by deleting a row that lives on. `reason` names that row."""
-
-    def __init__(self, change: RowChange, reason: str):
-        super().__init__(
-            change.table,
-            f"{change.table}, row {_named(change.shown)}: the {change.action} cannot be applied: {reason}",
-            f"On the slave, make that row as it is on the master. Then {RESTART_APPLY}.",
-        )
-        self.change = change
-        self.reason = reason
-
-
-class ChangeRefused(Conflict):
-    """The slave refuses a change that the master made: a trigger, a check or a foreign key of it."""
-
-    def __init__(self, change: RowChange, reason: str):
-        super().__init__(
-            change.table,
-            f"{change.table}, row {_named(change.shown)}: the slave refuses the {change.action}: {reason}",
-            f"Change the trigger or constraint that is in the way, or set on_conflict: reject; then {RESTART_APPLY}.",
-        )
 
 
 @dataclass
@@ -341,7 +316,3 @@ def _rename(target: SlaveTable, old: Mapping[str, str | None], new: Mapping[str,
     place = target.place.replace("%", "%%")
     taken = f"NOT EXISTS (SELECT 1 FROM (SELECT * FROM {place}) AS other WHERE {words.equal(new)})"
     return Statement(f"UPDATE {place} SET {words.sets(new)} WHERE {words.equal(old)} AND {taken}", words.values)
-
-
-def _named(row: Mapping[str, str | None]) -> str:
-    return ", ".join(f"{name} = {value!r}" for name, value in row.items())

@@ -91,7 +91,7 @@ class SlaveTables:
             indexes.setdefault(index.table, []).append(index)
         condition, values = catalog.among(session, wanted)
         condition = condition.replace("table_schema, table_name", "event_object_schema, event_object_table")
-        triggers = session.run(sql_files.render("mysql", "triggers", tables=condition), values).fetchall()
+        triggers = session.look_up(sql_files.render("mysql", "triggers", tables=condition), values).fetchall()
         watched = {names.table_of(session, database, name) for database, name, _ in triggers}
         for table in wanted:
             shape = shapes.get(table)

@@ -80,7 +80,7 @@ def drop(connection: Session, prefix: Prefix, *, below: int) -> int:
     """Drops the stage tables of epochs under `below`; how many."""
     session = native(connection)
     begin = f"{prefix.lower}stage_"
-    rows = session.run(
+    rows = session.look_up(
         "SELECT table_name FROM information_schema.tables WHERE table_schema = %(here)s "
         "AND LEFT(table_name, CHAR_LENGTH(%(begin)s)) = %(begin)s",
         {"here": session.info.database, "begin": begin},

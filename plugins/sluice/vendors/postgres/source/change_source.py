@@ -4,6 +4,7 @@ from sluice.vendors.postgres.foreign_keys import read as foreign_keys
 from sluice.vendors.postgres.source.captured_tables import read as captured
 from sluice.vendors.postgres.source.joining_tables import pending as joining
 from sluice.vendors.postgres.source.joining_tables import rows as row_counts
+from sluice.vendors.postgres.source.pending_changes import first_transaction
 from sluice.vendors.postgres.source.pending_changes import read as changes_of
 from sluice.vendors.postgres.source.position import beginning, secure, take, window_end
 from sluice.vendors.postgres.source.purge import backlog, note, note_held, noted, purge, purged, waiting
@@ -25,6 +26,7 @@ __all__ = [
     "compare_definitions",
     "definitions",
     "definitions_digest",
+    "first_transaction",
     "foreign_keys",
     "joining",
     "note",

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from sluice.database.apply import Staged
 from sluice.database.column_types import ColumnTypes
+from sluice.database.conflicts import RowStays
 from sluice.database.session import Session
 from sluice.model.change import NetChanges, RowChange
 from sluice.model.mask import NO_PATTERNS, Mask
@@ -12,7 +13,7 @@ from sluice.vendors.postgres.foreign_keys import acting
 from sluice.vendors.postgres.target import merge, stage
 from sluice.vendors.postgres.target.alter import Alterer
 from sluice.vendors.postgres.target.conflicts import at_commit
-from sluice.vendors.postgres.target.replay import Replayer, RowStays
+from sluice.vendors.postgres.target.replay import PostgresRowStays, Replayer
 from sluice.vendors.postgres.target.slave_tables import SlaveTables
 from sluice.vendors.postgres.target.stage import drop as drop_stages
 from sluice.vendors.postgres.target.tables import filled
@@ -23,7 +24,7 @@ transactional_ddl = True
 
 
 def row_stays(change: RowChange, reason: str) -> RowStays:
-    return RowStays(change, reason)
+    return PostgresRowStays(change, reason)
 
 
 class Merger(merge.Merger):

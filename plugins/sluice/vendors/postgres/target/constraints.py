@@ -131,10 +131,10 @@ def lacking(
     """What `complete_indexes` and `complete_constraints` would make, with the statements. Changes nothing."""
     known = set(replicated)
     found: list[tuple[Index | Constraint, list[str]]] = [
-        (wanted, _index_statements(wanted, own)) for wanted, own in _lacking_indexes(connection, indexes_of_master)
+        (wanted, index_statements(wanted, own)) for wanted, own in _lacking_indexes(connection, indexes_of_master)
     ]
     found += [
-        (wanted, _constraint_statements(wanted, own))
+        (wanted, constraint_statements(wanted, own))
         for wanted, own in _lacking_constraints(connection, constraints_of_master)
         if wanted.kind != "f" or wanted.parent in known
     ]
@@ -249,7 +249,7 @@ def strip(connection: Session, master: Sequence[Index], constraints_of_master: S
     dropped = []
     for table, name, statement in statements:
         try:
-            _patiently(connection, statement)
+            patiently(connection, statement)
             dropped.append(f"{name} on {table}")
         except (psycopg.errors.InsufficientPrivilege, psycopg.errors.DependentObjectsStillExist) as error:
             log.info("%s on %s stays during the load: %s", name, table, in_one_line(error))
@@ -267,11 +267,11 @@ def untrusted(examiner: Examiner, table: TableName, expressions: Sequence[str]) 
 
 
 def _index(connection: Session, examiner: Examiner, wanted: Index, own: Index | None) -> None:
-    statements = _index_statements(wanted, own)
+    statements = index_statements(wanted, own)
     _examine(examiner, wanted, statements)
     for statement in statements:
         if statement.startswith("ALTER "):
-            _patiently(connection, statement)
+            patiently(connection, statement)
             continue
         try:
             connection.execute(statement.encode())
@@ -284,7 +284,7 @@ def _index(connection: Session, examiner: Examiner, wanted: Index, own: Index | 
             raise
 
 
-def _index_statements(wanted: Index, own: Index | None) -> list[str]:
+def index_statements(wanted: Index, own: Index | None) -> list[str]:
     """What makes it, each in a transaction of its own. `own`: what the slave has in its place."""
     table, name = quoted(wanted.table.schema, wanted.table.name), quoted(wanted.name)
     if wanted.constraint_kind == "x":
@@ -310,10 +310,10 @@ def _drop_index(wanted: Index) -> str:
 
 
 def _constraint(connection: Session, examiner: Examiner, wanted: Constraint, own: Constraint | None) -> None:
-    statements = _constraint_statements(wanted, own)
+    statements = constraint_statements(wanted, own)
     _examine(examiner, wanted, statements)
     for statement in statements:
-        _patiently(connection, statement)
+        patiently(connection, statement)
 
 
 def _examine(examiner: Examiner, wanted: Index | Constraint, statements: Sequence[str]) -> None:
@@ -322,7 +322,7 @@ def _examine(examiner: Examiner, wanted: Index | Constraint, statements: Sequenc
         raise ExpressionRefused(wanted.table, "; ".join(statements), reason, again="clear the task finish")
 
 
-def _constraint_statements(wanted: Constraint, own: Constraint | None) -> list[str]:
+def constraint_statements(wanted: Constraint, own: Constraint | None) -> list[str]:
     """What makes it and checks the rows, each in a transaction of its own."""
     table, name = quoted(wanted.table.schema, wanted.table.name), quoted(wanted.name)
     validate = f"ALTER TABLE {table} VALIDATE CONSTRAINT {name}"
@@ -331,7 +331,7 @@ def _constraint_statements(wanted: Constraint, own: Constraint | None) -> list[s
     return [f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition(wanted)} NOT VALID", validate]
 
 
-def _patiently(connection: Session, statement: str) -> None:
+def patiently(connection: Session, statement: str) -> None:
     """Runs DDL that needs a strong lock, giving way to the apply again and again."""
     for left in range(TRIES, -1, -1):
         try:

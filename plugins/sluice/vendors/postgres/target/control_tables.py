@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sluice import sql_files
-from sluice.control import blocks, checkpoint, rejects, throttle
+from sluice.control import blocks, checkpoint, definitions, rejects, throttle
 from sluice.control.load_owner import LoadOwner
 from sluice.control.rejects import key_texts
 from sluice.database.session import Session
@@ -14,7 +14,16 @@ from sluice.vendors.postgres import own_schema
 from sluice.vendors.postgres.connection import literal, quoted
 from sluice.vendors.postgres.own_schema import OwnSchema
 
-__all__ = ["BlockStore", "CheckpointStore", "RejectStore", "ThrottleStore", "block_map", "key_texts", "owner"]
+__all__ = [
+    "BlockStore",
+    "CheckpointStore",
+    "DefinitionStore",
+    "RejectStore",
+    "ThrottleStore",
+    "block_map",
+    "key_texts",
+    "owner",
+]
 
 
 class PostgresTables:
@@ -75,7 +84,7 @@ class PostgresTables:
     def _is_current(self) -> bool:
         row = self.connection.execute(
             sql_files.render("postgres", "slave_resources_current"),
-            {name: self._own.table(name) for name in ("checkpoint", "blocks", "throttle")},
+            {name: self._own.table(name) for name in ("checkpoint", "blocks", "throttle", "definitions")},
         ).fetchone()
         return bool(row and row[0])
 
@@ -91,6 +100,11 @@ class BlockStore(blocks.BlockStore):
 
 
 class RejectStore(rejects.RejectStore):
+    def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
+        super().__init__(connection, PostgresTables(connection, prefix, schema, slave), slave)
+
+
+class DefinitionStore(definitions.DefinitionStore):
     def __init__(self, connection: Session, prefix: Prefix, schema: str, slave: str):
         super().__init__(connection, PostgresTables(connection, prefix, schema, slave), slave)
 

@@ -1,0 +1,92 @@
+"""The proof where the slave is of another vendor than the master.
+
+The two servers print values differently, so that rows are compared by the canonical texts of docs/types.md: each side
+computes a table's digest over them. Where digests differ, the digests of all rows are read with their keys, and the
+first rows that differ are shown.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from devstack.demo.compare import SHOWN, Difference, Side, Verdict
+from devstack.demo.slave_sessions import connect
+from sluice.database.digests import DigestedRow, Method, TableDigest, compared
+from sluice.database.registry import vendor_of
+from sluice.database.session import Session
+from sluice.model.connection import ConnectionInfo
+from sluice.model.names import TableName
+from sluice.model.shape import TableShape
+
+Digests = tuple[TableDigest, TableDigest]
+Row = tuple[str | None, ...]
+
+
+def compare(master: ConnectionInfo, slave: ConnectionInfo, wanted: list[TableName]) -> Iterator[Verdict]:
+    """A verdict for each table, in the given order. Neither side may change meanwhile. Raises Sluice's errors."""
+    of_master, of_slave = vendor_of(master.vendor), vendor_of(slave.vendor)
+    with (
+        connect(master, "comparison") as left,
+        connect(slave, "comparison") as right,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        for table in wanted:
+            ours, theirs = of_master.rows.shape(left, table), of_slave.rows.shape(right, table)
+            if problem := _problem(ours, theirs):
+                yield Verdict(table, None, None, problem)
+                continue
+            assert ours is not None and theirs is not None
+            types = {column.name: column.type for column in theirs.columns}
+            columns = compared(of_slave.types, ((column.name, types[column.name]) for column in ours.replicated))
+            key = tuple(column.name for column in ours.key)
+            digests = (
+                of_master.digests.table(ours, columns, key, Method.CANONICAL),
+                of_slave.digests.table(theirs, columns, key, Method.CANONICAL),
+            )
+            here, there = pool.map(_side, digests, (left, right))
+            differences = () if here == there else tuple(_differences(digests, (left, right)))
+            yield Verdict(table, here, there, "", differences)
+
+
+def _problem(master: TableShape | None, slave: TableShape | None) -> str:
+    if master is None or slave is None:
+        return f"missing on the {'master' if master is None else 'slave'}"
+    ours = {column.name for column in master.replicated}
+    theirs = {column.name for column in slave.columns}
+    parts = (("lacks", ours - theirs), ("has besides", theirs - ours))
+    return "; ".join(f"the slave {verb} {', '.join(sorted(names))}" for verb, names in parts if names)
+
+
+def _side(digest: TableDigest, session: Session) -> Side:
+    found = [block for part in digest.parts(session) for block in digest.of_blocks(session, part)]
+    return Side(sum(rows for _, rows, _ in found), f"{sum(int(total) for *_, total in found) % 2**64:016x}")
+
+
+def _differences(digests: Digests, sessions: tuple[Session, Session]) -> Iterator[Difference]:
+    """The first differing rows in the order of the key's texts; a keyless table's as often as each is there."""
+    (ours, theirs), (left, right) = digests, sessions
+    if not ours.shape.key:
+        here, there = (_copies(digest, session) for digest, session in zip(digests, sessions, strict=True))
+        unequal = [row for row in here.keys() | there.keys() if here.get(row) != there.get(row)]
+        for row in sorted(unequal, key=repr)[:SHOWN]:
+            yield Difference(repr(row), _times(here.get(row)), _times(there.get(row)))
+        return
+    here_rows, there_rows = (_by_key(d.of_rows(s, [0])) for d, s in zip(digests, sessions, strict=True))
+    wrong = [key for key in here_rows.keys() | there_rows.keys() if here_rows.get(key) != there_rows.get(key)]
+    keys = sorted(wrong, key=repr)[:SHOWN]
+    for (key, mine), (_, other) in zip(ours.found(left, keys), theirs.found(right, keys), strict=True):
+        yield Difference(repr(key), *(None if row is None else repr(tuple(row.values())) for row in (mine, other)))
+
+
+def _by_key(rows: list[DigestedRow]) -> dict[Row, list[int]]:
+    found: dict[Row, list[int]] = {}
+    for digest, *key in rows:
+        found.setdefault(tuple(key), []).append(digest)
+    return found
+
+
+def _copies(digest: TableDigest, session: Session) -> dict[Row, int]:
+    return {tuple(row): count for count, *row in digest.copies(session, [0])}
+
+
+def _times(count: int | None) -> str | None:
+    return None if count is None else f"{count} times"

@@ -1,0 +1,83 @@
+"""What people see who may not see values of rows: the same with these hidden. Pure.
+
+Messages of an apply name the row that does not fit, and a server's own messages quote values: each form of them is
+known here. Images of rejects are hidden where they are shown (`sluice.airflow.pages.look.images`).
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from sluice.airflow.pages.look import Looked, SlaveLook
+from sluice.coordination.known_pairs import Known, KnownSlave, Past
+from sluice.model.mask import HIDDEN
+from sluice.model.names import Prefix
+
+_QUOTED = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+_VALUES = (
+    (re.compile(rf"(= ){_QUOTED}", re.DOTALL), rf"\1{HIDDEN}"),
+    (re.compile(r"(\)=\().*(\))", re.DOTALL), rf"\1{HIDDEN}\2"),
+    (re.compile(r"(row contains \().*(\))", re.DOTALL), rf"\1{HIDDEN}\2"),
+    (
+        re.compile(r"(syntax for [^:]*: |value: |value |entry |literal: )(?:'.*'|\".*\")", re.DOTALL),
+        rf"\1{HIDDEN}",
+    ),
+)
+_SAID = ("activity", "message", "configuration")
+
+
+def without_values(text: str) -> str:
+    """A message in which the values of rows are hidden."""
+    for pattern, shown in _VALUES:
+        text = pattern.sub(shown, text)
+    return text
+
+
+def known(found: Known) -> Known:
+    """What Redis knows."""
+    slaves: Mapping[tuple[Prefix, str], KnownSlave] = {pair: _slave(one) for pair, one in found.slaves.items()}
+    return replace(found, slaves=slaves)
+
+
+def past(found: Past) -> Past:
+    """What happened to a slave."""
+    return replace(found, events=[replace(event, text=without_values(event.text)) for event in found.events])
+
+
+def looked(found: Looked[SlaveLook]) -> Looked[SlaveLook]:
+    """What a slave's database says; the images of rejects are as they were."""
+    seen = found.seen
+    if seen is None:
+        return found
+    checkpoint = seen.checkpoint and replace(seen.checkpoint, message=without_values(seen.checkpoint.message))
+    rejects = [
+        replace(one, reason=without_values(one.reason), answer=one.answer and without_values(one.answer))
+        for one in seen.rejects
+    ]
+    return replace(found, seen=replace(seen, checkpoint=checkpoint, rejects=rejects))
+
+
+def report(value: Any, key: str = "") -> Any:
+    """A report of `resync` as data (`sluice.verify.report_types`)."""
+    if isinstance(value, Mapping):
+        if key in ("key", "master", "slave"):
+            return {column: None if text is None else HIDDEN for column, text in value.items()}
+        return {without_values(name): report(each, name) for name, each in value.items()}
+    if isinstance(value, list):
+        return [report(each, key) for each in value]
+    return without_values(value) if isinstance(value, str) else value
+
+
+def _slave(one: KnownSlave) -> KnownSlave:
+    said = {
+        **one.status,
+        **{name: without_values(str(one.status[name])) for name in _SAID if one.status.get(name)},
+        "differing": [without_values(str(reason)) for reason in one.status.get("differing") or ()],
+    }
+    tables = {
+        table: {**seen, "reason": without_values(str(seen["reason"]))} if seen.get("reason") else seen
+        for table, seen in one.tables.items()
+    }
+    closures = [replace(closure, reason=without_values(closure.reason)) for closure in one.closures]
+    return replace(one, status=said, tables=tables, closures=closures)

@@ -1,0 +1,263 @@
+"""Indexes, constraints and comments of the master follow to one slave, beside the changes of rows.
+
+No item says them (`sluice.model.defined`): they are compared. A round reads what the master has, waits until the apply
+has passed that moment, and does what the slave lacks then, each step in a transaction of its own. So a constraint comes
+after the rows that meet it. One that the master dropped goes in the next round; rows that it would refuse before that
+make it go at once (`sluice.apply.outdated_constraints`).
+
+A round may end anywhere. What it does is noted in DEFINITIONS before and after each step, and a step that was done half
+is done again: an index that was not finished is dropped and built anew.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Collection
+from contextlib import ExitStack
+
+from sluice.apply.log_limiter import LogLimiter
+from sluice.configuration.ddl import Policy
+from sluice.database.control import DefinitionTable
+from sluice.database.errors import LockNotAvailable
+from sluice.database.following import Described, NotMade, OfMaster
+from sluice.database.registry import has_rows, reach, vendor_of
+from sluice.database.session import Session
+from sluice.errors import RESTART_APPLY, SluiceError, Terminal
+from sluice.model import defined
+from sluice.model.connection import ConnectionInfo
+from sluice.model.defined import Defined, DefinedKind, Drop, Forget, Know, Make, Rename, Step
+from sluice.model.names import TableName
+from sluice.model.table_state import ALL_READY, TableStates
+from sluice.pair import Pair
+
+log = logging.getLogger("sluice.apply")
+
+AGAIN_SECONDS = 60.0
+"""After so long a round is tried again that could not do everything."""
+RETRY_SECONDS = 5.0
+"""The same after an outage."""
+
+
+class DefinitionStops(Terminal):
+    """`ddl` says `stop` of what the master changed."""
+
+    def __init__(self, pair: Pair, what: Defined, statement: str):
+        super().__init__(
+            f"{pair}: the master changed its definitions: {what}. The configuration says ddl: {{{what.kind}: stop}}. "
+            f"Run on the slave what you want there of: {statement}; or let it follow (ddl: {{{what.kind}: follow}}); "
+            f"then {RESTART_APPLY}."
+        )
+        self.what = what
+
+
+class DefinitionFollower:
+    """One pair's, beside its apply, which tells it when to begin and how far the slave is."""
+
+    def __init__(self, pair: Pair):
+        self.pair = pair
+        self._vendor = vendor_of(pair.slave_info.vendor)
+        self._limiter = LogLimiter(log)
+        self._changed = threading.Condition()
+        self._ended = False
+        self._due = False
+        self._busy = False
+        self._ticket = self._passed = 0
+        self._states: TableStates = ALL_READY
+        self._loaded = False
+        self._connections: list[tuple[Session, Callable[[Session], None]]] = []
+        self._thread: threading.Thread | None = None
+        self._error: Terminal | None = None
+        self._altered = False
+
+    # What the apply says; its thread
+
+    def begin(self) -> None:
+        """From now on rounds are made. Nothing where the master is no database that could be compared."""
+        if self._thread is not None or not has_rows(self.pair.master_info.vendor):
+            return
+        self._ended = False
+        self._thread = threading.Thread(target=self._run, name="definitions", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """No round goes on. What one is waiting for on a server is cut."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+            for session, cut in self._connections:
+                cut(session)
+        if self._thread is not None:
+            self._thread.join(timeout=10)
+            self._thread = None
+
+    def make_round(self, states: TableStates, *, loaded: bool) -> None:
+        """There may be something to do: definitions or states of tables have changed. `loaded`: a load has ended."""
+        with self._changed:
+            self._states, self._loaded, self._due = states, self._loaded or loaded, True
+            self._changed.notify_all()
+
+    @property
+    def ticket(self) -> int:
+        """To be taken before the end of a window is, and given back by `passed`."""
+        return self._ticket
+
+    def passed(self, ticket: int) -> None:
+        """The slave is where the master was after `ticket` was taken, or later."""
+        if ticket > self._passed:
+            with self._changed:
+                self._passed = ticket
+                self._changed.notify_all()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a round is under way, or about to begin."""
+        return self._thread is not None and (self._due or self._busy)
+
+    def check(self) -> bool:
+        """Whether the slave's tables were altered since the last call. Raises `DefinitionStops`."""
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        altered, self._altered = self._altered, False
+        return altered
+
+    # A round; a thread of its own
+
+    def _run(self) -> None:
+        wait: float | None = None
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._ended or self._due, timeout=wait)
+                if self._ended:
+                    return
+                states, loaded = self._states, self._loaded
+                self._due, self._loaded, self._busy = False, False, True
+            try:
+                wait = None if self._round(states, loaded=loaded) else AGAIN_SECONDS
+            except DefinitionStops as stops:
+                self._error, wait = stops, AGAIN_SECONDS
+            except SluiceError as error:
+                self._limiter.log(logging.WARNING, f"round {error}", f"{self.pair}: definitions: {error}")
+                self._loaded, wait = self._loaded or loaded, RETRY_SECONDS
+            except Exception:
+                if not self._ended:  # a session that was cut fails in any way
+                    log.exception("%s: definitions are compared again in %g s", self.pair, AGAIN_SECONDS)
+                wait = AGAIN_SECONDS
+            finally:
+                self._busy = False
+
+    def _round(self, states: TableStates, *, loaded: bool) -> bool:
+        """Whether nothing is left to do."""
+        pair = self.pair
+        with ExitStack() as stack:
+            master = self._open(stack, pair.master_info)
+            of_master = self._of_master(master, states)
+            if not self._await_passed():
+                return True
+            slave = self._open(stack, pair.slave_info)
+            lock = f"sluice definitions {pair.prefix} {pair.slave.name}"
+            stack.enter_context(self._vendor.sessions.named_lock(slave, lock))
+            store = self._store(slave)
+            known = store.read()
+            there = self._vendor.rows.shapes(slave, of_master.tables)
+            tables = [table for table in of_master.tables if table in there]
+            wanted = {one: source for one, source in of_master.made_from.items() if self._follows(one, there)}
+            adopted: Collection[TableName] = ()
+            if known is None:
+                store.begin()
+                adopted = {one.table for one in wanted}
+            elif loaded:
+                schema, slave_name = pair.slave.schema, pair.slave.name
+                adopted = self._vendor.control.block_map(slave, pair.prefix, schema, slave_name).tables
+            present = self._vendor.following.present(slave, tables)
+            about = {*tables, *(one.table for one in wanted), *_domains(known or ())}
+            steps = defined.steps(wanted, present, known or (), about, adopted)
+            done = [self._do(step, slave, store, wanted, tables) for step in steps]
+            return all(done)
+
+    def _of_master(self, master: Session, states: TableStates) -> OfMaster:
+        pair = self.pair
+        vendor = vendor_of(pair.master_info.vendor)
+        registered = vendor.changes.registered(master, pair.prefix, pair.replication.master.schema)
+        ready = [table for table in registered if table not in states]
+        return OfMaster.read(vendor.schemas, master, ready, ready)
+
+    def _follows(self, one: Defined, there: Collection[TableName]) -> bool:
+        return one.kind in self._vendor.following.kinds and (one.table in there or one.kind is DefinedKind.DOMAINS)
+
+    def _do(
+        self,
+        step: Step,
+        slave: Session,
+        store: DefinitionTable,
+        wanted: dict[Defined, Described],
+        tables: list[TableName],
+    ) -> bool:
+        """Whether it is done, or wants nothing more."""
+        following, one = self._vendor.following, step.object
+        if isinstance(step, Know):
+            store.put(one)
+            return True
+        if isinstance(step, Forget):
+            store.forget(one)
+            return True
+        policy = self.pair.replication.ddl.of(one.kind)
+        statement = following.statement(wanted[one]) if isinstance(step, Make) else self._undoing(step, slave)
+        if policy is Policy.STOP:
+            raise DefinitionStops(self.pair, one, statement)
+        if policy is Policy.WARN:
+            message = f"{self.pair}: the master changed {one}. On the slave somebody may run: {statement}"
+            self._limiter.log(logging.WARNING, f"{type(step).__name__} {one}", message)
+            return True
+        try:
+            if isinstance(step, Make):
+                store.put(one, making=True)
+                following.make(slave, wanted[one], tables, trusted=self.pair.slave.trusted_ddl)
+                store.put(one)
+            elif isinstance(step, Rename):
+                store.put(step.renamed, making=True)
+                following.rename(slave, one, step.name)
+                store.put(step.renamed)
+                store.forget(one)
+            else:
+                following.drop(slave, one)
+                store.forget(one)
+        except NotMade as refused:
+            message = f"{self.pair}: {one} does not follow: {refused.reason}. The statement was: {statement}"
+            self._limiter.log(logging.WARNING, f"{type(step).__name__} {one} {refused.reason}", message)
+            return False
+        except LockNotAvailable as busy:
+            log.info("%s: %s waits: %s", self.pair, one, busy)
+            return False
+        self._altered = True
+        log.info("%s: followed on the slave: %s", self.pair, statement)
+        return True
+
+    def _undoing(self, step: Drop | Rename, slave: Session) -> str:
+        if isinstance(step, Rename):
+            return f"rename {step.object} to {step.name}"
+        return self._vendor.following.drop_statement(slave, step.object)
+
+    def _store(self, slave: Session) -> DefinitionTable:
+        pair = self.pair
+        return self._vendor.control.DefinitionStore(slave, pair.prefix, pair.slave.schema, pair.slave.name)
+
+    def _await_passed(self) -> bool:
+        """Waits until the slave is where the master is now. False when this round is void: another one is due."""
+        with self._changed:
+            self._ticket += 1
+            self._changed.wait_for(lambda: self._ended or self._due or self._passed >= self._ticket)
+            return not (self._ended or self._due)
+
+    def _open(self, stack: ExitStack, info: ConnectionInfo) -> Session:
+        session = stack.enter_context(reach(info, f"{self.pair.application} definitions"))
+        cut = vendor_of(info.vendor).sessions.cut
+        with self._changed:
+            if self._ended:
+                cut(session)
+            self._connections.append((session, cut))
+        stack.callback(self._connections.remove, (session, cut))
+        return session
+
+
+def _domains(known: Collection[Defined]) -> set[TableName]:
+    return {one.table for one in known if one.kind is DefinedKind.DOMAINS}

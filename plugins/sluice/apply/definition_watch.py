@@ -1,0 +1,56 @@
+"""Looks now and then whether the master has definitions that no item says, and begins what follows from that."""
+
+import time
+
+from sluice.apply.definition_follower import DefinitionFollower
+from sluice.apply.pair_sessions import PairSessions
+from sluice.model.checkpoint import Checkpoint
+from sluice.model.comparison_trigger import ComparisonTrigger
+from sluice.model.slave_state import SlaveState
+from sluice.model.table_state import TableStates
+
+LOOK_SECONDS, LOOK_SHARE, LONGEST_SECONDS = 2.0, 200.0, 30.0
+"""Between two looks at least so long, and so many times as long as one takes; at most so long: people hear within a
+minute."""
+
+
+class DefinitionWatch:
+    """Of one apply, in its thread."""
+
+    def __init__(self, sessions: PairSessions, follower: DefinitionFollower):
+        self.sessions = sessions
+        self.follower = follower
+        self._trigger = ComparisonTrigger()
+        self._digest = ""
+        self._look_at = 0.0
+        self._followed: tuple[str, TableStates] | None = None
+        """The digest and the states of tables for which the follower made its last round."""
+        self._loading = False
+        """Whether a load of the slave was under way since."""
+
+    def look(self, checkpoint: Checkpoint, differing: object) -> bool:
+        """Lets definitions follow where they may have changed, and says whether to compare them for people.
+
+        `differing`: tables that differ, as far as is known. Raises what stops the apply.
+        """
+        now = time.monotonic()
+        if now >= self._look_at:
+            self._digest = self.sessions.definitions_digest()
+            started, now = now, time.monotonic()
+            pause = max(LOOK_SECONDS, LOOK_SHARE * (now - started))
+            self._look_at = now + min(pause, LONGEST_SECONDS)
+        if self.follower.check():
+            self.sessions.merger.targets.forget()
+        self._follow(checkpoint)
+        # What the follower does needs nobody.
+        return not self.follower.busy and self._trigger.asks((self._digest, differing, checkpoint.tables), now)
+
+    def _follow(self, checkpoint: Checkpoint) -> None:
+        if checkpoint.state is not SlaveState.NORMAL:
+            self._loading, self._followed = True, None
+            return
+        present = self._digest, checkpoint.tables
+        if present != self._followed:
+            joined = self._followed is not None and self._followed[1] != checkpoint.tables
+            self.follower.make_round(checkpoint.tables, loaded=self._loading or joined)
+            self._loading, self._followed = False, present

@@ -1,0 +1,107 @@
+"""A person takes the first transaction that waits for a slave out of its queue.
+
+The tables that it changes are inconsistent from then on: none of their changes is applied, this transaction's
+included, until they are loaded again. Every other table goes on, and the slave stays in each of them what the master
+was. So nothing is skipped in silence, and no position is made up.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import redis
+
+from sluice.coordination.events import Events
+from sluice.coordination.gate import Gate
+from sluice.coordination.redis_checkpoint import StoredCheckpoint
+from sluice.coordination.redis_store import StoreUnreachable
+from sluice.counted import counted
+from sluice.database.changes import WaitingTable
+from sluice.database.registry import NoDatabase, has_rows, reach, vendor_of
+from sluice.database.session import Session
+from sluice.errors import Terminal
+from sluice.model.checkpoint import Checkpoint, CheckpointMoved
+from sluice.model.checkpoint_recovery import resume
+from sluice.model.event import Event, EventKind
+from sluice.model.slave_state import SlaveState
+from sluice.model.table_state import TableState, how_to_load
+from sluice.model.window import Window
+from sluice.pair import Pair
+
+
+class NotHeld(Terminal):
+    """The queue moves: which transaction is its first cannot be said."""
+
+    def __init__(self, pair: Pair):
+        super().__init__(
+            f"{pair}: the apply is not held, so its queue has no first transaction for long. Close the gate, with the "
+            "DAG gate and the action close, then remove the transaction."
+        )
+
+
+class NothingToRemove(Terminal):
+    """No transaction waits, or the slave is in no state to leave one out."""
+
+
+@dataclass(frozen=True)
+class Removed:
+    """What was taken out."""
+
+    tables: tuple[WaitingTable, ...]
+    remedy: str
+
+    def __str__(self) -> str:
+        named = ", ".join(str(table) for table in self.tables)
+        inconsistent = counted(len(self.tables), "table")
+        return f"The transaction is removed. INCONSISTENT until loaded again: {inconsistent}: {named}. {self.remedy}"
+
+
+def remove(pair: Pair, store: "redis.Redis", by: str, reason: str, application: str) -> Removed:
+    """Raises `NotHeld`, `NothingToRemove`, `CheckpointMoved` where an apply or a load comes between, and outages."""
+    if not has_rows(pair.master_info.vendor):
+        raise NoDatabase(pair.master_info.vendor)
+    if not Gate(store, pair.prefix, pair.slave.name).closures():
+        raise NotHeld(pair)
+    with reach(pair.slave_info, application) as slave, reach(pair.master_info, application) as master:
+        before = _configured(pair, slave)
+        tables = _first(pair, store, master, before)
+        with slave.transaction(durable=True):
+            checkpoints = vendor_of(pair.slave_info.vendor).control.CheckpointStore(
+                slave, pair.prefix, pair.slave.schema, pair.slave.name
+            )
+            if not checkpoints.configured(lock=True).same_place(before):
+                raise CheckpointMoved(f"{pair}: something was applied meanwhile. Look again whether it is needed.")
+            left_out = before.tables.put_all([one.table for one in tables], TableState.INCONSISTENT)
+            checkpoints.put_tables(left_out)
+    removed = Removed(tuple(tables), how_to_load(pair.prefix, pair.slave.name, [one.table for one in tables]))
+    _remember(pair, store, f"{by} removed the first transaction of the queue ({reason}): {removed}")
+    return removed
+
+
+def _configured(pair: Pair, slave: Session) -> Checkpoint:
+    module = vendor_of(pair.slave_info.vendor).control
+    found = module.CheckpointStore(slave, pair.prefix, pair.slave.schema, pair.slave.name).read()
+    state = found.state if found else SlaveState.UNCONFIGURED
+    if found is None or state is not SlaveState.NORMAL:
+        raise NothingToRemove(f"{pair}: the slave is {state}: only of a NORMAL one a transaction is left out.")
+    return found
+
+
+def _first(pair: Pair, store: "redis.Redis", master: Session, before: Checkpoint) -> list[WaitingTable]:
+    place = before
+    if pair.slave.checkpoint == "redis":
+        place, _ = resume(before, StoredCheckpoint(store, pair.prefix, pair.slave.name).read())
+    assert place.position is not None, "a NORMAL slave has one"
+    changes, schema = vendor_of(pair.master_info.vendor).changes, pair.replication.master.schema
+    now = place.target or changes.take(master, pair.prefix, schema, place.position)
+    window = Window(place.position, now, place.slice_key or 0)
+    found = changes.first_transaction(master, pair.prefix, schema, window, list(before.tables))
+    if not found:
+        raise NothingToRemove(f"{pair}: no transaction waits that changes a table whose changes are applied.")
+    return [one for one in found if one.table not in before.tables]
+
+
+def _remember(pair: Pair, store: "redis.Redis", text: str) -> None:
+    try:
+        Events(store, pair.prefix, pair.slave.name).add([Event(datetime.now(UTC).timestamp(), EventKind.TABLE, text)])
+    except StoreUnreachable:
+        return  # CHECKPOINT has what matters

@@ -1,0 +1,110 @@
+"""What a slave's vendor does so that indexes, constraints and comments follow (`sluice.model.defined`)."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sluice.database.schema import Comment, Constraint, DomainCheck, Index, Schemas
+from sluice.database.session import Session
+from sluice.errors import SluiceError
+from sluice.model.defined import Defined, DefinedKind, Place
+from sluice.model.names import TableName
+
+Described = Index | Constraint | DomainCheck | Comment
+"""What is to be made, as the master has it."""
+
+
+class NotMade(SluiceError):
+    """The slave cannot have or lose something by itself. `reason`: why, in one line."""
+
+    def __init__(self, reason: str):
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class OfMaster:
+    """What the master has for `tables`, and what each of it is made from."""
+
+    tables: tuple[TableName, ...]
+    made_from: dict[Defined, Described]
+
+    @classmethod
+    def read(
+        cls, schemas: Schemas, connection: Session, tables: Sequence[TableName], replicated: Sequence[TableName]
+    ) -> "OfMaster":
+        """Over a session on the master. Foreign keys count only to `replicated` tables: rows of others are not on
+        slaves."""
+        known = set(replicated)
+        found: list[Described] = [
+            *(one for one in schemas.indexes(connection, tables) if one.valid and not one.primary),
+            *(
+                one
+                for one in schemas.constraints(connection, tables)
+                if one.validated and (one.kind == "c" or one.parent in known)
+            ),
+            *schemas.domain_checks(connection, tables),
+            *schemas.comments(connection, tables),
+        ]
+        return cls(tuple(tables), {defined(one): one for one in found})
+
+
+def defined(one: Described) -> Defined:
+    """What names it, and what it says."""
+    if isinstance(one, Index):
+        kind = DefinedKind.UNIQUE if one.constrains else DefinedKind.INDEXES
+        said = one.constraint if one.constraint_kind == "x" else f"{'UNIQUE ' if one.unique else ''}{one.rest}"
+        constraint = " CONSTRAINT" if one.constraint_kind else ""
+        return Defined(kind, one.table, one.name, f"{said}{constraint}")
+    if isinstance(one, Constraint):
+        return Defined(_KINDS[one.kind], one.table, one.name, one.check or _reference(one))
+    if isinstance(one, DomainCheck):
+        return Defined(DefinedKind.DOMAINS, TableName(one.schema, one.domain), one.name, one.definition)
+    return Defined(DefinedKind.COMMENTS, one.table, one.column, one.text)
+
+
+_KINDS = {"c": DefinedKind.CHECKS, "f": DefinedKind.FOREIGN_KEYS}
+
+
+def _reference(one: Constraint) -> str:
+    """Without what the slave has otherwise: its foreign keys take no action and are deferrable."""
+    return repr((one.columns, str(one.parent), one.parent_columns, one.match, one.deferred))
+
+
+class Following(Protocol):
+    """Over an autocommit session on the slave. What a slave cannot do raises `NotMade`; outages are `Transient`."""
+
+    @property
+    def kinds(self) -> Collection[DefinedKind]:
+        """What a slave of this vendor can follow at all."""
+        ...
+
+    def present(self, connection: Session, tables: Sequence[TableName]) -> dict[Place, str | None]:
+        """What the slave has for `tables` and the domains of their columns, with the definition; None for what was not
+        finished."""
+        ...
+
+    def make(self, connection: Session, wanted: Described, replicated: Sequence[TableName], *, trusted: bool) -> None:
+        """Makes what is absent or was not finished, without holding up readers of the slave.
+
+        `trusted`: whatever its expressions call.
+        """
+        ...
+
+    def drop(self, connection: Session, defined: Defined) -> None:
+        """Removes it; nothing where it is not there."""
+        ...
+
+    def drop_at_once(self, connection: Session, defined: Defined) -> None:
+        """The same within the caller's transaction. Raises `LockNotAvailable` where readers are in the way for long."""
+        ...
+
+    def rename(self, connection: Session, defined: Defined, name: str) -> None: ...
+
+    def statement(self, wanted: Described) -> str:
+        """What a person would run to make it."""
+        ...
+
+    def drop_statement(self, connection: Session, defined: Defined) -> str:
+        """What a person would run to remove it."""
+        ...

@@ -1,0 +1,99 @@
+"""What happened to a slave, in a line: for people who want to know what was before."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+LONGEST = 500
+"""Letters of a text that are kept."""
+_WAITING = "waiting: "
+_NO_OUTAGE = ("waiting: the gate is closed", "waiting: the slave is ")
+"""What events of the gate and of the state say already."""
+
+
+class EventKind(StrEnum):
+    """What an event is about."""
+
+    START = "start"
+    APPLY = "apply"
+    STATE = "state"
+    GATE = "gate"
+    OUTAGE = "outage"
+    TABLE = "table"
+    DEFINITION = "definition"
+    VERIFICATION = "verification"
+    CONFIGURATION = "configuration"
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened."""
+
+    at: float
+    """Seconds since 1970."""
+    kind: EventKind
+    text: str
+
+    def stored(self) -> str:
+        """As it is kept."""
+        return json.dumps({**asdict(self), "at": round(self.at, 3), "text": self.text[:LONGEST]})
+
+    @classmethod
+    def parse(cls, text: str) -> "Event":
+        """From what `stored` gave."""
+        values = json.loads(text)
+        return cls(values["at"], EventKind(values["kind"]), values["text"])
+
+
+def between(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[EventKind, str]]:
+    """What happened between two words of an apply (`sluice.coordination.status`); `before` is empty at its start."""
+    if not before:
+        mode = f", safe mode {after['safe_mode']}" if after.get("safe_mode") else ""
+        yield EventKind.START, f"The apply has started, epoch {after.get('epoch') or '–'}{mode}"
+    if after.get("state") and before.get("state") not in (None, after["state"]):
+        reason = f": {after['message']}" if after.get("message") else ""
+        yield EventKind.STATE, f"{before['state']} → {after['state']}{reason}"
+    yield from _activity(_outage(before), _outage(after))
+    if str(before.get("safe_mode", "")).startswith("on") and str(after.get("safe_mode", "")).startswith("off"):
+        yield EventKind.APPLY, "Safe mode is over"
+    if bool(after.get("catching_up")) is not bool(before.get("catching_up")) and before:
+        yield (
+            EventKind.APPLY,
+            (
+                "A large window is applied, slice by slice"
+                if after.get("catching_up")
+                else "The large window is applied"
+            ),
+        )
+    yield from _tables(before, after)
+    if (mistake := after.get("configuration") or "") != (before.get("configuration") or ""):
+        text = f"The configuration has a mistake: {mistake}" if mistake else "The configuration is in order again"
+        yield EventKind.CONFIGURATION, text
+
+
+def _outage(said: Mapping[str, Any]) -> str:
+    """What the apply waits for that should be there."""
+    activity = str(said.get("activity") or "")
+    waits = activity.startswith(_WAITING) and not activity.startswith(_NO_OUTAGE)
+    return activity.removeprefix(_WAITING) if waits else ""
+
+
+def _activity(before: str, after: str) -> Iterator[tuple[EventKind, str]]:
+    if after and after != before:
+        yield EventKind.OUTAGE, f"Waits: {after}"
+    elif before and not after:
+        yield EventKind.OUTAGE, "The apply goes on"
+
+
+def _tables(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[EventKind, str]]:
+    if not before:
+        return
+    was, now = dict(before.get("not_ready") or {}), dict(after.get("not_ready") or {})
+    for table in sorted({*was, *now}):
+        if was.get(table) != now.get(table):
+            yield EventKind.TABLE, f"{table} is {now.get(table, 'ready')}"
+    aside, still = set(before.get("set_aside") or ()), set(after.get("set_aside") or ())
+    yield from ((EventKind.TABLE, f"Changes of {table} are set aside") for table in sorted(still - aside))
+    yield from ((EventKind.TABLE, f"No change of {table} is set aside any more") for table in sorted(aside - still))

@@ -1,0 +1,153 @@
+"""How a PostgreSQL slave follows the master's indexes, constraints and comments (`sluice.database.following`).
+
+Nothing here holds readers of the slave up for long: indexes are built and dropped concurrently, constraints are added
+NOT VALID and then validated, and what needs a strong lock gives way again and again.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import psycopg
+
+from sluice.database.errors import StatementFailed
+from sluice.database.following import Described, NotMade
+from sluice.database.following import defined as defined_of
+from sluice.database.load import Completed
+from sluice.database.schema import Comment, Constraint, DomainCheck, Index
+from sluice.database.session import Session
+from sluice.model.defined import Defined, DefinedKind, Place
+from sluice.model.names import TableName
+from sluice.vendors.postgres import comments, domains
+from sluice.vendors.postgres.connection import literal, quoted
+from sluice.vendors.postgres.errors import in_one_line
+from sluice.vendors.postgres.expressions import Examiner
+from sluice.vendors.postgres.target import constraints
+
+__all__ = ["drop", "drop_at_once", "drop_statement", "kinds", "make", "present", "rename", "statement"]
+
+kinds = frozenset(DefinedKind)
+
+
+def present(connection: Session, tables: Sequence[TableName]) -> dict[Place, str | None]:
+    """See `Following`."""
+    found: dict[Place, str | None] = {}
+    for index in constraints.indexes(connection, tables):
+        if not index.primary:
+            one = defined_of(index)
+            found[one.place] = one.definition if index.valid else None
+    for constraint in constraints.constraints(connection, tables):
+        one = defined_of(constraint)
+        found[one.place] = one.definition if constraint.validated else None
+    others: list[Described] = [*domains.checks(connection, tables), *comments.read(connection, tables)]
+    for one in map(defined_of, others):
+        found[one.place] = one.definition
+    return found
+
+
+def make(connection: Session, wanted: Described, replicated: Sequence[TableName], *, trusted: bool) -> None:
+    """See `Following`."""
+    if isinstance(wanted, Index):
+        _require(constraints.complete_indexes(connection, [wanted], trusted=trusted))
+    elif isinstance(wanted, Constraint):
+        _require(constraints.complete_constraints(connection, [wanted], replicated, trusted=trusted))
+    elif isinstance(wanted, DomainCheck):
+        _add_domain_check(connection, wanted, trusted=trusted)
+    else:
+        with _reasons():
+            constraints.patiently(connection, statement(wanted))
+
+
+def drop(connection: Session, defined: Defined) -> None:
+    """See `Following`."""
+    text = drop_statement(connection, defined)
+    with _reasons():
+        if text.startswith("DROP INDEX CONCURRENTLY"):
+            connection.execute(text.encode())  # never in a transaction
+        else:
+            constraints.patiently(connection, text)
+
+
+def drop_at_once(connection: Session, defined: Defined) -> None:
+    """See `Following`."""
+    connection.execute(f"SET LOCAL lock_timeout = '{constraints.LOCK_TIMEOUT}'".encode())
+    connection.execute(drop_statement(connection, defined).replace(" CONCURRENTLY", "", 1).encode())
+
+
+def rename(connection: Session, defined: Defined, name: str) -> None:
+    """See `Following`."""
+    table, old, new = quoted(defined.table.schema, defined.table.name), quoted(defined.name), quoted(name)
+    if defined.kind is DefinedKind.DOMAINS:
+        text = f"ALTER DOMAIN {table} RENAME CONSTRAINT {old} TO {new}"
+    elif _is_index(connection, defined):
+        text = f"ALTER INDEX {quoted(defined.table.schema, defined.name)} RENAME TO {new}"
+    else:
+        text = f"ALTER TABLE {table} RENAME CONSTRAINT {old} TO {new}"
+    with _reasons():
+        constraints.patiently(connection, text)
+
+
+def statement(wanted: Described) -> str:
+    """See `Following`."""
+    if isinstance(wanted, Index):
+        return "; ".join(constraints.index_statements(wanted, None))
+    if isinstance(wanted, Constraint):
+        return "; ".join(constraints.constraint_statements(wanted, None))
+    if isinstance(wanted, DomainCheck):
+        return f"{_alter(wanted)} ADD CONSTRAINT {quoted(wanted.name)} {wanted.definition}"
+    assert isinstance(wanted, Comment)
+    return comments.statement(wanted.table, wanted.column, wanted.text)
+
+
+def drop_statement(connection: Session, defined: Defined) -> str:
+    """See `Following`."""
+    table, name = quoted(defined.table.schema, defined.table.name), quoted(defined.name)
+    if defined.kind is DefinedKind.COMMENTS:
+        return comments.statement(defined.table, defined.name, None)
+    if defined.kind is DefinedKind.DOMAINS:
+        return f"ALTER DOMAIN {table} DROP CONSTRAINT IF EXISTS {name}"
+    if _is_index(connection, defined):
+        return f"DROP INDEX CONCURRENTLY IF EXISTS {quoted(defined.table.schema, defined.name)}"
+    return f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {name}"
+
+
+def _is_index(connection: Session, defined: Defined) -> bool:
+    """Whether the slave has it as an index alone."""
+    own = (index for index in constraints.indexes(connection, [defined.table]) if index.name == defined.name)
+    return any(not index.constraint_kind for index in own)
+
+
+def _add_domain_check(connection: Session, wanted: DomainCheck, *, trusted: bool) -> None:
+    domain, name = quoted(wanted.schema, wanted.domain), quoted(wanted.name)
+    exists = (
+        f"SELECT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.contypid = {literal(domain)}::regtype "
+        f"AND k.conname = {literal(wanted.name)})"
+    )
+    with _reasons():
+        if connection.execute(exists.encode()).fetchone() != (True,):
+            with connection.transaction():
+                connection.execute(f"SET LOCAL lock_timeout = '{constraints.LOCK_TIMEOUT}'".encode())
+                connection.execute(f"{statement(wanted)} NOT VALID".encode())
+                # Nothing of it has run: it is examined before a value meets it.
+                reason = Examiner(connection, trusted=trusted).types([domain])
+                if reason:
+                    raise NotMade(reason)
+        constraints.patiently(connection, f"{_alter(wanted)} VALIDATE CONSTRAINT {name}")
+
+
+def _alter(wanted: DomainCheck) -> str:
+    return f"ALTER DOMAIN {quoted(wanted.schema, wanted.domain)}"
+
+
+def _require(done: Completed) -> None:
+    if done.left_out:
+        raise NotMade(done.left_out[0][1])
+
+
+@contextmanager
+def _reasons() -> Iterator[None]:
+    try:
+        yield
+    except psycopg.Error as error:
+        if not isinstance(error, StatementFailed):
+            raise
+        raise NotMade(in_one_line(error)) from error

@@ -1,0 +1,262 @@
+"""Indexes, constraints and comments follow to a slave under traffic, wherever the round that brings them is killed."""
+
+import threading
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pytest
+
+from sluice.apply.definition_follower import DefinitionStops
+from sluice.configuration.ddl import DdlOptions
+from sluice.database.following import OfMaster
+from sluice.model.defined import Place
+from sluice.model.names import TableName
+from sluice.vendors.postgres import schemas
+from sluice.vendors.postgres.connection import connect, quoted
+from sluice.vendors.postgres.target import following
+from sluice.vendors.postgres.target.control_tables import DefinitionStore
+from tests.rig.rig import Applying, Rig
+
+TABLES = """
+CREATE DOMAIN public.euro AS int;
+CREATE TABLE public."Parent; --" (id int PRIMARY KEY, n int);
+CREATE TABLE public.t (id int PRIMARY KEY, n int, v text, "select" int, price public.euro);
+"""
+PARENT = 'public."Parent; --"'
+
+CHANGES: dict[str, tuple[list[str], str, str]] = {
+    "an index": (
+        ['CREATE INDEX "In""dex" ON public.t (n, lower(v)) WHERE n > 0'],
+        'ALTER INDEX public."In""dex" RENAME TO "other ]]>"',
+        'DROP INDEX public."other ]]>"',
+    ),
+    "a unique index": (
+        ["CREATE UNIQUE INDEX u ON public.t (n)"],
+        "ALTER INDEX public.u RENAME TO w",
+        "DROP INDEX public.w; INSERT INTO public.t VALUES (-10, 1), (-11, 1)",
+    ),
+    "a unique constraint": (
+        ['ALTER TABLE public.t ADD CONSTRAINT "UNIQUE" UNIQUE (n) DEFERRABLE INITIALLY DEFERRED'],
+        'ALTER TABLE public.t RENAME CONSTRAINT "UNIQUE" TO w',
+        "ALTER TABLE public.t DROP CONSTRAINT w; INSERT INTO public.t VALUES (-20, 1), (-21, 1)",
+    ),
+    "a check": (
+        [
+            'ALTER TABLE public.t ADD CONSTRAINT "check" CHECK (n > 0) NOT VALID',
+            'ALTER TABLE public.t VALIDATE CONSTRAINT "check"',
+        ],
+        'ALTER TABLE public.t RENAME CONSTRAINT "check" TO c; ALTER TABLE public.t RENAME COLUMN n TO m',
+        "ALTER TABLE public.t DROP CONSTRAINT c; INSERT INTO public.t VALUES (-30, -1); "
+        "ALTER TABLE public.t RENAME COLUMN m TO n",
+    ),
+    "a foreign key": (
+        [f'ALTER TABLE public.t ADD CONSTRAINT "Fk" FOREIGN KEY ("select") REFERENCES {PARENT} ON DELETE CASCADE'],
+        'ALTER TABLE public.t RENAME CONSTRAINT "Fk" TO f',
+        "ALTER TABLE public.t DROP CONSTRAINT f; INSERT INTO public.t VALUES (-40, -1, '', -1)",
+    ),
+    "a check of a domain": (
+        ["ALTER DOMAIN public.euro ADD CONSTRAINT \"at least\" CHECK (VALUE > 0)"],
+        'ALTER DOMAIN public.euro RENAME CONSTRAINT "at least" TO least',
+        "ALTER DOMAIN public.euro DROP CONSTRAINT least; INSERT INTO public.t VALUES (-50, -1, '', NULL, -1)",
+    ),
+    "comments": (
+        ["COMMENT ON TABLE public.t IS 'it''s \"%s\" ]]>'", "COMMENT ON COLUMN public.t.\"select\" IS 'x'"],
+        "COMMENT ON COLUMN public.t.\"select\" IS E'other\\n'",
+        "COMMENT ON TABLE public.t IS NULL; COMMENT ON COLUMN public.t.\"select\" IS NULL",
+    ),
+}  # fmt: skip
+
+
+def defined(rig: Rig) -> list[dict[Place, str | None]]:
+    """What master and slave have beyond columns."""
+    tables = [TableName("public", "t"), TableName("public", "Parent; --")]
+    of_master = OfMaster.read(schemas, rig.master, tables, tables).made_from
+    return [{one.place: one.definition for one in of_master}, following.present(rig.slave, tables)]
+
+
+def same(rig: Rig) -> bool:
+    master, slave = defined(rig)
+    return master == slave
+
+
+def await_same(rig: Rig) -> None:
+    rig.await_that(lambda: same(rig), 60)
+    assert defined(rig)[0] == defined(rig)[1]
+
+
+@contextmanager
+def traffic(rig: Rig) -> Iterator[None]:
+    """Rows come and go that each state of the tables takes."""
+    stop = threading.Event()
+
+    def write() -> None:
+        with connect(rig.master_info, application="writer", autocommit=True) as writer:
+            number = 1000
+            while not stop.is_set():
+                number += 1
+                writer.execute(f"INSERT INTO {PARENT} VALUES ({number}, {number})".encode())
+                values = f"{number}, {number}, 'x', {number}, {number}"
+                writer.execute(f"INSERT INTO public.t VALUES ({values})".encode())
+                writer.execute(f"DELETE FROM public.t WHERE id = {number - 50}".encode())
+                stop.wait(0.01)
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def follow(rig: Rig, kinds: Collection[str]) -> None:
+    """All of `kinds` are made, renamed and dropped, each while rows come."""
+    with rig.apply() as running:
+        with traffic(rig):
+            await_followed(rig, running)
+            for kind in kinds:
+                for statement in CHANGES[kind][0]:
+                    rig.master.execute(statement.encode())
+            await_same(rig)
+            assert len(defined(rig)[1]) >= len(kinds)
+            for place in (1, 2):
+                for kind in kinds:
+                    rig.master.execute(CHANGES[kind][place].encode())
+                await_same(rig)
+        rig.await_current()
+    assert rig.differences() == {}
+    assert not defined(rig)[1]
+
+
+def test_what_the_master_makes_renames_and_drops_follows(rig: Callable[..., Rig]) -> None:
+    follow(rig(TABLES), [kind for kind in CHANGES if kind != "a unique constraint"])
+
+
+@pytest.mark.long
+@pytest.mark.releases
+@pytest.mark.parametrize("event_triggers", [True, False])
+@pytest.mark.parametrize("kind", CHANGES)
+def test_each_kind_follows_alone(rig: Callable[..., Rig], kind: str, event_triggers: bool) -> None:
+    pair = rig(TABLES)
+    if not event_triggers:
+        for (name,) in pair.master.execute("SELECT evtname FROM pg_event_trigger").fetchall():
+            pair.master.execute(f"DROP EVENT TRIGGER {quoted(name)}".encode())
+    follow(pair, [kind])
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+@pytest.mark.long
+def test_a_round_that_is_killed_at_any_step_is_done_by_the_next(
+    rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = rig(TABLES)
+    with pair.apply() as running:
+        await_followed(pair, running)
+    left = [0]
+
+    def dying(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            left[0] -= 1
+            if left[0] == 0:
+                raise Killed
+            found = function(*arguments, **options)
+            left[0] -= 1
+            if left[0] == 0:
+                raise Killed
+            return found
+
+        return call
+
+    for name in ("make", "drop", "rename"):
+        monkeypatch.setattr(following, name, dying(getattr(following, name)))
+    for name in ("put", "forget"):
+        monkeypatch.setattr(DefinitionStore, name, dying(getattr(DefinitionStore, name)))
+    monkeypatch.setattr("threading.excepthook", lambda _: None)
+    kinds = [kind for kind in CHANGES if kind not in ("a unique constraint", "a check")]
+    for place in (0, 1, 2):
+        for kind in kinds:
+            statements = CHANGES[kind][place]
+            for statement in statements if place == 0 else [statements]:
+                pair.master.execute(str(statement).encode())
+        killed, step = True, 1
+        while killed:
+            left[0] = step
+            # The round is killed, or the apply itself, where rows meet a constraint that the master dropped.
+            with suppress(Killed), pair.apply() as running:
+                pair.await_that(lambda: left[0] <= 0 or (same(pair) and not running.loop.follower.busy), 30)
+            killed, left[0] = left[0] <= 0, 0
+            step += 3
+        assert step > 9, "nothing was killed"
+        assert same(pair)
+    with pair.apply():
+        pair.await_current()
+    assert pair.differences() == {}
+
+
+def test_an_index_holds_up_nobody_and_is_built_anew_where_it_was_not_finished(rig: Callable[..., Rig]) -> None:
+    pair = rig(TABLES)
+    with pair.apply() as running:
+        await_followed(pair, running)
+        with connect(pair.slave_info, application="reader") as reader:
+            # It waits for transactions that might write.
+            reader.execute("LOCK TABLE public.t IN ROW EXCLUSIVE MODE")
+            pair.master.execute("CREATE UNIQUE INDEX slow ON public.t (n)")
+            pair.await_that(lambda: None in defined(pair)[1].values(), 30)
+            pair.master.execute("INSERT INTO public.t VALUES (1, 1)")
+            pair.await_current()
+            assert pair.slave.execute("SELECT count(*) FROM public.t").fetchone() == (1,)
+            ended = pair.slave.execute(
+                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+                "WHERE query LIKE 'CREATE UNIQUE INDEX CONCURRENTLY%' AND datname = current_database()"
+            )
+            assert ended.fetchone() == (1,)
+        await_same(pair)
+
+
+@pytest.mark.long
+def test_what_the_slave_has_of_its_own_and_what_somebody_removed_there_stays_so(rig: Callable[..., Rig]) -> None:
+    pair = rig(f"{TABLES} CREATE INDEX removed ON public.t (v)")
+    pair.slave.execute("DROP INDEX public.removed; CREATE INDEX own ON public.t (n)")
+    with pair.apply() as running:
+        await_followed(pair, running)
+        pair.master.execute("CREATE INDEX new ON public.t (price)")
+        pair.await_that(lambda: "new" in indexes(pair), 30)
+        pair.master.execute("DROP INDEX public.new")
+        pair.await_that(lambda: "new" not in indexes(pair), 30)
+        assert indexes(pair) == {"own"}
+
+
+def indexes(rig: Rig) -> set[str]:
+    return {name for _, _, name in defined(rig)[1]}
+
+
+@pytest.mark.long
+def test_by_policy_a_person_is_told_or_the_apply_stops_until_he_has_done_it(
+    rig: Callable[..., Rig], caplog: pytest.LogCaptureFixture
+) -> None:
+    pair = rig(TABLES)
+    with pair.replication.source.open("a") as file:
+        file.write("ddl: {indexes: warn, checks: stop}\n")
+    pair = pair.with_options(ddl=DdlOptions(indexes="warn", checks="stop"))
+    with pytest.raises(DefinitionStops, match=r"ddl: \{checks: stop\}.*CHECK"), pair.apply() as running:
+        await_followed(pair, running)
+        pair.master.execute("CREATE INDEX told ON public.t (n)")
+        pair.await_that(lambda: "somebody may run: CREATE INDEX" in caplog.text, 30)
+        pair.master.execute("ALTER TABLE public.t ADD CONSTRAINT positive CHECK (n > 0)")
+        pair.await_that(lambda: False, 30)
+    assert not defined(pair)[1]
+    pair.slave.execute("ALTER TABLE public.t ADD CONSTRAINT positive CHECK (n > 0)")
+    with pair.apply() as running:
+        store = DefinitionStore(pair.slave, pair.pair.prefix, pair.schema, pair.name)
+        pair.await_that(lambda: any(one.name == "positive" for one in store.read() or ()), 30)
+
+
+def await_followed(rig: Rig, running: Applying) -> None:
+    """The first round is over: from now on what is new follows."""
+    store = DefinitionStore(rig.slave, rig.pair.prefix, rig.schema, rig.name)
+    rig.await_that(lambda: store.read() is not None, 30)
+    rig.await_normal_mode(running)

@@ -1,0 +1,155 @@
+"""How a slave comes to what its master has beyond columns: `sluice.model.defined`."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.model.defined import Defined, DefinedKind, Drop, Forget, Know, Make, Place, Rename, Step, outdated, steps
+from sluice.model.names import TableName
+
+T = TableName("public", "t")
+OTHER = TableName("public", "other")
+
+
+def index(name: str, definition: str = "(n)", *, making: bool = False, table: TableName = T) -> Defined:
+    return Defined(DefinedKind.INDEXES, table, name, definition, making)
+
+
+def check(name: str, definition: str = "CHECK (n > 0)") -> Defined:
+    return Defined(DefinedKind.CHECKS, T, name, definition)
+
+
+def having(*objects: Defined) -> dict[Place, str | None]:
+    return {one.place: one.definition for one in objects}
+
+
+def test_what_is_new_on_the_master_is_made() -> None:
+    assert steps([index("a")], {}, [], [T]) == [Make(index("a"))]
+
+
+def test_what_was_there_already_is_known() -> None:
+    assert steps([index("a")], having(index("a")), [], [T]) == [Know(index("a"))]
+
+
+def test_what_somebody_removed_on_the_slave_is_left_so() -> None:
+    assert steps([index("a")], {}, [index("a")], [T]) == []
+
+
+def test_what_only_the_slave_has_is_left_alone() -> None:
+    assert steps([], having(index("own")), [], [T]) == []
+
+
+def test_what_the_master_dropped_goes_and_what_is_gone_is_forgotten() -> None:
+    gone = [index("a"), index("b")]
+    assert steps([], having(index("a")), gone, [T]) == [Drop(index("a")), Forget(index("b"))]
+
+
+def test_a_new_name_for_the_same_is_a_rename() -> None:
+    assert steps([index("b")], having(index("a")), [index("a")], [T]) == [Rename(index("a"), "b")]
+
+
+def test_another_definition_under_the_name_takes_the_place() -> None:
+    new = index("a", "(m)")
+    assert steps([new], having(index("a")), [index("a")], [T]) == [Drop(index("a")), Make(new)]
+
+
+def test_a_column_that_both_sides_renamed_is_no_other_definition() -> None:
+    new = index("a", "(m)")
+    assert steps([new], having(new), [index("a")], [T]) == [Know(new)]
+
+
+def test_what_was_not_finished_is_made_again() -> None:
+    half: dict[Place, str | None] = {index("a").place: None}
+    assert steps([index("a")], half, [index("a", making=True)], [T]) == [Make(index("a"))]
+    assert steps([index("a")], {}, [index("a", making=True)], [T]) == [Make(index("a"))]
+    assert steps([index("a")], having(index("a")), [index("a", making=True)], [T]) == [Know(index("a"))]
+    assert steps([], half, [index("a", making=True)], [T]) == [Drop(index("a"))]
+
+
+def test_a_rename_that_was_not_noted_is_done_or_found_done() -> None:
+    known = [index("a"), index("b", making=True)]
+    assert steps([index("b")], having(index("a")), known, [T]) == [Rename(index("a"), "b")]
+    assert steps([index("b")], having(index("b")), known, [T]) == [Forget(index("a")), Know(index("b"))]
+    assert steps([], having(index("b")), known, [T]) == [Drop(index("b")), Forget(index("a"))]
+
+
+def test_what_a_load_makes_is_known_before() -> None:
+    assert steps([index("a")], {}, [], [T], adopted=[T]) == [Know(index("a"))]
+    assert steps([index("a", table=OTHER)], {}, [], [T, OTHER], adopted=[T]) == [Make(index("a", table=OTHER))]
+
+
+def test_tables_that_the_master_has_no_more_are_left_as_they_are() -> None:
+    assert steps([], having(index("a", table=OTHER)), [index("a", table=OTHER)], [T]) == []
+
+
+def test_foreign_keys_go_first_and_come_last() -> None:
+    key = Defined(DefinedKind.FOREIGN_KEYS, T, "f", "…")
+    unique = Defined(DefinedKind.UNIQUE, T, "u", "…")
+    assert steps([], having(unique, key), [unique, key], [T]) == [Drop(key), Drop(unique)]
+    assert steps([key, unique], {}, [], [T]) == [Make(unique), Make(key)]
+
+
+def test_a_constraint_refuses_rows_in_vain_where_the_master_has_none_or_another() -> None:
+    assert outdated([], having(check("c")), [check("c")]) == [check("c")]
+    assert outdated([check("c", "CHECK (n > 1)")], having(check("c")), [check("c")]) == [check("c")]
+    half: dict[Place, str | None] = {check("c").place: None}
+    assert outdated([], half, [check("c")]) == [check("c")]
+
+
+def test_a_constraint_that_the_master_has_or_the_slave_alone_stays() -> None:
+    assert outdated([check("c")], having(check("c")), [check("c")]) == []
+    assert outdated([], having(check("own")), []) == []
+    renamed = check("c", "CHECK (m > 0)")
+    assert outdated([renamed], having(renamed), [check("c")]) == []
+    assert outdated([], having(index("i")), [index("i")]) == []
+
+
+OBJECTS = st.builds(
+    Defined,
+    st.sampled_from([DefinedKind.INDEXES, DefinedKind.CHECKS]),
+    st.just(T),
+    st.sampled_from("abc"),
+    st.sampled_from(["(n)", "(m)"]),
+)
+LISTS = st.lists(st.lists(OBJECTS, unique_by=lambda one: one.place, max_size=5), min_size=1, max_size=6)
+
+
+@given(LISTS, st.integers(0, 30))
+def test_any_history_ends_with_what_the_master_has_wherever_rounds_are_killed(
+    history: list[list[Defined]], killed: int
+) -> None:
+    slave: dict[Place, str | None] = {}
+    known: dict[Place, Defined] = {}
+    for master in history:
+        done = 0
+        while todo := steps(master, slave, list(known.values()), [T]):
+            done += 1
+            assert done < 50, "it never ends"
+            for step in todo:
+                if not act(step, slave, known, killed := killed - 1):
+                    break
+        assert slave == having(*master)
+        assert set(known.values()) == set(master)
+
+
+def act(step: Step, slave: dict[Place, str | None], known: dict[Place, Defined], left: int) -> bool:
+    """Does one step as the follower does; False where it is killed half-way."""
+    one = step.object
+    if isinstance(step, Make):
+        known[one.place] = Defined(one.kind, one.table, one.name, one.definition, making=True)
+        slave[one.place] = None if left == 0 else one.definition
+    elif isinstance(step, Rename):
+        new = step.renamed
+        known[new.place] = Defined(new.kind, new.table, new.name, new.definition, making=True)
+        slave[step.renamed.place] = slave.pop(one.place)
+    elif isinstance(step, Drop):
+        del slave[one.place]
+    if left in (0, 1):
+        return False
+    if isinstance(step, Make | Know):
+        known[one.place] = one
+    elif isinstance(step, Rename):
+        known[step.renamed.place] = step.renamed
+        del known[one.place]
+    else:
+        del known[one.place]
+    return True

@@ -1,0 +1,67 @@
+"""No value of a row for who may only read: every form in which messages quote one."""
+
+import pytest
+
+from sluice.airflow.pages import hidden
+from sluice.coordination.gate import ERROR, Closure
+from sluice.coordination.known_pairs import Known, KnownSlave, Past
+from sluice.database.conflicts import Drift
+from sluice.model.event import Event, EventKind
+from sluice.model.mask import NO_PATTERNS
+from sluice.model.names import Prefix, TableName
+
+T = TableName("public", "t")
+SECRET = "it's 'top'\n\\' \"secret\" ) ("
+
+
+def drift() -> Drift:
+    return Drift.of_values(T, {"id": SECRET, "no": None}, "UPDATE", {"a": (SECRET, SECRET * 9)}, NO_PATTERNS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        str(drift()),
+        f'duplicate key value violates unique constraint "k" Key (a, b)=({SECRET}, 7) already exists.',
+        f'Key (a)=({SECRET}) is not present in table "p".',
+        f"Failing row contains ({SECRET}, null, secret).",
+        f'invalid input syntax for type integer: "{SECRET}"',
+        f"Duplicate entry '{SECRET}' for key 'PRIMARY'",
+        f"Incorrect integer value: '{SECRET}' for column 'a' at row 1",
+    ],
+)
+def test_values_are_hidden_and_the_rest_stays(text: str) -> None:
+    shown = hidden.without_values(text)
+    assert "secret" not in shown and "top" not in shown and "•••" in shown
+    assert shown[:8] == text[:8]
+
+
+def test_what_is_no_value_stays() -> None:
+    for text in (
+        "The gate is closed: admin (anna, 12:00 UTC): disk 'A' is replaced",
+        "Airflow has no connection 's'. Make it.",
+        "Table public.t has no column 'x' on the slave (it has a, b).",
+    ):
+        assert hidden.without_values(text) == text
+
+
+def test_everything_that_is_known_of_a_slave_is_gone_over() -> None:
+    text = str(drift())
+    said = {"state": "NORMAL", "activity": f"waiting: {text}", "message": text, "differing": [text], "rate": 2.0}
+    tables = {"public.t": {"outcome": "could not compare", "reason": text}}
+    pair = (Prefix("SHOP_"), "a")
+    shown = hidden.known(Known({}, {pair: KnownSlave(said, None, [Closure(ERROR, "apply", text, "x")], tables)}))
+    assert "secret" not in str(shown) and shown.slaves[pair].status["rate"] == 2.0
+    events = [Event(1.0, EventKind.OUTAGE, text)]
+    assert "secret" not in str(hidden.past(Past(events=events)))
+
+
+def test_a_report_keeps_its_form_and_loses_its_values() -> None:
+    example = {"kind": "different", "key": {"id": "secret"}, "master": {"a": "secret", "b": None}, "slave": None}
+    causes = {"rejects": {str(drift()): 3}}
+    table = {"table": "public.t", "examples": [example], "reason": str(drift()), "causes": causes, "rows_master": 7}
+    whole = [{"prefix": "SHOP_", "slave": "a", "tables": [table]}]
+    shown = hidden.report(whole)
+    assert "secret" not in str(shown)
+    assert shown[0]["slave"] == "a" and shown[0]["tables"][0]["rows_master"] == 7
+    assert shown[0]["tables"][0]["examples"][0]["master"] == {"a": "•••", "b": None}
