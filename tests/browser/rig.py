@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import uvicorn
 from playwright.sync_api import Browser, BrowserContext, Page
@@ -51,9 +52,13 @@ class Monitor:
         """A page of somebody who has logged in."""
         context: BrowserContext = browser.new_context(**{"viewport": {"width": 1280, "height": 860}, **options})
         page = context.new_page()
-        answer = page.request.post(f"{self.url}/auth/token", data={"username": who, "password": PASSWORD})
-        context.add_cookies([{"name": "_token", "value": answer.json()["access_token"], "url": self.url}])
+        context.add_cookies([{"name": "_token", "value": self.token(who), "url": self.url}])
         return page
+
+    def token(self, who: str) -> str:
+        """Of somebody who has logged in."""
+        answer = httpx.post(f"{self.url}/auth/token", json={"username": who, "password": PASSWORD}, timeout=60)
+        return str(answer.json()["access_token"])
 
     def say(self, prefix: Prefix, slave: str, behind: float = 0.4, **values: Any) -> None:
         """What the apply of a slave says."""

@@ -12,7 +12,10 @@ from sluice.airflow.pages.known import Gathered
 from sluice.airflow.pages.metrics import Metric
 from sluice.coordination.known_pairs import Known, KnownMaster
 from sluice.coordination.queue_state import MeasuredQueue
-from sluice.model.names import Prefix
+from sluice.load.progress import Progress, TableState
+from sluice.model.names import Prefix, TableName
+from sluice.model.slave_state import SlaveState
+from sluice.model.throttle_state import ThrottleState
 from tests.unit.test_monitor import NOW, known, replication, said, survey
 
 FOLDER = Path(__file__).resolve().parents[2] / "include" / "monitoring"
@@ -24,7 +27,10 @@ def told(trouble: str = "") -> str:
     slaves = {(Prefix("DEMO_"), "dr1"): known(said(75, rate=12.5, changes=99, safe_mode="on after the start"))}
     masters = {Prefix("DEMO_"): KnownMaster(queue=MeasuredQueue(NOW.isoformat(), 7, 8192, ("dr9",)))}
     found = survey(replication())
-    return metrics.text(Gathered(found, Known(masters, slaves), NOW, trouble), NOW)
+    tables = tuple(TableState(TableName("public", name), 0, 0, 1, 50, 9, 2.0, 50) for name in "ab")
+    load = Progress(SlaveState.TRANSITION, "", tables, ThrottleState(paused=True))
+    gathered = Gathered(found, Known(masters, slaves), NOW, trouble)
+    return metrics.text(gathered, NOW, {("DEMO_", "dr1"): load})
 
 
 def test_every_line_is_one_that_prometheus_reads() -> None:
@@ -50,6 +56,12 @@ def test_every_line_is_one_that_prometheus_reads() -> None:
         'sluice_queue_changes{prefix="DEMO_"} 7',
         'sluice_purge_held{prefix="DEMO_"} 1',
         "sluice_store_up 1",
+        f"sluice_load_rows{SLAVE} 100",
+        f"sluice_load_expected_rows{SLAVE} 100",
+        f"sluice_load_tables_stored{SLAVE} 2",
+        f"sluice_load_paused{SLAVE} 1",
+        'sluice_lag_critical_seconds{prefix="DEMO_"} 600',
+        'sluice_queue_warning_changes{prefix="DEMO_"} 10000000',
     ],
 )
 def test_what_is_known_is_told(line: str) -> None:

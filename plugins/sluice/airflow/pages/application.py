@@ -14,6 +14,7 @@
 Every address wants what `access` says. Nothing that may wait is done on the event loop.
 """
 
+import asyncio
 import json
 import os
 import re
@@ -36,11 +37,13 @@ from sluice.airflow.pages.look import Looks, images
 from sluice.airflow.pages.overview import Choice, overview, place_of
 from sluice.airflow.pages.past_reports import latest
 from sluice.airflow.pages.rendering import COMMON, HEADERS, REPORT_HEADERS, Renderer
-from sluice.airflow.pages.slave_row import master_messages, queue_level, row
+from sluice.airflow.pages.slave_row import master_messages, queue_level, row, state_of
 from sluice.airflow.pages.templates import STATIC
 from sluice.config import Replication
 from sluice.coordination.known_pairs import HOUR
+from sluice.load.progress import Progress
 from sluice.model.mask import Mask
+from sluice.model.slave_state import SlaveState
 from sluice.operate.actions import Scope, of
 from sluice.operate.api import REJECTS
 from sluice.verify.page import page as report_page
@@ -109,7 +112,8 @@ def application(folder: Callable[[], Path], guard: Callable[..., Visitor]) -> Fa
     async def measured(visitor: Who) -> Response:
         """Metrics for Prometheus."""
         gathered = await watch.state()
-        text = await in_thread(lambda: metrics.text(gathered, datetime.now(UTC)))
+        loads = await loads_of(gathered, looks)
+        text = await in_thread(lambda: metrics.text(gathered, datetime.now(UTC), loads))
         return Response(text, media_type=metrics.CONTENT_TYPE, headers=HEADERS)
 
     @app.get("/reports/")
@@ -214,6 +218,22 @@ def sees_values(visitor: Visitor) -> bool:
 def shown_to(visitor: Visitor, gathered: Gathered) -> Gathered:
     """What is known, without values of rows for those who may not see them."""
     return gathered if sees_values(visitor) else replace(gathered, known=hidden.known(gathered.known))
+
+
+async def loads_of(gathered: Gathered, looks: Looks) -> dict[tuple[str, str], Progress]:
+    """How far the slaves are that are being loaded, of those whose databases answer."""
+    loading = [
+        (one, slave)
+        for one in gathered.survey.replications
+        for slave in one.slaves
+        if state_of(gathered.known.slave(one.prefix, slave)) in (SlaveState.INITIAL, SlaveState.TRANSITION)
+    ]
+    found = await asyncio.gather(*(looks.slave(one, slave) for one, slave in loading))
+    return {
+        (str(one.prefix), slave): looked.seen.progress
+        for (one, slave), looked in zip(loading, found, strict=True)
+        if looked.seen and looked.seen.progress and not looked.trouble
+    }
 
 
 def link(choice: Choice, **other: str) -> str:

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from sluice.airflow.pages.known import Gathered
 from sluice.airflow.pages.overview import Choice, MasterGroup, overview
 from sluice.airflow.pages.slave_row import SlaveRow, moment
+from sluice.config import Replication
+from sluice.load.progress import Progress
 from sluice.model.slave_state import SlaveState
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -33,14 +35,21 @@ class Metric:
             yield f"{self.name}{{{named}}} {value:.10g}" if named else f"{self.name} {value:.10g}"
 
 
-def text(gathered: Gathered, now: datetime) -> str:
+Loads = Mapping[tuple[str, str], Progress]
+"""Of slaves that are being loaded, by prefix and slave."""
+
+
+def text(gathered: Gathered, now: datetime, loads: Loads | None = None) -> str:
     """All metrics. `now`: with a time zone."""
     page = overview(gathered.survey, gathered.known, Choice(), now)
     rows = [one for group in page.groups for one in group.rows]
     changes = {
         (str(prefix), slave): known.status.get("changes") for (prefix, slave), known in gathered.known.slaves.items()
     }
-    metrics = [*_own(gathered, len(page.broken)), *_of_slaves(rows, changes), *_of_masters(page.groups)]
+    metrics = [
+        *_own(gathered, len(page.broken)), *_of_slaves(rows, changes), *_of_masters(page.groups),
+        *_of_loads(loads or {}), *_thresholds(gathered.survey.replications),
+    ]  # fmt: skip
     return "\n".join(line for metric in metrics for line in metric.lines()) + "\n"
 
 
@@ -104,6 +113,39 @@ def _of_masters(groups: Iterable[MasterGroup]) -> list[Metric]:
             measured.values.append((labels, (moment(queue.at) or datetime.fromtimestamp(0, UTC)).timestamp()))
             held.values.append((labels, len(queue.held_by)))
     return [changes, size, measured, held, lost]
+
+
+def _of_loads(loads: Loads) -> list[Metric]:
+    rows = Metric("sluice_load_rows", "gauge", "Rows that a load has stored; only while it is under way.")
+    expected = Metric("sluice_load_expected_rows", "gauge", "Rows that it will have stored, by statistics.")
+    done = Metric("sluice_load_tables_stored", "gauge", "Tables that it has stored.")
+    tables = Metric("sluice_load_tables", "gauge", "Tables that it loads.")
+    paused = Metric("sluice_load_paused", "gauge", "Whether the throttle has paused it.")
+    for (prefix, slave), load in loads.items():
+        labels = {"prefix": prefix, "slave": slave}
+        rows.values.append((labels, load.rows))
+        if load.expected is not None:
+            expected.values.append((labels, load.expected))
+        done.values.append((labels, load.stored_tables))
+        tables.values.append((labels, len(load.tables)))
+        paused.values.append((labels, load.throttle.paused))
+    return [rows, expected, done, tables, paused]
+
+
+def _thresholds(replications: Iterable[Replication]) -> list[Metric]:
+    """So that alerts are about what the configuration says."""
+    found = {
+        "sluice_lag_warning_seconds": ("a lag is a warning", "lag_warning"),
+        "sluice_lag_critical_seconds": ("a lag is critical", "lag_critical"),
+        "sluice_queue_warning_changes": ("a queue is a warning", "queue_warning"),
+        "sluice_queue_critical_changes": ("a queue is critical", "queue_critical"),
+    }
+    listed = list(replications)
+    return [
+        Metric(name, "gauge", f"From which value on {what}, by the configuration.",
+               [({"prefix": str(one.prefix)}, getattr(one.monitor, option)) for one in listed])
+        for name, (what, option) in found.items()
+    ]  # fmt: skip
 
 
 def _escaped(text: str) -> str:
