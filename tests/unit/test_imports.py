@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.model.vendors import MERGERS, RECORDERS, SOURCES, VENDORS
+from sluice.model.vendors import MERGERS, RECEIVERS, RECORDERS, SOURCES, VENDORS
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "plugins" / "sluice"
@@ -168,7 +168,9 @@ def test_a_vendor_is_reached_through_the_registry_alone() -> None:
             elif isinstance(node, ast.Constant) and str(node.value).startswith("sluice.vendors"):
                 named.append(name)
     assert looking == set(LOOKS_UP_BY_NAME)
-    assert named == ["model/vendors.py"] * (len({**VENDORS, **SOURCES}) + len(RECORDERS) + len(MERGERS))
+    assert named == ["model/vendors.py"] * (
+        len({**VENDORS, **SOURCES}) + len(RECORDERS) + len(MERGERS) + len(RECEIVERS)
+    )
     wrong = [
         found
         for found in all_imports(LIBRARY)

@@ -174,6 +174,16 @@ def test_a_transaction_waits_for_every_live_thread(tmp_path: Path) -> None:
     assert keys(stream) == ["1", "2"]
 
 
+def test_commits_are_in_the_order_of_their_scns_and_not_of_their_groups(tmp_path: Path) -> None:
+    """`c_scn` is the SCN of a group of redo records: a commit of a group that began earlier may be the later one."""
+    root, stream = tmp_path / "threads", tmp_path / "stream"
+    later = [line.replace('"c_scn":108', '"c_scn":100') for line in transaction(108, "1.1.1", [insert(0, 2)])]
+    folder(root, ONE, [*later, checkpoint(200)])
+    folder(root, TWO, [*transaction(105, "2.1.1", [insert(0, 1)]), checkpoint(200)])
+    assert merger(root, stream).merge_once() == 0
+    assert keys(stream) == ["1", "2"]
+
+
 def test_a_silent_thread_is_named_and_a_closed_one_is_waited_for_no_more(tmp_path: Path) -> None:
     root, stream = tmp_path / "threads", tmp_path / "stream"
     folder(root, ONE, [*transaction(100, "1.1.1", [insert(0, 1)]), checkpoint(200)])

@@ -27,6 +27,7 @@ class Kind(StrEnum):
 
     APPLY = "apply"
     LOAD = "load"
+    CAPTURE = "capture_redo"
 
 
 class JobState(StrEnum):

@@ -21,12 +21,15 @@ from sluice.airflow.runs import is_active
 from sluice.airflow.selection_form import update_of
 from sluice.airflow.step import FOR_EVER
 from sluice.airflow.task_context import TaskContext, update_id
+from sluice.coordination import redis_store
+from sluice.coordination.redo_state import CAPTURE
 from sluice.counted import counted
 from sluice.errors import Terminal, Transient
 from sluice.load import steps
 from sluice.load.selection import Selection
 from sluice.load.transfer import transfer_steps
 from sluice.model.location import Location
+from sluice.redo.supervisor import Supervisor
 
 HANDLE = "job"
 """Key of the task's state store under which the job's id can be read, by the REST API too."""
@@ -111,6 +114,10 @@ class SparkJobOperator(BaseOperator):
 
     # -- what the kinds of job differ in
 
+    def subject(self, replication: config.Replication) -> str:
+        """The slave that the job is for. Raises `UnknownSlave`."""
+        return replication.slave(self.slave).name
+
     def payload(self, replication: config.Replication, context: Context) -> dict[str, Any]:
         """What the job reads on its standard input; passwords are in it."""
         return {
@@ -135,7 +142,7 @@ class SparkJobOperator(BaseOperator):
 
     def _begin(self, context: Context, attempt: int, *, first: bool) -> NoReturn:
         replication = config.load(self.prefix)
-        slave = replication.slave(self.slave).name
+        slave = self.subject(replication)
         prefix = str(replication.prefix)
         owner = _owner(context["ti"])
         with jobs.exclusive(self.kind, prefix, slave):
@@ -239,6 +246,38 @@ class ApplyOperator(SparkJobOperator):
 
     def _skip(self, reason: str) -> NoReturn:
         self.log.warning("%s", reason)  # Airflow logs no more than that it skips
+        raise AirflowSkipException(reason)
+
+
+class CaptureRedoOperator(SparkJobOperator):
+    """Keeps the programs running that read a master's redo logs. A second run for the same master ends at once."""
+
+    kind = Kind.CAPTURE
+    adopts = True
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(slave=CAPTURE, **kwargs)
+
+    def subject(self, replication: config.Replication) -> str:
+        """Of all slaves. Raises `NotRedo`."""
+        Supervisor(replication, redis_store.connect(connections.redis_url()))
+        return CAPTURE
+
+    def payload(self, replication: config.Replication, context: Context) -> dict[str, Any]:
+        """Without databases and Spark: it reads files."""
+        return {
+            "prefix": str(replication.prefix),
+            "slave": CAPTURE,
+            "connections": {},
+            "redis_url": connections.redis_url(),
+        }
+
+    def leave(self, job: Job) -> NoReturn:
+        reason = (
+            f"The redo logs of {job.prefix} are being read by {job.owner}, job {job.id}. This run does nothing. "
+            "To stop that, mark that run as failed."
+        )
+        self.log.warning("%s", reason)
         raise AirflowSkipException(reason)
 
 

@@ -37,8 +37,8 @@ class Verdict:
 def judge(kind: Kind, result: Result | None, lifetime: float, attempt: int) -> Verdict:
     """The verdict on a job that ended (`result`) or was lost (None) after `lifetime` seconds.
 
-    An apply has no end of its own while its run lasts: one that ended well was told to by who
-    shut the machine down, and is started again. Who wants no apply ends the run.
+    An apply, and a capture from redo logs, has no end of its own while its run lasts: one that ended well was told to
+    by who shut the machine down, and is started again. Who wants none ends the run.
     """
     if result is not None and result.rc == TERMINAL:
         return Verdict(Next.FAIL, result.message or "It needs a person; its log says what for.")

@@ -80,6 +80,17 @@ what the folders hold, and what is merged when: docs/redo.md. How slaves replay 
 """
 
 
+CAPTURE_REDO = """\
+Reads the redo logs of an Oracle master: keeps one OpenLogReplicator a redo thread running, receives what they send, and
+merges it into the changes that the slaves of a replication with capture: redo replay. Until it is stopped.
+"""
+
+CAPTURE_REDO_PLACES = """\
+Redis is SLUICE_REDIS_URL. Started on several machines, one captures and the others take over when it is gone. Ends at
+SIGTERM or Ctrl-C, with checkpoints from which the next one goes on. The DAG capture_redo does the same: docs/redo.md.
+"""
+
+
 def arguments_of_add(parser: argparse.ArgumentParser) -> None:
     """Of `./sluice add`."""
     parser.description, parser.epilog = ADD, ADD_EXAMPLES
@@ -156,6 +167,12 @@ def arguments_of_record(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--database", metavar="URL", help="the master's database: postgresql://user@host:port/name")
     parser.add_argument("--schema", default="sluice", help="of the replication's objects there (default sluice)")
     parser.add_argument("--once", action="store_true", help="record what is there by now, and end")
+
+
+def arguments_of_capture_redo(parser: argparse.ArgumentParser) -> None:
+    """Of `./sluice capture-redo`."""
+    parser.description, parser.epilog = CAPTURE_REDO, CAPTURE_REDO_PLACES
+    parser.add_argument("prefix", metavar="PREFIX", help="of the replication, e.g. SHOP_")
 
 
 def arguments_of_redo(parser: argparse.ArgumentParser) -> None:

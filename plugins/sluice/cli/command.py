@@ -34,6 +34,7 @@ _COMMANDS = {
     "import": ("load initial data that was carried here as files", options.arguments_of_import),
     "record": ("write the changes of a master into files", options.arguments_of_record),
     "redo": ("merge the output of OpenLogReplicator into files", options.arguments_of_redo),
+    "capture-redo": ("read the redo logs of an Oracle master", options.arguments_of_capture_redo),
 }
 
 
@@ -56,7 +57,7 @@ def add_subcommands(
     for name, (summary, add_arguments) in _COMMANDS.items():
         command = commands.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
         add_arguments(command)
-        own = ("sluice.cli.commands", f"run_{name}")
+        own = ("sluice.cli.commands", "run_" + name.replace("-", "_"))
         command.set_defaults(run=later(*(instead or {}).get(name, own)))
 
 

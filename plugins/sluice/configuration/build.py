@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 
-from sluice.configuration import option, options, stream
+from sluice.configuration import option, options, redo, stream
 from sluice.configuration.ddl import DdlOptions
 from sluice.configuration.locations import location
 from sluice.configuration.mistakes import Mistake
@@ -20,7 +20,7 @@ from sluice.configuration.nodes import Node, Section, parts
 from sluice.configuration.table_section import tables
 from sluice.model.joining import LOAD, WAIT
 from sluice.model.names import InvalidName, Prefix
-from sluice.model.vendors import FIRST, MASTERS, STREAM, UNFINISHED, VENDORS
+from sluice.model.vendors import FIRST, MASTERS, REDO, STREAM, UNFINISHED, VENDORS
 
 _SLAVE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}\Z")
 _CONN_ID = "name the Airflow connection of this database, e.g. demo_master"
@@ -43,11 +43,26 @@ def build(root: Node, points_at: tuple[Path, ...], mistakes: list[Mistake]) -> R
     kept = option.read(section, "housekeeping", HousekeepingOptions)
     shown = monitor(section)
     ddl = option.read(section, "ddl", DdlOptions)
+    redo_logs = redo.options(section, master, mistakes)
     section.finish()
     if len(mistakes) > before or prefix is None:
         return None
     return Replication(
-        prefix, master, slaves, rules, apply, initial, verify, root.file, notify, most, kept, points_at, shown, ddl
+        prefix,
+        master,
+        slaves,
+        rules,
+        apply,
+        initial,
+        verify,
+        root.file,
+        notify,
+        most,
+        kept,
+        points_at,
+        shown,
+        ddl,
+        redo_logs,
     )
 
 
@@ -80,8 +95,11 @@ def _master(section: Section, prefix: Prefix | None, mistakes: list[Mistake]) ->
         section.missing("master", "write conn_id and vendor of the database to replicate from")
         return Endpoint("")
     endpoint = Section(node, mistakes)
-    if endpoint.choice("capture", ("trigger", STREAM), "trigger", "ways to capture") == STREAM:
-        return stream.endpoint(endpoint, mistakes)
+    match endpoint.choice("capture", ("trigger", STREAM, REDO), "trigger", "ways to capture"):
+        case "stream":
+            return stream.endpoint(endpoint, mistakes)
+        case "redo":
+            return redo.endpoint(endpoint, mistakes)
     place, cascade = _endpoint(endpoint, FIRST, MASTERS), _cascade(endpoint, prefix, mistakes)
     master = Endpoint(*place, cascade, endpoint.flag("allow_superuser", False))
     endpoint.finish()

@@ -15,7 +15,7 @@ from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.model.items_limit import ItemsLimit
 from sluice.model.names import Prefix, TableName
-from sluice.model.vendors import FIRST, STREAM
+from sluice.model.vendors import FIRST, REDO, STREAM
 
 READS = ("committed", "snapshot", "locked")
 """Values of `initial.read`."""
@@ -37,17 +37,21 @@ class Endpoint:
     allow_superuser: bool = False
     """Whether the account may be a superuser."""
     capture: str = "trigger"
-    """Where changes come from: `trigger`, the queue that the database's triggers fill; `stream`, recorded files, and
-    then there is no connection."""
+    """Where changes come from: `trigger`, the queue that the database's triggers fill; `stream`, recorded files;
+    `redo`, the redo logs of an Oracle database, merged into such files. With these two there is no connection."""
     location: str = ""
-    """With `stream`: the folder of the files."""
+    """With `stream`: the folder of the files; with `redo`: the one in which it and those of the threads are."""
     after: int | None = None
-    """With `stream`: a slave without a checkpoint begins behind this change; None: where the first file begins."""
+    """With `stream` and `redo`: a slave without a checkpoint begins behind this change; None: where the first file
+    begins."""
 
     @property
     def stream(self) -> ConnectionInfo | None:
         """The folder of recorded files as a source; None where changes come from a database."""
-        return ConnectionInfo(STREAM, "", 0, self.location, "", "") if self.capture == STREAM else None
+        if self.capture not in (STREAM, REDO):
+            return None
+        folder = self.location if self.capture == STREAM else f"{self.location}/{STREAM}"
+        return ConnectionInfo(STREAM, "", 0, folder, "", "")
 
 
 @dataclass(frozen=True)
@@ -193,6 +197,39 @@ class HousekeepingOptions:
 
 
 @dataclass(frozen=True)
+class RedoOptions:
+    """How the redo logs of an Oracle master are read (`capture: redo`)."""
+
+    program: str | None = option.text("name the program of OpenLogReplicator 1.9.0")
+    """The program of OpenLogReplicator 1.9.0, which is installed on its own."""
+    schema: str | None = option.text("name a schema checkpoint, <name>-chkpt-<SCN>.json")
+    """The schema checkpoint with which capture begins, at its SCN."""
+    threads: tuple[str, ...] = option.patterns("1", "write numbers of redo threads, separated by commas")
+    """Redo threads, `V$THREAD.THREAD#`."""
+    logs: str | None = option.text("name a folder")
+    """Where the archived logs are, or are brought to: a folder `<resetlogs>_<thread>`, and in it one a day.
+    Default: `logs` at the location."""
+    work: str | None = option.text("name a folder of this machine")
+    """Where the programs keep their checkpoints and logs. Default: `work` at the location."""
+    host_timezone: str = option.word("+00:00", "write the master's offset, e.g. +08:00")
+    """The time zone of the master's machine: times in redo are those of its clock."""
+    first_port: int = option.integer(27100, 1024, 64000)
+    """The program of thread n listens on this port and n, of the loopback."""
+    metrics_port: int | None = option.integer(None, 1024, 64000)
+    """Its metrics are on this port and n, where it is built with them; None: it has none."""
+    memory_mb: int = option.integer(1024, 64, 1_000_000)
+    """Memory that one program may take for redo and transactions."""
+    checkpoint_seconds: int = option.integer(600, 1, 86_400)
+    """Seconds between two copies of its checkpoints in Redis."""
+    lease: float = option.seconds(10.0, 1, 3_600)
+    """Seconds after which a standby takes over from one that is gone."""
+    silent_minutes: float = option.number(15.0, 0.01, 10_000, "minutes")
+    """So long a thread may say nothing while transactions of others wait for it."""
+    exact_names: bool = option.flag(False)
+    """Names in capitals stay so on the slaves; else they become small letters."""
+
+
+@dataclass(frozen=True)
 class NotifierConfig:
     """One of Airflow's notifiers, told what needs a person."""
 
@@ -240,6 +277,8 @@ class Replication:
     """From which values on the monitor warns."""
     ddl: DdlOptions = field(default_factory=DdlOptions)
     """What slaves do about changes of definitions that are no items."""
+    redo: RedoOptions | None = None
+    """How redo logs are read; None where changes come from elsewhere."""
 
     def slave(self, name: str) -> SlaveConfig:
         """Raises `UnknownSlave`."""

@@ -40,6 +40,11 @@ def text(right: str) -> str | None:
     return _option(None, lambda section, name: section.text(name, "", right) or None)
 
 
+def word(default: str, right: str) -> str:
+    """A text that is always there."""
+    return _option(default, lambda section, name: section.text(name, default, right))
+
+
 def patterns(default: str, right: str) -> tuple[str, ...]:
     """Texts with commas between them."""
     return _option(parts(default), lambda section, name: parts(section.text(name, default, right)))

@@ -49,6 +49,34 @@ class MergerClass(Protocol):
     ) -> Merger: ...
 
 
+class Receiver(Protocol):
+    """Receives the output of one redo thread, and puts it on the disk."""
+
+    messages: int
+    """Since it began."""
+    last_heard: float
+    """When anything came last, on the monotonic clock; 0 before that."""
+    durable: tuple[int, int] | None
+    """SCN and index up to which all is on the disk."""
+    ddl: int
+    """The SCN of the last change of a definition that came; 0 before that."""
+    sequence: int
+    """Of the log from which the last checkpoint came; 0 before that."""
+    time: float
+    """Seconds since the epoch on the master, of the last checkpoint; 0 before that."""
+
+    def run(self, stop: threading.Event) -> None:
+        """Until `stop` is set; connects again whenever the connection ends. Raises `Terminal`."""
+        ...
+
+
+class ReceiverClass(Protocol):
+    """`address`: where the program of the thread listens. `database`: as its configuration names it. `begin`: the SCN
+    from which a thread that never began is read."""
+
+    def __call__(self, address: tuple[str, int], database: str, folder: Path, begin: int | None) -> Receiver: ...
+
+
 class RecorderClass(Protocol):
     """`schema`: where the replication's resources are on the master."""
 

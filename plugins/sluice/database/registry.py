@@ -6,12 +6,12 @@ from importlib import import_module
 from typing import Any
 
 from sluice.database.control import RejectTable
-from sluice.database.recorder import MergerClass, RecorderClass
+from sluice.database.recorder import MergerClass, ReceiverClass, RecorderClass
 from sluice.database.session import Session, SessionOptions
 from sluice.database.vendor import Source, Vendor
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
-from sluice.model.vendors import MERGERS, RECORDERS, SOURCES, UNFINISHED, VENDORS
+from sluice.model.vendors import MERGERS, RECEIVERS, RECORDERS, SOURCES, UNFINISHED, VENDORS
 from sluice.pair import Pair
 
 
@@ -72,6 +72,12 @@ def recorder_of(source: str) -> RecorderClass:
 def merger_of(source: str) -> MergerClass:
     """What merges the output of redo threads into `source`, one of `SOURCES`."""
     found: MergerClass = _member(MERGERS[source])
+    return found
+
+
+def receiver_of(source: str) -> ReceiverClass:
+    """What receives one redo thread for the merge into `source`, one of `SOURCES`."""
+    found: ReceiverClass = _member(RECEIVERS[source])
     return found
 
 

@@ -30,6 +30,8 @@ UNFINISHED = {
 """Vendors of which a part is there, and what is not, by the word that will name them."""
 
 STREAM = "stream"
+REDO = "redo"
+"""Ways to capture beside triggers: recorded files; redo logs, which are merged into such files."""
 
 SOURCES = {STREAM: "sluice.vendors.stream.source:STREAM"}
 """Sources of changes that are no database system: where their `sluice.database.vendor.Source` is, by the word that
@@ -40,6 +42,9 @@ RECORDERS = {STREAM: "sluice.vendors.stream.recorder:Recorder"}
 
 MERGERS = {STREAM: "sluice.vendors.stream.redo.merger:Merger"}
 """What merges the output of redo threads into such a source: a `sluice.database.recorder.MergerClass`."""
+
+RECEIVERS = {STREAM: "sluice.vendors.stream.redo.receiver:Receiver"}
+"""What receives the output of one redo thread for such a merge: a `sluice.database.recorder.ReceiverClass`."""
 
 FIRST = "postgres"
 """What a configuration means that names no vendor, and a position's text that names none."""

@@ -18,7 +18,7 @@ from typing import Any
 from sluice.vendors.stream.redo.errors import Unfit
 
 _HEAD = re.compile(
-    rb'\{(?:"scns?":(?:\d+|"0x[0-9a-f]+"),)?(?:"tms?":"?(-?\d+)"?,)?"c_scn":(\d+),"c_idx":\d+,(?:"xid":"([^"]*)",)?'
+    rb'\{(?:"scns?":(?:(\d+)|"0x[0-9a-f]+"),)?(?:"tms?":"?(-?\d+)"?,)?"c_scn":(\d+),"c_idx":\d+,(?:"xid":"([^"]*)",)?'
     rb'(?:"(?:db|usr)":"[^"]*",)*(?:"attributes":\{[^{}]*\},)?"payload":\[\{"op":"(\w+)"'
 )
 _BEGIN = re.compile(rb'\{"(?:scns?|tms?|c_scn)":')
@@ -61,10 +61,12 @@ def head(raw: bytes) -> Head:
         if last is None:
             raise Unfit(_reason(raw))
         found = last
-    time, scn, xid, op = found.groups()
+    commit, time, lwn, xid, op = found.groups()
     return Head(
         op.decode(),
-        int(scn),
+        # With format.scn-type 3 `scn` is the commit's SCN. `c_scn` is that of the group of redo records in which the
+        # commit lies: two threads' commits are not in its order.
+        int(commit if commit is not None else lwn),
         xid.decode() if xid is not None else "",
         int(time) if time is not None else None,
         found.start(),

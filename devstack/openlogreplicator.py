@@ -1,0 +1,279 @@
+"""A stand-in for OpenLogReplicator 1.9.0, for demo and tests: `python -m devstack.openlogreplicator -f FILE [-r]`.
+
+It reads no redo. Its "redo logs" are recorded output in the blocks of redo logs (`write_log`), and it does with them
+what OpenLogReplicator does with redo: it takes the same configuration and refuses unknown keys, locks it, serves one
+client over the same protocol, writes checkpoints where `state.path` says, ends at SIGINT with a checkpoint and at
+SIGTERM without one, and waits for the next log. It has the same faults: after a start everything behind its checkpoint
+comes again, the indexes within an SCN are others then, and SIGINT cuts a message that is on its way.
+"""
+
+import argparse
+import fcntl
+import json
+import os
+import re
+import select
+import signal
+import socket
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from sluice.redo import blocks
+from sluice.redo.program_configuration import mistakes
+from sluice.vendors.stream.redo.protocol import Frames, Request, RequestCode, Response, ResponseCode, frame
+
+VERSION = "1.9.0"
+POLL_SECONDS = 0.05
+_PAYLOAD = 490
+"""Bytes of a block that hold lines, behind its header and their length."""
+_PLACE = re.compile(rb'"c_scn":(\d+),"c_idx":(\d+)')
+_COMMIT = re.compile(rb'"scn":(\d+)')
+_LOG_NAME = re.compile(r"(\d+)_(\d+)_(\d+)\.\w+\Z")
+
+
+def write_log(file: Path, lines: Sequence[bytes], *, thread: int, sequence: int, resetlogs: int) -> None:
+    """Recorded output in the form of an archived redo log, every block with its checksum."""
+    data = b"".join(line + b"\n" for line in lines)
+    scns = [int(found[1]) for line in lines if (found := _PLACE.search(line))]
+    made = [
+        blocks.block(number, sequence, len(part).to_bytes(2, "little") + part)
+        for number, part in enumerate((data[at : at + _PAYLOAD] for at in range(0, len(data), _PAYLOAD)), start=2)
+    ]
+    header = blocks.LogHeader(thread, sequence, resetlogs, min(scns), max(scns) + 1, len(made) + 2)
+    temporary = file.with_name(f".{file.name}")
+    temporary.write_bytes(blocks.first_block(512, len(made) + 1) + blocks.header_block(header) + b"".join(made))
+    temporary.rename(file)
+
+
+def read_log(file: Path) -> Iterator[bytes]:
+    """The lines of a log that `write_log` made."""
+    raw, data = file.read_bytes(), b""
+    for at in range(1024, len(raw), 512):
+        length = int.from_bytes(raw[at + 16 : at + 18], "little")
+        data += raw[at + 18 : at + 18 + length]
+    yield from data.splitlines()
+
+
+def program(folder: Path) -> Path:
+    """A file that starts it, as one starts the real one."""
+    root = Path(__file__).resolve().parents[1]
+    made = folder / "OpenLogReplicator"
+    paths = os.pathsep.join([str(root / "plugins"), str(root)])
+    made.write_text(
+        f'#!/bin/sh\nPYTHONPATH="{paths}" exec "{sys.executable}" -m devstack.openlogreplicator "$@"\n', "utf-8"
+    )
+    made.chmod(0o755)
+    return made
+
+
+class Ended(Exception):
+    """A signal came."""
+
+
+class StandIn:
+    """`values`: the configuration."""
+
+    def __init__(self, values: dict[str, Any]):
+        (source,), (target,) = values["source"], values["target"]
+        self.name: str = source["name"]
+        host, _, port = target["writer"]["uri"].rpartition(":")
+        self.address = host, int(port)
+        self.state = Path(source["state"]["path"])
+        self.interval = float(source["state"].get("interval-s", 600))
+        reader = source["reader"]
+        self.logs = Path(reader["redo-log"][0] if "redo-log" in reader else reader["path-mapping"][1])
+        self.metrics: str | None = source.get("metrics", {}).get("bind")
+        self.queue_size = int(target["writer"].get("queue-size", 65536))
+        self.confirmed: tuple[int, int] | None = None
+        self.unconfirmed: deque[tuple[int, int]] = deque()
+        """Messages that were sent; when there are `queue-size` of them, no more are."""
+        self.sent = 0
+        self.begin = 0
+        """SCN behind which commits are sent."""
+        self.client: tuple[int, int] = (0, -1)
+        """Behind which messages are sent."""
+        self.again = False
+        """It goes on from a checkpoint."""
+
+    def run(self) -> None:
+        """Until a signal comes. Raises `Ended`."""
+        schemas = sorted(self.state.glob(f"{self.name}-chkpt-*.json"))
+        if not schemas:
+            fail(10052, "schema file missing")
+        position = self.state / f"{self.name}-chkpt.json"
+        if position.exists():
+            scn = int(json.loads(position.read_text())["scn"])
+            self.begin, self.client, self.again = scn, (scn, 0), True
+        with socket.create_server(self.address) as server:
+            say("INFO ", 0, f"writer is starting with Writer: Network:{self.address[0]}:{self.address[1]}")
+            while True:
+                connection, _ = server.accept()
+                with connection:
+                    try:
+                        self._serve(connection)
+                    except (ConnectionError, BrokenPipeError):
+                        say("WARN ", 10056, "host disconnected")
+
+    def checkpoint(self) -> None:
+        """Where a client has all."""
+        if self.confirmed is None:
+            return
+        values = {"database": self.name, "scn": self.confirmed[0], "idx": self.confirmed[1], "resetlogs": 1}
+        # Written in place, as the real one does.
+        (self.state / f"{self.name}-chkpt.json").write_text(json.dumps({**values, "activation": 1}))
+
+    def _serve(self, connection: socket.socket) -> None:
+        frames, streaming = Frames(), False
+        while not streaming:
+            chunk = connection.recv(4096)
+            if not chunk:
+                return
+            for body in frames.feed(chunk):
+                response = self._answer(Request.decode(body))
+                connection.sendall(frame(response.encode()))
+                streaming = response.code is ResponseCode.REPLICATE and Request.decode(body).code is not (
+                    RequestCode.INFO
+                )
+        say("INFO ", 0, "streaming to client")
+        for line in self._lines(connection, frames):
+            connection.sendall(frame(line))
+            self.sent += 1
+
+    def _answer(self, request: Request) -> Response:
+        if request.database != self.name:
+            say("WARN ", 60035, f"unknown database requested, got: {request.database}, expected: {self.name}")
+            return Response(ResponseCode.INVALID_DATABASE)
+        match request.code:
+            case RequestCode.INFO:
+                return Response(ResponseCode.REPLICATE if self.again else ResponseCode.READY)
+            case RequestCode.START if not self.again:
+                self.begin, self.again = (request.scn or 0), True
+                return Response(ResponseCode.REPLICATE)
+            case RequestCode.CONTINUE:
+                self.unconfirmed.clear()
+                self.client = (request.c_scn or 0, request.c_idx or 0)
+                return Response(ResponseCode.REPLICATE)
+        return Response(ResponseCode.INVALID_COMMAND)
+
+    def _lines(self, connection: socket.socket, frames: Frames) -> Iterator[bytes]:
+        """What the client does not have, as it comes; its confirmations are taken in between."""
+        done: set[Path] = set()
+        scn, index = 0, 0
+        while True:
+            for file in self._found():
+                if file in done:
+                    continue
+                say("INFO ", 0, f"processing redo log: group: 0 seq: {sequence_of(file)} path: {file}")
+                for line in read_log(file):
+                    place = _PLACE.search(line)
+                    assert place is not None
+                    commit = _COMMIT.search(line)
+                    if int(commit[1] if commit else place[1]) <= self.begin:
+                        continue
+                    index = index + 1 if int(place[1]) == scn else 0
+                    scn = int(place[1])
+                    self._confirmations(connection, frames, 0)
+                    while len(self.unconfirmed) >= self.queue_size:
+                        self._confirmations(connection, frames, POLL_SECONDS)
+                    if (scn, index) > self.client:
+                        self.unconfirmed.append((scn, index))
+                        yield line[: place.start(2)] + str(index + 1).encode() + line[place.end(2) :]
+                done.add(file)
+            self._confirmations(connection, frames, POLL_SECONDS)
+
+    def _confirmations(self, connection: socket.socket, frames: Frames, seconds: float) -> None:
+        if not select.select([connection], [], [], seconds)[0]:
+            return
+        chunk = connection.recv(4096)
+        if not chunk:
+            raise ConnectionError
+        for body in frames.feed(chunk):
+            request = Request.decode(body)
+            if request.code is RequestCode.CONFIRM:
+                first, self.confirmed = self.confirmed is None, (request.c_scn or 0, request.c_idx or 0)
+                while self.unconfirmed and self.unconfirmed[0] <= self.confirmed:
+                    self.unconfirmed.popleft()
+                if first:
+                    self.checkpoint()
+
+    def _found(self) -> list[Path]:
+        found = [file for file in self.logs.rglob("*") if _LOG_NAME.search(file.name) and not file.name.startswith(".")]
+        return sorted(found, key=sequence_of)
+
+    def serve_metrics(self) -> None:
+        """The numbers of the real one that a supervisor looks at."""
+        if self.metrics is None:
+            return
+        stand_in = self
+
+        class Page(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                body = (
+                    f'service_state{{state="replicating"}} 1\nmessages_sent{{filter="out"}} {stand_in.sent}\n'.encode()
+                )
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *args: object) -> None:
+                """Nobody reads them."""
+
+        host, _, port = self.metrics.rpartition(":")
+        threading.Thread(target=ThreadingHTTPServer((host, int(port)), Page).serve_forever, daemon=True).start()
+
+
+def sequence_of(file: Path) -> int:
+    found = _LOG_NAME.search(file.name)
+    assert found is not None
+    return int(found[2])
+
+
+def say(level: str, code: int, text: str) -> None:
+    print(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} {level} {code:05} {text}", file=sys.stderr, flush=True)
+
+
+def fail(code: int, text: str) -> None:
+    say("ERROR", code, text)
+    sys.exit(1)
+
+
+def _signalled(number: int, _frame: object) -> None:
+    say("ERROR", 10015, f"caught signal: {number}")
+    raise Ended
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("-f", dest="file", type=Path, required=True)
+    parser.add_argument("-r", dest="root", action="store_true")
+    args = parser.parse_args()
+    say("INFO ", 0, f"OpenLogReplicator v{VERSION}, stand-in")
+    if os.geteuid() == 0 and not args.root:
+        fail(10020, "program is run as root, you should never do that")
+    opened = args.file.open("rb")
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        fail(10002, f"file: {args.file} - flock returned: already locked")
+    values = json.load(opened)
+    for wrong in mistakes(values):
+        fail(30001, f"bad JSON, {wrong}")
+    stand_in = StandIn(values)
+    signal.signal(signal.SIGINT, _signalled)
+    stand_in.serve_metrics()
+    try:
+        stand_in.run()
+    except Ended:
+        stand_in.checkpoint()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

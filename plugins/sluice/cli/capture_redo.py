@@ -1,0 +1,22 @@
+"""`./sluice capture-redo`: reads the redo logs of an Oracle master."""
+
+import argparse
+import logging
+import signal
+import sys
+import threading
+
+from sluice import config
+from sluice.coordination import redis_store
+from sluice.redo.supervisor import Supervisor
+
+
+def run(args: argparse.Namespace) -> int:
+    """0 when it was told to end. Raises `SluiceError`."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stdout)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    replication = config.load(args.prefix)
+    Supervisor(replication, redis_store.connect()).run(stop)
+    return 0

@@ -1,0 +1,113 @@
+"""What Redis has of the capture from redo logs: who leads, the programs' checkpoints, and how each thread is."""
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+import redis
+
+from sluice.coordination.lease import Lease
+from sluice.coordination.redis_store import classified
+from sluice.errors import Transient
+from sluice.model.names import Prefix
+
+CAPTURE = "@redo"
+"""Stands where the keys of a slave have its name; no slave is called so."""
+EXPIRES_SECONDS = 24 * 3600
+
+_STORE = """
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[2], ARGV[2])
+return 1
+"""
+
+
+class Superseded(Transient):
+    """Another supervisor has a later epoch."""
+
+    def __init__(self, prefix: Prefix):
+        super().__init__(f"{prefix}: another supervisor reads the redo logs now. This one stops its programs.")
+
+
+@dataclass(frozen=True)
+class ThreadStatus:
+    """How one redo thread is, for people and pages."""
+
+    thread: str
+    """`<resetlogs>_<thread>`."""
+    state: str
+    """`running`, `starting`, `waiting` (for a log), `stopped`, `failed`."""
+    sequence: int = 0
+    """Of the log that is read; 0 where it is not known."""
+    scn: int = 0
+    """Up to which all is received."""
+    time: float = 0.0
+    """Seconds since the epoch on the master, of that SCN; 0 where it is not known."""
+    restarts: int = 0
+    """Of its program since the supervisor began."""
+    last_error: str = ""
+
+
+@dataclass(frozen=True)
+class RedoStatus:
+    """How the capture of a replication is."""
+
+    holder: str
+    epoch: int
+    written: float
+    """Seconds since the epoch."""
+    threads: tuple[ThreadStatus, ...]
+    error: str = ""
+    """What a person must see to."""
+
+    def lag_seconds(self, thread: ThreadStatus) -> float | None:
+        return max(0.0, self.written - thread.time) if thread.time else None
+
+
+class RedoState:
+    """Of one replication. Everything raises `StoreUnreachable`."""
+
+    def __init__(self, client: "redis.Redis", prefix: Prefix):
+        self.client = client
+        self.prefix = prefix
+        self._key = f"sluice:{prefix}:{CAPTURE}"
+
+    def lease(self, seconds: float) -> Lease:
+        return Lease(self.client, self.prefix, CAPTURE, seconds)
+
+    def next_epoch(self) -> int:
+        """A higher one than any supervisor had: what others store from now on is refused."""
+        with classified():
+            return int(self.client.incr(f"{self._key}:epoch"))
+
+    def store(self, epoch: int, thread: str, files: Mapping[str, str]) -> None:
+        """The checkpoints of a thread's program. Raises `Superseded`."""
+        packed = {name: base64.b64encode(zlib.compress(text.encode(), 1)).decode() for name, text in files.items()}
+        with classified():
+            done = self.client.eval(
+                _STORE, 2, f"{self._key}:epoch", f"{self._key}:checkpoint:{thread}", str(epoch), json.dumps(packed)
+            )
+        if not done:
+            raise Superseded(self.prefix)
+
+    def stored(self, thread: str) -> dict[str, str]:
+        """Name → text; none where none were stored."""
+        with classified():
+            text = self.client.get(f"{self._key}:checkpoint:{thread}")
+        packed = json.loads(str(text)) if text else {}
+        return {name: zlib.decompress(base64.b64decode(value)).decode() for name, value in packed.items()}
+
+    def write(self, status: RedoStatus) -> None:
+        with classified():
+            self.client.set(f"{self._key}:status", json.dumps(asdict(status)), ex=EXPIRES_SECONDS)
+
+    def read(self) -> RedoStatus | None:
+        """None where no supervisor has said anything for a day."""
+        with classified():
+            text = self.client.get(f"{self._key}:status")
+        if not text:
+            return None
+        values = json.loads(str(text))
+        return RedoStatus(**{**values, "threads": tuple(ThreadStatus(**each) for each in values["threads"])})

@@ -1,0 +1,125 @@
+"""The checkpoints that OpenLogReplicator writes into its state folder: which are whole, needed and safe to go on from.
+
+| file | holds |
+|---|---|
+| `<name>-chkpt.json` | up to where the receiver has confirmed |
+| `<name>-chkpt-<SCN>.json` | where it reads from, and the tables; or `schema-ref-scn`, the SCN of the file with them |
+
+They are written in place. One that is no JSON was being written, and is left out.
+"""
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sluice.errors import Terminal
+from sluice.redo.program_configuration import ARCHIVE_DESTINATION, ARCHIVE_FORMAT
+
+_READER = re.compile(r"(?P<name>.+)-chkpt-(?P<scn>\d+)\.json\Z")
+_SCHEMA = ("sys-", "xdb-")
+_REFERS = "schema-ref-scn"
+Values = dict[str, Any]
+
+
+class NoSchemaCheckpoint(Terminal):
+    """Nothing says what the master's tables are."""
+
+    def __init__(self, file: Path, reason: str):
+        super().__init__(
+            f"{file}: {reason}. Make a schema checkpoint with OpenLogReplicator's gencfg.sql on the master, put it "
+            "there, and name it under redo.schema (docs/redo.md)."
+        )
+
+
+def position_file(name: str) -> str:
+    return f"{name}-chkpt.json"
+
+
+def reader_file(name: str, scn: int) -> str:
+    return f"{name}-chkpt-{scn}.json"
+
+
+def read_seed(file: Path) -> Values:
+    """The schema checkpoint with which capture begins. Raises `NoSchemaCheckpoint`."""
+    try:
+        values = json.loads(file.read_text("utf-8"))
+    except OSError as error:
+        raise NoSchemaCheckpoint(file, f"cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise NoSchemaCheckpoint(file, f"is no JSON: {error}") from None
+    for key, kind in (("database", str), ("scn", int), ("resetlogs", int), ("context", str), ("users", list)):
+        if not isinstance(values, dict) or not isinstance(values.get(key), kind):
+            raise NoSchemaCheckpoint(file, f"has no {key}: it is no schema checkpoint of OpenLogReplicator 1.9.0")
+    return {**values, "db-recovery-file-dest": ARCHIVE_DESTINATION, "log-archive-format": ARCHIVE_FORMAT}
+
+
+def read_folder(folder: Path) -> dict[str, Values]:
+    """File → its values, of those that are whole."""
+    found: dict[str, Values] = {}
+    for file in sorted(folder.glob("*-chkpt*.json")):
+        try:
+            values = json.loads(file.read_text("utf-8"))
+        except (OSError, ValueError):
+            continue
+        if isinstance(values, dict):
+            found[file.name] = values
+    return found
+
+
+def needed(files: Mapping[str, Values], name: str) -> dict[str, Values]:
+    """What another machine needs to go on; nothing where it could not.
+
+    The reader's newest checkpoint that is not behind what was confirmed, with the one that holds its tables.
+    """
+    readers = {int(found["scn"]): values for file, values in files.items() if (found := _READER.match(file))}
+    position = files.get(position_file(name))
+    limit = int(position["scn"]) - 1 if position is not None else None  # see `lowered`
+    for scn in sorted(readers, reverse=True):
+        if limit is not None and scn > limit:
+            continue
+        refers = readers[scn].get(_REFERS)
+        if refers is not None and int(refers) not in readers:
+            continue
+        wanted = {scn, int(refers) if refers is not None else scn}
+        kept = {reader_file(name, each): readers[each] for each in wanted}
+        return {**kept, position_file(name): position} if position is not None else kept
+    return {}
+
+
+def lowered(position: Values, durable: int | None, files: Mapping[str, Values]) -> Values:
+    """Where it is safe to go on: before the group of redo records of which a part may have been confirmed.
+
+    `durable`: SCN of the last message that is on the disk. `files`: the reader's checkpoints, before the first of which
+    nothing can be read. OpenLogReplicator leaves out what is not above the SCN in this
+    file, also of a group that was confirmed in part.
+    """
+    scn = int(position["scn"])
+    first = min((int(values["scn"]) for file, values in files.items() if _READER.match(file)), default=0)
+    return {**position, "scn": max(first, min(scn, durable if durable is not None else scn) - 1), "idx": 0}
+
+
+def with_tables(reader: Values, tables: Values) -> Values:
+    """The place of `reader` with the tables of another thread's checkpoint, which knows of later DDL."""
+    own = {key: value for key, value in reader.items() if not key.startswith(_SCHEMA) and key != _REFERS}
+    theirs = {key: value for key, value in tables.items() if key.startswith(_SCHEMA) or key == "users"}
+    return {**own, **theirs, "schema-scn": tables.get("schema-scn", tables["scn"])}
+
+
+def tables_after(files: Mapping[str, Values], scn: int) -> Values | None:
+    """The newest checkpoint with tables that is not before `scn`; None without one."""
+    found = [values for file, values in files.items() if _READER.match(file) and _REFERS not in values]
+    newest = max(found, key=lambda values: int(values["scn"]), default=None)
+    return newest if newest is not None and int(newest["scn"]) >= scn else None
+
+
+def write(folder: Path, file: str, values: Values) -> None:
+    """A file that appears whole."""
+    temporary = folder / f".{file}"
+    with temporary.open("w", encoding="utf-8") as opened:
+        json.dump(values, opened)
+        opened.flush()
+        os.fsync(opened.fileno())
+    temporary.rename(folder / file)

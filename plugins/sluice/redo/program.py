@@ -1,0 +1,82 @@
+"""One process that the supervisor keeps: its log, its last error, its end."""
+
+import logging
+import logging.handlers
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sluice.redo import child
+
+LOG_BYTES, LOGS_KEPT = 20_000_000, 3
+_SAID = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:,\d+)? (?P<level>[A-Z]+)\s+(?:(?P<code>\d{5}) )?(?P<text>.*)")
+MISSING_LOG = 60027
+"""OpenLogReplicator waits for an archived log that is not there."""
+CAUGHT_SIGNAL = 10015
+_QUIET = frozenset({60028})
+"""Said of each entry of a folder, at each look."""
+
+
+class Program:
+    """`command` with its output in the file `log`, which is rotated. Times in it are UTC."""
+
+    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str]):
+        log.parent.mkdir(parents=True, exist_ok=True)
+        self.last_error = ""
+        self.missing_log = ""
+        """What it says of a log that it waits for."""
+        self._log = logging.handlers.RotatingFileHandler(log, maxBytes=LOG_BYTES, backupCount=LOGS_KEPT)
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", child.__file__, *command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "TZ": "UTC", **environment},
+            umask=0o077,
+        )
+        self._reader = threading.Thread(target=self._read, name=f"log {log.name}", daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def status(self) -> int | None:
+        """How it ended; None while it runs."""
+        return self._process.poll()
+
+    def end(self, number: signal.Signals, seconds: float) -> None:
+        """By a signal, by SIGKILL where it has not ended so many seconds later."""
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+            try:
+                self._process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        self._reader.join(5)
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for raw in self._process.stdout:
+            line = raw.decode("utf-8", "replace").rstrip("\n")
+            said = _SAID.match(line)
+            if said is not None and said["code"] and int(said["code"]) in _QUIET:
+                continue
+            self._log.emit(logging.LogRecord("", logging.INFO, "", 0, line.replace("%", "%%"), (), None))
+            if said is None:
+                continue
+            code = int(said["code"] or 0)
+            if said["level"] == "ERROR" and code != CAUGHT_SIGNAL:
+                self.last_error = said["text"]
+            elif code == MISSING_LOG:
+                self.missing_log = said["text"]
+            elif said["text"].startswith("processing redo log"):
+                self.missing_log = ""
+        self._log.close()

@@ -1,0 +1,152 @@
+"""The configuration of one OpenLogReplicator: made from that of the replication, and checked against what 1.9.0 takes.
+
+OpenLogReplicator refuses a key that it does not know. The keys here are those of version 1.9.0; later versions have
+others under the same version number.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+VERSION = "1.9.0"
+
+FORMAT: Mapping[str, int | str] = {
+    "type": "json",
+    "column": 2,
+    "db": 3,
+    "message": 2,
+    "rid": 1,
+    "schema": 7,
+    "scn-type": 3,
+    "timestamp-all": 1,
+    "timestamp": 0,
+    "timestamp-tz": 0,
+    "interval-dts": 0,
+    "interval-ytm": 0,
+    "xid": 1,
+}
+"""What the merge reads (docs/redo.md)."""
+ARCHIVED_ONLY, DDL, CHECKPOINTS = 1, 32, 4096
+"""Flags: no online logs; the texts of DDL; messages of checkpoints."""
+ARCHIVE_DESTINATION, ARCHIVE_FORMAT = "/sluice", "%t_%s_%r.arc"
+"""Where OpenLogReplicator looks for archived logs, before `path-mapping`, and how they are named."""
+POLL_US = 1_000_000
+
+_KEYS: Mapping[str, frozenset[str]] = {
+    "": frozenset(
+        {"version", "dump-path", "dump-raw-data", "dump-redo-log", "log-level", "trace", "source", "target"}
+    ),
+    "source": frozenset(
+        {"alias", "memory", "name", "reader", "flags", "state", "debug", "transaction-max-mb", "metrics", "format",
+         "redo-read-sleep-us", "arch-read-sleep-us", "arch-read-tries", "redo-verify-delay-us", "refresh-interval-us",
+         "arch", "filter"}
+    ),
+    "source.memory": frozenset(
+        {"min-mb", "max-mb", "read-buffer-max-mb", "read-buffer-min-mb", "swap-mb", "swap-path",
+         "unswap-buffer-min-mb", "write-buffer-max-mb", "write-buffer-min-mb"}
+    ),
+    "source.state": frozenset(
+        {"type", "path", "interval-s", "interval-mb", "keep-checkpoints", "schema-force-interval"}
+    ),
+    "source.metrics": frozenset({"type", "bind", "tag-names"}),
+    "source.reader": frozenset(
+        {"disable-checks", "start-scn", "start-seq", "start-time-rel", "start-time", "type", "redo-copy-path",
+         "db-timezone", "host-timezone", "log-timezone", "user", "password", "server", "redo-log", "path-mapping",
+         "log-archive-format"}
+    ),
+    "source.format": frozenset(
+        {"db", "attributes", "interval-dts", "interval-ytm", "message", "rid", "xid", "timestamp", "timestamp-tz",
+         "timestamp-all", "char", "scn", "scn-type", "unknown", "schema", "column", "unknown-type", "flush-buffer",
+         "type"}
+    ),
+    "source.filter": frozenset({"table", "skip-xid", "separator", "dump-xid"}),
+    "source.filter.table": frozenset({"owner", "table", "key", "condition", "tag"}),
+    "source.debug": frozenset({"stop-log-switches", "stop-checkpoints", "stop-transactions", "owner", "table"}),
+    "target": frozenset({"alias", "source", "writer"}),
+    "target.writer": frozenset(
+        {"type", "poll-interval-us", "queue-size", "max-file-size", "timestamp-format", "output", "new-line",
+         "append", "max-message-mb", "topic", "properties", "uri", "write-buffer-flush-size"}
+    ),
+}  # fmt: skip
+"""What each section may hold."""
+
+
+def configuration(
+    *,
+    name: str,
+    context: str,
+    logs: Path,
+    state: Path,
+    address: tuple[str, int],
+    metrics: tuple[str, int] | None,
+    owners: Iterable[str],
+    host_zone: str,
+    memory_mb: int,
+    checkpoint_seconds: int,
+) -> dict[str, Any]:
+    """Of one redo thread, whose archived logs are in folders of a day below `logs`.
+
+    `context` and `owners`: of its schema checkpoint, whose archive destination is `ARCHIVE_DESTINATION`. With other
+    owners OpenLogReplicator does not take that checkpoint.
+    `host_zone`: the time zone of the master's machine, `+08:00`; the times in redo are its clock's.
+    """
+    source: dict[str, Any] = {
+        "alias": "SOURCE",
+        "name": name,
+        "flags": ARCHIVED_ONLY | DDL | CHECKPOINTS,
+        "arch": "path",
+        "arch-read-sleep-us": POLL_US,
+        "memory": {"min-mb": min(64, memory_mb), "max-mb": memory_mb},
+        "state": {"type": "disk", "path": str(state), "interval-s": checkpoint_seconds, "keep-checkpoints": 20},
+        "reader": {
+            "type": "offline",
+            "path-mapping": [f"{ARCHIVE_DESTINATION}/{context}/archivelog", str(logs)],
+            "host-timezone": host_zone,
+            # DATE and TIMESTAMP carry no zone: they are taken as they are, and a slave has what the master shows.
+            "db-timezone": "+00:00",
+            "log-timezone": "+00:00",
+        },
+        "format": dict(FORMAT),
+        "filter": {"table": [{"owner": owner, "table": ".*"} for owner in owners]},
+    }
+    if metrics is not None:
+        source["metrics"] = {"type": "prometheus", "bind": f"{metrics[0]}:{metrics[1]}", "tag-names": "none"}
+    writer = {"type": "network", "uri": f"{address[0]}:{address[1]}", "queue-size": 65536}
+    return {
+        "version": VERSION,
+        "log-level": 3,
+        "source": [source],
+        "target": [{"alias": "TARGET", "source": "SOURCE", "writer": writer}],
+    }
+
+
+def mistakes(values: Mapping[str, Any]) -> Iterator[str]:
+    """What version 1.9.0 would refuse, a sentence each."""
+    if values.get("version") != VERSION:
+        yield f"version is {values.get('version')!r}, expected: {VERSION}"
+    yield from _unknown("", values)
+    for name in ("source", "target"):
+        parts = values.get(name)
+        if not isinstance(parts, list) or len(parts) != 1:
+            yield f"{name} is not a list of one"
+            continue
+        yield from _within(name, parts[0])
+    source = next(iter(values.get("source") or [{}]))
+    for required in ("alias", "name", "reader", "format"):
+        if required not in source:
+            yield f"source has no {required}"
+
+
+def _within(section: str, values: Mapping[str, Any]) -> Iterator[str]:
+    yield from _unknown(section, values)
+    for name, value in values.items():
+        inner = f"{section}.{name}"
+        if inner in _KEYS:
+            for each in value if isinstance(value, list) else [value]:
+                yield from _within(inner, each)
+
+
+def _unknown(section: str, values: Mapping[str, Any]) -> Iterator[str]:
+    for name in values:
+        if name not in _KEYS[section]:
+            yield f"{section or 'the top level'} does not know the key {name}"

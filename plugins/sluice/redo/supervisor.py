@@ -1,0 +1,210 @@
+"""Captures a master from its redo logs: one OpenLogReplicator a redo thread, and the merge of what they send.
+
+One supervisor at a time leads, by a lease in Redis; any number stand by, and take over when it is gone. The programs
+end with the supervisor, whatever ends it. Each leader has an epoch: what an earlier one still stores is refused, and
+what it still writes is not read (docs/redo.md).
+"""
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import redis
+
+import sluice
+from sluice.config import Replication
+from sluice.coordination.lease import Lease, LeaseHeld, LeaseLost
+from sluice.coordination.redis_store import StoreUnreachable
+from sluice.coordination.redo_state import RedoState, RedoStatus, Superseded
+from sluice.database.registry import receiver_of
+from sluice.errors import Terminal
+from sluice.model.vendors import REDO, STREAM
+from sluice.redo import checkpoints
+from sluice.redo.keeper import HEALTHY_SECONDS, Keeper, Places, pause
+from sluice.redo.program import Program
+
+log = logging.getLogger("sluice.redo")
+
+LOOK_SECONDS = 0.2
+STATUS_SECONDS = 1.0
+MERGE_GRACE_SECONDS = 12.0
+
+
+class NotRedo(Terminal):
+    """The replication is captured otherwise."""
+
+    def __init__(self, replication: Replication):
+        super().__init__(
+            f"{replication.source}: the master of {replication.prefix} is not captured from redo logs. Set capture: "
+            "redo, or leave this command."
+        )
+
+
+class Supervisor:
+    """Of one replication. `run` returns when `stop` is set."""
+
+    def __init__(self, replication: Replication, client: "redis.Redis"):
+        """Raises `NotRedo`."""
+        if replication.redo is None or replication.master.capture != REDO:
+            raise NotRedo(replication)
+        self.replication, self.options = replication, replication.redo
+        self.location = Path(replication.master.location)
+        self.state = RedoState(client, replication.prefix)
+        self.leads = threading.Event()
+        """It is the one that captures."""
+
+    def run(self, stop: threading.Event) -> None:
+        """Raises `Terminal`."""
+        announced = False
+        while not stop.is_set():
+            lease = self.state.lease(self.options.lease)
+            try:
+                lease.acquire()
+                epoch = self.state.next_epoch()
+            except LeaseHeld as held:
+                if not announced:
+                    log.info("%s: %s captures; this process stands by", self.replication.prefix, held.holder)
+                announced = True
+                stop.wait(self.options.lease / 4)
+                continue
+            except StoreUnreachable as away:
+                log.warning("%s: %s", self.replication.prefix, away)
+                lease.release()
+                stop.wait(min(5.0, self.options.lease))
+                continue
+            announced = False
+            try:
+                _Leading(self, lease, epoch).run(stop)
+            except (LeaseLost, Superseded) as lost:
+                log.warning("%s: the capture goes to another process. %s", self.replication.prefix, lost)
+            except StoreUnreachable as away:
+                log.warning("%s: %s", self.replication.prefix, away)
+            finally:
+                self.leads.clear()
+                lease.release()
+
+
+class _Leading:
+    """The time between taking the lease and losing it."""
+
+    def __init__(self, supervisor: Supervisor, lease: Lease, epoch: int):
+        self.supervisor, self.lease, self.epoch = supervisor, lease, epoch
+        self.prefix, self.options, self.state = supervisor.replication.prefix, supervisor.options, supervisor.state
+        location = supervisor.location
+        self.threads, self.stream = location / "threads", location / STREAM
+        assert self.options.schema is not None
+        seed = checkpoints.read_seed(Path(self.options.schema))
+        receiver = receiver_of(STREAM)
+        self.keepers = []
+        for number in map(int, self.options.threads):
+            name = f"{seed['resetlogs']}_{number}"
+            work = Path(self.options.work or location / "work") / name
+            logs = Path(self.options.logs or location / "logs") / name
+            places = Places(self.threads / name, work, logs)
+            self.keepers.append(Keeper(name, number, places, seed, self.options, self.state, epoch, receiver))
+        self._merge: Program | None = None
+        self._merge_error = ""
+        self._merge_started = self._merge_next = 0.0
+        self._merge_deaths = 0
+        self._said = 0.0
+        self._ddl = dict.fromkeys((keeper.thread for keeper in self.keepers), 0)
+        self._ddl_done = dict(self._ddl)
+
+    def run(self, stop: threading.Event) -> None:
+        """Raises `LeaseLost`, `Superseded`, `StoreUnreachable`, `Terminal`."""
+        lost = False
+        try:
+            for keeper in self.keepers:
+                self.lease.keep()
+                keeper.start()
+            self.supervisor.leads.set()
+            log.info("%s: capturing with epoch %d", self.prefix, self.epoch)
+            while not stop.wait(LOOK_SECONDS):
+                self.lease.keep()
+                self._turn()
+        except (LeaseLost, Superseded):
+            lost = True
+            raise
+        finally:
+            self._end(at_once=lost)
+
+    def _turn(self) -> None:
+        try:
+            for keeper in self.keepers:
+                keeper.tick()
+            self._follow_ddl()
+            self._keep_merging()
+            if time.monotonic() - self._said >= STATUS_SECONDS:
+                self._said = time.monotonic()
+                self.state.write(self._status())
+        except StoreUnreachable as away:
+            # The programs go on as long as the lease surely holds.
+            log.warning("%s: %s", self.prefix, away)
+
+    def _follow_ddl(self) -> None:
+        """DDL reaches only the thread that ran it: the others go on with its tables."""
+        for keeper in self.keepers:
+            scn = keeper.receiver.ddl
+            if len(self.keepers) == 1 or scn <= self._ddl_done[keeper.thread]:
+                continue
+            tables = keeper.tables_after(scn)
+            if tables is None:
+                if self._ddl[keeper.thread] != scn:
+                    self._ddl[keeper.thread] = scn
+                    keeper.restart(f"it writes a checkpoint with the tables behind the DDL at SCN {scn}")
+                continue
+            self._ddl[keeper.thread] = self._ddl_done[keeper.thread] = scn
+            for other in self.keepers:
+                if other is not keeper:
+                    other.halt()
+                    other.take_tables(tables)
+                    other.restart(f"thread {keeper.thread} ran DDL at SCN {scn}")
+
+    def _keep_merging(self) -> None:
+        now = time.monotonic()
+        if self._merge is not None and self._merge.status is not None:
+            self._merge.end(signal.SIGKILL, 1)
+            self._merge_deaths = 0 if now - self._merge_started >= HEALTHY_SECONDS else self._merge_deaths + 1
+            self._merge_error = self._merge.last_error
+            self._merge_next = now + pause(self._merge_deaths)
+            log.warning("%s: the merge ended with status %s. %s", self.prefix, self._merge.status, self._merge_error)
+            self._merge = None
+        if self._merge is None and now >= self._merge_next:
+            command = [
+                sys.executable, "-m", "sluice.cli", "redo", str(self.prefix), "--threads", str(self.threads),
+                "--location", str(self.stream), "--silent-minutes", f"{self.options.silent_minutes:g}",
+            ]  # fmt: skip
+            if self.options.exact_names:
+                command.append("--exact-names")
+            library = str(Path(sluice.__path__[0]).parent)
+            paths = os.pathsep.join(filter(None, [library, os.environ.get("PYTHONPATH", "")]))
+            self._merge = Program(command, self.supervisor.location / "merge.log", {"PYTHONPATH": paths})
+            self._merge_started = now
+
+    def _status(self) -> RedoStatus:
+        merging = self._merge is not None and time.monotonic() - self._merge_started > HEALTHY_SECONDS
+        error = "" if merging else self._merge_error
+        holder = f"process {os.getpid()} on {os.uname().nodename}"
+        return RedoStatus(holder, self.epoch, time.time(), tuple(each.status() for each in self.keepers), error)
+
+    def _end(self, *, at_once: bool) -> None:
+        enders = [threading.Thread(target=keeper.end, kwargs={"at_once": at_once}) for keeper in self.keepers]
+        if self._merge is not None:
+            arguments = (signal.SIGKILL if at_once else signal.SIGTERM, MERGE_GRACE_SECONDS)
+            enders.append(threading.Thread(target=self._merge.end, args=arguments))
+        for each in enders:
+            each.start()
+        for each in enders:
+            each.join()
+        if at_once:
+            return
+        try:
+            for keeper in self.keepers:
+                keeper.copy_checkpoints()
+            self.state.write(self._status())
+        except (StoreUnreachable, Superseded) as error:
+            log.warning("%s: the last checkpoints are not in Redis. %s", self.prefix, error)

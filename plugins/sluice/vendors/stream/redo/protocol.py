@@ -1,0 +1,203 @@
+"""The protocol of OpenLogReplicator 1.9.0's network writer.
+
+OpenLogReplicator listens, for one client. Each message is a frame: its length in four bytes, the lowest first, and so
+many bytes. Requests and the answers to them are protobuf, of which only numbers and one text are needed; once
+streaming has begun, frames hold the output's lines, without their ends, in the form that `format` asks for.
+
+| to | request | answer |
+|---|---|---|
+| learn how it is | INFO | READY: it waits for START; REPLICATE: it waits for CONTINUE |
+| begin | START with an SCN, or `NOW` | REPLICATE, then the stream; FAILED_START |
+| go on | CONTINUE behind `c_scn` and `c_idx` | REPLICATE, then the stream |
+| let it forget | CONFIRM up to `c_scn` and `c_idx` | none |
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+from sluice.errors import Transient
+
+NOW = 0xFFFFFFFFFFFFFFFF
+"""The SCN of START that means: from now on."""
+LARGEST_REQUEST = 1024
+"""Bytes of a request that OpenLogReplicator takes."""
+_LENGTH = 4
+_LONGER = 0xFFFFFFFF
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+
+
+class NotTheProtocol(Transient):
+    """Something else listens there, or the connection was cut within a message."""
+
+    def __init__(self, reason: str):
+        super().__init__(f"{reason}: this is not the network writer of OpenLogReplicator 1.9.0.")
+
+
+class RequestCode(IntEnum):
+    INFO = 0
+    START = 1
+    CONTINUE = 2
+    CONFIRM = 3
+
+
+class ResponseCode(IntEnum):
+    READY = 0
+    FAILED_START = 1
+    STARTING = 2
+    ALREADY_STARTED = 3
+    REPLICATE = 4
+    PAYLOAD = 5
+    INVALID_DATABASE = 6
+    INVALID_COMMAND = 7
+
+
+@dataclass(frozen=True)
+class Request:
+    code: RequestCode
+    database: str
+    """`source.name` of the configuration."""
+    scn: int | None = None
+    c_scn: int | None = None
+    c_idx: int | None = None
+
+    def encode(self) -> bytes:
+        # A number of a oneof or an optional one is there although it is 0.
+        return b"".join(
+            [
+                _number(1, self.code or None),
+                _text(2, self.database),
+                _number(3, self.scn),
+                _number(8, self.c_scn),
+                _number(9, self.c_idx),
+            ]
+        )
+
+    @classmethod
+    def decode(cls, body: bytes) -> "Request":
+        """Raises `NotTheProtocol`."""
+        found = _fields(body)
+        try:
+            code = RequestCode(_whole(found, 1) or 0)
+        except ValueError as error:
+            raise NotTheProtocol(f"a request has the code {error}") from None
+        name = found.get(2, b"")
+        database = name.decode("utf-8", "replace") if isinstance(name, bytes) else ""
+        return cls(code, database, _whole(found, 3), _whole(found, 8), _whole(found, 9))
+
+
+@dataclass(frozen=True)
+class Response:
+    code: ResponseCode
+    scn: int | None = None
+    """From which SCN on it reads."""
+    c_scn: int = 0
+    c_idx: int = 0
+    """Up to where it has confirmations."""
+
+    def encode(self) -> bytes:
+        fields = (_number(1, self.code or None), _number(2, self.scn))
+        return b"".join([*fields, _number(10, self.c_scn or None), _number(11, self.c_idx or None)])
+
+    @classmethod
+    def decode(cls, body: bytes) -> "Response":
+        """Raises `NotTheProtocol`."""
+        found = _fields(body)
+        try:
+            code = ResponseCode(_whole(found, 1) or 0)
+        except ValueError as error:
+            raise NotTheProtocol(f"an answer has the code {error}") from None
+        return cls(code, _whole(found, 2), _whole(found, 10) or 0, _whole(found, 11) or 0)
+
+
+def frame(body: bytes) -> bytes:
+    """A message as it travels."""
+    return len(body).to_bytes(_LENGTH, "little") + body
+
+
+class Frames:
+    """Cuts what comes over a connection into messages."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """The messages that are whole by now. Raises `NotTheProtocol`."""
+        self._rest += chunk
+        data, at = self._rest, 0
+        try:
+            while at + _LENGTH <= len(data):
+                length = int.from_bytes(data[at : at + _LENGTH], "little")
+                if length == _LONGER:
+                    raise NotTheProtocol("a message is longer than 4 GiB, which OpenLogReplicator does not send whole")
+                end = at + _LENGTH + length
+                if end > len(data):
+                    return
+                body, at = bytes(data[at + _LENGTH : end]), end
+                yield body
+        finally:
+            del data[:at]
+
+    @property
+    def partial(self) -> bool:
+        """A part of a message is there."""
+        return bool(self._rest)
+
+
+def _varint(value: int) -> bytes:
+    made = bytearray()
+    while value > 0x7F:
+        made.append(value & 0x7F | 0x80)
+        value >>= 7
+    made.append(value)
+    return bytes(made)
+
+
+def _number(field: int, value: int | None) -> bytes:
+    return b"" if value is None else _varint(field << 3 | _VARINT) + _varint(value)
+
+
+def _text(field: int, value: str) -> bytes:
+    raw = value.encode()
+    return _varint(field << 3 | _BYTES) + _varint(len(raw)) + raw if raw else b""
+
+
+def _whole(fields: dict[int, int | bytes], field: int) -> int | None:
+    value = fields.get(field)
+    return value if isinstance(value, int) else None
+
+
+def _fields(body: bytes) -> dict[int, int | bytes]:
+    """Field → its last value, of any protobuf message."""
+    found: dict[int, int | bytes] = {}
+    at = 0
+    try:
+        while at < len(body):
+            tag, at = _read(body, at)
+            field, kind = tag >> 3, tag & 7
+            if kind == _VARINT:
+                found[field], at = _read(body, at)
+                continue
+            if kind not in (_BYTES, _FIXED32, _FIXED64):
+                raise NotTheProtocol(f"a message has a field of the kind {kind}")
+            length, at = _read(body, at) if kind == _BYTES else (4 if kind == _FIXED32 else 8, at)
+            if at + length > len(body):
+                raise IndexError
+            found[field] = body[at : at + length]
+            at += length
+    except IndexError:
+        raise NotTheProtocol("a message ends within a field") from None
+    return found
+
+
+def _read(body: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = body[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, at
+        if shift > 63:
+            raise NotTheProtocol("a number has more than 64 bits")

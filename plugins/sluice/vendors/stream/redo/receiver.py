@@ -1,0 +1,182 @@
+"""Receives what one OpenLogReplicator sends over its network writer, and writes it where the merge reads it.
+
+A message is confirmed once it is on the disk: OpenLogReplicator may then forget it. What it sends again after a start
+of either side is known by the merge. A transaction of any size is held in no memory.
+"""
+
+import logging
+import re
+import select
+import socket
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+from sluice.errors import Terminal, Transient
+from sluice.vendors.stream.redo.protocol import (
+    NOW,
+    Frames,
+    NotTheProtocol,
+    Request,
+    RequestCode,
+    Response,
+    ResponseCode,
+    frame,
+)
+from sluice.vendors.stream.redo.spool import Spool, last_place
+
+log = logging.getLogger("sluice.redo")
+
+SYNC_SECONDS = 0.2
+SYNC_BYTES = 16 << 20
+"""What is received between two confirmations, at most."""
+CHUNK = 1 << 18
+CONNECT_SECONDS = 5.0
+ANSWER_SECONDS = 60.0
+"""An answer to START comes when OpenLogReplicator has found its first redo log."""
+LONGEST_BACKOFF_SECONDS = 5.0
+_LOOK_SECONDS = 0.1
+_CHECKPOINT = re.compile(
+    rb'\{(?:"scn":\d+,)?"tm":(-?\d+),"c_scn":\d+,"c_idx":\d+,"payload":\[\{"op":"chkpt","seq":(\d+)'
+)
+_DDL = re.compile(rb'\{"scn":(\d+),[^\[]*"payload":\[\{"op":"ddl"')
+
+
+class Unreachable(Transient):
+    """Nobody listens, or the connection ended."""
+
+    def __init__(self, address: tuple[str, int], reason: str):
+        super().__init__(f"OpenLogReplicator at {address[0]}:{address[1]}: {reason}.")
+
+
+class AnotherDatabase(Terminal):
+    """The process that listens reads another database."""
+
+    def __init__(self, address: tuple[str, int], database: str):
+        super().__init__(
+            f"OpenLogReplicator at {address[0]}:{address[1]} does not read {database!r}: the process of another "
+            "configuration listens there. End it, or choose another port."
+        )
+
+
+class Receiver:
+    """Receives one thread. `database`: `source.name` of its configuration. `begin`: the SCN from which a thread that
+    never began is read; None for now."""
+
+    def __init__(self, address: tuple[str, int], database: str, folder: Path, begin: int | None = None):
+        self.address = address
+        self.database = database
+        self.folder = folder
+        self.begin = begin
+        self.messages = 0
+        """Since this receiver began."""
+        self.last_heard = 0.0
+        """On the monotonic clock."""
+        self.durable = last_place(folder)
+        """`c_scn` and `c_idx` up to which all is on the disk."""
+        self.ddl = self.sequence = 0
+        self.time = 0.0
+
+    def run(self, stop: threading.Event) -> None:
+        """Until `stop` is set; connects again whenever the connection ends. Raises `Terminal`."""
+        backoff = 0.0
+        while not stop.is_set():
+            before = self.messages
+            try:
+                self.receive(stop)
+            except Transient as outage:
+                backoff = 0.1 if self.messages > before else min(max(2 * backoff, 0.1), LONGEST_BACKOFF_SECONDS)
+                log.debug("%s Next try in %.2g s.", outage, backoff)
+                stop.wait(backoff)
+
+    def receive(self, stop: threading.Event) -> None:
+        """Over one connection, until `stop` is set.
+
+        Raises `Unreachable`, `NotTheProtocol`, `AnotherDatabase`, `SpoolFull`.
+        """
+        with closing(Spool(self.folder)) as spool:
+            self.durable = spool.durable
+            try:
+                with socket.create_connection(self.address, CONNECT_SECONDS) as connection:
+                    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    frames = Frames()
+                    self._begin(connection, frames, spool)
+                    self._stream(connection, frames, spool, stop)
+            except OSError as error:
+                raise Unreachable(self.address, error.strerror or str(error)) from error
+            finally:
+                spool.sync()
+                self.durable = spool.durable
+
+    def _begin(self, connection: socket.socket, frames: Frames, spool: Spool) -> None:
+        """Until it streams."""
+        connection.settimeout(ANSWER_SECONDS)
+        known = self._answer(connection, frames, Request(RequestCode.INFO, self.database))
+        if known.code is ResponseCode.READY:
+            scn = self.begin if self.begin is not None else NOW
+            if spool.durable is not None:
+                scn = spool.durable[0] - 1  # It lost its checkpoint, or never had a confirmation.
+            known = self._answer(connection, frames, Request(RequestCode.START, self.database, scn=scn))
+            if known.code is ResponseCode.REPLICATE:
+                return
+        if known.code is ResponseCode.REPLICATE:
+            # All of the group of redo records that may be there in part comes again: the merge knows its transactions.
+            place = spool.durable[0] - 1 if spool.durable is not None else 0
+            request = Request(RequestCode.CONTINUE, self.database, c_scn=place, c_idx=0)
+            known = self._answer(connection, frames, request)
+            if known.code is ResponseCode.REPLICATE:
+                return
+        if known.code is ResponseCode.INVALID_DATABASE:
+            raise AnotherDatabase(self.address, self.database)
+        raise Unreachable(self.address, f"answers {known.code.name}")
+
+    def _answer(self, connection: socket.socket, frames: Frames, request: Request) -> Response:
+        connection.sendall(frame(request.encode()))
+        while True:
+            for body in frames.feed(self._chunk(connection)):
+                # What was on its way when an earlier client went may come first.
+                if not body.startswith(b"{"):
+                    return Response.decode(body)
+
+    def _chunk(self, connection: socket.socket) -> bytes:
+        chunk = connection.recv(CHUNK)
+        if not chunk:
+            raise Unreachable(self.address, "ended the connection")
+        self.last_heard = time.monotonic()
+        return chunk
+
+    def _stream(self, connection: socket.socket, frames: Frames, spool: Spool, stop: threading.Event) -> None:
+        synced, size = time.monotonic(), 0
+        while not stop.is_set():
+            readable = bool(select.select([connection], [], [], _LOOK_SECONDS)[0])
+            if readable:
+                chunk = self._chunk(connection)
+                size += len(chunk)
+                for body in frames.feed(chunk):
+                    if not body.startswith(b"{"):
+                        raise NotTheProtocol("a message of the stream is no JSON (format.type must be json)")
+                    spool.add(body)
+                    self.messages += 1
+                    if b'"op":"chkpt"' in body or b'"op":"ddl"' in body:
+                        self._note(body)
+            now = time.monotonic()
+            if size >= SYNC_BYTES or now - synced >= SYNC_SECONDS or not readable:
+                self._confirm(connection, spool)
+                synced, size = now, 0
+
+    def _note(self, line: bytes) -> None:
+        """What a checkpoint or DDL says. The words may also stand in a value."""
+        if (found := _CHECKPOINT.match(line)) is not None:
+            self.time, self.sequence = int(found[1]) / 1e9, int(found[2])
+        elif (ddl := _DDL.match(line)) is not None:
+            self.ddl = int(ddl[1])
+
+    def _confirm(self, connection: socket.socket, spool: Spool) -> None:
+        place = spool.sync()
+        if place is None:
+            return
+        self.durable = place
+        # The index that is printed is the message's own and one more.
+        request = Request(RequestCode.CONFIRM, self.database, c_scn=place[0], c_idx=place[1] - 1)
+        connection.sendall(frame(request.encode()))

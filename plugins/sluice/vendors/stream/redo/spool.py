@@ -1,0 +1,122 @@
+"""The files into which one thread's output is written as it comes, and from which it is merged."""
+
+import os
+import re
+from pathlib import Path
+from typing import IO
+
+from sluice.errors import Transient
+
+SPOOL_BYTES = 256 << 20
+"""A file that is larger is followed by another one."""
+SUFFIX = ".jsonl"
+_NAME = re.compile(r"(\d+)\.jsonl\Z")
+_PLACE = re.compile(rb'"c_scn":(\d+),"c_idx":(\d+)')
+_TAIL = 1 << 20
+
+
+class SpoolFull(Transient):
+    """The folder of a thread cannot be written."""
+
+    def __init__(self, folder: Path, reason: str):
+        super().__init__(f"{folder} cannot be written: {reason}. Make room there, or let this account write.")
+
+
+class Spool:
+    """Adds lines to a new file of a thread's folder. Raises `SpoolFull` wherever it writes.
+
+    A new one each time: what a process that lost its lease may still write to the former one is not read any more,
+    nor is a line that was cut off.
+    """
+
+    def __init__(self, folder: Path, file_bytes: int = SPOOL_BYTES):
+        self.folder = folder
+        self._file_bytes = file_bytes
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self.durable = last_place(folder)
+            """`c_scn` and `c_idx` of the last line that is on the disk."""
+            names = files(folder)
+            self._number = int(names[-1].stem) if names else 0
+            if not names or names[-1].stat().st_size:
+                self._number += 1
+            self._file = self._open()
+        except OSError as error:
+            raise SpoolFull(folder, error.strerror or str(error)) from error
+        self._received = self.durable
+        self._added = False
+
+    def add(self, line: bytes) -> None:
+        """A message, without its end."""
+        found = _PLACE.search(line)
+        if found is not None:
+            self._received = int(found[1]), int(found[2])
+        try:
+            self._file.write(line)
+            self._file.write(b"\n")
+        except OSError as error:
+            raise SpoolFull(self.folder, error.strerror or str(error)) from error
+        self._added = True
+
+    def sync(self) -> tuple[int, int] | None:
+        """Puts all on the disk; where that is, if anything was added."""
+        if not self._added:
+            return None
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            if self._file.tell() > self._file_bytes:
+                self._file.close()
+                self._number += 1
+                self._file = self._open()
+        except OSError as error:
+            raise SpoolFull(self.folder, error.strerror or str(error)) from error
+        self.durable, self._added = self._received, False
+        return self.durable
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _open(self) -> IO[bytes]:
+        made = (self.folder / f"{self._number}{SUFFIX}").open("ab")
+        descriptor = os.open(self.folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        return made
+
+
+def files(folder: Path) -> list[Path]:
+    """In the order in which they were written."""
+    found = [entry for entry in folder.iterdir() if _NAME.match(entry.name)] if folder.is_dir() else []
+    return sorted(found, key=lambda entry: int(entry.stem))
+
+
+def last_place(folder: Path) -> tuple[int, int] | None:
+    """`c_scn` and `c_idx` of the last whole line; None where there is none."""
+    for file in reversed(files(folder)):
+        with file.open("rb") as opened:
+            size, reach = opened.seek(0, os.SEEK_END), _TAIL
+            while size:
+                opened.seek(max(size - reach, 0))
+                tail = opened.read()
+                whole = tail[: tail.rfind(b"\n") + 1]
+                places = _PLACE.findall(whole)
+                if places:
+                    return int(places[-1][0]), int(places[-1][1])
+                if reach >= size:
+                    break
+                reach *= 8
+    return None
+
+
+def free(folder: Path, needed: str) -> int:
+    """Deletes the files in front of `needed`, the one from which the merge goes on; how many."""
+    names = [file.name for file in files(folder)]
+    if needed not in names:
+        return 0
+    gone = names[: names.index(needed)]
+    for name in gone:
+        (folder / name).unlink(missing_ok=True)
+    return len(gone)

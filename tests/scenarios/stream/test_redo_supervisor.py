@@ -1,0 +1,231 @@
+"""The capture from redo logs as a whole: programs that end, supervisors that are killed, a standby, another machine."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from devstack import openlogreplicator
+from sluice.coordination import redis_store
+from sluice.coordination.redo_state import RedoState, RedoStatus, ThreadStatus
+from sluice.model.names import Prefix
+from sluice.redo import checkpoints
+from sluice.vendors.stream.files import Files
+from sluice.vendors.stream.lines import Change, parse
+from tests.airflow_home import ROOT
+from tests.scenarios.stream.test_redo_network import free_port
+from tests.unit.redo_output import ONE, TWO, checkpoint, ddl, insert, schema_checkpoint, transaction
+from tests.waiting import until
+
+PREFIX = Prefix("ORA_")
+CONFIG = """
+prefix: ORA_
+master: {capture: redo, location: LOCATION}
+slaves: {dr1: {conn_id: ora_dr1}}
+tables: {"app.*": {}}
+redo:
+  program: PROGRAM
+  schema: SCHEMA
+  threads: THREADS
+  work: WORK
+  first_port: PORT
+  lease: 2
+  checkpoint_seconds: 1
+"""
+
+
+class Capture:
+    """A replication with its master's logs, and supervisors of it."""
+
+    def __init__(self, root: Path, redis_url: str, threads: str = "1, 2"):
+        self.root, self.redis_url = root, redis_url
+        self.location = root / "shop"
+        self.location.mkdir()
+        seed = {
+            "database": "TEST", "scn": 60, "context": "FREE", "users": ["APP"], "activation": 1, "schema-scn": 60,
+            **schema_checkpoint({("APP", "T"): ["ID"]}),
+        }  # fmt: skip
+        (root / "TEST-chkpt-60.json").write_text(json.dumps(seed))
+        self.program, self.port, self.threads = openlogreplicator.program(root), free_port() // 2 + 1024, threads
+        self.state = RedoState(redis_store.connect(redis_url), PREFIX)
+        self.running: list[subprocess.Popen[bytes]] = []
+        for thread in (ONE, TWO):
+            (self.location / "logs" / str(thread) / "2026_11_23").mkdir(parents=True)
+
+    def configure(self, work: str = "work") -> Path:
+        text = CONFIG
+        values = {"LOCATION": self.location, "PROGRAM": self.program, "SCHEMA": self.root / "TEST-chkpt-60.json",
+                  "THREADS": self.threads, "WORK": self.root / work, "PORT": self.port}  # fmt: skip
+        for word, value in values.items():
+            text = text.replace(word, str(value))
+        folder = self.root / f"replications_{work}"
+        folder.mkdir(exist_ok=True)
+        (folder / "ORA.yaml").write_text(text)
+        return folder
+
+    def start(self, work: str = "work") -> "subprocess.Popen[bytes]":
+        """A supervisor; with another `work` it is on another machine, as far as files go."""
+        environment = {
+            **os.environ, "PYTHONPATH": str(ROOT / "plugins"), "SLUICE_REDIS_URL": self.redis_url,
+            "SLUICE_REPLICATIONS": str(self.configure(work)),
+        }  # fmt: skip
+        with (self.root / f"supervisor_{work}.log").open("ab") as log:
+            self.running.append(
+                subprocess.Popen(
+                    [sys.executable, "-m", "sluice.cli", "capture-redo", "ORA_"],
+                    env=environment, stdout=log, stderr=log,
+                )
+            )  # fmt: skip
+        return self.running[-1]
+
+    def log(self, thread: int, sequence: int, lines: Sequence[str]) -> None:
+        """An archived log of the master."""
+        name = f"{thread}_{sequence}_{ONE.resetlogs}.arc"
+        file = self.location / "logs" / f"{ONE.resetlogs}_{thread}" / "2026_11_23" / name
+        openlogreplicator.write_log(
+            file, [line.encode() for line in lines], thread=thread, sequence=sequence, resetlogs=ONE.resetlogs
+        )
+
+    def status(self) -> RedoStatus | None:
+        return self.state.read()
+
+    def thread(self, number: int) -> ThreadStatus | None:
+        status = self.status()
+        return next((each for each in status.threads if each.thread.endswith(f"_{number}")), None) if status else None
+
+    def keys(self) -> list[str]:
+        """Of the rows of the stream, in its order."""
+        folder = self.location / "stream"
+        files = Files(folder)
+        names = files.names() if any(folder.glob("*.jsonl")) else []
+        found: list[str] = []
+        for file in names:
+            read = file.read_bytes()[: files.index(file, names).last.offset]
+            found += [str(line.new["id"]) for raw in read.splitlines() if isinstance(line := parse(raw), Change)
+                      and line.new]  # fmt: skip
+        return found
+
+    def programs(self) -> list[int]:
+        """The processes that read this master's logs."""
+        found = []
+        for process in psutil.process_iter(["pid", "cmdline", "status"]):
+            words = process.info["cmdline"] or []
+            mine = any(word.startswith(str(self.root)) and word.endswith("program.json") for word in words)
+            if mine and "devstack.openlogreplicator" in words and process.info["status"] != psutil.STATUS_ZOMBIE:
+                found.append(process.info["pid"])
+        return sorted(found)
+
+
+@pytest.fixture
+def capture(tmp_path: Path, redis_url: str) -> Iterator[Callable[..., Capture]]:
+    made: list[Capture] = []
+
+    def build(**options: Any) -> Capture:
+        made.append(Capture(tmp_path, redis_url, **options))
+        return made[-1]
+
+    yield build
+    for each in made:
+        for process in each.running:
+            process.terminate()
+        for process in each.running:
+            process.wait(60)
+
+
+def two_threads(made: Capture, sequence: int, first: int, count: int) -> list[str]:
+    """A log of each thread, whose commits alternate; the keys in the order of commits."""
+    lines: dict[int, list[str]] = {1: [], 2: []}
+    wanted = []
+    for scn in range(first, first + count):
+        thread = 1 + scn % 2
+        lines[thread] += transaction(scn, f"{thread}.{scn}.1", [insert(0, scn)])
+        wanted.append(str(scn))
+    for thread, each in lines.items():
+        made.log(thread, sequence, [*each, checkpoint(first + count)])
+    return wanted
+
+
+@pytest.mark.long
+def test_programs_supervisors_and_machines_come_and_go_and_the_stream_has_everything_once(
+    capture: Callable[..., Capture],
+) -> None:
+    made = capture()
+    wanted = two_threads(made, 1, 100, 20)
+    first = made.start()
+    until(lambda: made.keys() == wanted)
+    programs = made.programs()
+    assert len(programs) == 2
+
+    # A program is killed: it is started again, alone.
+    os.kill(programs[0], signal.SIGKILL)
+    until(lambda: len(made.programs()) == 2 and programs[0] not in made.programs())
+    assert len({*programs} & {*made.programs()}) == 1
+    wanted += two_threads(made, 2, 200, 20)
+    until(lambda: made.keys() == wanted)
+    until(lambda: sum(each.restarts for each in (made.status() or pytest.fail("no status")).threads) == 1)
+
+    # A second supervisor, on another machine, stands by, and takes over when the first one is killed.
+    second = made.start("other")
+    until(lambda: b"stands by" in (made.root / "supervisor_other.log").read_bytes())
+    epoch = (made.status() or pytest.fail("no status")).epoch
+    until(lambda: bool(made.state.stored(str(ONE)) and made.state.stored(str(TWO))))
+    former = made.programs()
+    first.kill()
+    first.wait()
+    until(lambda: not {*former} & {*made.programs()})
+    wanted += two_threads(made, 3, 300, 20)
+    until(lambda: made.keys() == wanted)
+    assert (made.status() or pytest.fail("no status")).epoch == epoch + 1
+    assert len(made.programs()) == 2
+    # It went on from the checkpoints in Redis, not from the beginning.
+    assert checkpoints.position_file("TEST") in made.state.stored(str(ONE))
+
+    # Told to end, it leaves no process, and its checkpoints in Redis.
+    second.terminate()
+    assert second.wait(60) == 0
+    assert made.programs() == []
+    wanted += two_threads(made, 4, 400, 20)
+    made.start("third")
+    until(lambda: made.keys() == wanted)
+
+
+def test_what_is_wrong_with_a_program_is_said(capture: Callable[..., Capture]) -> None:
+    made = capture(threads="1")
+    made.program = made.root / "none"
+    made.start()
+    until(lambda: bool((status := made.thread(1)) and status.state == "failed"))
+    log = (made.root / "work" / str(ONE) / "program.log").read_text()
+    assert "No such file or directory" in log
+
+
+def test_after_ddl_the_other_threads_go_on_with_its_tables(capture: Callable[..., Capture]) -> None:
+    made = capture()
+    made.log(1, 1, [*transaction(100, "1.1.1", [insert(0, 1)]), checkpoint(150)])
+    made.log(2, 1, [*transaction(101, "2.1.1", [insert(0, 2)]), checkpoint(150)])
+    made.start()
+    until(lambda: made.keys() == ["1", "2"])
+    before = {number: made.thread(number) for number in (1, 2)}
+    # The program of the thread that ran it writes a checkpoint with the tables behind it.
+    state = made.root / "work" / str(ONE) / "state"
+    after = {**json.loads((made.root / "TEST-chkpt-60.json").read_text()), "scn": 210, "schema-scn": 205}
+    after["sys-ts"] = [{"name": "behind the DDL"}]
+    checkpoints.write(state, "TEST-chkpt-210.json", after)
+    made.log(1, 2, [*transaction(205, "1.2.1", [ddl("ALTER TABLE APP.T ADD (E NUMBER)")]), checkpoint(250)])
+    made.log(2, 2, [checkpoint(250)])
+    until(lambda: bool((two := made.thread(2)) and before[2] and two.restarts == before[2].restarts + 1))
+    other = checkpoints.read_folder(made.root / "work" / str(TWO) / "state")
+    assert any(values.get("sys-ts") == after["sys-ts"] for values in other.values())
+    one = made.thread(1)
+    assert one is not None
+    assert before[1] is not None
+    assert one.restarts == before[1].restarts
+    made.log(1, 3, [checkpoint(400)])
+    made.log(2, 3, [*transaction(300, "2.3.1", [insert(0, 3)]), checkpoint(400)])
+    until(lambda: made.keys() == ["1", "2", "3"])

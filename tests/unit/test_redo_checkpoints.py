@@ -1,0 +1,161 @@
+"""Which of OpenLogReplicator's checkpoints are whole, needed and safe to go on from; what is configured for it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sluice import config
+from sluice.config import ConfigError
+from sluice.redo import checkpoints, program_configuration
+from sluice.redo.checkpoints import Values
+from sluice.redo.keeper import pause
+from sluice.vendors.stream.redo.spool import Spool, free, last_place
+
+POSITION = {"database": "T", "scn": 300, "idx": 7, "resetlogs": 1, "activation": 1}
+
+
+def reader(scn: int, refers: int | None = None) -> tuple[str, Values]:
+    values: Values = {"scn": scn, "seq": scn // 10, "offset": 512, "users": ["A"]}
+    values |= {"schema-ref-scn": refers} if refers is not None else {"schema-scn": scn, "sys-obj": [{"obj": scn}]}
+    return f"T-chkpt-{scn}.json", values
+
+
+def test_another_machine_needs_the_newest_place_that_is_not_past_and_its_tables() -> None:
+    files = dict([reader(100), reader(200), reader(290, 200), reader(300, 200), reader(400)])
+    kept = checkpoints.needed({**files, "T-chkpt.json": POSITION}, "T")
+    assert sorted(kept) == ["T-chkpt-200.json", "T-chkpt-290.json", "T-chkpt.json"]
+    assert sorted(checkpoints.needed(files, "T")) == ["T-chkpt-400.json"]
+
+
+def test_a_place_whose_tables_are_missing_is_not_gone_on_from() -> None:
+    files = dict([reader(100), reader(290, 200)])
+    assert sorted(checkpoints.needed({**files, "T-chkpt.json": POSITION}, "T")) == ["T-chkpt-100.json", "T-chkpt.json"]
+    assert checkpoints.needed(dict([reader(290, 200)]), "T") == {}
+
+
+@pytest.mark.parametrize(("durable", "wanted"), [(None, 299), (300, 299), (250, 249), (999, 299), (50, 100)])
+def test_a_start_repeats_the_group_of_which_a_part_may_be_confirmed(durable: int | None, wanted: int) -> None:
+    found = checkpoints.lowered(POSITION, durable, dict([reader(100), reader(200)]))
+    assert (found["scn"], found["idx"], found["resetlogs"]) == (wanted, 0, 1)
+
+
+def test_what_is_being_written_is_left_out(tmp_path: Path) -> None:
+    checkpoints.write(tmp_path, *reader(100))
+    whole = json.dumps(reader(200)[1])
+    for length in (0, 1, len(whole) - 1):
+        (tmp_path / "T-chkpt-200.json").write_text(whole[:length])
+        assert sorted(checkpoints.read_folder(tmp_path)) == ["T-chkpt-100.json"]
+
+
+def test_tables_of_another_thread_come_to_the_place_of_this_one() -> None:
+    made = checkpoints.with_tables(reader(290, 200)[1], reader(400)[1])
+    assert (made["scn"], made["seq"]) == (290, 29)
+    assert made["sys-obj"] == [{"obj": 400}]
+    assert made["schema-scn"] == 400
+    assert "schema-ref-scn" not in made
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"database": "T", "scn": "1"}'])
+def test_a_seed_that_is_none_is_refused_with_the_remedy(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "T-chkpt-1.json"
+    file.write_text(text)
+    with pytest.raises(checkpoints.NoSchemaCheckpoint, match=r"gencfg\.sql"):
+        checkpoints.read_seed(file)
+    with pytest.raises(checkpoints.NoSchemaCheckpoint, match="No such file"):
+        checkpoints.read_seed(tmp_path / "none")
+
+
+def configured(**more: Any) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "name": "T", "context": "C", "logs": Path("/l"), "state": Path("/s"), "address": ("127.0.0.1", 1),
+        "metrics": ("127.0.0.1", 2), "owners": ["A"], "host_zone": "+08:00", "memory_mb": 64, "checkpoint_seconds": 600,
+    }  # fmt: skip
+    return program_configuration.configuration(**{**values, **more})
+
+
+def test_what_is_made_is_what_the_program_takes() -> None:
+    made = configured()
+    assert list(program_configuration.mistakes(made)) == []
+    assert made["source"][0]["reader"]["host-timezone"] == "+08:00"
+    made["source"][0]["reader"]["redis"] = 1
+    made["target"][0]["writer"]["brokers"] = "b"
+    made["memory"] = {}
+    del made["source"][0]["name"]
+    found = list(program_configuration.mistakes({**made, "version": "2.0"}))
+    assert [part in " ".join(found) for part in ("2.0", "redis", "brokers", "memory", "no name")] == [True] * 5
+
+
+def test_a_program_that_dies_young_waits_longer_each_time() -> None:
+    assert [pause(deaths) for deaths in (0, 1, 2, 3)] == [0, 0.5, 1, 2]
+    assert pause(50) == 60
+
+
+def test_a_spool_goes_on_behind_whole_lines_in_a_file_of_its_own(tmp_path: Path) -> None:
+    line = b'{"scn":1,"c_scn":%d,"c_idx":%d,"payload":[]}'
+    first = Spool(tmp_path)
+    first.add(line % (7, 1))
+    assert first.sync() == (7, 1)
+    assert first.sync() is None
+    first.close()
+    with (tmp_path / "1.jsonl").open("ab") as opened:
+        opened.write(line[:20])
+    second = Spool(tmp_path, file_bytes=10)
+    assert second.durable == (7, 1) == last_place(tmp_path)
+    second.add(line % (8, 1))
+    second.sync()
+    second.add(line % (9, 2))
+    assert second.sync() == (9, 2)
+    second.close()
+    assert last_place(tmp_path) == (9, 2)
+    assert free(tmp_path, "3.jsonl") == 2
+    assert [file.name for file in sorted(tmp_path.iterdir())] == ["3.jsonl", "4.jsonl"]
+
+
+CONFIG = """
+prefix: ORA_
+master: {capture: redo, location: /srv/redo}
+slaves: {dr1: {conn_id: x}}
+tables: {"app.*": {}}
+"""
+
+
+def load(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> config.Replication:
+    (folder / "ORA.yaml").write_text(text)
+    monkeypatch.setenv("SLUICE_REPLICATIONS", str(folder))
+    return config.load("ORA_")
+
+
+def test_a_master_captured_from_redo_is_a_stream_to_its_slaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    more = "redo: {program: /opt/olr, schema: /srv/T-chkpt-1.json, threads: '1, 3', host_timezone: '+08:00'}"
+    found = load(tmp_path, CONFIG + more, monkeypatch)
+    assert found.master.stream is not None
+    assert found.master.stream.database == "/srv/redo/stream"
+    assert found.redo is not None
+    assert (found.redo.threads, found.redo.host_timezone) == (("1", "3"), "+08:00")
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("", "redo"),
+        ("redo: {program: /opt/olr}", "schema"),
+        ("redo: {program: olr, schema: /s}", "'olr' is not absolute"),
+        ("redo: {program: /olr, schema: /s, threads: 'one'}", "no list of redo threads"),
+        ("redo: {program: /olr, schema: /s, threads: '0'}", "no list of redo threads"),
+        ("redo: {program: /olr, schema: /s, host_timezone: UTC}", "no zone"),
+        ("redo: {program: /olr, schema: /s, redis: x}", "redis"),
+    ],
+)
+def test_what_is_wrong_about_redo_is_said(
+    more: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ConfigError, match=said):
+        load(tmp_path, CONFIG + more, monkeypatch)
+
+
+def test_redo_means_nothing_to_another_capture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = CONFIG.replace("capture: redo", "capture: stream") + "redo: {program: /olr, schema: /s}"
+    with pytest.raises(ConfigError, match="means nothing without capture: redo"):
+        load(tmp_path, text, monkeypatch)
