@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from sluice.config import Replication, SlaveConfig
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
-from sluice.model.names import Prefix
+from sluice.model.names import Prefix, TableName
+from sluice.model.transformation import Transformation
 
 
 class ConnectionNotGiven(Terminal):
@@ -43,6 +44,15 @@ class Pair:
     @property
     def prefix(self) -> Prefix:
         return self.replication.prefix
+
+    def transformation(self, table: TableName) -> Transformation | None:
+        """What the slave gets of a table of the master; None where it gets it as it is."""
+        return self.replication.transformation(table, self.slave)
+
+    @property
+    def transforms(self) -> bool:
+        """Whether the slave gets any table otherwise than the master has it."""
+        return any(rule.transformation is not None for rule in (*self.slave.tables, *self.replication.tables))
 
     @property
     def application(self) -> str:

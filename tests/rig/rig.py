@@ -132,7 +132,7 @@ class Rig:
         database: Database,
         redis_url: str,
         folder: Path,
-        tables: Iterable[str] = ("public.*",),
+        tables: Iterable[str] | Mapping[str, Any] = ("public.*",),
         *,
         policy: str = "empty",
         block_rows: int = 50,
@@ -144,8 +144,11 @@ class Rig:
         name: str = "dr1",
         slave_options: Mapping[str, Any] = MappingProxyType({}),
         schema: str = "public",
+        interval: float | None = None,
     ) -> "Rig":
-        """A replication of `tables`; `master`, `slave` give databases that are there already.
+        """A replication of `tables`, a mapping where something is said of them.
+
+        `master`, `slave` give databases that are there already.
 
         `name`: the slave's. `schema`: of Sluice's own objects on both sides.
         """
@@ -153,13 +156,14 @@ class Rig:
             folder,
             master={"conn_id": "m", "schema": schema},
             slaves={name: {"conn_id": "s", "schema": schema, "existing_tables": policy, **slave_options}},
-            tables={table: {} for table in tables},
+            tables=dict(tables) if isinstance(tables, Mapping) else {table: {} for table in tables},
             initial={
                 "block_rows": block_rows,
                 "block_target_seconds": seconds,
                 "parallel": parallel,
                 "where": True,
             },
+            **({"apply": {"lease": 2.0, "checkpoint_interval": interval}} if interval else {}),
         )
         infos = {"m": master or database(role=role), "s": slave or database(role=role)}
         return cls.between(Pair.of(replication, name, infos), redis_url)

@@ -28,6 +28,7 @@ LAYERS: dict[str, int] = {
     "coordination": 3,
     "storage": 3,
     "control": 2,
+    "transform": 2,
     "database": 1,
     "model": 0,
     "config": 0,

@@ -2,7 +2,7 @@
 -- Parameters: schemas text[], names text[]: the tables (pairs).
 -- Result: schema, name of the table, index name, unique bool, valid bool, the text after CREATE INDEX name ON table,
 --   constraint kind (u, x or NULL), constraint definition, key bool (the index of the primary key), text[] of the
---   expressions among its columns and of its condition.
+--   expressions among its columns and of its condition, text[] of the columns that it and these use.
 -- Privileges: none. Oldest version: PostgreSQL 13.
 SELECT w.schema, w.name, x.relname::text, i.indisunique, i.indisvalid AND i.indisready,
        substring(pg_catalog.pg_get_indexdef(i.indexrelid)
@@ -12,7 +12,15 @@ SELECT w.schema, w.name, x.relname::text, i.indisunique, i.indisvalid AND i.indi
        k.contype::text, pg_catalog.pg_get_constraintdef(k.oid), i.indisprimary,
        ARRAY(SELECT pg_catalog.pg_get_indexdef(i.indexrelid, p.n::int, false)
              FROM unnest(i.indkey::int2[]) WITH ORDINALITY AS p (attnum, n) WHERE p.attnum = 0 ORDER BY p.n)
-       || array_remove(ARRAY[pg_catalog.pg_get_expr(i.indpred, i.indrelid)], NULL)
+       || array_remove(ARRAY[pg_catalog.pg_get_expr(i.indpred, i.indrelid)], NULL),
+       ARRAY(SELECT a.attname::text FROM pg_catalog.pg_attribute a
+             WHERE a.attrelid = i.indrelid AND a.attnum > 0
+               AND (a.attnum = ANY (i.indkey)
+                    OR EXISTS (SELECT FROM pg_catalog.pg_depend d
+                               WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = i.indexrelid
+                                 AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = i.indrelid
+                                 AND d.refobjsubid = a.attnum))
+             ORDER BY a.attnum)
 FROM unnest(%(schemas)s::text[], %(names)s::text[]) AS w (schema, name)
 JOIN pg_catalog.pg_namespace n ON n.nspname = w.schema
 JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = w.name

@@ -28,6 +28,7 @@ from sluice.model.defined import Defined, DefinedKind, Drop, Forget, Know, Make,
 from sluice.model.names import TableName
 from sluice.model.table_state import ALL_READY, TableStates
 from sluice.pair import Pair
+from sluice.transform import fitting
 
 log = logging.getLogger("sluice.apply")
 
@@ -179,7 +180,7 @@ class DefinitionFollower:
         vendor = vendor_of(pair.master_info.vendor)
         registered = vendor.changes.registered(master, pair.prefix, pair.replication.master.schema)
         ready = [table for table in registered if table not in states]
-        return OfMaster.read(vendor.schemas, master, ready, ready)
+        return fitting.of_master(OfMaster.read(vendor.schemas, master, ready, ready), pair)
 
     def _follows(self, one: Defined, there: Collection[TableName]) -> bool:
         return one.kind in self._vendor.following.kinds and (one.table in there or one.kind is DefinedKind.DOMAINS)

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from sluice.apply import window_runs
 from sluice.apply.pair_sessions import PairSessions
 from sluice.database.apply import DisplacedRow, Texts
 from sluice.database.digests import by_canonical_texts, compared
@@ -147,6 +148,10 @@ class MasterRowsAt:
         self, session: Session, table: TableName, mine: Sequence[DisplacedRow], found: dict[Place, Row | None]
     ) -> None:
         """The rows as they are in this transaction."""
+        transformed = self.sessions.transformed.master_rows(session, table, [each.key for each in mine], alike=True)
+        if transformed is not None:
+            found.update({(table, each.key): row for each, row in zip(mine, transformed, strict=True)})
+            return
         info, target = self.sessions.pair.master_info, self.sessions.merger.targets[table]
         columns = [target.column(name) for name in mine[0].change.new]
         slave = self.sessions.pair.slave_info.vendor
@@ -164,9 +169,11 @@ class MasterRowsAt:
         key = mine[0].change.key
         places = {key_text(found.get((table, each.key)) or each.row, key): (table, each.key) for each in mine}
         items = self.sessions.reader.key_changes(Window(self.at, self.now), guids={table: places}, images=True)
-        for item in self.sessions.images.as_content(items).to_pylist():
-            if (item["schema"], item["table"]) != (table.schema, table.name):
-                continue
+        mine_alone = window_runs.by_table(items).get(table) if items.num_rows else None
+        if mine_alone is None:
+            return
+        transformed = self.sessions.transformed.items(table, mine_alone)
+        for item in self.sessions.images.as_content(transformed).to_pylist():
             change = RowChange.of(item, key)
             for row, was in ((change.old, change.old or None), (change.new, None)):
                 text = key_text(row, key) if row else ""

@@ -14,6 +14,7 @@ from sluice.database.registry import has_rows, vendor_of
 from sluice.model import defined
 from sluice.model.defined import Defined, DefinedKind
 from sluice.model.names import TableName
+from sluice.transform import fitting
 
 log = logging.getLogger("sluice.apply")
 
@@ -33,8 +34,8 @@ def found(sessions: PairSessions, written: Collection[TableName]) -> list[Define
         return []
     tables = sorted({one.table for one in known if one.kind is not DefinedKind.DOMAINS}.union(written))
     registered = of_master.changes.registered(sessions.master, pair.prefix, pair.replication.master.schema)
-    wanted = OfMaster.read(of_master.schemas, sessions.master, tables, registered).made_from
-    return defined.outdated(wanted, vendor.following.present(sessions.slave, tables), known)
+    wanted = fitting.of_master(OfMaster.read(of_master.schemas, sessions.master, tables, registered), pair)
+    return defined.outdated(wanted.made_from, vendor.following.present(sessions.slave, tables), known)
 
 
 def drop(sessions: PairSessions, written: Collection[TableName]) -> list[Defined]:

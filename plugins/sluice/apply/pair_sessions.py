@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sluice.apply.schema_history import SchemaHistory
+from sluice.apply.transformed_tables import TransformedTables
 from sluice.database.apply import Alterer, Merger, Replayer
 from sluice.database.changes import ChangeReader
 from sluice.database.registry import source_of, vendor_of
@@ -45,6 +46,8 @@ class PairSessions:
         self._alterer: Alterer | None = None
         self.images: RowImageCodec = source_of(pair.master_info.vendor).images
         """What the source's items are read with."""
+        self.transformed = TransformedTables(self)
+        """Tables that the slave gets otherwise than the master has them."""
         self.schema_history = SchemaHistory(self)
         self.replica_role = False
         """Whether this account may switch the slave's triggers and foreign keys off for its session."""

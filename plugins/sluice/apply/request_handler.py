@@ -207,8 +207,14 @@ class RequestHandler:
         there = vendor_of(self.pair.master_info.vendor).rows
         wanted: list[Row | None] = []
         copies: list[int] = []
-        if key:
+        transformed = sessions.transformed.master_rows(open_request.master, table, rows) if key else None
+        if transformed is not None:
+            wanted = [None if row is None else tuple(row[name] for name in columns) for row in transformed]
+        elif key:
             wanted = there.rows_under(open_request.master, table, key, typed, rows, canonical=canonical)
+        elif self.pair.transformation(table) is not None:
+            reason = "it has no key, and `where` or `columns`: load it again"
+            raise RepairRefused(f"{self.pair}: {table}: {reason}")
         else:
             copies = there.copies(open_request.master, table, typed, rows, canonical=canonical)
         open_request.master.close()

@@ -72,8 +72,13 @@ class SchemaHistory:
             raise TableGone(table) from None
 
     def key(self, table: TableName) -> tuple[str, ...]:
-        """The columns of its key; empty for none. Raises `TableGone`, and `KeyNeeded` where there must be one."""
-        key = tuple(column.name for column in self[table].key)
+        """The columns of its key, as the slave has them; empty for none.
+
+        Raises `TableGone`, `TransformationInvalid`, and `KeyNeeded` where there must be a key.
+        """
+        shape = self[table]
+        transform = self.sessions.transformed.of(shape)
+        key = tuple(column.name for column in shape.key) if transform is None else transform.key()
         if not key and self.sessions.pair.slave.checkpoint == "redis":
             raise KeyNeeded(self.sessions.pair, [table])
         return key

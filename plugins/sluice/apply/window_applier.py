@@ -66,7 +66,8 @@ class WindowApplier:
         self._pause = pause
         self.pair_rejects = PairRejects(sessions)
         self.stage_driver = StageDriver(sessions, executor, self.pair_rejects, heartbeat)
-        self.slicer = WindowSlicer(sessions, lambda: self.stage_driver.executor.ready)
+        # Transformed tables are reduced here: executors do not know their definitions.
+        self.slicer = WindowSlicer(sessions, lambda: self.stage_driver.executor.ready and not pair.transforms)
         self.transaction = WindowTransaction(sessions, checkpoints, self.pair_rejects, self.slicer, keep_lease)
         self.reached: Position | None = None
         """How far the last attempt may have come: where safe mode must last after a failure."""
@@ -154,7 +155,7 @@ class WindowApplier:
 
     def _images(self, checks: Checks) -> bool:
         """Whether the window is read with the old images of all its changes."""
-        return checks.compare or self._rejecting or self.sessions.merger.cascades
+        return checks.compare or self._rejecting or self.sessions.merger.cascades or self.pair.transforms
 
     # In the driver
 
@@ -205,17 +206,19 @@ class WindowApplier:
                 continue
             applied = {table: items for table, items in run.items() if table not in tracker.states}
             self.sessions.schema_history.load(applied, seen, above)
-            steps.append(self._reduce(applied, tracker.load_filter, checks, overlaps))
+            transformed = self.sessions.transformed.run(applied)
+            steps.append(self._reduce(transformed, tracker.load_filter, checks, overlaps))
         return steps
 
     def _cut(self, cut: CutItem, seen: Position, above: int, tracker: TableStateTracker) -> list[Step]:
-        if cut.action not in EMPTYING:
-            self.sessions.schema_history.load([cut.table], seen, above)
-            self.sessions.schema_history.follow(cut)
-            return tracker.follow(cut)
-        if cut.table in tracker.states:
+        left_out = cut.table in tracker.states
+        if cut.action in EMPTYING and left_out:
             return []
         self.sessions.schema_history.load([cut.table], seen, above)
+        transformed = cut if left_out and cut.action is not Action.CREATE else self.sessions.transformed.cut(cut)
+        if transformed.action not in EMPTYING:
+            self.sessions.schema_history.follow(cut)
+            return tracker.follow(transformed)
         load_filter = tracker.load_filter
         # Decided before the slave's transaction begins: it may have to wait for a block.
         return [Truncation(cut, load_filter.truncated(cut) if load_filter else Decision.APPLY)]

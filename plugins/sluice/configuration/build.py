@@ -17,7 +17,8 @@ from sluice.configuration.model import (
 )
 from sluice.configuration.monitor import monitor
 from sluice.configuration.nodes import Node, Section, parts
-from sluice.configuration.table_section import tables
+from sluice.configuration.table_section import of_slave, tables
+from sluice.configuration.transformation_section import check_slaves
 from sluice.model.joining import LOAD, WAIT
 from sluice.model.names import InvalidName, Prefix
 from sluice.model.vendors import FIRST, MASTERS, REDO, STREAM, UNFINISHED, VENDORS
@@ -35,6 +36,7 @@ def build(root: Node, points_at: tuple[Path, ...], mistakes: list[Mistake]) -> R
     master = _master(section, prefix, mistakes)
     slaves = _slaves(section, master, mistakes)
     rules = tables(section, mistakes)
+    check_slaves(master, slaves.values(), rules, section, mistakes)
     apply = options.apply(section)
     initial = options.initial(section)
     verify = stream.verified(master, options.verify(section), section, mistakes)
@@ -216,6 +218,7 @@ def _slave(name: str, node: Node, master: Endpoint, mistakes: list[Mistake]) -> 
     lossy = parts(
         section.text("lossy_columns", "", "write schema.table.column, with * for anything, separated by commas")
     )
+    own_tables = of_slave(section, mistakes)
     section.finish()
     return SlaveConfig(
         name,
@@ -232,4 +235,5 @@ def _slave(name: str, node: Node, master: Endpoint, mistakes: list[Mistake]) -> 
         allow_superuser,
         trusted_ddl,
         lossy,
+        own_tables,
     )

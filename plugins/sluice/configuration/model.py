@@ -15,6 +15,7 @@ from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.model.items_limit import ItemsLimit
 from sluice.model.names import Prefix, TableName
+from sluice.model.transformation import Transformation
 from sluice.model.vendors import FIRST, REDO, STREAM
 
 READS = ("committed", "snapshot", "locked")
@@ -86,6 +87,8 @@ class SlaveConfig:
     lossy_columns: tuple[str, ...] = ()
     """Columns that may lose something on this slave, whose vendor is another than the master's, as
     `schema.table.column` with `*` for anything."""
+    tables: tuple[TableRule, ...] = ()
+    """Transformations of this slave, in place of those under the replication's `tables`."""
 
 
 @dataclass(frozen=True)
@@ -296,6 +299,11 @@ class Replication:
     def rule(self, table: TableName) -> TableRule | None:
         """The line under `tables` that a table of the master goes by; None where none names it."""
         return rule_for(table, self.tables)
+
+    def transformation(self, table: TableName, slave: SlaveConfig) -> Transformation | None:
+        """What a slave gets of a table of the master; None where it gets it as it is."""
+        rule = rule_for(table, slave.tables) or self.rule(table)
+        return rule.transformation if rule is not None else None
 
     def resolve(self, existing: Iterable[TableName]) -> list[ResolvedTable]:
         """The master's tables that are replicated, in the order of their `sequence`.

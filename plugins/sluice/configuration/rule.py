@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 
 from sluice.model.names import InvalidName, TableName, split_qualified
+from sluice.model.transformation import Transformation
 
 ALL_ACTIONS = frozenset("IUD")
 
@@ -77,3 +78,5 @@ class TableRule:
     """Write what the trigger does to DEBUG_TABLE."""
     replicate: bool = True
     """False takes the tables of this line out of a wildcard."""
+    transformation: Transformation | None = None
+    """What slaves get otherwise than the master has it; None where they get it as it is."""

@@ -1,8 +1,11 @@
 """The section `tables`: which tables are replicated, and how."""
 
+from collections.abc import Iterator
+
 from sluice.configuration.mistakes import Mistake
 from sluice.configuration.nodes import Node, Section
 from sluice.configuration.rule import ALL_ACTIONS, TablePattern, TableRule
+from sluice.configuration.transformation_section import KEYS, transformation
 from sluice.model.names import LONGEST_TRIGGER, InvalidName
 
 
@@ -20,18 +23,8 @@ def tables(section: Section, mistakes: list[Mistake]) -> tuple[TableRule, ...]:
         # Reconciling with no table at all would remove every trigger: that is what uninstalling is for.
         mistakes.append(node.mistake("names no table", right + "; to end a replication, uninstall it"))
     rules: list[TableRule] = []
-    patterns: dict[TablePattern, Node] = {}
     triggers: dict[str, Node] = {}
-    for text, child in node.value.items():
-        try:
-            pattern = TablePattern.parse(text)
-        except InvalidName as invalid:
-            problem, _, remedy = str(invalid).partition(": ")
-            mistakes.append(child.mistake(problem, remedy or "write schema.table"))
-            continue
-        twin = patterns.setdefault(pattern, child)
-        if twin is not child:
-            mistakes.append(child.mistake(f"is the same table as {twin.place_seen_from(child)}", "keep one of the two"))
+    for pattern, child in _patterns(node.value, mistakes):
         rule = _rule(pattern, child, mistakes)
         rules.append(rule)
         if rule.trigger is not None:
@@ -46,6 +39,40 @@ def tables(section: Section, mistakes: list[Mistake]) -> tuple[TableRule, ...]:
     return tuple(rules)
 
 
+def of_slave(section: Section, mistakes: list[Mistake]) -> tuple[TableRule, ...]:
+    """What one slave gets otherwise than `tables` says for all of them."""
+    node = section.get("tables")
+    if node is None or node.value is None:
+        return ()
+    if not isinstance(node.value, dict):
+        mistakes.append(
+            node.mistake(f"is {node.kind}", "write a line for each table or wildcard, with where or columns")
+        )
+        return ()
+    rules = []
+    for pattern, child in _patterns(node.value, mistakes):
+        line = Section(child, mistakes)
+        rules.append(TableRule(pattern, transformation=transformation(line)))
+        line.finish()
+    return tuple(rules)
+
+
+def _patterns(lines: dict[str, Node], mistakes: list[Mistake]) -> Iterator[tuple[TablePattern, Node]]:
+    """Each line with the tables that it means."""
+    patterns: dict[TablePattern, Node] = {}
+    for text, child in lines.items():
+        try:
+            pattern = TablePattern.parse(text)
+        except InvalidName as invalid:
+            problem, _, remedy = str(invalid).partition(": ")
+            mistakes.append(child.mistake(problem, remedy or "write schema.table"))
+            continue
+        twin = patterns.setdefault(pattern, child)
+        if twin is not child:
+            mistakes.append(child.mistake(f"is the same table as {twin.place_seen_from(child)}", "keep one of the two"))
+        yield pattern, child
+
+
 def _rule(pattern: TablePattern, node: Node, mistakes: list[Mistake]) -> TableRule:
     section = Section(node, mistakes)
     actions = _actions(section, mistakes)
@@ -53,7 +80,8 @@ def _rule(pattern: TablePattern, node: Node, mistakes: list[Mistake]) -> TableRu
     trigger = _trigger(section, pattern, mistakes)
     debug = section.flag("debug", False)
     replicate = section.flag("replicate", True)
-    options = [name for name in ("actions", "sequence", "trigger", "debug") if section.has(name)]
+    transformed = transformation(section)
+    options = [name for name in ("actions", "sequence", "trigger", "debug", *KEYS) if section.has(name)]
     section.finish()
     if not replicate and options:
         mistakes.append(
@@ -61,7 +89,7 @@ def _rule(pattern: TablePattern, node: Node, mistakes: list[Mistake]) -> TableRu
                 f"has {', '.join(options)} although replicate is false", "take out either replicate or the others"
             )
         )
-    return TableRule(pattern, actions, sequence, trigger, debug, replicate)
+    return TableRule(pattern, actions, sequence, trigger, debug, replicate, transformed)
 
 
 def _actions(section: Section, mistakes: list[Mistake]) -> frozenset[str]:

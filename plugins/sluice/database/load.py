@@ -106,6 +106,10 @@ class LoadTarget(Protocol):
         """
         ...
 
+    def create_scratch(self, connection: Session, like: TableShape) -> TableName:
+        """Makes a table with these columns that this session alone sees, and that ends with it; one a session."""
+        ...
+
     def drop_table(self, connection: Session, table: TableName) -> None:
         """Removes a table that this update made, in the caller's transaction."""
         ...

@@ -5,7 +5,7 @@ master's dialect.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from sluice.database.session import Session
@@ -110,6 +110,8 @@ class Index:
     primary: bool
     expressions: list[str]
     """Those that are evaluated for each row: of its columns, and which rows it has."""
+    columns: list[str] = field(default_factory=list)
+    """The table's columns that it and its expressions use."""
 
     @property
     def constrains(self) -> bool:

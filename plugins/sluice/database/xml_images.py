@@ -18,11 +18,13 @@ from sluice.database.row_images import MixedShapes
 from sluice.model import content as reference
 from sluice.model.table_definition import parse as definition
 
-__all__ = ["as_content", "columns", "definition", "overlay", "row"]
+__all__ = ["as_content", "columns", "definition", "overlay", "row", "written"]
 
 TEXT = pa.large_string()
 _UNCHECKED = pc.CastOptions(TEXT, allow_invalid_utf8=True)
 _END = "</col>"
+_PROTECTED = r"[<&\x00-\x1f\x7f-\x{9f}]|\]\]>"
+"""What a value holds that is not written as it is (see `sluice.model.content.format_column`)."""
 _CDATA = "<![CDATA["
 FEW = 64
 """Up to here the reference reader is faster: each kernel costs some microseconds, however few the rows."""
@@ -119,6 +121,27 @@ def overlay(
         indices = np.where(replaced >= 0, replaced, len(owners) + len(extra) + np.arange(len(whole)))
         result.append(pool.take(pa.array(indices)))
     return result
+
+
+def written(names: Sequence[str], values: Sequence[pa.Array], only: Sequence[pa.Array | None] = ()) -> pa.Array:
+    """The rows as contents: what `columns` reads. `only`: for each column which rows name it; None: all."""
+    pieces = []
+    for place, (name, column) in enumerate(zip(names, values, strict=True)):
+        named = only[place] if only else None
+        piece = _written(name, column)
+        pieces.append(piece if named is None else pc.if_else(named, piece, pa.scalar("", TEXT)))
+    return pc.binary_join_element_wise(*pieces, pa.scalar("", TEXT))
+
+
+def _written(name: str, values: pa.Array) -> pa.Array:
+    """One column's piece of each row."""
+    head, null = f'<col name="{reference.escape(name)}">', reference.format_column(name, None)
+    piece = pc.binary_join_element_wise(pa.scalar(head, TEXT), values, pa.scalar(_END, TEXT), pa.scalar("", TEXT))
+    protected = pc.fill_null(pc.match_substring_regex(values, _PROTECTED), False)
+    if pc.any(protected).as_py():
+        texts = [reference.format_column(name, value) for value in values.filter(protected).to_pylist()]
+        piece = pc.replace_with_mask(piece, protected, pa.array(texts, TEXT))
+    return pc.fill_null(piece, pa.scalar(null, TEXT)) if values.null_count else piece
 
 
 def _columns(contents: pa.Array, names: Sequence[str]) -> list[pa.Array]:

@@ -66,6 +66,8 @@ class Facts:
     faults: Mapping[TableName, str] = field(default_factory=dict)
     """Tables whose capture is broken, and how."""
     verified: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    transformed: bool = False
+    """Whether the configuration gives the slave tables otherwise than the master has them."""
     comparing: int = 0
     """Sessions of a comparison or repair on the slave."""
     record: Record | None = None
@@ -87,6 +89,7 @@ class Facts:
 def look(failover: Failover, store: "Redis") -> Facts:
     """Reads both sides. A master that does not answer is a finding. Raises `Transient` where the slave does not."""
     facts = Facts(str(failover), failover.master_info.place, failover.slave.name)
+    facts.transformed = failover.transforms
     facts.applying = lease.held(store, failover.prefix, failover.slave.name)
     facts.closures = [str(one) for one in Gate(store, failover.prefix, failover.slave.name).closures()]
     facts.verified = VerificationLog(store, failover.prefix, failover.slave.name).read()
@@ -223,6 +226,11 @@ def blockers(
         found.append("An aborted failover is not taken back yet: trigger the DAG failover with the action abort.")
     elif checkpoint.state is SlaveState.INCONSISTENT:
         found.append(f"The slave is INCONSISTENT ({checkpoint.message}): trigger initial_update.")
+    if facts.transformed:
+        found.append(
+            "The slave has tables otherwise than the master (where, columns): as a master it would lack rows and "
+            "values. Choose a slave that has all of them, or take these out and start an initial update."
+        )
     if facts.comparing:
         found.append(
             "The DAG resync compares or repairs the slave: wait until it is through, or mark its run as failed."

@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from sluice.database.control import Claim
 from sluice.database.errors import UndefinedTable, UniqueViolation
 from sluice.database.registry import vendor_of
-from sluice.database.rows import KeyOrder
+from sluice.database.rows import KeyOrder, RowFormat
 from sluice.database.session import Session
 from sluice.database.translation import Translator
 from sluice.errors import Terminal, Transient
@@ -31,6 +31,8 @@ from sluice.load.worker import REST_SECONDS, BlockOvertaken, BlockWorker, LoadRe
 from sluice.model.blocks import Block, BlockState
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
+from sluice.transform.row_stream import TransformedRows
+from sluice.transform.transforms import Transforms
 
 log = logging.getLogger("sluice.load")
 
@@ -91,6 +93,7 @@ class Loader(BlockWorker):
         self.update = update
         self._master: Session | None = None
         self._orders: dict[TableName, KeyOrder] = {}
+        self._transforms = Transforms(update.replication, update.slave)
         self._waiting_since: dict[TableName, datetime] = {}
         """By the master's clock, since when blocks of a table do not fit on the slave."""
         self._idled = 0.0
@@ -168,19 +171,28 @@ class Loader(BlockWorker):
                 if target is None:
                     raise SlaveNotReady(block.table, f"{block.table} does not exist on the slave")
                 translator = Translator(of_master, of_slave, master, slave)
-                if unfit := translator.differences(seen.shape, target, update.slave.lossy_columns):
+                transform = self._transforms.of(seen.shape, master)
+                wanted = seen.shape if transform is None else transform.shape
+                if unfit := translator.differences(wanted, target, update.slave.lossy_columns):
                     raise SlaveNotReady(block.table, "; ".join(unfit))
                 if update.slave.existing_tables == "keep":
                     self._clear(slave, target, block)
                 columns = seen.shape.replicated
-                offered = of_slave.loading.formats(columns, target)
-                row_format = next(each for each in offered if each in of_master.rows.formats)
-                canonical = of_master.types is not of_slave.types
+                row_format = RowFormat.CSV
+                if transform is None:
+                    offered = of_slave.loading.formats(columns, target)
+                    row_format = next(each for each in offered if each in of_master.rows.formats)
+                # Expressions read the texts that changes bring.
+                canonical = transform is not None or of_master.types is not of_slave.types
                 query = order.select(columns, block.lo, block.hi, locked=seen.locked, canonical=canonical)
                 stream = of_master.rows.stream(master, query, row_format, seen.end if seen.locked else None)
                 pieces = Pieces(stream, self._beat(block))
                 names = [column.name for column in columns]
-                rows = of_slave.loading.write(slave, block.table, names, pieces, row_format)
+                if transform is None:
+                    rows = of_slave.loading.write(slave, block.table, names, pieces, row_format)
+                else:
+                    made = TransformedRows(pieces, names, transform)
+                    rows = of_slave.loading.write(slave, block.table, made.columns, made, row_format)
             of_master.changes.secure(master, seen.marker)
             if not self._blocks(slave).store(block, self.loader, seen.marker, rows, pieces.bytes):
                 raise BlockOvertaken(f"block {block.number} of {block.table} was taken away while it was read")

@@ -25,6 +25,8 @@ from sluice.load.update import Update
 from sluice.model.compatibility import TablesDiffer
 from sluice.model.names import TableName
 from sluice.model.shape import TableShape
+from sluice.transform import fitting
+from sluice.transform.transforms import Transforms
 
 log = logging.getLogger("sluice.load")
 
@@ -86,7 +88,9 @@ class Preparation:
         self._of_master = vendor_of(update.master_info.vendor)
         self._of_slave = vendor_of(update.slave_info.vendor)
         self.tables = list(tables)
-        self.definitions = self._of_master.schemas.tables(master, self.tables)
+        on_master = self._of_master.schemas.tables(master, self.tables)
+        self._on_master = {definition.table: definition.shape for definition in on_master}
+        self.definitions, self._invalid = Transforms(update.replication, update.slave).definitions(on_master, master)
         self.types = self._of_master.schemas.types(master, self.tables)
         self._translator = Translator(self._of_master, self._of_slave, master, slave, self.types)
         self.there: dict[TableName, TableShape] = self._of_slave.rows.shapes(slave, self.tables)
@@ -102,6 +106,7 @@ class Preparation:
         problems = [
             f"{table} is {what} on the slave" for table, what in target.not_tables(self.slave, self.tables).items()
         ]
+        problems += self._invalid
         problems += target.type_differences(self.slave, self.types)
         problems += self._collations()
         for definition in self.definitions:
@@ -184,8 +189,8 @@ class Preparation:
         if emptied:
             stripped = self._of_slave.loading.strip(
                 self.slave,
-                self._of_master.schemas.indexes(self.master, emptied),
-                self._of_master.schemas.constraints(self.master, emptied),
+                fitting.indexes(self._of_master.schemas.indexes(self.master, emptied), self.update).kept,
+                fitting.constraints(self._of_master.schemas.constraints(self.master, emptied), self.update).kept,
             )
             if stripped:
                 log.info("%s: dropped until the load is done: %s", self.update, ", ".join(stripped))
@@ -226,7 +231,7 @@ class Preparation:
 
     def _same_order(self, table: TableName) -> bool:
         """Whether both databases order the table's keys alike; a table without a key is replaced as a whole."""
-        shape = next(definition.shape for definition in self.definitions if definition.table == table)
+        shape = self._on_master[table]
         if shape.keyless:
             return True
         orders = (

@@ -29,6 +29,7 @@ from sluice.model.names import TableName
 from sluice.model.reject import RejectStatus
 from sluice.model.slave_state import ForbiddenMove, SlaveState
 from sluice.model.table_state import ALL_READY, TableState
+from sluice.transform import fitting
 
 log = logging.getLogger("sluice.load")
 
@@ -173,9 +174,11 @@ def finish(update: Update, stopped: Callable[[], bool] = lambda: False) -> Compl
                 break
             target.analyze(slave, table)
         trusted = update.slave.trusted_ddl
-        done = target.complete_indexes(slave, defined.indexes(master, names), stopped, trusted=trusted)
-        checks = defined.constraints(master, names)
-        done.extend(target.complete_constraints(slave, checks, names, stopped, trusted=trusted))
+        indexes = fitting.indexes(defined.indexes(master, names), update)
+        checks = fitting.constraints(defined.constraints(master, names), update)
+        done = target.complete_indexes(slave, indexes.kept, stopped, trusted=trusted)
+        done.extend(target.complete_constraints(slave, checks.kept, names, stopped, trusted=trusted))
+        done.left_out += [*indexes.left_out, *checks.left_out]
         moved = target.advance_sequences(slave, defined.sequences(master, names))
         lacks = [
             *of_master.preflight.sequences_of_master(master, names),

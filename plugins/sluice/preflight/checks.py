@@ -18,6 +18,8 @@ from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.model.lack import MASTER, Lack, Severity, errors, slave_side
 from sluice.model.names import TableName
+from sluice.transform.table_transform import TransformationInvalid
+from sluice.transform.transforms import Transforms
 
 log = logging.getLogger("sluice.preflight")
 
@@ -62,7 +64,26 @@ def of_slave(
         wanted = preflight.wanted(master, replication, covers or (lambda _: True))
     preflight = vendor_of(slave.vendor).preflight
     found = preflight.of_slave(session, replication, slave, wanted, part=covers is not None, light=light)
+    if master is not None and not light:
+        found += _transformations(master, replication, slave, covers or (lambda _: True))
     return [lack.at(slave_side(slave.name), place) for lack in found]
+
+
+def _transformations(
+    master: Session, replication: Replication, slave: SlaveConfig, covers: Callable[[TableName], bool]
+) -> list[Lack]:
+    """What the configuration says of tables that does not fit them."""
+    rows, transforms = vendor_of(replication.master.vendor).rows, Transforms(replication, slave)
+    resolved = [each.table for each in replication.resolve(rows.tables(master)) if covers(each.table)]
+    changed = [table for table in resolved if replication.transformation(table, slave) is not None]
+    found = []
+    for shape in rows.shapes(master, changed).values():
+        try:
+            transforms.of(shape, master)
+        except TransformationInvalid as invalid:
+            why = "; ".join(invalid.problems)
+            found.append(Lack("", "a transformation that fits", why, None, remedy=f"Mend {invalid.rule.place}."))
+    return found
 
 
 def of_refusal(side: str, info: ConnectionInfo, error: Terminal) -> Lack:

@@ -7,6 +7,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import TypeVar
 
@@ -29,10 +30,13 @@ from sluice.model.logical_type import ORDERED_ALIKE
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
 from sluice.model.window import Window
+from sluice.transform.table_transform import TableTransform
+from sluice.transform.transforms import Transforms
 from sluice.verify import offline_compare
 from sluice.verify.findings import MOST_KEYS, CouldNotCompare, Example, Kind, Outcome, Row, TableFinding, causes
 from sluice.verify.pinned_sessions import PinnedView, Side, gathered
 from sluice.verify.sample import upper_bound
+from sluice.verify.transformed_master import transformed_master
 
 EXAMPLES = 10
 """Rows of each kind shown in the report."""
@@ -58,8 +62,9 @@ def compare(
     `sample`: about how many rows to draw on each side, 0 for all. A table without a key is compared whole.
     """
     begun = time.monotonic()
-    comparison = _Comparison(view, table)
-    comparison.run(sample)
+    with ExitStack() as stack:
+        comparison = _Comparison(view, table, stack)
+        comparison.run(sample)
     finding = comparison.finding
     for kind, why in causes(actions, keyed=bool(finding.key)).items():
         finding.found[kind].cause = why if finding.found[kind].count else ""
@@ -86,10 +91,12 @@ def unequal(master: Mapping[T, object], slave: Mapping[T, object]) -> list[T]:
 
 
 class _Comparison:
-    def __init__(self, view: PinnedView, table: TableName):
+    def __init__(self, view: PinnedView, table: TableName, stack: ExitStack):
         self.view = view
+        self._stack = stack
         self.finding = TableFinding(table)
         self.sides = (view.master, view.slave)
+        """The first is another one where the master's rows are transformed."""
         self.canonical = by_canonical_texts(view.master.info.vendor, view.slave.info.vendor)
         self.before: dict[Row, offline_compare.Image | None] = {}
         """By the keys of rows that waiting changes touch: the master's row before them, see `offline_compare`."""
@@ -187,8 +194,12 @@ class _Comparison:
                 )
             shapes.append(shape)
         master, slave = shapes
-        if unfit := self._unfit(master, slave):
+        transforms = Transforms(self.view.pair.replication, self.view.pair.slave)
+        transform = self._with(self.view.master, partial(transforms.of, master), self.view.master.first)
+        if unfit := self._unfit(master if transform is None else transform.shape, slave):
             raise CouldNotCompare(f"{table} cannot hold on the slave what it holds on the master: {'; '.join(unfit)}.")
+        if transform is not None:
+            master = self._transformed(transform, slave)
         types = vendor_of(self.view.slave.info.vendor).types
         columns = compared(types, ((column.name, slave.column(column.name).type) for column in master.replicated))
         finding.key = tuple(column.name for column in master.key)
@@ -199,9 +210,25 @@ class _Comparison:
         bounds, classes = self._blocks(master, slave)
         theirs, ours = (
             self._digester(side).table(shape, columns, finding.key, method, bounds, classes)
-            for side, shape in zip(self.sides, shapes, strict=True)
+            for side, shape in zip(self.sides, (master, slave), strict=True)
         )
         return theirs, ours
+
+    def _transformed(self, transform: TableTransform, slave: TableShape) -> TableShape:
+        """Puts what the slave should hold in the master's place; the shape of that."""
+        view, finding = self.view, self.finding
+        if view.seen is not None:
+            raise CouldNotCompare(
+                f"The apply does not run, and {finding.table} has `where` or `columns`: such a table is compared while "
+                "it runs. Start the DAG cdc_apply, or mend what it stopped at."
+            )
+        finding.transformed = transform.rule.text
+        try:
+            side, shape = self._stack.enter_context(transformed_master(view, transform, slave))
+        except DatabaseError as error:
+            raise view.failure(view.master, error) from error
+        self.sides = (side, view.slave)
+        return shape
 
     def _unfit(self, master: TableShape, slave: TableShape) -> list[str]:
         """Why the slave cannot hold what the master holds."""
@@ -229,8 +256,8 @@ class _Comparison:
 
     def _blocks(self, master: TableShape, slave: TableShape) -> tuple[tuple[str, ...], int]:
         """Where blocks of the key's first column end; else how many classes there are."""
-        side = self.view.master
-        estimate = self._estimates(side, master.table).get(master.table)
+        side = self.sides[0]
+        estimate = self._estimates(self.view.master)
         # Never analysed: as many as fit there.
         rows = (estimate.rows if estimate.rows is not None else estimate.bytes // 64) if estimate else 0
         first = master.key[0] if master.key else None
@@ -276,12 +303,12 @@ class _Comparison:
         finding = self.finding
         checked, wrong = [], []
         for side, digest in zip(self.sides, digests, strict=True):
-            estimate = self._estimates(side, finding.table)[finding.table]
-            rows = wanted if estimate.rows is None else estimate.rows
+            estimate = self._estimates(self.view.slave if side is self.view.slave else self.view.master)
+            rows = wanted if estimate is None or estimate.rows is None else estimate.rows
             keys = self._with(side, partial(digest.drawn, rows=rows, wanted=wanted), side.first)
             before = sum(found.count for found in finding.found.values())
             for start in range(0, len(keys), BLOCKS_AT_ONCE):
-                self._drawn(digests, keys[start : start + BLOCKS_AT_ONCE], side is self.view.master)
+                self._drawn(digests, keys[start : start + BLOCKS_AT_ONCE], side is self.sides[0])
             checked.append(len(keys))
             wrong.append(sum(found.count for found in finding.found.values()) - before)
         finding.rows_master, finding.rows_slave = checked
@@ -354,8 +381,10 @@ class _Comparison:
         for (key, ours), (_, theirs) in zip(*gathered(both), strict=True):
             yield key, ours, theirs
 
-    def _estimates(self, side: Side, table: TableName) -> dict[TableName, Estimate]:
-        return self._with(side, partial(vendor_of(side.info.vendor).rows.estimates, tables=[table]), side.first)
+    def _estimates(self, side: Side) -> Estimate | None:
+        table = self.finding.table
+        rows = vendor_of(side.info.vendor).rows
+        return self._with(side, partial(rows.estimates, tables=[table]), side.first).get(table)
 
     def _digester(self, side: Side) -> Digester:
         return vendor_of(side.info.vendor).digests

@@ -11,6 +11,7 @@ from sluice.model.lack import Lack, slave_side
 from sluice.model.names import TableName
 from sluice.model.slave_state import SlaveState
 from sluice.pair import Pair
+from sluice.transform import fitting
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,8 @@ def of_slave(
             return None
         there = vendor_of(vendor).rows.shapes(slave, defined.tables)
         names = {table for table in defined.tables if table in there and table not in checkpoint.tables}
-        indexes = [one for one in defined.indexes if one.table in names]
-        constrained = [one for one in defined.constraints if one.table in names]
+        indexes = fitting.indexes([one for one in defined.indexes if one.table in names], pair).kept
+        constrained = fitting.constraints([one for one in defined.constraints if one.table in names], pair).kept
         found = schemas.lacking(slave, indexes, constrained, names)
         found += schemas.surplus(slave, indexes, constrained, sorted(names))
         found += schemas.domain_checks_lacking(defined.domain_checks, schemas.domain_checks(slave, sorted(names)))

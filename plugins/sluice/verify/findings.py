@@ -125,6 +125,8 @@ class TableFinding:
     method: str = ""
     fell_back: str = ""
     """Why the digests are not the fast ones."""
+    transformed: str = ""
+    """What the configuration says that the slave has otherwise than the master; rows are compared after that."""
     seconds: float = 0.0
     paused: float = 0.0
     """Seconds that the apply gave to it."""

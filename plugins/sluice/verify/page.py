@@ -56,5 +56,6 @@ def _noteworthy(table: TableReport) -> bool:
         or table["examples"]
         or table["repaired"]
         or table["fell_back"]
+        or table["transformed"]
         or table["waiting"]
     )

@@ -75,6 +75,7 @@ def _finding(finding: TableFinding, mask: Mask) -> FindingReport:
         "examples": [_example(example, finding, mask) for example in finding.examples],
         "digest": finding.method,
         "fell_back": finding.fell_back,
+        "transformed": finding.transformed,
         "seconds": round(finding.seconds, 3),
         "apply_seconds": round(finding.paused, 4),
         "travelled": finding.travelled,

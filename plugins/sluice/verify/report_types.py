@@ -51,6 +51,7 @@ class FindingReport(TypedDict):
     examples: list[ExampleReport]
     digest: str
     fell_back: str
+    transformed: str
     seconds: float
     apply_seconds: float
     travelled: int

@@ -19,6 +19,7 @@ from sluice.load.worker import REST_SECONDS, BlockOvertaken, LoadReport, Pieces,
 from sluice.model.blocks import Block
 from sluice.model.location import BLOCK_PRIORITY, file_name
 from sluice.model.names import TableName
+from sluice.transform.row_stream import TransformedRows
 
 log = logging.getLogger("sluice.load")
 
@@ -73,14 +74,21 @@ class _Exporter(Loader):
         with read_modes.reading(update, master, order.shape, block) as seen:
             if seen.shape.key != order.shape.key:
                 raise SlaveNotReady(block.table, "its key has just changed on the master")
-            query = order.select(seen.shape.replicated, block.lo, block.hi, locked=seen.locked, canonical=True)
+            columns, transform = seen.shape.replicated, self._transforms.of(seen.shape, master)
+            query = order.select(columns, block.lo, block.hi, locked=seen.locked, canonical=True)
             taken = seen.end if seen.locked else None
             stream = vendor.rows.stream(master, query, RowFormat.CSV, taken)
             pieces = Pieces(stream, self._beat(block))
-            file = self.transfer_folder.write(name, pieces)
+            if transform is None:
+                file = self.transfer_folder.write(name, pieces)
+                rows = stream.rows
+            else:
+                made = TransformedRows(pieces, [column.name for column in columns], transform)
+                file = self.transfer_folder.write(name, made)
+                rows = made.rows
         vendor.changes.secure(master, seen.marker)
         kept = self._blocks(self._linked(self._slave)).export(
-            block, self.loader, seen.marker, stream.rows, pieces.bytes, file.name, file.sha256
+            block, self.loader, seen.marker, rows, pieces.bytes, file.name, file.sha256
         )
         if not kept:
             self.transfer_folder.folder.remove(name)
@@ -88,5 +96,5 @@ class _Exporter(Loader):
         if seen.shape != order.shape:
             self._orders.pop(block.table, None)
         self.report.blocks += 1
-        self.report.rows += stream.rows
+        self.report.rows += rows
         self.report.bytes += file.size

@@ -31,6 +31,17 @@ class OtherTables(Terminal):
         self.tables = tuple(tables)
 
 
+class OtherRows(Terminal):
+    """A slave gets tables otherwise than the one for which they were exported."""
+
+    def __init__(self, update: Update, tables: Sequence[str]):
+        super().__init__(
+            f"{update}: `where` or `columns` of {', '.join(tables)} are not those of the slave that the files were "
+            "written for. Start an initial update of this slave alone."
+        )
+        self.tables = tuple(tables)
+
+
 def addressed(update: Update) -> Addressee:
     """The slave of `update` as a manifest names it. Raises `LoadEnded`, and errors of the connection."""
     with on_slave(update) as slave:
@@ -40,11 +51,17 @@ def addressed(update: Update) -> Addressee:
     return Addressee(update.slave.name, update.slave.schema, update.slave.existing_tables, found.position)
 
 
-def adopted_by(updates: Sequence[Update], blocks: Sequence[Block]) -> list[Addressee]:
-    """Those of the slaves that have the exported `blocks` as their own now; why another one has not is logged."""
+def adopted_by(first: Update, updates: Sequence[Update], blocks: Sequence[Block]) -> list[Addressee]:
+    """Those of the slaves that have the `blocks` exported for the `first` one as their own now; why another one has not
+    is logged.
+    """
+    tables = sorted({block.table for block in blocks})
     found = []
     for update in updates:
         try:
+            other = [str(table) for table in tables if update.transformation(table) != first.transformation(table)]
+            if other:
+                raise OtherRows(update, other)
             adopt(update, blocks)
             found.append(addressed(update))
         except SluiceError as error:

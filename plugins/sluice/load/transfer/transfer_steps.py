@@ -35,6 +35,7 @@ from sluice.model.names import TableName
 from sluice.model.position import Position
 from sluice.model.slave_state import SlaveState
 from sluice.storage.folder import LocationUnusable, open_location
+from sluice.transform.transforms import Transforms
 
 log = logging.getLogger("sluice.load")
 
@@ -224,7 +225,7 @@ def _manifest(update: Update, transfer_folder: TransferFolder, others: Sequence[
         )
         for block in blocks
     ]  # fmt: skip
-    addressees = (multi_slave_export.addressed(update), *multi_slave_export.adopted_by(others, blocks))
+    addressees = (multi_slave_export.addressed(update), *multi_slave_export.adopted_by(update, others, blocks))
     end = transfer_folder.end_message(len(listed), sum(block.rows for block in listed))
     return Manifest(
         update.prefix,
@@ -239,11 +240,14 @@ def _manifest(update: Update, transfer_folder: TransferFolder, others: Sequence[
 
 
 def _tables(update: Update, master: Session, names: list[TableName]) -> list[FileTable]:
-    """Those of `names` that the master still has."""
-    rows = vendor_of(update.master_info.vendor).rows
-    return [
-        FileTable(shape, rows.key_order(master, shape).same_everywhere) for shape in rows.shapes(master, names).values()
-    ]
+    """Those of `names` that the master still has, as the slave gets them."""
+    rows, transforms = vendor_of(update.master_info.vendor).rows, Transforms(update.replication, update.slave)
+    found = []
+    for shape in rows.shapes(master, names).values():
+        transform = transforms.of(shape, master)
+        made = shape if transform is None else transform.shape
+        found.append(FileTable(made, rows.key_order(master, shape).same_everywhere))
+    return found
 
 
 def _all(target: LoadTarget, slave: Session) -> list[Block]:

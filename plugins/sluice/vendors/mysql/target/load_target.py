@@ -35,6 +35,7 @@ __all__ = [
     "collations_lacking",
     "complete_constraints",
     "complete_indexes",
+    "create_scratch",
     "create_table",
     "create_types",
     "delete",
@@ -167,6 +168,14 @@ def column_clause(session: MySQLSession, column: Column) -> str:
     own = ColumnTexts(column.name, column.type)
     collation = f" CHARACTER SET utf8mb4 COLLATE {session.collation}" if own.base in TEXTS else ""
     return f"{own.quoted} {column.type}{collation}{' NULL' if column.nullable and not column.key else ' NOT NULL'}"
+
+
+def create_scratch(connection: Session, like: TableShape) -> TableName:
+    """Makes a temporary table with these columns; one a session."""
+    scratch = TableName(names.HERE, "sluice_scratch")
+    columns = ", ".join(f"{quoted(column.name)} {column.type}" for column in like.columns)
+    native(connection).run(f"CREATE TEMPORARY TABLE {names.place(scratch)} ({columns})")
+    return scratch
 
 
 def drop_table(connection: Session, table: TableName) -> None:

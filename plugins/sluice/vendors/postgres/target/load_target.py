@@ -6,6 +6,7 @@ from sluice.vendors.postgres.sequences import advance as advance_sequences
 from sluice.vendors.postgres.target.constraints import complete_constraints, complete_indexes, strip
 from sluice.vendors.postgres.target.tables import (
     analyze,
+    create_scratch,
     empty,
     foreign_keys,
     lacking_privileges,
@@ -25,6 +26,7 @@ __all__ = [
     "collations_lacking",
     "complete_constraints",
     "complete_indexes",
+    "create_scratch",
     "create_table",
     "create_types",
     "delete",

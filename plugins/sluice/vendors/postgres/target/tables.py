@@ -108,6 +108,18 @@ def create(connection: Session, definition: TableDefinition, *, trusted: bool = 
         sequences.own(connection, sequence)
 
 
+def create_scratch(connection: Session, like: TableShape) -> TableName:
+    """Makes a temporary table with these columns; one a session."""
+    name = "sluice_scratch"
+    columns = ", ".join(
+        f"{quoted(column.name)} {column.type}" + (f" COLLATE {column.collation}" if column.collation else "")
+        for column in like.columns
+    )
+    connection.execute(f"CREATE TEMPORARY TABLE {quoted(name)} ({columns})".encode())
+    (schema,) = connection.execute(b"SELECT pg_catalog.pg_my_temp_schema()::regnamespace::text").fetchall()[0]
+    return TableName(schema, name)
+
+
 def drop(connection: Session, table: TableName) -> None:
     """Removes a table that this update made, in the caller's transaction."""
     connection.execute(f"DROP TABLE IF EXISTS {quoted(table.schema, table.name)}".encode())

@@ -1,0 +1,135 @@
+"""Tables that the slave gets otherwise than the master has them: their changes, definitions and rows.
+
+Changes are transformed as soon as the definition is known under which they were captured, and before anything is made
+of them: all that follows, REJECTS and stage tables included, sees the slave's rows and columns alone.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from sluice.apply.window_runs import CutItem, Run
+from sluice.database.digests import compared
+from sluice.database.registry import source_of, vendor_of
+from sluice.database.session import Session
+from sluice.errors import RESTART_APPLY, Terminal
+from sluice.model.change import DEFINITIONS, Action
+from sluice.model.mask import Mask
+from sluice.model.names import TableName
+from sluice.model.shape import TableShape
+from sluice.transform import changes, definitions
+from sluice.transform.engine import TEXT, Engine
+from sluice.transform.table_transform import TableTransform, bind
+
+if TYPE_CHECKING:
+    from sluice.apply.pair_sessions import PairSessions
+
+
+Row = Mapping[str, str | None]
+
+
+class ColumnRenamed(Terminal):
+    """A column that the configuration excludes, renames or replaces has another name on the master."""
+
+    def __init__(self, table: TableName, place: str, found: Sequence[str]):
+        super().__init__(
+            f"{table}: on the master {', '.join(found)}, and a line under `columns` names it ({place}). Add the same "
+            f"line for the new name beside the old one, then {RESTART_APPLY}. Take the old line out when the apply is "
+            "past it."
+        )
+        self.table = table
+
+
+class TransformedTables:
+    """Of one pair. What is asked of a table that is not transformed is given back as it is."""
+
+    def __init__(self, sessions: "PairSessions"):
+        self.pair = sessions.pair
+        self.any = self.pair.transforms
+        self._sessions = sessions
+        self._bound: dict[TableShape, TableTransform] = {}
+
+    @cached_property
+    def _engine(self) -> Engine:
+        return Engine()
+
+    def of(self, shape: TableShape) -> TableTransform | None:
+        """The transformation of a table of the master. Raises `TransformationInvalid`."""
+        rule = self.pair.transformation(shape.table) if self.any else None
+        if rule is None:
+            return None
+        if shape not in self._bound:
+            types = source_of(self.pair.master_info.vendor).types
+            mask = Mask(self.pair.replication.verify.mask)
+            bound = bind(rule, shape, types, self._sessions.master, self._engine, mask, strict=False)
+            self._bound[shape] = bound
+        return self._bound[shape]
+
+    def items(self, table: TableName, items: pa.Table) -> pa.Table:
+        """Changes of a table whose definition is known. Raises `RowNotTransformed`, `TransformationInvalid`."""
+        transform = self.of(self._sessions.schema_history[table]) if self.any else None
+        return items if transform is None else changes.of_slave(items, transform)
+
+    def run(self, run: Run) -> Run:
+        """The same of several tables."""
+        if not self.any:
+            return run
+        found = {table: self.items(table, items) for table, items in run.items()}
+        return {table: items for table, items in found.items() if items.num_rows}
+
+    def cut(self, cut: CutItem) -> CutItem:
+        """What cuts the stream. Raises `ColumnRenamed`, `TransformationInvalid`."""
+        rule = self.pair.transformation(cut.table) if self.any else None
+        if cut.action is Action.DELETE_WHERE and rule is not None and rule.columns:
+            reason = "a partition was dropped, and its rows are named by columns that the slave has otherwise"
+            return replace(cut, action=Action.DIFFER, content=reason)
+        if cut.action not in DEFINITIONS or not self.any:
+            return cut
+        images = self._sessions.images
+        was = images.definition(cut.oldcontent) if cut.oldcontent and cut.action is Action.ALTER else None
+        if rule is not None and was is not None and cut.defined is not None:
+            found = definitions.vanished(rule, was, cut.defined)
+            if found:  # under a new name its values would come to the slave
+                raise ColumnRenamed(cut.table, rule.place, found)
+        before = None if was is None else self._defined(was)
+        after = None if cut.defined is None else self._defined(cut.defined)
+        return replace(
+            cut,
+            defined=after,
+            content=cut.content if after is None else definitions.text(after),
+            oldcontent=cut.oldcontent if before is None else definitions.text(before),
+        )
+
+    def _defined(self, definition: definitions.Definition) -> definitions.Definition:
+        transform = self.of(definition.shape)
+        return definition if transform is None else definitions.change_of_slave(definition, transform)
+
+    def master_rows(
+        self, session: Session, table: TableName, keys: Sequence[tuple[str | None, ...]], *, alike: bool = False
+    ) -> list[Row | None] | None:
+        """For each of `keys` the row that the slave has to have; None for the whole where the table is not transformed.
+
+        `session`: one on the master. `alike`: as of `RowSource.rows_under`, which says what is raised.
+        """
+        if self.pair.transformation(table) is None:
+            return None
+        vendor = vendor_of(self.pair.master_info.vendor)
+        shape = vendor.rows.shape(session, table)
+        transform = None if shape is None else self.of(shape)
+        if shape is None or transform is None:
+            return [None] * len(keys)
+        typed = compared(vendor.types, ((column.name, column.type) for column in shape.replicated))
+        key = [column.name for column in shape.key]
+        found = vendor.rows.rows_under(session, table, key, typed, keys, alike=alike)
+        there = [place for place, row in enumerate(found) if row is not None]
+        columns = list(zip(*(row for row in found if row is not None), strict=True)) or [()] * len(typed)
+        rows = transform.rows([each.name for each in typed], [pa.array(column, TEXT) for column in columns])
+        result: list[Row | None] = [None] * len(keys)
+        for row, place in enumerate(there):
+            if rows.kept is None or rows.kept[row]:
+                values = (column[row].as_py() for column in rows.columns)
+                result[place] = dict(zip(rows.names, values, strict=True))
+        return result

@@ -1,0 +1,54 @@
+"""Definitions of the master's tables as the slave gets them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sluice.database.schema import TableDefinition
+from sluice.model.table_definition import TableDefinition as Definition
+from sluice.model.table_definition import format_definition as text
+from sluice.model.transformation import Excluded, Renamed, Transformation
+from sluice.transform.table_transform import TableTransform
+
+__all__ = ["Definition", "change_of_slave", "of_slave", "text", "vanished"]
+
+
+def of_slave(definition: TableDefinition, transform: TableTransform) -> TableDefinition:
+    """A table that is made for a load."""
+    own = {name: change for name, change in transform.rule.columns if not isinstance(change, Renamed)}
+    sequences = tuple(
+        replace(each, column=_renamed(transform.rule, each.column))
+        for each in definition.sequences
+        if each.column not in own
+    )
+    generated = {name: text for name, text in definition.generated.items() if name not in own}
+    return replace(definition, shape=transform.shape, sequences=sequences, generated=generated)
+
+
+def change_of_slave(definition: Definition, transform: TableTransform) -> Definition:
+    """What an item of a change of definition brings."""
+    names = {column.name for column in transform.shape.columns}
+    missing = {
+        _renamed(transform.rule, name): value
+        for name, value in definition.missing.items()
+        if not isinstance(transform.rule.by_name.get(name), Excluded)
+    }
+    return replace(
+        definition, shape=transform.shape, missing={name: value for name, value in missing.items() if name in names}
+    )
+
+
+def _renamed(rule: Transformation, name: str) -> str:
+    change = rule.by_name.get(name)
+    return change.name if isinstance(change, Renamed) else name
+
+
+def vanished(rule: Transformation, was: Definition, now: Definition) -> Sequence[str]:
+    """Columns with a line under `columns` that the master gave another name, of which no line says the same."""
+    places = {column.position: column.name for column in now.shape.columns}
+    found = []
+    for name, change in rule.columns:
+        place = next((column.position for column in was.shape.columns if column.name == name), None)
+        renamed = places.get(place) if place is not None else None
+        if renamed is not None and renamed != name and rule.by_name.get(renamed) != change:
+            found.append(f"{name} is {renamed} now")
+    return found

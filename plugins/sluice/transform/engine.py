@@ -1,0 +1,100 @@
+"""The engine that computes expressions: DuckDB over Arrow, in this process.
+
+It sees the columns that expressions use and nothing else: no file, no network, no extension that is not built in. One
+thread, so that rows keep their order; times are of UTC, so that an expression gives the same everywhere.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+
+import duckdb
+import pyarrow as pa
+
+TEXT = pa.large_string()
+
+_OPTIONS: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "arrow_large_buffer_size": "true",
+    "threads": 1,
+}
+
+
+class EngineRefused(Exception):
+    """The engine cannot compute something; the text says why, in one line."""
+
+
+class Engine:
+    """One connection; not for two threads at once."""
+
+    def __init__(self) -> None:
+        self._connection = duckdb.connect(":memory:", config=_OPTIONS)
+        self._connection.execute("SET TimeZone = 'UTC'")
+        self._connection.execute("SET lock_configuration = true")
+
+    def syntax(self, text: str) -> dict[str, object]:
+        """The syntax tree of `SELECT text`. Raises `EngineRefused`."""
+        ((found,),) = self._connection.execute("SELECT json_serialize_sql(?)", [f"SELECT {text}"]).fetchall()
+        tree: dict[str, object] = json.loads(found)
+        if tree["error"]:
+            raise EngineRefused(_line(str(tree["error_message"])))
+        return tree
+
+    def types(self, query: str) -> list[str]:
+        """The types of a query's columns. Raises `EngineRefused`."""
+        return [str(row[1]) for row in self.rows(f"DESCRIBE {query}")]
+
+    def computed(self, query: str, rows: Mapping[str, pa.Array]) -> list[pa.Array]:
+        """The columns of a query over `rows`, row by row in their order. Raises `EngineRefused`."""
+        self._connection.register("rows", pa.table(dict(rows)))
+        try:
+            found = self._connection.sql(query).to_arrow_table()
+        except duckdb.Error as error:
+            raise EngineRefused(_line(str(error))) from error
+        finally:
+            self._connection.unregister("rows")
+        return [_whole(column) for column in found.columns]
+
+    def rows(self, query: str) -> list[tuple[object, ...]]:
+        """What a query without rows of a table gives. Raises `EngineRefused`."""
+        try:
+            return self._connection.execute(query).fetchall()
+        except duckdb.Error as error:
+            raise EngineRefused(_line(str(error))) from error
+
+
+class Function:
+    """One function of the engine."""
+
+    def __init__(self, kind: str, stability: str | None, definition: str | None):
+        self.kind = kind
+        """`scalar`, `aggregate`, `macro`, …"""
+        self.stable = stability == "CONSISTENT"
+        """Whether it gives the same for the same row, whenever it is asked."""
+        self.definition = definition
+        """Of a macro."""
+
+
+@cache
+def functions() -> dict[str, tuple[Function, ...]]:
+    """All functions of the engine by name, in small letters."""
+    found: dict[str, list[Function]] = {}
+    query = "SELECT function_name, function_type, stability, macro_definition FROM duckdb_functions()"
+    for name, kind, stability, definition in Engine().rows(query):
+        stable = None if stability is None else str(stability)
+        text = None if definition is None else str(definition)
+        found.setdefault(str(name).lower(), []).append(Function(str(kind), stable, text))
+    return {name: tuple(functions) for name, functions in found.items()}
+
+
+def _line(message: str) -> str:
+    """The first line of what the engine says, without the kind of its error."""
+    first = message.strip().splitlines()[0]
+    return first.split("Error: ", 1)[-1]
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    whole = column.combine_chunks()
+    return whole.cast(TEXT) if pa.types.is_string(whole.type) or pa.types.is_string_view(whole.type) else whole

@@ -1,0 +1,115 @@
+"""Expressions of the configuration, read and judged before any table is known.
+
+An expression is one value of one row: over its columns alone, and the same whenever it is computed. So what was loaded,
+what is applied and what is compared agree.
+"""
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sluice.transform.engine import Engine, EngineRefused, functions
+
+_REFUSED = {
+    "SUBQUERY": "it reads another table, and an expression sees one row: take the subquery out",
+    "WINDOW": "it looks at other rows, and an expression sees one row: take the window function out",
+    "STAR": "`*` stands for all columns: name those that are meant",
+    "PARAMETER": "it holds a parameter: write its value",
+    "LAMBDA": "it holds a function of its own: write it out",
+    "POSITIONAL_REFERENCE": "it names a column by its number: write its name",
+}
+"""By the class of a part of the syntax tree."""
+
+
+class ExpressionInvalid(Exception):
+    """What is wrong with an expression, and what to do."""
+
+
+@dataclass(frozen=True)
+class Expression:
+    """One that was read."""
+
+    text: str
+    columns: tuple[str, ...]
+    """Those that it uses, as it spells them."""
+
+
+def read(text: str, engine: Engine) -> Expression:
+    """Raises `ExpressionInvalid`."""
+    try:
+        tree = engine.syntax(text)
+    except EngineRefused as error:
+        raise ExpressionInvalid(f"it cannot be read: {error}") from error
+    columns: dict[str, None] = {}
+    for part in _parts(_only_value(tree)):
+        kind = part.get("class")
+        if kind in _REFUSED:
+            raise ExpressionInvalid(_REFUSED[str(kind)])
+        if kind == "COLUMN_REF":
+            names = part["column_names"]
+            assert isinstance(names, list)
+            if len(names) != 1:
+                raise ExpressionInvalid(f"{'.'.join(names)}: write a column's name alone, without its table")
+            columns[names[0]] = None
+        elif kind == "FUNCTION" and not part["is_operator"]:
+            _judge(str(part["function_name"]), engine)
+    return Expression(text, tuple(columns))
+
+
+def _only_value(tree: dict[str, object]) -> object:
+    """The one value that the text is. Raises `ExpressionInvalid` for a statement around it."""
+    statements = tree["statements"]
+    assert isinstance(statements, list)
+    node = statements[0]["node"]
+    values = node.get("select_list", [])
+    empty = node.get("from_table", {}).get("type") == "EMPTY"
+    clauses = ("where_clause", "having", "qualify", "sample", "group_expressions", "modifiers")
+    if len(statements) != 1 or len(values) != 1 or not empty or any(node.get(clause) for clause in clauses):
+        raise ExpressionInvalid(
+            "it is more than one value: write one expression, without FROM, WHERE, commas or semicolons"
+        )
+    return values[0]
+
+
+def _parts(node: object) -> Iterator[dict[str, object]]:
+    """The parts of a tree."""
+    if isinstance(node, dict):
+        if "class" in node:
+            yield node
+        for child in node.values():
+            yield from _parts(child)
+    elif isinstance(node, list):
+        for child in node:
+            yield from _parts(child)
+
+
+def _judge(name: str, engine: Engine, within: tuple[str, ...] = ()) -> None:
+    """Raises `ExpressionInvalid` where a function is none of one row, or gives other values at other times."""
+    known = functions()
+    found = known.get(name.lower())
+    if found is None:
+        near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.7)
+        raise ExpressionInvalid(f"there is no function {name}" + (f"; did you mean {near[0]}?" if near else ""))
+    for function in found:
+        if function.kind in ("macro", "table_macro") and function.definition is not None:
+            if name not in within:
+                _judge_macro(name, function.definition, engine, within)
+        elif function.kind != "scalar":
+            raise ExpressionInvalid(f"{name}() is no function of one row: take it out")
+        elif not function.stable:
+            raise ExpressionInvalid(
+                f"{name}() gives another value at another time, and the slave could never be compared with its master: "
+                "take it out"
+            )
+
+
+def _judge_macro(name: str, definition: str, engine: Engine, within: tuple[str, ...]) -> None:
+    try:
+        tree = engine.syntax(definition)
+    except EngineRefused as error:
+        raise ExpressionInvalid(f"{name}() is no function of one row: take it out") from error
+    for part in _parts(tree):
+        if part.get("class") == "SUBQUERY":
+            raise ExpressionInvalid(f"{name}() is no function of one row: take it out")
+        if part.get("class") == "FUNCTION" and not part["is_operator"]:
+            _judge(str(part["function_name"]), engine, (*within, name))

@@ -1,0 +1,83 @@
+"""Which indexes and constraints of the master fit a slave that has tables otherwise than the master has them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from sluice.database.following import Described, OfMaster
+from sluice.database.schema import Comment, Constraint, Index
+from sluice.model.transformation import Transformation
+from sluice.pair import Pair
+
+Made = TypeVar("Made")
+
+
+@dataclass
+class Fitting(Generic[Made]):
+    """Those that the slave gets, and of the others what they are and why not."""
+
+    kept: list[Made] = field(default_factory=list)
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+
+
+def of_master(found: OfMaster, pair: Pair) -> OfMaster:
+    """Those of all that a master has; nothing of a column that the slave has otherwise."""
+    kept = {one: source for one, source in found.made_from.items() if not why_not(source, pair)}
+    return OfMaster(found.tables, kept)
+
+
+def why_not(described: Described, pair: Pair) -> str:
+    """Why the slave cannot have it; empty where it can."""
+    if isinstance(described, Constraint):
+        return _of_constraint(described, pair)
+    columns: Sequence[str] = ()
+    if isinstance(described, Index):
+        columns = () if described.primary else described.columns  # the key is made with the table
+    elif isinstance(described, Comment):
+        columns = [described.column]
+    else:
+        return ""
+    changed = _changed(pair.transformation(described.table), columns)
+    return f"`columns` says that {changed}" if changed else ""
+
+
+def indexes(master: Sequence[Index], pair: Pair) -> Fitting[Index]:
+    """Those over columns that the slave has as the master has them."""
+    found: Fitting[Index] = Fitting()
+    for index in master:
+        if why := why_not(index, pair):
+            found.left_out.append((f"{index.table}: index {index.name}", why))
+        else:
+            found.kept.append(index)
+    return found
+
+
+def constraints(master: Sequence[Constraint], pair: Pair) -> Fitting[Constraint]:
+    """Those that the slave's rows meet wherever the master's do."""
+    found: Fitting[Constraint] = Fitting()
+    for constraint in master:
+        if why := why_not(constraint, pair):
+            found.left_out.append((f"{constraint.table}: constraint {constraint.name}", why))
+        else:
+            found.kept.append(constraint)
+    return found
+
+
+def _of_constraint(constraint: Constraint, pair: Pair) -> str:
+    if changed := _changed(pair.transformation(constraint.table), constraint.columns or ()):
+        return f"`columns` says that {changed}"
+    if constraint.kind != "f":
+        return ""
+    other = pair.transformation(constraint.parent)
+    if other is not None and other.where is not None:
+        return f"`where` leaves out rows of {constraint.parent} that others refer to"
+    if changed := _changed(other, constraint.parent_columns or ()):
+        return f"`columns` says of {constraint.parent} that {changed}"
+    return ""
+
+
+def _changed(rule: Transformation | None, columns: Iterable[str]) -> str:
+    """What becomes of those of `columns` that the slave has otherwise."""
+    if rule is None:
+        return ""
+    return "; ".join(f"{name} {rule.by_name[name]}" for name in columns if name in rule.by_name)

@@ -1,0 +1,151 @@
+"""Definitions change on the master while a slave has tables otherwise; and every type is computed alike everywhere."""
+
+import pytest
+
+from sluice.apply.transformed_tables import ColumnRenamed
+from sluice.coordination import redis_store
+from sluice.model.names import TableName
+from sluice.transform.table_transform import RowNotTransformed, TransformationInvalid
+from sluice.verify.findings import Outcome
+from sluice.verify.resync import look
+from tests.rig.rig import Rig
+from tests.scenarios.transform.conftest import MakeShop
+
+DDL = """
+CREATE TABLE public.t (id int PRIMARY KEY, a text, secret text, n int);
+INSERT INTO public.t SELECT g, 'a' || g, 'hunter' || g, g FROM generate_series(1, 20) g;
+"""
+TABLES = {
+    "public.t": {"where": "n > 5", "columns": {"a": {"rename": "b"}, "secret": {"exclude": "true"}}},
+    "public.mad*": {"where": "n > 5", "columns": {"secret": {"exclude": "true"}, "twice": {"expression": "n * 2"}}},
+    "public.*": {},
+}
+
+
+def loaded(here: Rig) -> None:
+    here.prepare(update := here.update())
+    with here.apply():
+        here.load_to_normal(update)
+
+
+def on_slave(here: Rig, table: str = "t") -> list[tuple[object, ...]]:
+    return here.slave.execute(f"SELECT * FROM public.{table} ORDER BY 1".encode()).fetchall()
+
+
+def names(here: Rig, table: str = "t") -> list[str]:
+    cursor = here.slave.execute(f"SELECT * FROM public.{table} LIMIT 0".encode())
+    return [column.name for column in cursor.description or ()]
+
+
+@pytest.mark.long
+def test_changes_of_a_definition_follow_as_far_as_the_slave_has_the_columns(shop: MakeShop) -> None:
+    here = shop(DDL, TABLES)
+    loaded(here)
+    with here.apply():
+        for statement in (
+            "ALTER TABLE public.t ADD COLUMN more text DEFAULT 'x'; UPDATE public.t SET n = n + 1",
+            "ALTER TABLE public.t ALTER COLUMN secret TYPE varchar(50); UPDATE public.t SET secret = 'hunter0'",
+            "ALTER TABLE public.t RENAME COLUMN more TO less; UPDATE public.t SET less = 'y' WHERE n > 10",
+            "ALTER TABLE public.t DROP COLUMN secret; INSERT INTO public.t VALUES (30, 'new', 30, 'z')",
+            "ALTER TABLE public.t ALTER COLUMN n TYPE bigint; UPDATE public.t SET n = n + 5000000000 WHERE id = 30",
+        ):
+            for part in statement.split(";"):
+                here.master.execute(part.encode())
+            here.await_current()
+            assert "secret" not in names(here)
+            mine = here.slave.execute(b"SELECT id, b, n FROM public.t ORDER BY 1").fetchall()
+            theirs = here.master.execute(b"SELECT id, a, n FROM public.t WHERE n > 5 ORDER BY 1").fetchall()
+            assert mine == theirs
+        assert names(here) == ["id", "b", "n", "less"]
+
+
+@pytest.mark.long
+def test_an_excluded_column_under_a_new_name_stops_the_apply_and_both_names_let_it_go_on(shop: MakeShop) -> None:
+    here = shop(DDL, TABLES)
+    loaded(here)
+    with pytest.raises(ColumnRenamed, match="secret is token now"), here.apply():
+        here.master.execute("UPDATE public.t SET n = n + 1 WHERE id = 10")
+        here.master.execute("ALTER TABLE public.t RENAME COLUMN secret TO token")
+        here.master.execute("INSERT INTO public.t VALUES (40, 'new', 'hunter40', 40)")
+        here.await_current()
+    assert "hunter" not in str(on_slave(here))
+    columns = {**TABLES["public.t"]["columns"], "token": {"exclude": "true"}}  # type: ignore[dict-item]
+    mended = shop("SELECT", {**TABLES, "public.t": {**TABLES["public.t"], "columns": columns}},
+                  master=here.master_info, slave=here.slave_info)  # fmt: skip
+    with mended.apply():
+        mended.await_current()
+    assert (10, "a10", 11) in on_slave(here) and (40, "new", 40) in on_slave(here)
+    assert names(here) == ["id", "b", "n"]
+
+
+@pytest.mark.long
+def test_a_column_that_an_expression_uses_goes_and_the_apply_says_which(shop: MakeShop) -> None:
+    here = shop(DDL, TABLES)
+    loaded(here)
+    with pytest.raises(TransformationInvalid, match="where `n > 5` uses n, which is no column"), here.apply():
+        here.master.execute("ALTER TABLE public.t DROP COLUMN n")
+        here.master.execute("INSERT INTO public.t VALUES (40, 'new', 'hunter40')")
+        here.await_current()
+    assert "hunter" not in str(on_slave(here))
+
+
+@pytest.mark.long
+def test_a_table_made_on_the_master_is_made_as_the_slave_is_to_have_it(shop: MakeShop) -> None:
+    here = shop(DDL + "CREATE TABLE public.made (id int PRIMARY KEY, secret text, n int)", TABLES)
+    loaded(here)
+    with here.apply():
+        here.master.execute("INSERT INTO public.made VALUES (1, 'hunter', 1), (2, 'hunter', 9)")
+        here.await_current()
+    assert on_slave(here, "made") == [(2, 9, 18)] and names(here, "made") == ["id", "n", "twice"]
+
+
+@pytest.mark.long
+def test_a_row_that_cannot_be_computed_stops_the_apply_and_nothing_is_lost(shop: MakeShop) -> None:
+    tables = {"public.t": {"columns": {"a": {"expression": "CAST(CAST(a AS INTEGER) AS VARCHAR)"}}}}
+    here = shop(DDL.replace("'a' || g", "g"), tables)
+    loaded(here)
+    with pytest.raises(RowNotTransformed, match="id = '7'") as raised, here.apply():
+        here.master.execute("UPDATE public.t SET n = 100 WHERE id = 6")
+        here.master.execute("UPDATE public.t SET a = 'hunter' WHERE id = 7")
+        here.await_current()
+    assert "hunter" not in str(raised.value)
+    mended = {"public.t": {"columns": {"a": {"expression": "CAST(TRY_CAST(a AS INTEGER) AS VARCHAR)"}}}}
+    again = shop("SELECT", mended, master=here.master_info, slave=here.slave_info)
+    with again.apply():
+        again.await_current()
+    assert on_slave(here)[5:7] == [(6, "6", "hunter6", 100), (7, None, "hunter7", 7)]
+
+
+VALUES = {
+    "boolean": "true", "char(5)": "'ab'", "varchar(9)": "' x '", "inet": "'1.2.3.4'", "cidr": "'10.0.0.0/8'",
+    "interval": "'1 year -2 days 03:04:05.5'", "int4range": "'[1,5)'", "text[]": "'{a,\"b c\",NULL}'",
+    "numeric": "12345678901234567890.123456789012345678901234567890", "numeric(12,2)": "-0.50", "real": "0.1",
+    "double precision": "1e-300", "bytea": "'\\x00ff'", "date": "'0044-03-15 BC'", "timestamp": "'infinity'",
+    "timestamptz": "'2020-02-29 12:00:00.000001+05'", "time": "'24:00:00'", "timetz": "'10:00:00+02'",
+    "uuid": "'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'", "json": "'{\"b\": 1,  \"a\":2}'",
+    "jsonb": "'{\"b\": 1, \"a\":2}'", "bit(3)": "B'101'",
+    "point": "'(1,2)'", "macaddr": "'08:00:2b:01:02:03'", "money": "12.5",
+}  # fmt: skip
+
+
+def test_a_value_of_each_type_is_computed_alike_by_a_load_by_the_apply_and_by_a_comparison(shop: MakeShop) -> None:
+    columns = ", ".join(f"c{place} {kind}" for place, kind in enumerate(VALUES))
+    row = ", ".join(f"{value}::{kind}" for kind, value in VALUES.items())
+    computed = {f"t{place}": {"expression": f"CAST(c{place} AS VARCHAR) || '!'"} for place in range(len(VALUES))}
+    ddl = f"CREATE TABLE public.zoo (id int PRIMARY KEY, {columns}); INSERT INTO public.zoo SELECT 1, {row}"
+    here = shop(ddl, {"public.zoo": {"columns": {**computed, "id": {"rename": "nr"}}}})
+    loaded(here)
+    with here.apply() as running:
+        here.await_normal_mode(running)
+        here.master.execute(f"INSERT INTO public.zoo SELECT 2, {row}".encode())
+        here.await_current()
+        as_texts = ", ".join(f'"{name}"::text' for name in names(here, "zoo"))
+        query = f"SELECT {as_texts} FROM public.zoo ORDER BY nr".encode()
+        (one, *loaded_row), (two, *applied_row) = here.slave.execute(query).fetchall()
+        assert (one, two) == ("1", "2") and loaded_row == applied_row
+        assert len(loaded_row) == 2 * len(VALUES) and all(value is not None for value in loaded_row)
+        found = look(here.pair, redis_store.connect(here.redis_url), TableName("public", "zoo"), frozenset("IUD"))
+        assert found.outcome is Outcome.IDENTICAL, found.reason
+        here.master.execute("UPDATE public.zoo SET c0 = NOT c0; DELETE FROM public.zoo WHERE id = 1")
+        here.await_current()
+        assert here.slave.execute(b"SELECT nr, c0, t0 FROM public.zoo").fetchall() == [(2, False, "false!")]

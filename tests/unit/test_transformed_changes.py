@@ -1,0 +1,159 @@
+"""Changes of the master become changes of the slave: against a model, with rows that move in and out of `where`."""
+
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sluice.database import xml_images
+from sluice.database.items import ITEMS
+from sluice.model.change import RowChange
+from sluice.model.transformation import ColumnChange, Computed, Constant, Excluded, Renamed
+from sluice.transform import changes
+from tests.examples import examples
+from tests.unit.changes import History, Values
+from tests.unit.transforming import bound, rows, shape
+
+COLUMNS = {"id": "key integer", "Land": "text", "amount": "numeric(10,2)", "note": "text"}
+LAND = st.sampled_from([None, "CH", "DE", "", "]]>", "<&", "\x01", "'\""])
+NOTES = st.sampled_from([None, "", "x", "</col>", "a\nb", "é\x85"])
+AMOUNTS = st.sampled_from([None, "0.00", "10.50", "-3.25"])
+WHERES = st.sampled_from([None, "\"Land\" = 'CH'", "amount > 0 OR note IS NULL", "id % 2 = 0", "\"Land\" <> ''"])
+CHANGES = st.fixed_dictionaries(
+    {},
+    optional={
+        "id": st.just(Renamed("number")),
+        "Land": st.sampled_from([Excluded(), Renamed("land"), Constant("X&Y"), Computed("upper(note)")]),
+        "amount": st.sampled_from(
+            [Excluded(), Renamed("a"), Constant(None), Computed("CAST(amount * 2 AS DECIMAL(10,2))")]
+        ),
+        "note": st.sampled_from([Excluded(), Constant("]]>"), Computed("note || '&' || \"Land\"")]),
+        "more": st.sampled_from([Constant("1"), Computed("amount + id")]),
+    },
+)
+
+
+@st.composite
+def histories(draw: st.DrawFn, keyless: bool = False) -> History:
+    """Inserts, updates, also of keys, and deletes."""
+    history = History(columns=tuple(COLUMNS), key=() if keyless else ("id",))
+    for _ in range(draw(st.integers(1, 12))):
+        kind = draw(st.sampled_from("iuud"))
+        row: Values = (str(draw(st.integers(1, 9))), draw(LAND), draw(AMOUNTS), draw(NOTES))
+        free = keyless or all(other[0] != row[0] for other in history.rows)
+        if kind == "i" and free:
+            history.insert(*row)
+        elif history.rows and kind == "d":
+            history.delete(*draw(st.sampled_from(history.rows)))
+        elif history.rows:
+            old = draw(st.sampled_from(history.rows))
+            history.update(old, row if free else (old[0], *row[1:]))
+    return history
+
+
+def replayed(items: pa.Table, key: tuple[str, ...]) -> list[dict[str, str | None]]:
+    """What a slave holds after these changes; each must fit what is there."""
+    held: list[dict[str, str | None]] = []
+    for item in items.to_pylist():
+        change = RowChange.of(item, key)
+        if change.old:
+            fitting = next(row for row in held if row == dict(change.old))
+            held.remove(fitting)
+        if change.new:
+            held.append(dict(change.new))
+    return held
+
+
+def alike(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> bool:
+    return sorted(map(repr, one)) == sorted(map(repr, other))
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(histories(), WHERES, CHANGES)
+def test_the_slave_is_the_transformed_master_after_any_history(
+    history: History, where: str | None, columns: dict[str, ColumnChange]
+) -> None:
+    transform = bound(shape(**COLUMNS), where, **columns)
+    found = changes.of_slave(history.window(), transform)
+    assert alike(replayed(found, transform.key()), rows(transform, *history.rows) if history.rows else [])
+    for item in found.to_pylist():
+        if item["guid"] is not None:
+            image = dict(xml_images.row(item["content"] or item["oldcontent"]))
+            assert image[transform.key()[0]] == item["guid"]
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(histories(keyless=True), WHERES, CHANGES)
+def test_a_table_without_a_key_too(history: History, where: str | None, columns: dict[str, ColumnChange]) -> None:
+    transform = bound(shape(**{**COLUMNS, "id": "integer"}), where, **columns)
+    found = changes.of_slave(history.window(), transform)
+    assert alike(replayed(found, ()), rows(transform, *history.rows) if history.rows else [])
+
+
+def test_an_update_in_and_out_of_where_is_an_insert_and_a_delete() -> None:
+    history = History(columns=("id", "country"))
+    history.insert("1", "DE")
+    history.update(("1", "DE"), ("1", "CH"))
+    history.update(("1", "CH"), ("2", "CH"))
+    history.update(("2", "CH"), ("3", "DE"))
+    history.delete("3", "DE")
+    transform = bound(shape(id="key integer", country="text"), "country = 'CH'")
+    found = changes.of_slave(history.window(), transform).to_pylist()
+    assert [(item["repl_key"], item["action"], item["guid"]) for item in found] == [
+        (2, "INSERT", "1"),
+        (3, "UPDATE", None),
+        (4, "DELETE", "2"),
+    ]
+    assert found[2]["oldcontent"] == '<col name="id">2</col><col name="country">CH</col>'
+
+
+def test_a_change_of_an_excluded_column_alone_is_none_of_the_slave_and_its_value_is_nowhere() -> None:
+    history = History(columns=("id", "secret", "name"))
+    history.insert("1", "hunter2", "anna")
+    history.update(("1", "hunter2", "anna"), ("1", "hunter3", "anna"))
+    history.update(("1", "hunter3", "anna"), ("1", "hunter4", "otto"))
+    history.delete("1", "hunter4", "otto")
+    transform = bound(shape(id="key integer", secret="text", name="text"), secret=Excluded())
+    found = changes.of_slave(history.window(), transform)
+    assert found.column("action").to_pylist() == ["INSERT", "UPDATE", "DELETE"]
+    assert found.column("oldcontent")[1].as_py() == '<col name="id">1</col><col name="name">anna</col>'
+    assert "hunter" not in str(found.to_pylist())
+
+
+def test_an_update_without_an_old_image_stays_one_where_the_row_is_kept_and_goes_where_it_is_not() -> None:
+    history = History(columns=("id", "n"))
+    history.insert("1", "7")
+    history.insert("2", "3")
+    items = [item | {"action": "UPDATE"} for item in history.window().to_pylist()]
+    transform = bound(shape(id="key integer", n="integer"), "n > 5", n=Renamed("m"))
+    found = changes.of_slave(pa.Table.from_pylist(items, schema=ITEMS), transform).to_pylist()
+    assert [(item["guid"], item["action"], item["content"], item["oldcontent"]) for item in found] == [
+        ("1", "UPDATE", '<col name="id">1</col><col name="m">7</col>', None)
+    ]
+
+
+def test_rows_of_several_shapes_are_taken_one_after_another() -> None:
+    history = History(columns=("id", "a"))
+    history.insert("1", "x")
+    items = history.window().to_pylist()
+    items.append(items[0] | {"repl_key": 2, "guid": "2", "content": '<col name="id">2</col><col name="b">y</col>'})
+    transform = bound(shape(id="key integer", a="text"), strict=False, a=Excluded(), b=Renamed("c"))
+    found = changes.of_slave(pa.Table.from_pylist(items, schema=ITEMS), transform)
+    assert found.column("content").to_pylist() == [
+        '<col name="id">1</col>',
+        '<col name="id">2</col><col name="c">y</col>',
+    ]
+
+
+def test_many_changes_at_once_are_as_one_by_one() -> None:
+    history = History(columns=("id", "n"))
+    for number in range(300):
+        history.insert(str(number), str(number % 7))
+    for number in range(0, 300, 2):
+        history.update((str(number), str(number % 7)), (str(number), str((number + 3) % 7)))
+    transform = bound(shape(id="key integer", n="integer"), "n < 3", n=Renamed("m"))
+    whole = changes.of_slave(history.window(), transform)
+    single = [changes.of_slave(history.window(place, place + 1), transform) for place in range(450)]
+    assert whole.to_pylist() == pa.concat_tables(single).to_pylist()
+    assert whole.schema == history.window().schema
