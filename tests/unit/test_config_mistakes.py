@@ -57,6 +57,22 @@ CASES = {
         ("demo_dr1", "demo_master"),
         "4: slaves.dr1: has the master's own connection demo_master",
     ),
+    "rules for no table": (
+        ("conn_id: demo_dr1,", "conn_id: demo_dr1, conflict_rules: {},"),
+        "4: slaves.dr1.conflict_rules: names no table; write one of {newest: COLUMN}",
+    ),
+    "a rule of two words": (
+        ("conn_id: demo_dr1,", "conn_id: demo_dr1, conflict_rules: {public.*: {newest: at, wins: slave}},"),
+        "4: slaves.dr1.conflict_rules.public.*: needs one of newest and wins; write one of",
+    ),
+    "a rule for nobody": (
+        ("conn_id: demo_dr1,", "conn_id: demo_dr1, conflict_rules: {public.*: {wins: me}},"),
+        "4: slaves.dr1.conflict_rules.public.*.wins: 'me' is not known; known sides: master, slave",
+    ),
+    "rules without a comparison": (
+        ("conn_id: demo_dr1,", "conn_id: demo_dr1, conflict_rules: {public.*: {newest: at}}, compare_values: false,"),
+        "4: slaves.dr1.conflict_rules: contradicts compare_values: false, under which conflicts are not seen",
+    ),
     "vendor unfinished": (
         ("demo_master, vendor: postgres", "demo_master, vendor: oracle"),
         "2: master.vendor: an Oracle database can be neither master nor slave yet: its capture and its positions are "

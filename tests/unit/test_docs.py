@@ -14,6 +14,7 @@ import yaml
 from devstack import cli
 from sluice.config import ApplyOptions, Endpoint, InitialOptions, SlaveConfig, ThrottleOptions, VerifyOptions
 from sluice.configuration.rule import TableRule
+from sluice.model.conflict_rule import ConflictRule
 from sluice.model.slave_state import SlaveState
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -194,7 +195,16 @@ def test_keys_of_the_configuration_exist(page: Path) -> None:
     """Words that look like a key with its value, and those that begin as keys do."""
     known = {
         field.name
-        for kind in (Endpoint, SlaveConfig, ApplyOptions, InitialOptions, ThrottleOptions, VerifyOptions, TableRule)
+        for kind in (
+            Endpoint,
+            SlaveConfig,
+            ConflictRule,
+            ApplyOptions,
+            InitialOptions,
+            ThrottleOptions,
+            VerifyOptions,
+            TableRule,
+        )
         for field in dataclasses.fields(kind)
     }
     for word in words(page):

@@ -9,6 +9,7 @@ from sluice.apply.window_runs import CutItem
 from sluice.database import xml_images
 from sluice.database.conflicts import Conflict
 from sluice.model.change import Action
+from sluice.model.conflict_rule import ConflictRule, Winner
 from sluice.model.names import TableName
 from sluice.model.shape import Column, TableShape
 from sluice.model.table_definition import TableDefinition, format_definition
@@ -130,6 +131,33 @@ def test_what_is_set_aside_leaves_the_rest_applied(target: Contender) -> None:
     assert [reject.change.key_of(reject.change.new) for reject in done.rejects] == [{"id": "1"}]
     found = {row[0]: row[1] for row in target.rows()}
     assert (found["0"], found["1"], found["9"]) == ("fine", "v1", "fine too")
+
+
+@pytest.mark.parametrize("winner", list(Winner))
+def test_a_rule_decides_whose_row_stays_and_the_conflict_is_kept(target: Contender, winner: Winner) -> None:
+    filled(target)
+    misfits = History()
+    misfits.rows = [("1", "elsewhere"), ("2", "elsewhere"), ("6", "gone here")]
+    misfits.update(("1", "elsewhere"), ("1", "the master's"))
+    misfits.delete("2", "elsewhere")
+    misfits.update(("6", "gone here"), ("6", "the master's"))
+    misfits.insert("3", "twin")
+    misfits.insert("4", "v4")  # as it is there already
+    misfits.insert("9", "fits")
+    session, merger = target.applying()
+    with session.transaction():
+        merger.begin()
+        rules = {TABLE: ConflictRule(wins=winner)}
+        done = merger.replayer().replay(misfits.window(), {TABLE: ("id",)}, images=[TABLE], rules=rules)
+    found = dict(target.rows())
+    wins = winner is Winner.MASTER
+    assert found["1"] == ("the master's" if wins else "v1")
+    assert found.get("2") == (None if wins else "v2")
+    assert found.get("6") == ("the master's" if wins else None)
+    assert found["3"] == ("twin" if wins else "v3")
+    assert (found["4"], found["9"]) == ("v4", "fits")
+    assert [str(reject.status) for reject in done.rejects] == ["applied" if wins else "dropped"] * 4
+    assert [reject.held and reject.held.get("v") for reject in done.rejects] == ["v1", "v2", None, "v3"]
 
 
 @pytest.mark.parametrize("way", ["merged", "replayed"])

@@ -94,7 +94,7 @@ class PairRejects:
         store = self._store()
         if rejects:
             store.put(rejects)
-        again = {reject.change.repl_key for reject in rejects}
+        again = {reject.change.repl_key for reject in rejects if reject.status is not RejectStatus.APPLIED}
         for table, keys in overlaps.items():
             newest = {key: max(done) for key, repl_keys in keys.items() if (done := repl_keys - again)}
             if newest:
@@ -129,6 +129,10 @@ class PairRejects:
         module = vendor_of(self.pair.slave_info.vendor).control
         for reject in rejects:
             table = reject.change.table
+            if reject.decision is not None:
+                text = f"{self.pair}: a conflict was decided, see REJECTS: {reject.reason} {reject.decision.reason}"
+                self._limiter.log(logging.INFO, f"decided {table}", text)
+                continue
             if reject.change.action is Action.DIFFER:
                 self._differing = [*self._differing, reject.reason]
             self._keys[table] = self._keys.get(table, frozenset()).union(module.key_texts(reject.change))

@@ -27,6 +27,7 @@ from sluice.database.session import Session
 from sluice.errors import SluiceError, Transient
 from sluice.model.change import Action, NetChanges, RowChange
 from sluice.model.checkpoint import Checkpoint, CheckpointMoved, Fenced
+from sluice.model.conflict_rule import ConflictRule, Undecidable
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import TableName
 from sluice.model.position import Position
@@ -230,6 +231,10 @@ class RequestHandler:
                 if min(copies, default=0) < 0 and not sessions.replica_role and sessions.merger.targets[table].watched:
                     reason = "without a key a row that changed looks like one that goes, and others may refer to it"
                     raise RepairRefused(f"{self.pair}: {table}: {reason}")
+            rule = self.pair.slave.conflict_rule(table)
+            if key and rule is not None:
+                held = here.rows_under(slave, table, key, typed, rows, canonical=canonical)
+                rows, wanted = _mended(rule, columns, rows, wanted, held)
             try:
                 sessions.merger.merge([_net(table, key, columns, rows, wanted, copies)], safe=True)
             except Collision as collision:
@@ -239,7 +244,7 @@ class RequestHandler:
                 # A row that a later request repairs has a value which one of these needs: it goes, and comes back.
                 sessions.replayer.replay_changes(_changes(table, key, columns, rows, wanted), safe=True)
             settled = self._settle(slave, table, key, columns, rows, open_request.position)
-        return Repaired(settled, open_request.position.text())
+        return Repaired(settled, open_request.position.text(), kept=len(asked.rows) - len(rows))
 
     def _settle(
         self,
@@ -277,6 +282,29 @@ class RequestHandler:
     def _refuse(self, name: str, error: SluiceError) -> None:
         log.warning("%s: a request is refused: %s", self.pair, error)
         self.requests.answer(name, Refused(str(error)), ANSWER_SECONDS)
+
+
+def _mended(
+    rule: ConflictRule,
+    columns: Sequence[str],
+    rows: Sequence[Row],
+    wanted: Sequence[Row | None],
+    held: Sequence[Row | None],
+) -> tuple[list[Row], list[Row | None]]:
+    """Of the keys `rows`, with the master's rows and the slave's, those whose row the rule gives to the master.
+
+    Raises `RepairRefused`.
+    """
+
+    def mends(theirs: Row | None, ours: Row | None) -> bool:
+        named = [None if row is None else dict(zip(columns, row, strict=True)) for row in (theirs, ours)]
+        try:
+            return theirs == ours or rule.mends(*named)
+        except Undecidable as reason:
+            raise RepairRefused(f"conflict_rules, {rule}, cannot decide: {reason}") from None
+
+    found = [(row, theirs) for row, theirs, ours in zip(rows, wanted, held, strict=True) if mends(theirs, ours)]
+    return [row for row, _ in found], [theirs for _, theirs in found]
 
 
 def _net(

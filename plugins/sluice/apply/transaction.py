@@ -1,7 +1,7 @@
 """The transaction of the slave in which a window arrives together with the new checkpoint."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -159,7 +159,7 @@ class WindowTransaction:
 
     def _attempts(self, plan: Plan) -> Outcome:
         """Raises `ConstraintsOutdated`, and as `commit`."""
-        escalation, attempt = self._escalation(plan), Attempt()
+        escalation, attempt = self._escalation(plan), Attempt(replayed=self._ruled(plan.changed))
         while True:
             try:
                 return self._try(plan, attempt)
@@ -291,9 +291,24 @@ class WindowTransaction:
         replayed = attempt.replayed | rows.ordered
         merger = self.sessions.merger
         merger.merge([change for change in rows.changes if change.table not in replayed], safe=checks.safe)
-        present = sorted(replayed & ({change.table for change in rows.changes} | rows.ordered))
+        present = replayed & ({change.table for change in rows.changes} | rows.ordered)
+        ruled = self._ruled(present)
+        for tables in (present - ruled, ruled):
+            self._replay(sorted(tables), rows, checks, attempt, outcome)
+
+    def _ruled(self, tables: Iterable[TableName]) -> frozenset[TableName]:
+        """Those of `tables` whose conflicts a rule decides, in safe mode too: that would make the master's row win."""
+        rule = self.pair.slave.conflict_rule
+        return frozenset(table for table in tables if rule(table) is not None)
+
+    def _replay(
+        self, present: Sequence[TableName], rows: Rows, checks: Checks, attempt: Attempt, outcome: Outcome
+    ) -> None:
+        """Changes of `present` one by one, of which all have a rule for conflicts, or none."""
         if not present:
             return
+        merger = self.sessions.merger
+        rules = {table: rule for table in present if (rule := self.pair.slave.conflict_rule(table)) is not None}
         items = pa.concat_tables([rows.items(table) for table in present]).sort_by("repl_key")
         images = self.sessions.images
         if merger.cascades:
@@ -301,11 +316,12 @@ class WindowTransaction:
         done = self.sessions.replayer.replay(
             images.as_content(items),
             rows.keys,
-            safe=checks.safe,
-            images=[table for table in rows.keys if checks.compares(table)],
+            safe=checks.safe and not rules,
+            images=[*rules] or [table for table in rows.keys if checks.compares(table)],
             reject=self._rejecting,
             earlier_rejects=outcome.rejects,
             deferrable=attempt.deferrable,
+            rules=rules,
         )
         outcome.rejects = done.rejects
         outcome.displaced.update(done.displaced)

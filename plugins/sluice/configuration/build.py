@@ -5,6 +5,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from sluice.configuration import option, options, redo, stream
+from sluice.configuration.conflict_rules import conflict_rules
 from sluice.configuration.ddl import DdlOptions
 from sluice.configuration.locations import location
 from sluice.configuration.mistakes import Mistake
@@ -219,6 +220,7 @@ def _slave(name: str, node: Node, master: Endpoint, mistakes: list[Mistake]) -> 
         section.text("lossy_columns", "", "write schema.table.column, with * for anything, separated by commas")
     )
     own_tables = of_slave(section, mistakes)
+    rules = conflict_rules(section, mistakes)
     section.finish()
     return SlaveConfig(
         name,
@@ -236,4 +238,5 @@ def _slave(name: str, node: Node, master: Endpoint, mistakes: list[Mistake]) -> 
         trusted_ddl,
         lossy,
         own_tables,
+        rules,
     )

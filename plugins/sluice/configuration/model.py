@@ -10,8 +10,9 @@ from sluice.configuration import option
 from sluice.configuration.ddl import DdlOptions
 from sluice.configuration.monitor import MonitorOptions
 from sluice.configuration.resolve import ResolvedTable, resolve, rule_for
-from sluice.configuration.rule import TableRule
+from sluice.configuration.rule import TablePattern, TableRule
 from sluice.errors import Terminal
+from sluice.model.conflict_rule import ConflictRule
 from sluice.model.connection import ConnectionInfo
 from sluice.model.items_limit import ItemsLimit
 from sluice.model.names import Prefix, TableName
@@ -89,6 +90,13 @@ class SlaveConfig:
     `schema.table.column` with `*` for anything."""
     tables: tuple[TableRule, ...] = ()
     """Transformations of this slave, in place of those under the replication's `tables`."""
+    conflict_rules: tuple[tuple[TablePattern, ConflictRule], ...] = ()
+    """Tables whose conflicts a rule decides, in place of `on_conflict`."""
+
+    def conflict_rule(self, table: TableName) -> ConflictRule | None:
+        """The rule that decides conflicts of `table`."""
+        matching = [(pattern.precision, rule) for pattern, rule in self.conflict_rules if pattern.matches(table)]
+        return max(matching, key=lambda found: found[0])[1] if matching else None
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,9 @@ class RejectStore:
                     "key_columns": self._own.texts(reject.change.key),
                     "keys": self._own.texts(key_texts(reject.change)),
                     "newer": reject.newer,
+                    "status": str(reject.status),
+                    "settled_by": "conflict_rules" if reject.decision else None,
+                    "answer": reject.decision.reason if reject.decision else None,
                 }
                 for reject in rejects
             ],

@@ -8,6 +8,7 @@ from sluice.database.column_types import ColumnTypes
 from sluice.database.conflicts import Conflict, Unsettled
 from sluice.database.session import Session
 from sluice.model.change import Action, NetChanges, RowChange
+from sluice.model.conflict_rule import NO_RULES, ConflictRule
 from sluice.model.foreign_key import ForeignKey
 from sluice.model.mask import NO_PATTERNS, Mask
 from sluice.model.names import Prefix, TableName
@@ -153,12 +154,14 @@ class Replayer(Protocol):
         reject: bool = False,
         earlier_rejects: Sequence[Rejected] = (),
         deferrable: bool = False,
+        rules: Mapping[TableName, ConflictRule] = NO_RULES,
     ) -> Replayed:
         """Applies `items` (columns of `items.ITEMS`), whose tables have these `keys`.
 
         `images`: tables whose former values are compared. `reject`: what does not fit is set aside, beside what is
         `earlier_rejects` already. `deferrable`: in safe mode unique values that are checked at the commit displace
-        rows as well. Raises `Conflict`, `ColumnMissing`.
+        rows as well. `rules`: what decides, in normal mode, about changes of a table that do not fit; whatever they do,
+        it is among the rejects. Raises `Conflict`, `ColumnMissing`.
         """
         ...
 

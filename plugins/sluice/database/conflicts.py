@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 
 from sluice.counted import counted
 from sluice.errors import RESTART_APPLY, SluiceError, Terminal
-from sluice.model.change import RowChange
+from sluice.model.change import Action, RowChange
+from sluice.model.conflict_rule import ConflictRule, Decision, Undecidable
 from sluice.model.mask import Mask
 from sluice.model.names import TableName
 
@@ -128,6 +129,24 @@ class Drift(Conflict):
         return cls(table, key, action, _described(shown, 1), _described(shown, 0), shown)
 
 
+class ValueTaken(Drift):
+    """Another row of the slave, or the one under the change's own key, has one of its unique values."""
+
+    def __init__(self, change: RowChange, reason: str):
+        super().__init__(change.table, change.shown, str(change.action), "the value free", reason)
+
+
+class RuleUndecidable(Conflict):
+    """The table's rule does not tell what becomes of a change that does not fit."""
+
+    def __init__(self, conflict: Conflict, rule: ConflictRule, reason: str):
+        super().__init__(
+            conflict.table,
+            f"{conflict.finding[:-1]}; its rule in conflict_rules, {rule}, cannot decide that: {reason}",
+            f"Make the row as it is on the master, or change the rule. Then {RESTART_APPLY}.",
+        )
+
+
 class Unsettled(Drift):
     """A constraint that is checked at the commit refuses the slave's rows. `constraint`: its qualified, quoted name.
 
@@ -152,6 +171,20 @@ class Collision(SluiceError):
         self.reason = reason
         self.unique = unique
         """Whether a unique value was in the way."""
+
+
+def decide(
+    rule: ConflictRule, change: RowChange, held: Mapping[str, str | None] | None, conflict: Conflict
+) -> Decision:
+    """What `rule` makes of a change that does not fit the slave's row `held`. Raises `RuleUndecidable`."""
+    if not isinstance(conflict, Drift):
+        raise RuleUndecidable(conflict, rule, "the slave refuses the change, whatever the row is")
+    if isinstance(conflict, ValueTaken) and change.action is not Action.INSERT:
+        raise RuleUndecidable(conflict, rule, "another row has one of its unique values")
+    try:
+        return rule.decide(change, held)
+    except Undecidable as reason:
+        raise RuleUndecidable(conflict, rule, str(reason)) from None
 
 
 def rows_found(number: int) -> str:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from sluice.counted import listed
 from sluice.model import content, guid
 from sluice.model.change import RowChange
+from sluice.model.conflict_rule import Decision, Winner
 from sluice.model.names import TableName
 
 Row = tuple[str | None, ...]
@@ -121,3 +122,11 @@ class Rejected:
     """The row of that key on the slave, None for none."""
     newer: int | None = None
     """REPL_KEY of a later change of the same row that was applied."""
+    decision: Decision | None = None
+    """What a rule made of it; None: it waits for a person."""
+
+    @property
+    def status(self) -> RejectStatus:
+        if self.decision is None:
+            return RejectStatus.SET_ASIDE
+        return RejectStatus.APPLIED if self.decision.winner is Winner.MASTER else RejectStatus.DROPPED

@@ -84,19 +84,24 @@ class RepairRequest:
 
 @dataclass(frozen=True)
 class Repaired:
-    """The answer: how many rows that were set aside are settled by it."""
+    """The answer."""
 
     settled: int
+    """How many changes that were set aside are settled by it."""
     position: str
     seconds: float = 0.0
+    kept: int = 0
+    """How many rows stay as they are, because a rule says that the slave's row wins."""
 
     @property
     def values(self) -> dict[str, object]:
-        return {"settled": self.settled, "position": self.position, "seconds": self.seconds}
+        return {"settled": self.settled, "position": self.position, "seconds": self.seconds, "kept": self.kept}
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> "Repaired":
-        return cls(int(values["settled"]), str(values["position"]), float(values["seconds"]))
+        return cls(
+            int(values["settled"]), str(values["position"]), float(values["seconds"]), int(values.get("kept", 0))
+        )
 
 
 @dataclass(frozen=True)

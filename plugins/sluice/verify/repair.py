@@ -53,20 +53,26 @@ def repair(pair: Pair, store: "Redis", finding: TableFinding, limit: int | None 
     """
     if limit is not None and finding.faults > limit:
         raise RepairTooLarge(finding.table, finding.faults, limit)
-    done, refusals = 0, []
+    done, kept, refusals = 0, 0, []
     try:
         for part in _parts(finding):
             with ask_apply(pair, store, part, Repaired.read) as answer:
                 if isinstance(answer, Refused):
                     refusals.append(answer.reason)
                 else:
-                    done += len(part.rows)
+                    done += len(part.rows) - answer.kept
+                    kept += answer.kept
                     finding.settled += answer.settled
     except SluiceError as lost:
         raise NotRepaired(finding, done, str(lost)) from lost
     if refusals:
         raise NotRepaired(finding, done, refusals[0])
     log.info("%s: %s of %s repaired", pair, counted(done, "row"), finding.table)
+    if kept:
+        text = (
+            "%s: %s of %s left: by conflict_rules the slave's row wins. Repair the replication in the other direction."
+        )
+        log.warning(text, pair, counted(kept, "row"), finding.table)
     return done
 
 

@@ -20,10 +20,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sluice.database.apply import DisplacedRow, Replayed
-from sluice.database.conflicts import ChangeRefused, Conflict, Drift, rows_found
+from sluice.database.conflicts import ChangeRefused, Conflict, Drift, RuleUndecidable, ValueTaken, decide, rows_found
 from sluice.database.errors import StatementFailed, UniqueViolation
 from sluice.database.session import Session
 from sluice.model.change import Action, RowChange
+from sluice.model.conflict_rule import NO_RULES, ConflictRule, Decision, Winner, already_applied
 from sluice.model.names import TableName
 from sluice.model.reject import Rejected
 from sluice.vendors.mysql.connection import native
@@ -83,6 +84,7 @@ class _Work:
     safe: bool
     images: frozenset[TableName]
     reject: bool
+    rules: Mapping[TableName, ConflictRule] = field(default_factory=lambda: NO_RULES)
 
 
 class Replayer:
@@ -103,6 +105,7 @@ class Replayer:
         reject: bool = False,
         earlier_rejects: Sequence[Rejected] = (),
         deferrable: bool = False,
+        rules: Mapping[TableName, ConflictRule] = NO_RULES,
     ) -> Replayed:
         """See `sluice.database.apply.Replayer`. Nothing is deferred here."""
         changes = (
@@ -110,7 +113,8 @@ class Replayer:
             for batch in items.to_batches(max_chunksize=_CHUNK)
             for item in batch.to_pylist()
         )
-        return self._replay(changes, _Work(Replayed(rejects=list(earlier_rejects)), safe, frozenset(images), reject))
+        done = Replayed(rejects=list(earlier_rejects))
+        return self._replay(changes, _Work(done, safe, frozenset(images), reject, rules))
 
     def replay_changes(self, changes: Sequence[RowChange], *, safe: bool = False, deferrable: bool = False) -> Replayed:
         """The same of changes that are no items."""
@@ -129,13 +133,56 @@ class Replayer:
                     with self.session.transaction():
                         self._one(change, work)
                 except Conflict as conflict:
-                    if not work.reject:
-                        raise
-                    work.done.rejects.append(Rejected(change, conflict.finding, self._held(change)))
+                    self._settle(change, conflict, work)
                 else:
                     work.done.passed([change])
                 work.done.changes += 1
         return work.done
+
+    def _settle(self, change: RowChange, problem: Conflict, work: _Work) -> None:
+        held = self._held(change)
+        rule = work.rules.get(change.table)
+        if rule is not None:
+            if already_applied(change, held):
+                return
+            try:
+                decision = self._decide(rule, change, held, problem)
+            except RuleUndecidable as undecided:
+                problem = undecided
+            else:
+                work.done.rejects.append(Rejected(change, problem.finding, held, decision=decision))
+                return
+        if not work.reject:
+            raise problem
+        work.done.rejects.append(Rejected(change, problem.finding, held))
+
+    def _decide(
+        self, rule: ConflictRule, change: RowChange, held: Mapping[str, str | None] | None, conflict: Conflict
+    ) -> Decision:
+        """Does what the rule says. Raises `RuleUndecidable`, also where the master's row wins and does not fit."""
+        decision = decide(rule, change, held, conflict)
+        if decision.winner is Winner.MASTER:
+            try:
+                with self.session.transaction():
+                    self._overwrite(change)
+            except Conflict as refused:
+                reason = f"the master's row does not fit. {refused.finding}"
+                raise RuleUndecidable(conflict, rule, reason) from None
+        return decision
+
+    def _overwrite(self, change: RowChange) -> None:
+        """The row becomes the change's; no other one goes. Raises `Conflict`."""
+        target = self.targets[change.table]
+        if target.has_own(tuple(change.new)) or not change.new:
+            statements = safe(change, target)
+        else:
+            statements = [_delete(target, change.key_of(row), counted=False) for row in (change.old, change.new) if row]
+            statements += strict(replace(change, action=Action.INSERT), target, images=False)
+        for statement in statements:
+            try:
+                self._run_one(statement)
+            except StatementFailed as error:
+                raise self._refused(change, target, error) from None
 
     def _one(self, change: RowChange, work: _Work) -> None:
         target = self.targets[change.table]
@@ -185,7 +232,7 @@ class Replayer:
         if isinstance(error, UniqueViolation):
             if change.action is Action.INSERT and change.key and self._rows_under(target, change.key_of(change.new)):
                 return Drift(change.table, change.shown, str(change.action), "none", "one")
-            return Drift(change.table, change.shown, str(change.action), "the value free", reason)
+            return ValueTaken(change, reason)
         if said.number in (1644, 3819, 4025, 1451, 1452):
             return ChangeRefused(change, reason)
         return ValueUnfit(change.table, reason) if said.number in OF_ROWS else error

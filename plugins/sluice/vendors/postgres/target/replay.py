@@ -26,10 +26,21 @@ from typing import Any
 import psycopg
 
 from sluice.database.apply import DisplacedRow, Replayed, rows_of
-from sluice.database.conflicts import ChangeRefused, Conflict, Drift, RowStays, row_text, rows_found
+from sluice.database.conflicts import (
+    ChangeRefused,
+    Conflict,
+    Drift,
+    RowStays,
+    RuleUndecidable,
+    ValueTaken,
+    decide,
+    row_text,
+    rows_found,
+)
 from sluice.database.session import Session
 from sluice.errors import Terminal
 from sluice.model.change import Action, RowChange
+from sluice.model.conflict_rule import NO_RULES, ConflictRule, Decision, Winner, already_applied
 from sluice.model.names import TableName
 from sluice.model.reject import Rejected
 from sluice.vendors.postgres import errors, pipeline
@@ -93,6 +104,7 @@ class _Work:
     images: frozenset[TableName]
     safe: bool
     reject: bool
+    rules: Mapping[TableName, ConflictRule] = field(default_factory=lambda: NO_RULES)
     waiting: list[_Waiting] = field(default_factory=list)
 
     def must_wait(self, change: RowChange) -> bool:
@@ -142,13 +154,14 @@ class Replayer:
         reject: bool = False,
         earlier_rejects: Sequence[Rejected] = (),
         deferrable: bool = False,
+        rules: Mapping[TableName, ConflictRule] = NO_RULES,
     ) -> Replayed:
         """Applies `items` (columns of `queue.ITEMS`, rows only, in REPL_KEY order, of one or many tables).
 
         `keys`: the master's key of each table, empty for keyless ones. `images`: tables whose rows are also
         compared with their former images (normal mode). `reject` sets aside what does not fit instead of raising it;
         `earlier_rejects` are those that the same window has set aside before. `deferrable`: in safe mode, unique values
-        that are checked at the commit displace rows as well.
+        that are checked at the commit displace rows as well. `rules`: see `sluice.database.apply.Replayer`.
         """
         batches = (
             [
@@ -158,9 +171,8 @@ class Replayer:
             for batch in items.to_batches(max_chunksize=_CHUNK)
         )
         rewriter = self._rewriter(safe, deferrable)
-        return self._replay(
-            batches, _Work(Replayed(rejects=list(earlier_rejects)), rewriter, frozenset(images), safe, reject)
-        )
+        done = Replayed(rejects=list(earlier_rejects))
+        return self._replay(batches, _Work(done, rewriter, frozenset(images), safe, reject, rules))
 
     def replay_changes(self, changes: Sequence[RowChange], *, safe: bool = False, deferrable: bool = False) -> Replayed:
         """The same of changes that are no items."""
@@ -248,9 +260,39 @@ class Replayer:
             progress = any(done) and bool(work.waiting)
 
     def _settle(self, change: RowChange, problem: Conflict, work: "_Work") -> None:
+        held = self._held(change)
+        rule = work.rules.get(change.table)
+        if rule is not None:
+            if already_applied(change, held):
+                return
+            try:
+                decision = self._decide(rule, change, held, problem, work)
+            except RuleUndecidable as undecided:
+                problem = undecided
+            else:
+                work.done.rejects.append(Rejected(change, problem.finding, held, decision=decision))
+                return
         if not work.reject:
             raise problem
-        work.done.rejects.append(Rejected(change, problem.finding, self._held(change)))
+        work.done.rejects.append(Rejected(change, problem.finding, held))
+
+    def _decide(
+        self,
+        rule: ConflictRule,
+        change: RowChange,
+        held: Mapping[str, str | None] | None,
+        conflict: Conflict,
+        work: _Work,
+    ) -> Decision:
+        """Does what the rule says. Raises `RuleUndecidable`, also where the master's row wins and does not fit."""
+        decision = decide(rule, change, held, conflict)
+        if decision.winner is Winner.MASTER:
+            rewriter = Rewriter(safe=True, cascades=self.cascades)
+            overwriting = rewriter.statements(change, self.targets[change.table], (), images=False)
+            refused = self._one(change, overwriting, work)
+            if refused is not None:
+                raise RuleUndecidable(conflict, rule, f"the master's row does not fit. {refused.finding}")
+        return decision
 
     def _held(self, change: RowChange) -> dict[str, str | None] | None:
         """The row of that key on the slave, of the columns that are replicated."""
@@ -366,7 +408,7 @@ def _gone(change: RowChange) -> tuple[str | None, ...]:
 def _refused(change: RowChange, error: psycopg.Error, *, hidden: bool) -> Conflict:
     reason = errors.reason(error, hidden=hidden)
     if error.sqlstate in ("23505", "23P01"):
-        return Drift(change.table, change.shown, str(change.action), "the value free", reason)
+        return ValueTaken(change, reason)
     if error.sqlstate == "23503":
         return ReferenceRefused(change, reason)
     if refuses(error):

@@ -1,0 +1,128 @@
+"""Which row wins where a row was changed on the master and on the slave (`conflict_rules` of a slave).
+
+For two databases that replicate to each other: each side decides by itself, of the two rows alone, and both come to
+the same row. `newest` needs a column that every write raises, on both sides. Of two equal values the greater row wins.
+A DELETE always wins: a row that is gone has no value to compare. `wins` makes one database prevail: `master` in the
+replication from it, `slave` in the one to it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from types import MappingProxyType
+
+from sluice.model.change import Action, RowChange
+from sluice.model.names import TableName
+
+Row = Mapping[str, str | None]
+
+
+class Winner(StrEnum):
+    """Whose row stays."""
+
+    MASTER = "master"
+    SLAVE = "slave"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What becomes of a change that does not fit the slave's row."""
+
+    winner: Winner
+    reason: str
+    """For REJECTS."""
+
+
+class Undecidable(Exception):
+    """The rule does not tell which of two rows wins; the text says why."""
+
+
+@dataclass(frozen=True)
+class ConflictRule:
+    """One of the two is set."""
+
+    wins: Winner | None = None
+    newest: str | None = None
+    """A column with a time or a number."""
+
+    def decide(self, change: RowChange, held: Row | None) -> Decision:
+        """`held`: the slave's row under the change's key, None where there is none. Raises `Undecidable`."""
+        if not change.key:
+            raise Undecidable("the table has no key that names one row on both sides")
+        if change.partial:
+            raise Undecidable("the change does not bring the whole row")
+        if change.action is Action.INSERT and held is None:
+            raise Undecidable("another row has one of its unique values")
+        if self.wins is not None:
+            return Decision(self.wins, f"the {self.wins}'s row wins")
+        assert self.newest is not None
+        if not change.new:
+            return Decision(Winner.MASTER, "the row was deleted on the master")
+        if held is None:
+            return Decision(Winner.SLAVE, "the row was deleted on the slave")
+        return _newest(self.newest, change.new, held)
+
+    def mends(self, theirs: Row | None, ours: Row | None) -> bool:
+        """Whether a repair makes the slave's row `ours` the master's `theirs`, two rows that differ.
+
+        By `newest` a row that only one side has comes back to the other: that it was deleted, nobody can tell any more.
+        Raises `Undecidable`.
+        """
+        if self.wins is not None:
+            return self.wins is Winner.MASTER
+        assert self.newest is not None
+        if theirs is None or ours is None:
+            return ours is None
+        return _newest(self.newest, theirs, ours).winner is Winner.MASTER
+
+    def __str__(self) -> str:
+        return f"newest: {self.newest}" if self.newest else f"wins: {self.wins}"
+
+
+NO_RULES: Mapping[TableName, ConflictRule] = MappingProxyType({})
+
+
+def already_applied(change: RowChange, held: Row | None) -> bool:
+    """Whether the slave's row is what the change makes of it."""
+    if not change.new:
+        return held is None
+    return held is not None and all(change.new.get(name) == value for name, value in held.items())
+
+
+def _newest(column: str, new: Row, held: Row) -> Decision:
+    theirs, ours = _instant(column, new), _instant(column, held)
+    shown = f"{column} is {new[column]} on the master, {held[column]} on the slave"
+    if theirs == ours:
+        # Both sides compare the same two rows, each from its end.
+        names = sorted(new.keys() & held.keys())
+        theirs_greater = [_ordered(new[name]) for name in names] > [_ordered(held[name]) for name in names]
+        return Decision(Winner.MASTER if theirs_greater else Winner.SLAVE, f"{shown}; the greater row wins")
+    try:
+        newer = ours is None or (theirs is not None and theirs > ours)  # type: ignore[operator]
+    except TypeError:
+        raise Undecidable(f"{shown}: one is a time, the other a number") from None
+    return Decision(Winner.MASTER if newer else Winner.SLAVE, shown)
+
+
+def _instant(column: str, row: Row) -> Decimal | datetime | None:
+    """A NULL is older than all."""
+    if column not in row:
+        raise Undecidable(f"the row has no column {column}")
+    text = row[column]
+    if text is None:
+        return None
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        pass
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise Undecidable(f"{column} is neither a time nor a number") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _ordered(value: str | None) -> tuple[bool, str]:
+    return (value is not None, value or "")
