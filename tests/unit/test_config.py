@@ -268,7 +268,8 @@ def test_a_replication_survives_pickling(folder: Path) -> None:
 
 
 def test_the_examples_of_the_page_are_right(folder: Path) -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "configuration.md").read_text()
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    page = "".join((docs / name).read_text() for name in ("configuration.md", "xmlblaster-files.md"))
     yaml, properties = re.findall(r"```(?:yaml)?\n((?:prefix|replication\.prefix).*?)```", page, re.DOTALL)
     own_keys = re.findall(r"^sluice\..*?(?=\s+#|$)", page, re.MULTILINE)
     (folder / "a.yaml").write_text(yaml)

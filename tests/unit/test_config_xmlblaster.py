@@ -322,7 +322,7 @@ def test_a_failover_writes_no_file_for_a_yaml_that_points_elsewhere(folder: Path
 
 def test_the_example_of_the_page_is_right(folder: Path) -> None:
     without(folder, "xmlBlasterPlugins.xml")
-    page = (Path(__file__).resolve().parents[2] / "docs" / "configuration.md").read_text()
+    page = (Path(__file__).resolve().parents[2] / "docs" / "xmlblaster-files.md").read_text()
     (example,) = re.findall(r"```yaml\n(from:.*?)```", page, re.DOTALL)
     (folder / "TEST.yaml").write_text(example)
     assert config.load("TEST").slave("dr1") == SlaveConfig("dr1", "test_dr1", initial_files_location="/mnt/carried")

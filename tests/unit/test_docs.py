@@ -23,6 +23,7 @@ NO_CONCEPT = (
     "README.md",
     "glossary.md",
     "configuration.md",
+    "xmlblaster-files.md",
     "airflow.md",
     "privileges.md",
     "security.md",
