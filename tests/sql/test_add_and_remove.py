@@ -22,13 +22,14 @@ from sluice.cli.console import Console, Unanswered
 from sluice.cli.where import Where
 from sluice.configuration.model import DEFAULT_SCHEMA
 from sluice.coordination import redis_store
+from sluice.database.addresses import BadAddress, PasswordShown
 from sluice.database.registry import reach
 from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo
 from sluice.model.names import Prefix
 from sluice.preflight.checks import NotReady
 from sluice.vendors.postgres import catalog
-from sluice.vendors.postgres.accounts import BadAddress, PasswordShown, parse
+from sluice.vendors.postgres.accounts import parse
 from sluice.vendors.postgres.connection import quoted
 from sluice.vendors.postgres.target.control_tables import CheckpointStore
 from tests.catalogue import catalogue, differences

@@ -6,6 +6,7 @@ import uuid
 from datetime import date, datetime, time
 from decimal import Decimal
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -102,6 +103,7 @@ def row(kinds: list[LogicalType]) -> st.SearchStrategy[Values]:
     return st.tuples(*(st.none() | VALUES[kind] for kind in kinds))
 
 
+@pytest.mark.long  # some values of each kind are tried in test_values.py
 def test_any_value_is_kept_found_by_its_former_value_and_read_back(target: Contender) -> None:
     session = target.session()
     wanted = [LogicalColumn(f"c{place}", logical) for place, logical in enumerate(VALUES)]

@@ -55,9 +55,9 @@ IMPORT = "Checks the folder of an initial update that travelled as files, and lo
 
 IMPORT_PLACES = """\
 The slave's database is taken from --database, or from PGHOST, PGPORT, PGDATABASE and PGUSER; its password from
-PGPASSWORD or ~/.pgpass, never from the command line. Credentials for S3 are found as boto3 finds them:
-AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, ~/.aws. Neither the master, nor Airflow, nor Redis is reached. May be stopped and
-run again at any moment. When it is through, approve the transfer in Airflow.
+PGPASSWORD or ~/.pgpass (MariaDB and MySQL: MYSQL_PWD), never from the command line. Credentials for S3 are found as
+boto3 finds them: AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, ~/.aws. Neither the master, nor Airflow, nor Redis is reached.
+May be stopped and run again at any moment. When it is through, approve the transfer in Airflow.
 """
 
 RECORD = "Records the changes of a master into a folder, from now on, until it is stopped."
@@ -151,7 +151,9 @@ def arguments_of_import(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--slave", metavar="NAME", help="which slave this is; needed only where the folder is for several"
     )
-    parser.add_argument("--database", metavar="URL", help="the slave's database: postgresql://user@host:port/name")
+    parser.add_argument(
+        "--database", metavar="URL", help="the slave's database: postgresql://user@host:port/name, or mysql://…"
+    )
     parser.add_argument("--key-file", metavar="FILE", help="the key of encrypted files, in base64")
     parser.add_argument(
         "--parallel", type=int, default=2, metavar="N", help="files loaded at the same time (default 2)"

@@ -8,18 +8,17 @@ import sys
 import threading
 from pathlib import Path
 
-from sluice.cli.sides import accounts
 from sluice.counted import counted
-from sluice.database.registry import recorder_of
+from sluice.database.registry import recorder_of, vendor_of
 from sluice.model.names import Prefix
-from sluice.model.vendors import STREAM
+from sluice.model.vendors import FIRST, STREAM
 
 
 def run(args: argparse.Namespace) -> int:
     """0 when it was told to end. Raises `SluiceError`."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stdout)
     folder = Path(os.path.abspath(args.location))
-    info = accounts().located(args.database)
+    info = vendor_of(FIRST).located(args.database)
     recorder = recorder_of(STREAM)(info, Prefix(args.prefix), args.schema, folder)
     if args.once:
         recorder.record_once()

@@ -39,11 +39,6 @@ class Accounts(Protocol):
         """
         ...
 
-    def located(self, url: str | None) -> ConnectionInfo:
-        """The same, with what the URL leaves open, and the password, from the environment, as the vendor's own
-        programs read it."""
-        ...
-
     def password_used(self, connection: Session) -> str:
         """The password that the server was given, wherever it came from; empty where the server asked for none."""
         ...

@@ -19,6 +19,7 @@ from sluice.database.schema import Schemas
 from sluice.database.selection import RowSelection
 from sluice.database.server_load import ServerLoadMeter
 from sluice.database.session import Connector, Sessions
+from sluice.model.connection import ConnectionInfo
 from sluice.model.position import Position
 
 
@@ -93,6 +94,12 @@ class Vendor(Source, Protocol):
 
     @property
     def accounts(self) -> Accounts: ...
+
+    def located(self, url: str | None) -> ConnectionInfo:
+        """The database that a URL names. What it leaves open, and the password, come from the environment, as the
+        vendor's own programs read it. Raises `BadAddress`, `PasswordShown`.
+        """
+        ...
 
     @property
     def server_load(self) -> ServerLoadMeter: ...

@@ -46,7 +46,7 @@ slaves:
 tables:
   public.*: {{}}
 apply: {{lease: 2.0, checkpoint_interval: 0.1, stage_above: {stage}, max_batch_changes: {batch}}}
-initial: {{block_rows: {block_rows}, parallel: 2}}
+initial: {{block_rows: {block_rows}, parallel: 2, where: {where}}}
 """
 T = TypeVar("T")
 AS_TEXT = ("json", "jsonb", "interval", "inet", "xml", "time without time zone", "uuid", "numeric", "bit", "character")
@@ -74,11 +74,12 @@ class Rig:
         stage: int = 20_000,
         batch: int = 1_000_000,
         block_rows: int = 1_000,
+        where: bool = False,
         **slave: str,
     ) -> "Rig":
         """`tables`: DDL of the master, whose tables are captured. `slave`: options of the slave."""
         options = "".join(f", {name}: {value}" for name, value in slave.items())
-        text = CONFIG.format(slave=options, stage=stage, batch=batch, block_rows=block_rows)
+        text = CONFIG.format(slave=options, stage=stage, batch=batch, block_rows=block_rows, where=str(where).lower())
         (folder / "DEMO.yaml").write_text(text)
         infos = {"m": database(), "s": mariadb()}
         rig = cls(

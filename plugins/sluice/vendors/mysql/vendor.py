@@ -18,6 +18,7 @@ from sluice.database.selection import RowSelection
 from sluice.database.server_load import ServerLoadMeter
 from sluice.database.session import Sessions
 from sluice.database.vendor import Vendor
+from sluice.model.connection import ConnectionInfo
 from sluice.model.position import Position
 from sluice.vendors.mysql.not_a_master import NotAMaster
 
@@ -115,6 +116,11 @@ class MySQL:
     @property
     def failover(self) -> FailoverSupport:
         raise NotAMaster
+
+    def located(self, url: str | None) -> ConnectionInfo:
+        from sluice.vendors.mysql import addresses
+
+        return addresses.located(url)
 
     @property
     def accounts(self) -> Accounts:

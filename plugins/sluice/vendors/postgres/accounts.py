@@ -15,8 +15,8 @@ from psycopg.conninfo import conninfo_to_dict
 from sluice import sql_files
 from sluice.configuration.resolve import own_tables
 from sluice.database.accounts import Content
+from sluice.database.addresses import BadAddress, PasswordShown
 from sluice.database.session import Session
-from sluice.errors import Terminal
 from sluice.model.connection import ConnectionInfo, option_fault
 from sluice.model.names import Prefix
 from sluice.vendors.postgres import catalog
@@ -29,21 +29,8 @@ MAINTENANCE = "postgres"
 """The database that every server has, from which others are made."""
 
 
-class BadAddress(Terminal):
-    """A URL that leads to no database."""
-
-    def __init__(self, url: str, reason: str):
-        super().__init__(f"{url}: {reason}. Write postgresql://user@host:port/database.")
-
-
-class PasswordShown(Terminal):
-    """A URL with a password in it."""
-
-    def __init__(self, place: str):
-        super().__init__(
-            f"The URL of {place} has a password in it, which a command line shows to everybody on this machine. Leave "
-            "it out: it is taken from PGPASSWORD, ~/.pgpass (or PGPASSFILE), or asked for. Change it now."
-        )
+FORM = "postgresql://user@host:port/database"
+PASSWORDS = "PGPASSWORD, ~/.pgpass (or PGPASSFILE), or asked for"
 
 
 def parse(url: str, user: str) -> ConnectionInfo:
@@ -73,17 +60,17 @@ def _read(url: str, usual: Mapping[str, str]) -> ConnectionInfo:
     try:
         given = {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
     except psycopg.ProgrammingError:
-        raise BadAddress("The URL", "it cannot be read") from None  # the driver's own words quote all of it
+        raise BadAddress("The URL", "it cannot be read", FORM) from None  # the driver's own words quote all of it
     if "password" in given:
-        raise PasswordShown(given.get("host", "a server"))
+        raise PasswordShown(given.get("host", "a server"), PASSWORDS)
     found = {"port": "5432", **usual, **given}
     host, port, database, user = (found.pop(name, "") for name in ("host", "port", "dbname", "user"))
     if not port.isdecimal():
-        raise BadAddress("The URL", "its port is no number")  # but may be a password
+        raise BadAddress("The URL", "its port is no number", FORM)  # but may be a password
     if "://" not in url or not host or not database:
-        raise BadAddress(url, "it needs a host and a database")
+        raise BadAddress(url, "it needs a host and a database", FORM)
     if fault := option_fault(found):
-        raise BadAddress("The URL", fault.rstrip("."))
+        raise BadAddress("The URL", fault.rstrip("."), FORM)
     return ConnectionInfo("postgres", host, int(port), database, user, "", found)
 
 

@@ -172,4 +172,6 @@ def _evaluating(where: str, table: TableName, place: str) -> Iterator[None]:
 
 
 def _texts(order: KeyOrder) -> str:
-    return ", ".join(value_text(column.type, quoted(column.name)) for column in order.shape.key)
+    """Under names of their own: under the column's, ORDER BY would mean the text."""
+    texts = (value_text(column.type, quoted(column.name)) for column in order.shape.key)
+    return ", ".join(f'{text} AS "sluice text {place}"' for place, text in enumerate(texts, start=1))

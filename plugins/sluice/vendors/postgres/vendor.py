@@ -18,6 +18,7 @@ from sluice.database.selection import RowSelection
 from sluice.database.server_load import ServerLoadMeter
 from sluice.database.session import Sessions
 from sluice.database.vendor import Vendor
+from sluice.model.connection import ConnectionInfo
 from sluice.model.position import Position
 
 
@@ -124,6 +125,11 @@ class Postgres:
         from sluice.vendors.postgres import failover_support
 
         return failover_support
+
+    def located(self, url: str | None) -> ConnectionInfo:
+        from sluice.vendors.postgres import accounts
+
+        return accounts.located(url)
 
     @property
     def accounts(self) -> Accounts:
