@@ -16,6 +16,7 @@ from sluice.airflow.steps_housekeeping import forget_reports, report_days, tell_
 from sluice.airflow.task_context import TaskContext
 from sluice.coordination import redis_store
 from sluice.coordination.gate import ERROR, Gate
+from sluice.coordination.status import Status
 from sluice.coordination.verification_log import VerificationLog
 from sluice.model.slave_state import SlaveState
 from tests.dags.resyncing import DAGS, pair, run
@@ -185,3 +186,18 @@ def test_of_several_replications_the_longest_time_counts() -> None:
     assert report_days(["A_"], kept) == 5 and report_days(["A_", "C_"], kept) == 100
     assert report_days(["A_", "B_"], kept) == 0, "for ever"
     assert report_days(["X_"], kept) == report_days([], kept) == 90
+
+
+def test_a_slave_that_is_far_behind_is_told_once_and_again_when_it_was_current_in_between(told: Told) -> None:
+    def says(behind: float) -> None:
+        now = datetime.now(UTC)
+        as_of = (now - timedelta(seconds=behind)).isoformat()
+        said = {"state": "NORMAL", "activity": "applying", "at": now.isoformat(), "current_as_of": as_of}
+        Status(redis_store.connect(told.pair.redis_url), told.pair.pair.prefix, "dr1").write(said)
+
+    for behind in (1.0, 4_000.0, 5_000.0, 1.0, 4_000.0):
+        says(behind)
+        look()
+    subjects = [notice["subject"] for notice in told.notices]
+    assert subjects == ["DEMO_ → dr1: the slave is far behind"] * 2
+    assert "behind its master" in told.notices[0]["text"]

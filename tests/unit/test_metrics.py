@@ -12,6 +12,7 @@ from sluice.airflow.pages.known import Gathered
 from sluice.airflow.pages.metrics import Metric
 from sluice.coordination.known_pairs import Known, KnownMaster
 from sluice.coordination.queue_state import MeasuredQueue
+from sluice.coordination.redo_state import RedoStatus, ThreadStatus
 from sluice.load.progress import Progress, TableState
 from sluice.model.names import Prefix, TableName
 from sluice.model.slave_state import SlaveState
@@ -25,7 +26,10 @@ SLAVE = '{prefix="DEMO_",slave="dr1"}'
 
 def told(trouble: str = "") -> str:
     slaves = {(Prefix("DEMO_"), "dr1"): known(said(75, rate=12.5, changes=99, safe_mode="on after the start"))}
-    masters = {Prefix("DEMO_"): KnownMaster(queue=MeasuredQueue(NOW.isoformat(), 7, 8192, ("dr9",)))}
+    thread = ThreadStatus("1_2", "failed", 7, 4711, NOW.timestamp() - 30)
+    redo = RedoStatus("host", 3, NOW.timestamp(), (thread,))
+    queue = MeasuredQueue(NOW.isoformat(), 7, 8192, ("dr9",))
+    masters = {Prefix("DEMO_"): KnownMaster(queue=queue, redo=redo)}
     found = survey(replication())
     tables = tuple(TableState(TableName("public", name), 0, 0, 1, 50, 9, 2.0, 50) for name in "ab")
     load = Progress(SlaveState.TRANSITION, "", tables, ThrottleState(paused=True))
@@ -55,6 +59,8 @@ def test_every_line_is_one_that_prometheus_reads() -> None:
         'sluice_slave_state{prefix="DEMO_",slave="dr1",state="INCONSISTENT"} 0',
         'sluice_queue_changes{prefix="DEMO_"} 7',
         'sluice_purge_held{prefix="DEMO_"} 1',
+        'sluice_redo_lag_seconds{prefix="DEMO_",thread="1_2"} 30',
+        'sluice_redo_thread_failed{prefix="DEMO_",thread="1_2"} 1',
         "sluice_store_up 1",
         f"sluice_load_rows{SLAVE} 100",
         f"sluice_load_expected_rows{SLAVE} 100",

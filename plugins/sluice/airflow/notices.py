@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from html import escape
 from typing import Any
 
+from sluice.airflow.pages.slave_row import Level, Message
 from sluice.coordination.gate import ERROR, Closure
 from sluice.coordination.items_state import Found as ItemsFound
 from sluice.coordination.lacks import Found
@@ -196,6 +197,38 @@ def of_gate(pair: str, closures: Iterable[Closure]) -> list[Notice]:
         for closure in closures
         if closure.name == ERROR
     ]
+
+
+LASTING = {
+    "apply": "no apply runs",
+    "lag": "the slave is far behind",
+    "configuration": "the configuration has a mistake",
+    "rejects": "changes are set aside",
+    "queue": "the queue is long",
+    "redo": "redo logs are not read",
+}
+"""What is red on the monitor, and told once until it is mended; all else that is red has a notice of its own."""
+RESTART_SECONDS = 120.0
+"""An apply that is silent for less may be on its way up."""
+
+
+def of_lamp(name: str, messages: Iterable[Message], silent: float | None = None) -> list[Notice]:
+    """What the monitor shows in red of a slave or a master.
+
+    `silent`: seconds since the apply has said something; None where it is not known that it ever did.
+    """
+    return [
+        Notice(lasting_key(name, message.lasting), f"{name}: {LASTING[message.lasting]}", message.text)
+        for message in messages
+        if message.level is Level.CRITICAL
+        and message.lasting in LASTING
+        and (message.lasting != "apply" or (silent is not None and silent >= RESTART_SECONDS))
+    ]
+
+
+def lasting_key(name: str, word: str) -> str:
+    """Of a notice that is forgotten when it is mended, so that the next occasion is told again."""
+    return f"{name}: red: {word}"
 
 
 def _last(seen: Mapping[str, Any]) -> str:

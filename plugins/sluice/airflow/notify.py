@@ -8,15 +8,17 @@ import logging
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib import import_module
+from itertools import product
 from typing import Any
 
 from airflow.sdk import Context
 
 from sluice.airflow import notices, state_paths
 from sluice.airflow.notices import Notice
+from sluice.airflow.pages.slave_row import master_messages, row
 from sluice.airflow.task_context import TaskContext
 from sluice.config import NotifierConfig, SlaveConfig
-from sluice.coordination import lease
+from sluice.coordination import known_pairs, lease
 from sluice.coordination.gate import Gate
 from sluice.coordination.items_state import ItemsState
 from sluice.coordination.lacks import Lacks
@@ -72,10 +74,19 @@ def tell(task: TaskContext) -> str:
                 continue
             notified.note(key)
             sent += 1
+    _forget_mended(task, notified, {notice.key for notice in found})
     if failures:
         raise NotNotified(f"{task}: {counted(len(failures), 'notice')} could not be told: {'; '.join(failures[:5])}")
     need = "needs" if len(found) == 1 else "need"
     return f"{counted(len(found), 'thing')} {need} a person, {counted(sent, 'notice')} sent"
+
+
+def _forget_mended(task: TaskContext, notified: Notified, found: set[str]) -> None:
+    names = [str(task.prefix), *(f"{task.prefix} → {slave}" for slave in task.replication.slaves)]
+    for name, word in product(names, notices.LASTING):
+        if (key := notices.lasting_key(name, word)) not in found:
+            for notifier in task.replication.notify:
+                notified.forget(f"{notifier.path} {key}")
 
 
 def tell_of_run(task: TaskContext) -> None:
@@ -88,7 +99,13 @@ def tell_of_run(task: TaskContext) -> None:
 
 def needs(task: TaskContext) -> Iterable[Notice]:
     """All that needs a person; of a slave that does not answer, what Redis knows. Raises `StoreUnreachable`."""
-    options = task.replication.verify
+    options, now = task.replication.verify, datetime.now(UTC)
+    known = known_pairs.read(task.redis, {task.prefix: list(task.replication.slaves)})
+    yield from notices.of_lamp(str(task.prefix), master_messages(task.replication, known.master(task.prefix)))
+    for name in task.replication.slaves:
+        shown = row(task.replication, name, known.slave(task.prefix, name), now)
+        silent = (now - shown.said).total_seconds() if shown.said else None
+        yield from notices.of_lamp(shown.pair, shown.messages, silent)
     yield from notices.of_capture(task.prefix, Lacks(task.redis, task.prefix).read())
     yield from notices.of_items(task.prefix, ItemsState(task.redis, task.prefix).read())
     for slave in task.replication.slaves.values():

@@ -7,7 +7,18 @@ from typing import Any
 
 import redis
 
-from sluice.coordination import events, gate, history, items_state, lacks, last_changes, lease, status, verification_log
+from sluice.coordination import (
+    events,
+    gate,
+    history,
+    items_state,
+    lacks,
+    last_changes,
+    lease,
+    redo_state,
+    status,
+    verification_log,
+)
 from sluice.coordination.events import Events
 from sluice.coordination.gate import Closure, Gate
 from sluice.coordination.history import History
@@ -17,6 +28,7 @@ from sluice.coordination.last_changes import LastChanges
 from sluice.coordination.lease import Holder
 from sluice.coordination.queue_state import MeasuredQueue, QueueState
 from sluice.coordination.redis_store import classified
+from sluice.coordination.redo_state import RedoState, RedoStatus
 from sluice.coordination.status import Status
 from sluice.coordination.verification_log import Seen, VerificationLog
 from sluice.model.event import Event
@@ -61,6 +73,8 @@ class KnownMaster:
     lacks: Sequence[Found] = ()
     """Tables that are not captured."""
     queue: MeasuredQueue | None = None
+    redo: RedoStatus | None = None
+    """How the capture from redo logs is, where there is one."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +98,7 @@ def read(client: "redis.Redis", pairs: Mapping[Prefix, Collection[str]], minutes
             pipe.get(ItemsState(client, prefix).key)
             pipe.get(Lacks(client, prefix).key)
             pipe.get(QueueState(client, prefix).key)
+            pipe.get(RedoState(client, prefix).status_key)
             for slave in slaves:
                 pipe.get(Status(client, prefix, slave).key)
                 pipe.get(lease.key(prefix, slave))
@@ -94,8 +109,10 @@ def read(client: "redis.Redis", pairs: Mapping[Prefix, Collection[str]], minutes
         answers = iter(pipe.execute())
     masters, known = {}, {}
     for prefix, slaves in pairs.items():
-        items, lacking, queue = (next(answers) for _ in range(3))
-        masters[prefix] = KnownMaster(items_state.parsed(items), lacks.parsed(lacking), MeasuredQueue.parse(queue))
+        items, lacking, queue, redo = (next(answers) for _ in range(4))
+        masters[prefix] = KnownMaster(
+            items_state.parsed(items), lacks.parsed(lacking), MeasuredQueue.parse(queue), redo_state.parsed(redo)
+        )
         for slave in slaves:
             said, held, closed, seen, lacking, samples = (next(answers) for _ in range(6))
             known[prefix, slave] = KnownSlave(

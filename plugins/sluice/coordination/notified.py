@@ -20,6 +20,11 @@ class Notified:
         with classified():
             return bool(self.client.exists(self._stem + key))
 
+    def forget(self, key: str) -> None:
+        """It is over: the next occasion is another one."""
+        with classified():
+            self.client.delete(self._stem + key)
+
     def note(self, key: str) -> None:
         """Notes that it was told; forgotten after half a year."""
         with classified():

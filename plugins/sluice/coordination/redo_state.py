@@ -73,6 +73,7 @@ class RedoState:
         self.client = client
         self.prefix = prefix
         self._key = f"sluice:{prefix}:{CAPTURE}"
+        self.status_key = f"{self._key}:status"
 
     def lease(self, seconds: float) -> Lease:
         return Lease(self.client, self.prefix, CAPTURE, seconds)
@@ -101,13 +102,17 @@ class RedoState:
 
     def write(self, status: RedoStatus) -> None:
         with classified():
-            self.client.set(f"{self._key}:status", json.dumps(asdict(status)), ex=EXPIRES_SECONDS)
+            self.client.set(self.status_key, json.dumps(asdict(status)), ex=EXPIRES_SECONDS)
 
     def read(self) -> RedoStatus | None:
         """None where no supervisor has said anything for a day."""
         with classified():
-            text = self.client.get(f"{self._key}:status")
-        if not text:
-            return None
-        values = json.loads(str(text))
-        return RedoStatus(**{**values, "threads": tuple(ThreadStatus(**each) for each in values["threads"])})
+            return parsed(self.client.get(self.status_key))
+
+
+def parsed(text: object) -> RedoStatus | None:
+    """From what Redis has."""
+    if not text:
+        return None
+    values = json.loads(str(text))
+    return RedoStatus(**{**values, "threads": tuple(ThreadStatus(**each) for each in values["threads"])})

@@ -55,7 +55,7 @@ def between(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tup
     if after.get("state") and before.get("state") not in (None, after["state"]):
         reason = f": {after['message']}" if after.get("message") else ""
         yield EventKind.STATE, f"{before['state']} → {after['state']}{reason}"
-    yield from _activity(_outage(before), _outage(after))
+    yield from _activity(outage(before), outage(after))
     if str(before.get("safe_mode", "")).startswith("on") and str(after.get("safe_mode", "")).startswith("off"):
         yield EventKind.APPLY, "Safe mode is over"
     if bool(after.get("catching_up")) is not bool(before.get("catching_up")) and before:
@@ -73,7 +73,7 @@ def between(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tup
         yield EventKind.CONFIGURATION, text
 
 
-def _outage(said: Mapping[str, Any]) -> str:
+def outage(said: Mapping[str, Any]) -> str:
     """What the apply waits for that should be there."""
     activity = str(said.get("activity") or "")
     waits = activity.startswith(_WAITING) and not activity.startswith(_NO_OUTAGE)

@@ -24,14 +24,26 @@ def overview(gathered: Gathered, now: datetime) -> dict[str, Any]:
 
 
 def _master(group: MasterGroup) -> dict[str, Any]:
-    queue = group.known.queue
     return {
         "prefix": group.prefix,
         "from": group.place,
-        "queue": queue
-        and {"at": queue.at, "changes": queue.changes, "bytes": queue.bytes, "held_by": list(queue.held_by)},
+        "queue": _queue(group),
         "messages": [_message(message) for message in group.messages],
         "slaves": [slave(one) for one in group.rows],
+    }
+
+
+def _queue(group: MasterGroup) -> dict[str, Any] | None:
+    queue = group.known.queue
+    if queue is None:
+        return None
+    return {
+        "at": queue.at,
+        "changes": queue.changes,
+        "bytes": queue.bytes,
+        "held_by": list(queue.held_by),
+        "oldest": _time(group.oldest),
+        "resources": queue.resources,
     }
 
 
@@ -46,6 +58,7 @@ def slave(one: SlaveRow) -> Mapping[str, Any]:
         "lag_seconds": one.lag,
         "changes_per_second": one.rate,
         "applying": one.applying,
+        "connection": one.connection,
         "applied_by": one.holder,
         "since": _time(one.since),
         "safe_mode": one.safe_mode,

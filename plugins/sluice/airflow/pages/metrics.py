@@ -47,7 +47,7 @@ def text(gathered: Gathered, now: datetime, loads: Loads | None = None) -> str:
         (str(prefix), slave): known.status.get("changes") for (prefix, slave), known in gathered.known.slaves.items()
     }
     metrics = [
-        *_own(gathered, len(page.broken)), *_of_slaves(rows, changes), *_of_masters(page.groups),
+        *_own(gathered, len(page.broken)), *_of_slaves(rows, changes), *_of_masters(page.groups, now),
         *_of_loads(loads or {}), *_thresholds(gathered.survey.replications),
     ]  # fmt: skip
     return "\n".join(line for metric in metrics for line in metric.lines()) + "\n"
@@ -98,21 +98,28 @@ def _of_slaves(rows: Iterable[SlaveRow], changes: Mapping[tuple[str, str], objec
     ]  # fmt: skip
 
 
-def _of_masters(groups: Iterable[MasterGroup]) -> list[Metric]:
+def _of_masters(groups: Iterable[MasterGroup], now: datetime) -> list[Metric]:
     changes = Metric("sluice_queue_changes", "gauge", "Changes in ITEMS, delivered ones until the next purge included.")
     size = Metric("sluice_queue_bytes", "gauge", "Bytes of ITEMS, indexes included.")
     measured = Metric("sluice_queue_measured_timestamp_seconds", "gauge", "When ITEMS was measured last.")
     held = Metric("sluice_purge_held", "gauge", "Slaves that hold the purge of ITEMS.")
     lost = Metric("sluice_tables_not_captured", "gauge", "Tables of the configuration whose changes are lost.")
+    scn = Metric("sluice_redo_lag_seconds", "gauge", "Seconds by which a redo thread is behind, by its last SCN.")
+    failed = Metric("sluice_redo_thread_failed", "gauge", "Whether the program of a redo thread has failed.")
     for group in groups:
         labels, queue = {"prefix": group.prefix}, group.known.queue
+        for thread in group.known.redo.threads if group.known.redo else ():
+            named = {**labels, "thread": thread.thread}
+            failed.values.append((named, thread.state == "failed"))
+            if thread.time:
+                scn.values.append((named, max(0.0, now.timestamp() - thread.time)))
         lost.values.append((labels, len(group.known.lacks)))
         if queue is not None:
             changes.values.append((labels, queue.changes))
             size.values.append((labels, queue.bytes))
             measured.values.append((labels, (moment(queue.at) or datetime.fromtimestamp(0, UTC)).timestamp()))
             held.values.append((labels, len(queue.held_by)))
-    return [changes, size, measured, held, lost]
+    return [changes, size, measured, held, lost, scn, failed]
 
 
 def _of_loads(loads: Loads) -> list[Metric]:

@@ -58,6 +58,8 @@ class MasterGroup:
     rows: tuple[SlaveRow, ...]
     slaves: int
     """How many it has."""
+    oldest: datetime | None
+    """Since when the oldest change waits that some slave lacks: what the slowest of them has, its position's time."""
 
 
 @dataclass(frozen=True)
@@ -156,4 +158,5 @@ def _group(replication: Replication, known: KnownMaster, rows: Iterable[SlaveRow
         tuple(master_messages(replication, known)),
         tuple(one for one in listed if matches(one, choice)),
         len(listed),
+        min((one.as_of for one in listed if one.as_of), default=None),
     )

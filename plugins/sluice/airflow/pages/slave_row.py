@@ -10,6 +10,7 @@ from sluice.config import Replication
 from sluice.coordination.gate import ERROR, INITIAL_UPDATE
 from sluice.coordination.known_pairs import KnownMaster, KnownSlave
 from sluice.counted import counted, duration
+from sluice.model.event import outage
 from sluice.model.names import Prefix, TableName
 from sluice.model.reject import how_to_settle
 from sluice.model.sample import Sample
@@ -42,6 +43,8 @@ class Message:
     """The action of the monitor that helps, see `sluice.airflow.pages.actions`; empty where none does."""
     table: str = ""
     """What the action is for, where it is for some tables: their names, one a line."""
+    lasting: str = ""
+    """A word for what lasts until it is mended, of which people are told once; empty where another notice tells it."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,8 @@ class SlaveRow:
     different: int
     """Tables whose last comparison found something else than equal rows."""
     closures: tuple[str, ...]
+    connection: str
+    """`connected` to both databases, `stalled` where one of them does not answer, else `not connected`."""
 
     @property
     def level(self) -> Level:
@@ -124,8 +129,14 @@ def row(replication: Replication, slave: str, known: KnownSlave, now: datetime) 
         verified=min((time for time in times if time), default=None) if None not in times else None,
         different=sum(seen.get("outcome") in ("different", "could not compare") for seen in known.tables.values()),
         closures=tuple(str(closure) for closure in known.closures),
+        connection=connection_of(known) if applying else "not connected",
     )
     return SlaveRow(**{**vars(found), "messages": tuple(messages(replication, found, known, now))})
+
+
+def connection_of(known: KnownSlave) -> str:
+    """Of an apply that runs, by what it says that it waits for."""
+    return "stalled" if outage(known.status) else "connected"
 
 
 def state_of(known: KnownSlave) -> SlaveState:
@@ -188,7 +199,7 @@ def _of_apply(one: SlaveRow, known: KnownSlave, now: datetime) -> list[Message]:
         found.append(Message("No initial update has begun yet. Start one.", Level.OK, "initiate"))
     elif one.state in APPLYING and not one.applying and not held:
         since = f" since {clock(one.said)} UTC" if one.said else ""
-        found.append(Message(f"No apply runs{since}: start it.", Level.CRITICAL, "restart"))
+        found.append(Message(f"No apply runs{since}: start it.", Level.CRITICAL, "restart", lasting="apply"))
     if one.applying and one.said and (silent := (now - one.said).total_seconds()) > SILENT_SECONDS:
         text = f"The apply holds its lease and has said nothing for {duration(silent)}. Restart it if that goes on."
         found.append(Message(text, Level.WARNING, "restart"))
@@ -197,10 +208,10 @@ def _of_apply(one: SlaveRow, known: KnownSlave, now: datetime) -> list[Message]:
         reading = "block that is being read" in activity
         found.append(Message(f"The apply is {activity}", Level.OK if reading else Level.WARNING))
     if one.lag is not None and one.lag_level:
-        found.append(Message(f"The slave is {duration(one.lag)} behind its master.", one.lag_level))
+        found.append(Message(f"The slave is {duration(one.lag)} behind its master.", one.lag_level, lasting="lag"))
     if mistake := known.status.get("configuration"):
         text = f"The apply goes on with the configuration it has, because of a mistake: {mistake}"
-        found.append(Message(text, Level.CRITICAL))
+        found.append(Message(text, Level.CRITICAL, lasting="configuration"))
     return found
 
 
@@ -213,7 +224,7 @@ def _of_data(replication: Replication, one: SlaveRow, known: KnownSlave) -> list
         found.append(Message(text, Level.CRITICAL, "reload", "\n".join(one.not_ready)))
     found += [Message(str(reason), Level.CRITICAL) for reason in known.status.get("differing") or ()]
     if settle := how_to_settle(one.rejects):
-        found.append(Message(settle, Level.CRITICAL, "rejects"))
+        found.append(Message(settle, Level.CRITICAL, "rejects", lasting="rejects"))
     found += [Message(lack.on_slave, Level.WARNING) for lack in known.lacks]
     for outcome, text, level in (
         ("different", "differ from the master", Level.CRITICAL),
@@ -234,9 +245,16 @@ def master_messages(replication: Replication, known: KnownMaster) -> list[Messag
         found.append(Message(known.items.warning, Level.WARNING))
     remedy = how_to_capture(Prefix(str(replication.prefix)))
     found += [Message(f"{lack.what}. {remedy}", Level.CRITICAL, "reconcile") for lack in known.lacks]
+    if known.redo and known.redo.error:
+        text = f"The capture from redo logs has stopped: {known.redo.error}"
+        found.append(Message(text, Level.CRITICAL, lasting="redo"))
+    for thread in known.redo.threads if known.redo else ():
+        if thread.state == "failed":
+            text = f"Redo thread {thread.thread} has failed: {thread.last_error}"
+            found.append(Message(text, Level.CRITICAL, lasting="redo"))
     if known.queue and (level := queue_level(replication, known)):
         text = f"{counted(known.queue.changes, 'change')} wait in ITEMS, {known.queue.bytes / 1e6:,.0f} MB."
-        found.append(Message(text, level))
+        found.append(Message(text, level, lasting="queue"))
     return sorted(found, key=lambda message: -message.level)
 
 
